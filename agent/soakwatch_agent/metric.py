@@ -1,0 +1,217 @@
+"""The one catalogue of metrics: name, unit, kind, range, quantum, and whether growth is bad.
+
+Names follow the OpenTelemetry semantic conventions where they have the thing, and their style where they do not;
+units are UCUM (``By``, ``s``, ``1`` = a ratio, ``{packet}``). Rules, reports, dashboards and the record take unit,
+kind and direction from here and from nowhere else. A value outside its range is refused at the door.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Dict, Optional, Tuple
+
+GAUGE = "gauge"  # a level: may go up and down
+COUNTER = "counter"  # only grows, until it wraps or its owner restarts; stored raw
+STATE = "state"  # an identity or a switch: a change means something, its size nothing
+
+UP = "up"  # lasting growth is bad (memory, descriptors, queues)
+DOWN = "down"  # lasting fall is bad (free memory)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One entry of the catalogue.
+
+    ``low``/``high`` bound what a reading can be (None = no bound); ``growth`` is ``up``, ``down`` or None;
+    ``quantum`` is the smallest step the source can show, in the unit (None = not known);
+    ``labels`` names the labels an object of this metric carries.
+    """
+
+    name: str
+    unit: str
+    kind: str
+    about: str
+    labels: Tuple[str, ...] = ()
+    low: Optional[float] = 0.0
+    high: Optional[float] = None
+    growth: Optional[str] = None
+    quantum: Optional[float] = None
+
+
+def _m(
+    name: str,
+    unit: str,
+    kind: str,
+    about: str,
+    *labels: str,
+    low: Optional[float] = 0.0,
+    high: Optional[float] = None,
+    growth: Optional[str] = None,
+    quantum: Optional[float] = None,
+) -> Metric:
+    return Metric(name, unit, kind, about, labels, low, high, growth, quantum)
+
+
+_PROCESS = ("process", "instance")
+
+CATALOGUE: Tuple[Metric, ...] = (
+    # --- CPU -----------------------------------------------------------------------------------------------
+    _m("system.cpu.time", "s", COUNTER, "CPU time of all cores by mode, since boot", "mode", quantum=0.01),
+    _m(
+        "system.cpu.core.time", "s", COUNTER, "CPU time of one core by mode, since boot", "core", "mode", quantum=0.01
+    ),
+    _m("system.cpu.utilization", "1", GAUGE, "busy share of all cores since the poll before", high=1.0),
+    _m("system.cpu.core.utilization", "1", GAUGE, "busy share of one core since the poll before", "core", high=1.0),
+    _m("system.cpu.frequency", "Hz", GAUGE, "current clock of one core", "core"),
+    _m("system.cpu.load", "{process}", GAUGE, "run queue length averaged over 1, 5 or 15 minutes", "minutes"),
+    _m("system.cpu.logical.count", "{cpu}", STATE, "cores online"),
+    _m("system.context_switches", "{switch}", COUNTER, "context switches since boot"),
+    _m("system.interrupts", "{interrupt}", COUNTER, "interrupts served by one core since boot", "core"),
+    _m("system.processes", "{process}", GAUGE, "processes on the machine", growth=UP, quantum=1),
+    # --- memory --------------------------------------------------------------------------------------------
+    _m("system.memory.limit", "By", STATE, "physical memory"),
+    _m("system.memory.usage", "By", GAUGE, "memory in use: total less available", growth=UP, quantum=4096),
+    _m("system.memory.available", "By", GAUGE, "memory that can be had without swapping", growth=DOWN, quantum=4096),
+    _m("system.memory.cached", "By", GAUGE, "page cache and reclaimable slab", quantum=4096),
+    _m("system.memory.slab", "By", GAUGE, "kernel slab, reclaimable or not", quantum=4096),
+    _m("system.memory.committed", "By", GAUGE, "address space promised to processes", growth=UP, quantum=4096),
+    _m("system.memory.commit_limit", "By", GAUGE, "address space that may be promised", quantum=4096),
+    _m("system.memory.swap.usage", "By", GAUGE, "swap in use", growth=UP, quantum=4096),
+    _m("system.memory.swap.limit", "By", STATE, "swap space"),
+    _m(
+        "system.memory.oom_kills", "{kill}", COUNTER, "processes that the kernel killed for want of memory", quantum=1
+    ),
+    # --- network -------------------------------------------------------------------------------------------
+    _m("system.network.io", "By", COUNTER, "bytes through an interface", "interface", "direction"),
+    _m("system.network.packets", "{packet}", COUNTER, "packets through an interface", "interface", "direction"),
+    _m("system.network.errors", "{error}", COUNTER, "interface errors", "interface", "direction", growth=UP),
+    _m(
+        "system.network.packet.dropped",
+        "{packet}",
+        COUNTER,
+        "packets dropped at an interface",
+        "interface",
+        "direction",
+        growth=UP,
+    ),
+    _m("system.softnet.processed", "{packet}", COUNTER, "packets handled by a core's receive softirq", "core"),
+    _m(
+        "system.softnet.dropped",
+        "{packet}",
+        COUNTER,
+        "packets dropped because a core's backlog was full",
+        "core",
+        growth=UP,
+    ),
+    _m("system.softnet.squeezed", "{event}", COUNTER, "receive softirq ended with work left", "core"),
+    _m(
+        "system.udp.receive_errors",
+        "{datagram}",
+        COUNTER,
+        "UDP datagrams lost on receive, by reason",
+        "reason",
+        growth=UP,
+    ),
+    _m(
+        "system.tcp.receive_errors",
+        "{segment}",
+        COUNTER,
+        "TCP segments or connections lost on receive, by reason",
+        "reason",
+        growth=UP,
+    ),
+    _m("system.tcp.retransmits", "{segment}", COUNTER, "TCP segments sent again"),
+    _m("system.conntrack.count", "{connection}", GAUGE, "entries in the connection table", growth=UP, quantum=1),
+    _m("system.conntrack.limit", "{connection}", STATE, "size of the connection table"),
+    # --- disk ----------------------------------------------------------------------------------------------
+    _m("system.disk.io", "By", COUNTER, "bytes through a disk", "device", "direction"),
+    _m("system.disk.operations", "{operation}", COUNTER, "operations of a disk", "device", "direction"),
+    _m("system.disk.io_time", "s", COUNTER, "time a disk was busy", "device"),
+    _m(
+        "system.filesystem.usage",
+        "By",
+        GAUGE,
+        "space in use on a mounted filesystem",
+        "mountpoint",
+        growth=UP,
+        quantum=4096,
+    ),
+    _m("system.filesystem.limit", "By", STATE, "size of a mounted filesystem", "mountpoint"),
+    # --- sensors -------------------------------------------------------------------------------------------
+    _m("system.temperature", "Cel", GAUGE, "temperature of a sensor", "sensor", low=-100.0, high=250.0),
+    # --- life and crashes ----------------------------------------------------------------------------------
+    _m("system.boot.time", "s", STATE, "time of boot, seconds since 1970"),
+    _m("system.boot.id", "1", STATE, "first 48 bits of the kernel's random boot id"),
+    _m("system.uptime", "s", GAUGE, "time since boot"),
+    _m("system.core.files", "{file}", GAUGE, "core files in the core folder", "folder", quantum=1),
+    _m(
+        "system.kernel.alarms",
+        "{line}",
+        COUNTER,
+        "kernel log lines that mean OOM, segfault, panic or hung task, since the agent began to read",
+        "kind",
+    ),
+    # --- processes -----------------------------------------------------------------------------------------
+    _m("process.up", "1", STATE, "1 while the watched process runs, 0 while it does not", *_PROCESS, high=1.0),
+    _m("process.count", "{process}", GAUGE, "processes that match a watch", "process", quantum=1),
+    _m("process.start_time", "s", STATE, "start of the watched process, seconds since 1970", *_PROCESS),
+    _m("process.pid", "1", STATE, "pid of the watched process", *_PROCESS),
+    _m("process.state", "1", STATE, "state letter of the process as its character code (82 = R, 90 = Z)", *_PROCESS),
+    _m("process.cpu.time", "s", COUNTER, "CPU time of the process by mode", *_PROCESS, "mode", quantum=0.01),
+    _m("process.cpu.utilization", "1", GAUGE, "CPU of the process since the poll before; 1 = one core", *_PROCESS),
+    _m("process.memory.usage", "By", GAUGE, "resident memory (RSS)", *_PROCESS, growth=UP, quantum=4096),
+    _m(
+        "process.memory.pss",
+        "By",
+        GAUGE,
+        "resident memory, shared pages divided by their users",
+        *_PROCESS,
+        growth=UP,
+        quantum=1024,
+    ),
+    _m("process.memory.uss", "By", GAUGE, "memory that only this process has", *_PROCESS, growth=UP, quantum=1024),
+    _m("process.memory.virtual", "By", GAUGE, "address space", *_PROCESS, quantum=4096),
+    _m("process.threads", "{thread}", GAUGE, "threads", *_PROCESS, growth=UP, quantum=1),
+    _m("process.open_files", "{descriptor}", GAUGE, "open file descriptors", *_PROCESS, growth=UP, quantum=1),
+    # --- the load ------------------------------------------------------------------------------------------
+    _m("load.requests", "{request}", COUNTER, "requests answered since the generator began"),
+    _m("load.failures", "{request}", COUNTER, "requests that failed since the generator began"),
+    _m("load.request.rate", "{request}/s", GAUGE, "requests answered per second"),
+    _m("load.failure.rate", "{request}/s", GAUGE, "requests failed per second"),
+    _m("load.offered.rate", "{request}/s", GAUGE, "requests per second that the generator was told to send"),
+    _m("load.latency", "s", GAUGE, "time to answer a request", "quantile"),
+    _m("load.connections", "{connection}", GAUGE, "connections open at the generator"),
+    # --- the monitor itself --------------------------------------------------------------------------------
+    _m("monitor.cpu.time", "s", COUNTER, "CPU time of the collector"),
+    _m("monitor.memory.usage", "By", GAUGE, "resident memory of the collector", growth=UP, quantum=4096),
+    _m("monitor.open_files", "{descriptor}", GAUGE, "open descriptors of the collector", growth=UP, quantum=1),
+    _m("monitor.threads", "{thread}", GAUGE, "threads of the collector", growth=UP, quantum=1),
+    _m("monitor.loop.lag", "s", GAUGE, "how late the collector's event loop ran at worst since the poll before"),
+    _m("monitor.record.size", "By", GAUGE, "bytes of the record on disk"),
+    _m("monitor.disk.free", "By", GAUGE, "free space where the record lies", growth=None),
+    _m("monitor.polls", "{poll}", COUNTER, "polls by how they ended", "outcome"),
+    _m("monitor.clock.offset", "s", GAUGE, "wall clock less steady clock: a step is a jump here", low=None),
+)
+
+BY_NAME: Dict[str, Metric] = {metric.name: metric for metric in CATALOGUE}
+
+
+def fault_of(name: str, value: float) -> Optional[str]:
+    """Why a reading cannot be, in one sentence; None if it can.
+
+    >>> fault_of("system.cpu.utilization", 1.2)
+    'system.cpu.utilization cannot be 1.2: the catalogue allows 0.0 to 1.0'
+    >>> fault_of("system.cpu.utilization", 0.2) is None
+    True
+    """
+    metric = BY_NAME.get(name)
+    if metric is None:
+        return f"{name} is not in the catalogue"
+    if not math.isfinite(value):
+        return f"{name} cannot be {value}: a reading is a finite number"
+    low, high = metric.low, metric.high
+    if (low is not None and value < low) or (high is not None and value > high):
+        bounds = f"{'no bound' if low is None else low} to {'no bound' if high is None else high}"
+        return f"{name} cannot be {value}: the catalogue allows {bounds}"
+    return None

@@ -1,0 +1,1 @@
+"""Local sources, one a file: the directory is the registry."""

@@ -1,0 +1,1 @@
+"""Soakwatch: watches a device under test through a soak run and says pass, fail or inconclusive, with evidence."""

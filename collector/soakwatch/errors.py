@@ -1,0 +1,24 @@
+"""The errors that a person sees: one sentence with the place and the remedy, and an exit code. Nothing else is raised
+across the command line; everything else is a defect and shows its traceback only with ``--debug``."""
+
+EXIT_PASS, EXIT_FAIL, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_BROKEN = 0, 1, 2, 3, 4
+
+
+class SoakwatchError(Exception):
+    """Something that the user can mend; ``str()`` is the sentence, ``exit_code`` what the command returns."""
+
+    exit_code = EXIT_USAGE
+
+
+class PlanError(SoakwatchError):
+    """The plan cannot be used; the sentence begins with file:line:column where there is one."""
+
+
+class RecordError(SoakwatchError):
+    """A record cannot be read or written."""
+
+
+class MonitorBroken(SoakwatchError):  # noqa: N818 - it is the state that exit code 4 stands for
+    """The monitor itself broke; the record stays usable."""
+
+    exit_code = EXIT_BROKEN

@@ -1,0 +1,1 @@
+"""Sources of samples on targets, one a file: the directory is the registry."""

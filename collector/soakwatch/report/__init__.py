@@ -1,0 +1,1 @@
+"""The report: sections, one a file, and one renderer a format."""

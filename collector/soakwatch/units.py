@@ -1,0 +1,115 @@
+"""Durations, shares and sizes as people write them: ``200ms``, ``1h30m``, ``5%``, ``10MiB``."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+          "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}  # fmt: skip
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
+_NUMBER_UNIT = re.compile(r"(-?\d+(?:\.\d+)?)\s*([A-Za-z%]*)")
+
+
+def seconds(text: object) -> float:
+    """Seconds of a duration such as ``90s``, ``1h30m``, ``200ms`` or ``2d``.
+
+    Raises ValueError, with an example, for a bare number (nobody could know its unit) and for unknown units.
+
+    >>> seconds("1h30m"), seconds("200ms")
+    (5400.0, 0.2)
+    """
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        raise ValueError("a duration is a number with a unit: 200ms, 10s, 30m, 24h")
+    if not isinstance(text, str):
+        raise ValueError(f"the duration {text} has no unit: write {text}s, {text}m or {text}h")
+    total, at = 0.0, 0
+    stripped = text.strip()
+    while at < len(stripped):
+        match = _DURATION.match(stripped, at)
+        if match is None:
+            raise ValueError(f"{text!r} is not a duration: write a number with a unit, such as 200ms, 10s, 30m, 24h")
+        if match[2] not in _SECONDS:
+            raise ValueError(f"{match[2]!r} in {text!r} is not a unit of time: use {', '.join(_SECONDS)}")
+        total += float(match[1]) * _SECONDS[match[2]]
+        at = match.end()
+    if not stripped:
+        raise ValueError("an empty text is not a duration: write 10s, 30m, 24h")
+    return total
+
+
+def share(text: object) -> float:
+    """A ratio from ``5%`` or ``0.05``.
+
+    >>> share("5%"), share(0.05)
+    (0.05, 0.05)
+    """
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        return float(text)
+    match = _NUMBER_UNIT.fullmatch(str(text).strip())
+    if match is None or match[2] not in {"", "%"}:
+        raise ValueError(f"{text!r} is not a share: write 5% or 0.05")
+    return float(match[1]) / (100 if match[2] else 1)
+
+
+def size(text: object) -> float:
+    """Bytes from ``10MiB``, ``1GB`` or a bare number of bytes.
+
+    >>> size("10MiB")
+    10485760.0
+    """
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        return float(text)
+    match = _NUMBER_UNIT.fullmatch(str(text).strip())
+    if match is None or (match[2] and match[2] not in _BYTES):
+        raise ValueError(f"{text!r} is not a size: write a number with one of {', '.join(_BYTES)}")
+    return float(match[1]) * (_BYTES[match[2]] if match[2] else 1)
+
+
+def show_seconds(value: float) -> str:
+    """A duration as a person reads it.
+
+    >>> show_seconds(5400), show_seconds(0.25), show_seconds(59), show_seconds(90061)
+    ('1h30m', '250ms', '59s', '1d1h1m')
+    """
+    if value < 1:
+        return f"{value * 1000:.0f}ms"
+    if value < 60:
+        return f"{value:.3g}s"
+    left, text = round(value), ""
+    for unit, length in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        if left >= length and not (unit == "s" and value >= 3600):
+            text += f"{left // length}{unit}"
+            left %= length
+    return text
+
+
+_IEC = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def show_bytes(value: float) -> str:
+    """Bytes as a person reads them.
+
+    >>> show_bytes(20 * 2**20), show_bytes(512)
+    ('20.0 MiB', '512 B')
+    """
+    step, sign = abs(value), "-" if value < 0 else ""
+    for unit in _IEC:
+        if step < 1024 or unit == _IEC[-1]:
+            return f"{sign}{step:.0f} {unit}" if unit == "B" else f"{sign}{step:.1f} {unit}"
+        step /= 1024
+    raise AssertionError
+
+
+_DURATION_SCHEMA = {
+    "type": "string",
+    "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|min|h|d)\s*)+$",
+    "examples": ["10s", "24h"],
+}
+Seconds = Annotated[float, BeforeValidator(seconds), WithJsonSchema(_DURATION_SCHEMA)]
+"""A duration in a plan, in seconds once parsed."""
+Share = Annotated[float, BeforeValidator(share), WithJsonSchema({"type": ["string", "number"], "examples": ["5%"]})]
+"""A ratio in a plan."""

@@ -1,0 +1,175 @@
+"""Rule, Case, Finding: the contract between whoever gathers readings and whoever judges them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar, Literal, Protocol
+
+from soakwatch_rules.series import Series
+
+
+class Outcome(StrEnum):
+    """What a rule says, worst first. ``not applicable`` always comes with its reason."""
+
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+    WARN = "warn"
+    PASS = "pass"  # noqa: S105 - an outcome, not a password
+    NOT_APPLICABLE = "not applicable"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of time, begin <= t < end, in nanoseconds since 1970 UTC."""
+
+    begin_ns: int
+    end_ns: int
+
+    @property
+    def seconds(self) -> float:
+        """Its length in seconds."""
+        return (self.end_ns - self.begin_ns) * 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A named stretch of the run: baseline, ramp, soak, stress, spike, recovery, cooldown."""
+
+    name: str
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something with a begin and mostly an end. ``expect`` is the intent of a planned event (``{"reboot": 1}``),
+    ``deadline_ns`` the time by which it must be over; both are empty for what merely happened."""
+
+    kind: str
+    target: str
+    object: str
+    begin_ns: int
+    end_ns: int | None
+    detail: Mapping[str, str] = field(default_factory=dict)
+    expect: Mapping[str, int] = field(default_factory=dict)
+    deadline_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The account of one source in one window: polls that were due, and how they ended.
+
+    ``got`` polls brought an answer; ``lost`` counts the others by how they ended. ``longest_gap`` is the longest
+    stretch without an answer, None where nothing ever came. ``errors`` are the most frequent error sentences.
+    """
+
+    target: str
+    source: str
+    interval_s: float
+    due: int
+    got: int
+    lost: Mapping[str, int]
+    longest_gap: Window | None
+    errors: tuple[str, ...] = ()
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the due polls that brought an answer; None if none was due."""
+        return self.got / self.due if self.due else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """All that a rule may look at: one subject (an object, or a whole target) in one window.
+
+    ``series`` holds what the rule's ``metrics`` named and the record has, cut to the window, in the order of
+    ``metrics``; it may be empty. ``events`` touch the window and belong to the target (or to none). ``load`` is
+    what the generators reported. ``baseline`` is the run's baseline phase, if it had one. ``facts`` are numbers
+    that the device stated of itself, by metric name (``system.memory.limit``). ``faults`` are the sentences why
+    a named metric could not be read.
+    """
+
+    target: str
+    object: str
+    window: Window
+    series: tuple[Series, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    events: tuple[Event, ...] = ()
+    ledgers: tuple[Ledger, ...] = ()
+    load: tuple[Series, ...] = ()
+    baseline: tuple[Series, ...] = ()
+    facts: Mapping[str, float] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment or stretch that a finding points at: drawn in the plot, listed under the finding."""
+
+    begin_ns: int
+    end_ns: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one rule says of one subject in one window, complete enough to be argued about.
+
+    ``definition`` is one sentence with the parameters filled in; ``reason`` one sentence a person understands.
+    ``measured``, ``limit`` and ``interval`` (95 % unless the definition says otherwise) are in ``unit``;
+    ``smallest_detectable`` is the smallest effect that this window could have shown with 80 % power, in
+    ``detectable_unit``. ``coverage`` is the share of expected readings that were there. What is not known is None.
+    """
+
+    rule: str
+    version: int
+    outcome: Outcome
+    target: str
+    metric: str
+    object: str
+    window: Window
+    definition: str
+    reason: str
+    samples: int
+    expected: int | None = None
+    measured: float | None = None
+    limit: float | None = None
+    interval: tuple[float, float] | None = None
+    unit: str = ""
+    smallest_detectable: float | None = None
+    detectable_unit: str = ""
+    settle: str = ""  # what would settle an inconclusive finding ("needs 5 more minutes")
+    marks: tuple[Mark, ...] = ()
+    numbers: Mapping[str, float] = field(default_factory=dict)  # the rule's own arithmetic, by name
+    doubts: tuple[str, ...] = ()  # known weaknesses of the method that matter here
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the expected readings that were there (at most 1), None if nobody knows what to expect."""
+        return min(1.0, self.samples / self.expected) if self.expected else None
+
+
+class Rule(Protocol):
+    """A rule is a frozen dataclass of parameters (made with ``parameter``) and one method.
+
+    ``metrics`` are names of the catalogue. With ``scope`` "object" it gets one Case per object that has a series
+    of one of them; with "metric" one Case per single series; with "target" one Case per target, with all
+    series of all its objects, also where there are none. ``phases`` names the phases whose stretch is its window
+    (first begin to last end); if the run had none of these, or with (), the window is the whole run.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    summary: ClassVar[str]
+    metrics: ClassVar[tuple[str, ...]]
+    scope: ClassVar[Literal["object", "metric", "target"]]
+    phases: ClassVar[tuple[str, ...]]
+
+    def definition(self) -> str:
+        """The exact definition in one sentence, with the parameters filled in."""
+        ...
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """What the rule says of the case. Never raises on data; never modifies its input."""
+        ...

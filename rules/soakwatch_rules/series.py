@@ -1,0 +1,112 @@
+"""Series: the readings of one metric of one object of one target in time order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["gauge", "counter", "state"]
+Growth = Literal["up", "down"]
+
+_WRAP_BITS = (32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """What the catalogue and the device say of a metric: rules take unit and direction from here only."""
+
+    unit: str
+    kind: Kind
+    growth: Growth | None = None
+    low: float | None = None
+    high: float | None = None
+    quantum: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """Readings of one (target, metric, object), strictly increasing in time.
+
+    ``time_ns`` int64 nanoseconds since 1970 UTC, shape (n,); ``value`` shape (n,), float64, int64 or uint64, in
+    ``trait.unit``; counters are raw. ``cadence_s`` is the planned distance of readings in seconds, or None where
+    nobody knows (an imported file). Raises ValueError for arrays of different length or times out of order.
+    """
+
+    target: str
+    metric: str
+    object: str
+    trait: Trait
+    time_ns: NDArray[np.int64]
+    value: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
+    cadence_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.time_ns.shape != self.value.shape or self.time_ns.ndim != 1:
+            raise ValueError(f"{self.metric}: {self.time_ns.shape} times for {self.value.shape} values")
+        if self.time_ns.size > 1 and not bool(np.all(self.time_ns[1:] > self.time_ns[:-1])):
+            raise ValueError(f"{self.metric} of {self.target}: times are not strictly increasing")
+
+    def __len__(self) -> int:
+        return int(self.time_ns.size)
+
+    @property
+    def seconds(self) -> NDArray[np.float64]:
+        """Times in seconds since the first reading (so that a shift in time changes nothing)."""
+        if not len(self):
+            return np.empty(0)
+        return (self.time_ns - self.time_ns[0]).astype(np.float64) * 1e-9
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The readings as float64."""
+        return self.value.astype(np.float64)
+
+    def between(self, begin_ns: int, end_ns: int) -> Series:
+        """The readings with begin <= time < end."""
+        low, high = np.searchsorted(self.time_ns, [begin_ns, end_ns])
+        return replace(self, time_ns=self.time_ns[low:high], value=self.value[low:high])
+
+    def finite(self) -> Series:
+        """The readings that are numbers; NaN and infinities are left out."""
+        if self.value.dtype.kind != "f":
+            return self
+        good = np.isfinite(self.value)
+        return self if bool(good.all()) else replace(self, time_ns=self.time_ns[good], value=self.value[good])
+
+    def increments(self) -> Series:
+        """What a counter counted between neighbours, at the later one's time; length n - 1.
+
+        A fall is a wrap at 2**32 or 2**64 if the counter stood in the upper half before and lies in the lower half
+        after it (so the increment is below half the range); any other fall is a restart of the counter and
+        gives NaN. Wrong for a counter that wraps more than once between two readings: poll faster than that.
+        """
+        if len(self) < 2:
+            return replace(self, time_ns=self.time_ns[1:], value=np.empty(0))
+        before, after = self.value[:-1], self.value[1:]
+        fell = after < before
+        if self.value.dtype.kind == "f":
+            step = (after - before).astype(np.float64)
+        else:
+            step = np.where(fell, np.float64(0), (after - before).astype(np.float64))
+        for index in np.flatnonzero(fell):
+            step[index] = _wrapped(before[index].item(), after[index].item())
+        return replace(self, time_ns=self.time_ns[1:], value=step)
+
+    def rate(self) -> Series:
+        """Increments per second; NaN across a restart of the counter. The trait becomes a gauge in unit/s."""
+        steps = self.increments()
+        span = np.diff(self.time_ns) * 1e-9
+        trait = replace(self.trait, kind="gauge", unit=f"{self.trait.unit}/s", low=None, high=None, quantum=None)
+        return replace(steps, value=steps.values / span if len(steps) else steps.value, trait=trait)
+
+
+def _wrapped(before: float, after: float) -> float:
+    if isinstance(before, int) and isinstance(after, int):
+        for bits in _WRAP_BITS:
+            top = 1 << bits
+            if top // 2 <= before < top and after < top // 2:
+                return float(after - before + top)
+    return float("nan")

@@ -1,0 +1,1 @@
+"""Pure functions with references, one topic a file."""
