@@ -11,7 +11,14 @@ class SoakwatchError(Exception):
 
 
 class PlanError(SoakwatchError):
-    """The plan cannot be used; the sentence begins with file:line:column where there is one."""
+    """The plan cannot be used; each sentence begins with file:line:column where there is one.
+
+    ``str()`` is the first sentence, ``problems`` are all of them, in the order of their places.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__(problems[0] if problems else "the plan cannot be used")
+        self.problems: tuple[str, ...] = problems
 
 
 class RecordError(SoakwatchError):

@@ -38,7 +38,7 @@ class Poller(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WatchedProcess:
-    """One watch on processes; ``name`` is shown, ``how`` is name, glob, cmdline, pid or pidfile, ``what`` its text."""
+    """One watch on processes; ``name`` is shown, ``how`` is name (or glob), cmdline, pid or pidfile."""
 
     name: str
     how: str

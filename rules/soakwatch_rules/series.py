@@ -57,7 +57,8 @@ class Series:
         """Times in seconds since the first reading (so that a shift in time changes nothing)."""
         if not len(self):
             return np.empty(0)
-        return (self.time_ns - self.time_ns[0]).astype(np.float64) * 1e-9
+        elapsed: NDArray[np.float64] = (self.time_ns - self.time_ns[0]) * 1e-9
+        return elapsed
 
     @property
     def values(self) -> NDArray[np.float64]:

@@ -1,0 +1,107 @@
+"""Time for a run: UTC that never steps, the zone that makes APScheduler follow it, and the grid of due times."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta, tzinfo
+from typing import Protocol
+
+from apscheduler.triggers.base import BaseTrigger
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the zone is put on where it is used
+_MICROSECOND_NS = 1000
+
+
+class Clock(Protocol):
+    """Where a run takes its time from; virtual in tests."""
+
+    def now_ns(self) -> int:
+        """Steady time: nanoseconds since 1970 UTC, never going back, never jumping with the wall clock."""
+        ...
+
+    def wall_ns(self) -> int:
+        """What the machine's wall clock says now."""
+        ...
+
+
+class SteadyClock:
+    """The wall clock at the start of the run, carried on by the clock that counts through suspend and never steps.
+
+    ``not_before_ns`` keeps a resumed run in order if the wall clock was set back in the meantime: time goes on
+    from there, and the difference shows as ``monitor.clock.offset``.
+    """
+
+    def __init__(self, not_before_ns: int = 0) -> None:
+        self._anchor_ns = max(time.time_ns(), not_before_ns)
+        self._started = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+    def now_ns(self) -> int:
+        """Steady time in nanoseconds since 1970 UTC."""
+        return self._anchor_ns + time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self._started
+
+    def wall_ns(self) -> int:
+        """The wall clock, with its steps."""
+        return time.time_ns()
+
+
+class SteadyZone(tzinfo):
+    """UTC as ``clock`` tells it.
+
+    APScheduler asks ``datetime.now(scheduler.timezone)`` whenever it decides what is due. In this zone the answer is
+    the steady clock's, so a wall clock that is set an hour back does not stop the polls for an hour, one that is
+    set forward does not fire a burst, and tests can run days in seconds. Due times carry the same zone object,
+    so comparisons never convert.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def fromutc(self, _: datetime) -> datetime:
+        """Now: the only question that the scheduler asks. Rounded down, so that nothing is due too early."""
+        return at(self._clock.now_ns() // _MICROSECOND_NS * _MICROSECOND_NS, self)
+
+    def utcoffset(self, _: datetime | None) -> timedelta:
+        """Zero."""
+        return timedelta(0)
+
+    def dst(self, _: datetime | None) -> timedelta:
+        """Zero."""
+        return timedelta(0)
+
+    def tzname(self, _: datetime | None) -> str:
+        """A name that is not "local", which APScheduler refuses."""
+        return "UTC"
+
+
+def at(time_ns: int, zone: tzinfo) -> datetime:
+    """The datetime of a time on the steady clock, rounded up to the microsecond (never early)."""
+    return _EPOCH.replace(tzinfo=zone) + timedelta(microseconds=-(-time_ns // _MICROSECOND_NS))
+
+
+def to_ns(moment: datetime) -> int:
+    """Nanoseconds since 1970 of a datetime made by ``at``."""
+    span = moment.replace(tzinfo=None) - _EPOCH
+    return (span // timedelta(microseconds=1)) * _MICROSECOND_NS
+
+
+class Grid(BaseTrigger):  # type: ignore[misc] # APScheduler publishes no types
+    """Due times ``anchor + k * interval``: a fixed grid, whatever a poll takes and however late it ran."""
+
+    def __init__(self, anchor_ns: int, interval_ns: int, zone: tzinfo) -> None:
+        self._anchor_ns, self._interval_ns, self._zone = anchor_ns, interval_ns, zone
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        """The first due time after ``now`` (at the start also now itself); what lies between was missed, and
+        the wrapper says so."""
+        passed_ns = to_ns(now) - self._anchor_ns
+        slot = -(-passed_ns // self._interval_ns) if previous is None else passed_ns // self._interval_ns + 1
+        return at(self._anchor_ns + max(slot, 0) * self._interval_ns, self._zone)
+
+
+def aligned(now_ns: int, interval_ns: int) -> int:
+    """The first multiple of the interval (in UTC) not before ``now_ns``: sources with equal intervals line up.
+
+    >>> aligned(12_300_000_000, 1_000_000_000)
+    13000000000
+    """
+    return -(-now_ns // interval_ns) * interval_ns

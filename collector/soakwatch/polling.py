@@ -1,0 +1,147 @@
+"""The one wrapper around every poller: fixed grid, timeout, overrun, slow-down, error capture, and no silence.
+
+Every due time of a source becomes exactly one Poll: answered, failed, timed out, skipped because the look before was
+still under way, missed because the monitor was late, or held back because a failing source is asked less often.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Self
+
+from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome
+
+from soakwatch.clock import Clock
+from soakwatch.complain import Complaint
+from soakwatch.poller import Poller, SourceFailed
+
+FAILURES_BEFORE_SLOWING = 3
+LONGEST_HOLD_S = 60.0
+
+Connect = Callable[[AsyncExitStack], Awaitable[Poller]]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a source is due: ``anchor_ns + k * interval_ns``; a poll is abandoned after ``timeout_s``."""
+
+    anchor_ns: int
+    interval_ns: int
+    timeout_s: float
+
+
+def timing(anchor_ns: int, interval_s: float, timeout_s: float | None = None) -> Timing:
+    """Timing with the default timeout: the interval, but at least 1 s and at most 30 s."""
+    return Timing(anchor_ns, round(interval_s * 1e9), timeout_s or min(max(interval_s, 1.0), 30.0))
+
+
+class PolledSource:
+    """One source under the wrapper's discipline; ``tick`` is its timer job.
+
+    ``connect`` makes the poller and enters what it opens into the stack; it is tried again at each due poll until it
+    works: a device that is off when the run begins is a failing source, not a failed run. ``put`` takes every Poll.
+    """
+
+    def __init__(
+        self, source: int, label: str, when: Timing, connect: Connect, clock: Clock, put: Callable[[Poll], None]
+    ) -> None:
+        self.source, self.label, self.when = source, label, when
+        self.outcomes: Counter[PollOutcome] = Counter()
+        self._connect, self._clock, self._put = connect, clock, put
+        self._poller: Poller | None = None
+        self._stack = AsyncExitStack()
+        self._complaint = Complaint(label)
+        self._slot = -1  # the last due time that is accounted for
+        self._busy_until_ns = when.anchor_ns
+        self._failures = 0
+        self._hold_until_ns = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    @property
+    def due(self) -> int:
+        """Polls that were due so far."""
+        return self.outcomes.total()
+
+    async def tick(self) -> None:
+        """The look that is due now, and the account of the due times that nobody could keep."""
+        start_ns = self._clock.now_ns()
+        slot = self._slot_at(start_ns)
+        if slot <= self._slot:
+            return
+        self._account_for(slot)
+        self._slot = slot
+        due_ns = self._due_ns(slot)
+        if start_ns < self._hold_until_ns:
+            self._note(Poll(self.source, due_ns, start_ns, 0, PollOutcome.HELD_BACK, None, NOTHING))
+            return
+        outcome, error, answer = await self._look(start_ns)
+        end_ns = self._clock.now_ns()
+        self._busy_until_ns = end_ns
+        self._note(Poll(self.source, due_ns, start_ns, end_ns - start_ns, outcome, error, answer))
+        self._learn(end_ns, outcome, error)
+
+    def close_account(self, end_ns: int) -> None:
+        """Account for the due times before ``end_ns`` that never ran, at the end of a run."""
+        last = self._slot_at(end_ns - 1)
+        self._account_for(last + 1)
+        self._slot = max(self._slot, last)
+
+    def _slot_at(self, time_ns: int) -> int:
+        return (time_ns - self.when.anchor_ns) // self.when.interval_ns
+
+    def _due_ns(self, slot: int) -> int:
+        return self.when.anchor_ns + slot * self.when.interval_ns
+
+    def _account_for(self, slot: int) -> None:
+        for lost in range(self._slot + 1, slot):
+            due_ns = self._due_ns(lost)
+            overrun = due_ns < self._busy_until_ns
+            outcome = PollOutcome.OVERRUN if overrun else PollOutcome.MISSED
+            error = "the look before was still under way" if overrun else "the monitor was late"
+            self._note(Poll(self.source, due_ns, due_ns, 0, outcome, error, NOTHING))
+
+    def _note(self, poll: Poll) -> None:
+        self.outcomes[poll.outcome] += 1
+        self._put(poll)
+
+    async def _look(self, start_ns: int) -> tuple[PollOutcome, str | None, Answer]:
+        try:
+            async with asyncio.timeout(self.when.timeout_s):
+                if self._poller is None:
+                    self._poller = await self._open()
+                answer = await self._poller.poll(start_ns)
+        except TimeoutError:
+            return PollOutcome.TIMEOUT, f"no answer within {self.when.timeout_s:g} s", NOTHING
+        except SourceFailed as failure:
+            return PollOutcome.FAILED, str(failure), NOTHING
+        except Exception as defect:  # noqa: BLE001 - whatever a poller lets out is a failed poll, never a dead run
+            # The type and no text: an unforeseen exception may quote a secret.
+            return PollOutcome.FAILED, f"the {self.label} poller raised {type(defect).__name__}", NOTHING
+        return PollOutcome.OK, None, answer
+
+    async def _open(self) -> Poller:
+        async with AsyncExitStack() as stack:
+            poller = await self._connect(stack)
+            self._stack = stack.pop_all()
+        return poller
+
+    def _learn(self, now_ns: int, outcome: PollOutcome, error: str | None) -> None:
+        if outcome is PollOutcome.OK:
+            self._failures = 0
+            self._complaint.well()
+            return
+        self._failures += 1
+        self._complaint.failed(now_ns, error or outcome.value)
+        if self._failures >= FAILURES_BEFORE_SLOWING:
+            doubled = self.when.interval_ns * 2 ** min(self._failures - FAILURES_BEFORE_SLOWING, 20)
+            longest = max(int(LONGEST_HOLD_S * 1e9), self.when.interval_ns)
+            self._hold_until_ns = now_ns + min(doubled, longest)

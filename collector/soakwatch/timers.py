@@ -1,0 +1,81 @@
+"""Timers of a run: APScheduler on the steady clock, with every setting chosen on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Self
+
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.triggers.base import BaseTrigger
+from apscheduler.triggers.date import DateTrigger
+
+from soakwatch.clock import Clock, Grid, SteadyZone, at
+from soakwatch.polling import PolledSource
+
+# APScheduler reports every skipped run as a warning; the wrapper counts and records them, once.
+logging.getLogger("apscheduler").setLevel(logging.ERROR)
+
+GRACE_S = 2.0  # how long looks under way may go on when the run ends
+Job = Callable[[], Awaitable[None]]
+
+
+class Timers:
+    """The timers of one run; use as an asynchronous context: they start on entry and are gone on exit.
+
+    ``coalesce``: after a stall the newest due time runs and the wrapper records the others. ``max_instances=1``: a
+    look is never stacked on the look before. ``misfire_grace_time=None``: APScheduler never drops a late run
+    by itself, since the wrapper must see it to record how late it was.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._running: set[asyncio.Task[object]] = set()
+        self._zone = SteadyZone(clock)
+        self._scheduler = AsyncIOScheduler(
+            timezone=self._zone,
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        )
+
+    async def __aenter__(self) -> Self:
+        self._scheduler.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._scheduler.remove_all_jobs()
+        if self._running:
+            await asyncio.wait(self._running, timeout=GRACE_S)
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+        self._scheduler.shutdown(wait=False)
+
+    def poll(self, source: PolledSource) -> None:
+        """Tick the source on its grid."""
+        self._add(source.tick, Grid(source.when.anchor_ns, source.when.interval_ns, self._zone))
+
+    def every(self, interval_s: float, job: Job) -> None:
+        """Run a job on a grid that begins one interval from now; never two at a time."""
+        interval_ns = round(interval_s * 1e9)
+        self._add(job, Grid(self._clock.now_ns() + interval_ns, interval_ns, self._zone))
+
+    def once(self, time_ns: int, job: Job) -> None:
+        """Run a job at a time, or at once if that has passed."""
+        self._add(job, DateTrigger(at(time_ns, self._zone), timezone=self._zone))
+
+    def _add(self, job: Job, trigger: BaseTrigger) -> None:
+        async def run() -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._running.add(task)
+            try:
+                await job()
+            except asyncio.CancelledError:
+                # Only __aexit__ cancels: a look that outlives the end of the run is abandoned, its due time open.
+                return
+            finally:
+                self._running.discard(task)
+
+        self._scheduler.add_job(run, trigger)

@@ -1,0 +1,49 @@
+"""The beginning of every finding: inconclusive until a rule has reason to say more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from soakwatch_rules.rule import Case, Finding, Outcome, Rule
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import cadence, expected
+
+
+def draft(rule: Rule, case: Case, series: Series | None = None) -> Finding:
+    """An inconclusive finding with everything that is known before judging; ``series`` is what it is about."""
+    return Finding(
+        rule=rule.name,
+        version=rule.version,
+        outcome=Outcome.INCONCLUSIVE,
+        target=case.target,
+        metric=series.metric if series is not None else "",
+        object=series.object if series is not None else case.object,
+        window=case.window,
+        definition=rule.definition(),
+        reason="not judged",
+        samples=0 if series is None else len(series.finite()),
+        expected=None if series is None else expected(case.window.seconds, cadence(series)),
+    )
+
+
+def absent(rule: Rule, case: Case, what: str) -> Finding:
+    """What is said where there is nothing to judge: inconclusive if it should be there but could not be read.
+
+    ``what`` names the missing thing. Fault sentences are given as they are.
+    """
+    made = draft(rule, case)
+    if case.faults:
+        reason, outcome = f"{what} could not be read: {faults(case.faults)}", Outcome.INCONCLUSIVE
+    else:
+        reason, outcome = f"this target has no {what}", Outcome.NOT_APPLICABLE
+    settle = "make it readable, then run again" if case.faults else ""
+    return replace(made, outcome=outcome, reason=reason, settle=settle)
+
+
+def faults(sentences: Iterable[str], most: int = 2) -> str:
+    """Different fault sentences, the first few."""
+    different = list(dict.fromkeys(sentences))
+    more = f"; and {len(different) - most} more" if len(different) > most else ""
+    return "; ".join(different[:most]) + more
+

@@ -1,0 +1,87 @@
+"""Intents: what planned events announced, held against what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from soakwatch_rules.incidents import Incident
+from soakwatch_rules.rule import Event, Window
+from soakwatch_rules.words import counted, moment
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """``number`` happenings announced between two times; ``binding`` if it is a fault that fewer happened."""
+
+    kind: str
+    number: int
+    begin_ns: int
+    end_ns: int
+    binding: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reckoning:
+    """``unplanned`` incidents, ``planned`` ones, and sentences on announcements that were ``broken`` or are ``open``."""
+
+    unplanned: tuple[Incident, ...]
+    planned: tuple[Incident, ...]
+    broken: tuple[str, ...]
+    open: tuple[str, ...]
+
+
+def intents(events: Iterable[Event], key: str, window: Window, *, binding: bool = True) -> tuple[Intent, ...]:
+    """The announcements of ``key`` (``reboot``, ``process.restart`` ...) among the events.
+
+    One holds from the event's begin to its deadline, else to its end, else it stays open to the end of the window.
+    """
+    made = []
+    for event in events:
+        number = event.expect.get(key, 0)
+        if number > 0:
+            ends = (event.deadline_ns, event.end_ns, window.end_ns)
+            end_ns = next(end for end in ends if end is not None)
+            made.append(Intent(event.kind, number, event.begin_ns, end_ns, binding))
+    return tuple(sorted(made, key=lambda i: (i.end_ns, i.begin_ns, i.kind)))
+
+
+def reckon(
+    found: Sequence[Incident],
+    announced: Sequence[Intent],
+    window: Window,
+    noun: str,
+    slack_ns: int,
+    others: Sequence[int] = (),
+) -> Reckoning:
+    """Gives each incident to the announcement that ends first and has room for it; what is left over is unplanned.
+
+    ``slack_ns`` (the distance of readings) widens an announcement at both ends, since a change is seen only at the
+    next reading. An announcement whose end is not before the window's is open, not broken: live judging comes early. ``others`` are times at which the same happened to another object: they keep a binding announcement
+    that named no object, but use up no room.
+    """
+    room = [intent.number for intent in announced]
+    unplanned, planned = [], []
+    for incident in found:
+        at = next((i for i, n in enumerate(announced) if room[i] and _within(incident, n, slack_ns)), None)
+        if at is None:
+            unplanned.append(incident)
+        else:
+            room[at] -= 1
+            planned.append(incident)
+    broken, pending = [], []
+    for left, intent in zip(room, announced, strict=True):
+        elsewhere = sum(intent.begin_ns <= time <= intent.end_ns + slack_ns for time in others)
+        if left - elsewhere <= 0 or not intent.binding:
+            continue
+        told = f"the planned {intent.kind} of {moment(intent.begin_ns)} announced {counted(intent.number, noun)}"
+        seen = f"{intent.number - left} came"
+        if intent.end_ns >= window.end_ns:
+            pending.append(f"{told}, {seen} so far, and its time is not yet over")
+        else:
+            broken.append(f"{told} until {moment(intent.end_ns)}, but {seen}")
+    return Reckoning(tuple(unplanned), tuple(planned), tuple(broken), tuple(pending))
+
+
+def _within(incident: Incident, intent: Intent, slack_ns: int) -> bool:
+    return incident.end_ns + slack_ns >= intent.begin_ns and incident.begin_ns <= intent.end_ns + slack_ns

@@ -1,0 +1,248 @@
+"""The wrapper and the timers, in virtual time: every due poll leaves exactly one Poll, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import pytest
+from soakwatch.poller import Poller, SourceFailed
+from soakwatch.polling import PolledSource, timing
+from soakwatch.testing.virtual import VirtualTime
+from soakwatch.timers import Timers
+from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+
+HOUR = 3600.0
+Look = Callable[[int], Awaitable[Answer]]
+
+
+class Scripted:
+    """A poller whose look is a function."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+
+    async def poll(self, now_ns: int) -> Answer:
+        """Whatever the function does."""
+        return await self._look(now_ns)
+
+
+def one_sample(now_ns: int) -> Answer:
+    """An answer with one sample."""
+    return Answer((Sample("system.processes", "", 1, now_ns),), (), ())
+
+
+async def at_once(now_ns: int) -> Answer:
+    """A look that takes no time."""
+    return one_sample(now_ns)
+
+
+def soak(time: VirtualTime, look: Look, *, interval_s: float, hours: float, timeout_s: float | None = None,
+         sources: int = 1) -> list[Poll]:  # fmt: skip
+    """Run pollers for some hours of virtual time; all their polls."""
+    polls: list[Poll] = []
+
+    async def connect(_: AsyncExitStack) -> Poller:
+        return Scripted(look)
+
+    async def main() -> None:
+        start_ns = time.now_ns()
+        async with AsyncExitStack() as stack:
+            watched = [
+                await stack.enter_async_context(
+                    PolledSource(
+                        n, f"source {n}", timing(start_ns, interval_s, timeout_s), connect, time, polls.append
+                    )
+                )
+                for n in range(sources)
+            ]
+            async with Timers(time) as timers:
+                for source in watched:
+                    timers.poll(source)
+                await asyncio.sleep(hours * HOUR)
+            for source in watched:
+                source.close_account(start_ns + round(hours * HOUR * 1e9))
+
+    time.run(main())
+    return polls
+
+
+def outcomes(polls: list[Poll]) -> Counter[PollOutcome]:
+    """How the polls ended."""
+    return Counter(poll.outcome for poll in polls)
+
+
+def assert_complete(polls: list[Poll], interval_s: float, hours: float) -> None:
+    """Every due time of the grid has exactly one Poll, in order."""
+    due = [poll.due_ns for poll in polls]
+    step = round(interval_s * 1e9)
+    assert due == list(range(due[0], due[0] + len(due) * step, step))
+    assert len(due) == round(hours * HOUR / interval_s)
+
+
+def test_72_hours_of_20_pollers_run_on_the_grid() -> None:
+    """A 72 h soak of 20 pollers brings every poll at its due time."""
+    polls = soak(VirtualTime(), at_once, interval_s=60, hours=72, sources=20)
+    assert outcomes(polls) == {PollOutcome.OK: 20 * 72 * 60}
+    assert all(poll.start_ns == poll.due_ns for poll in polls)
+
+
+def test_the_fastest_interval_does_not_drift() -> None:
+    """Polls every 200 ms for an hour stay on the grid to the nanosecond."""
+    polls = soak(VirtualTime(), at_once, interval_s=0.2, hours=1)
+    assert_complete(polls, 0.2, 1)
+    assert outcomes(polls) == {PollOutcome.OK: 18_000}
+
+
+def test_an_overrun_is_skipped_and_counted_never_stacked() -> None:
+    """A look of 2.5 s under an interval of 1 s takes every third due time; the others are overruns."""
+    running = 0
+
+    async def slow(now_ns: int) -> Answer:
+        nonlocal running
+        running += 1
+        assert running == 1
+        await asyncio.sleep(2.5)
+        running -= 1
+        return one_sample(now_ns)
+
+    polls = soak(VirtualTime(), slow, interval_s=1, hours=1, timeout_s=10)
+    counted = outcomes(polls)
+    assert counted[PollOutcome.OVERRUN] == 2 * counted[PollOutcome.OK]
+    assert_complete(polls[: 3 * counted[PollOutcome.OK]], 1, counted[PollOutcome.OK] * 3 / HOUR)
+
+
+def test_a_look_that_hangs_is_abandoned_and_says_so() -> None:
+    """A source that never answers gives timeouts, each a Poll with its sentence."""
+
+    async def hangs(_: int) -> Answer:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    polls = soak(VirtualTime(), hangs, interval_s=10, hours=0.1, timeout_s=2)
+    assert polls[0].outcome is PollOutcome.TIMEOUT
+    assert polls[0].error == "no answer within 2 s"
+    assert polls[0].duration_ns == 2_000_000_000
+    assert_complete(polls, 10, 0.1)
+
+
+def test_a_failing_source_is_asked_less_and_complained_about_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Six hours of failures cost few looks and few log lines; the recovery is told and the pace returns."""
+    time = VirtualTime()
+    well_from_ns = time.now_ns() + round(6 * HOUR * 1e9)
+    asked = 0
+
+    async def dark(now_ns: int) -> Answer:
+        nonlocal asked
+        asked += now_ns < well_from_ns
+        if now_ns < well_from_ns:
+            raise SourceFailed("connection refused by 127.0.0.1:161")
+        return one_sample(now_ns)
+
+    with caplog.at_level(logging.WARNING, logger="soakwatch"):
+        polls = soak(time, dark, interval_s=1, hours=8)
+    assert_complete(polls, 1, 8)
+    assert 300 < asked < 500  # one a minute
+    assert len(caplog.records) < 20
+    assert "well again" in caplog.records[-1].getMessage()
+    assert outcomes(polls[-3600:]) == {PollOutcome.OK: 3600}
+
+
+def test_a_stalled_monitor_records_what_it_missed() -> None:
+    """When the monitor itself stands still for 30 s, 29 polls are missed and the late one shows how late it was."""
+    time = VirtualTime()
+    looks = 0
+
+    async def stalls_once(now_ns: int) -> Answer:
+        nonlocal looks
+        looks += 1
+        if looks == 100:
+            asyncio.get_running_loop().call_later(0.5, time.stall, 30.2)
+        return one_sample(now_ns)
+
+    polls = soak(time, stalls_once, interval_s=1, hours=0.1)
+    assert_complete(polls, 1, 0.1)
+    assert outcomes(polls)[PollOutcome.MISSED] == 29
+    assert {poll.error for poll in polls if poll.outcome is PollOutcome.MISSED} == {"the monitor was late"}
+    assert max(poll.start_ns - poll.due_ns for poll in polls) == pytest.approx(0.7e9, rel=0.01)
+
+
+@pytest.mark.parametrize("step_s", [-3600, 3600])
+def test_a_step_of_the_wall_clock_neither_stops_nor_hurries_the_polls(step_s: float) -> None:
+    """With the wall clock set an hour back or forth, not one poll is lost or doubled."""
+    time = VirtualTime()
+    looks = 0
+
+    async def steps_once(now_ns: int) -> Answer:
+        nonlocal looks
+        looks += 1
+        if looks == 50:
+            time.step_wall(step_s)
+        return one_sample(now_ns)
+
+    polls = soak(time, steps_once, interval_s=1, hours=0.1)
+    assert_complete(polls, 1, 0.1)
+    assert outcomes(polls) == {PollOutcome.OK: 360}
+
+
+def test_a_defect_in_a_poller_is_a_failed_poll_without_its_text() -> None:
+    """An unforeseen exception never ends the run, and its text, which may hold a secret, is not kept."""
+
+    async def defect(_: int) -> Answer:
+        raise KeyError("password=hunter2")
+
+    polls = soak(VirtualTime(), defect, interval_s=60, hours=1)
+    assert polls[0].outcome is PollOutcome.FAILED
+    assert polls[0].error == "the source 0 poller raised KeyError"
+    assert "hunter2" not in repr(polls)
+
+
+def test_a_source_that_cannot_be_opened_is_tried_again() -> None:
+    """A device that is off when the run begins fails its polls until it is there; nothing half opened stays."""
+    time = VirtualTime()
+    polls: list[Poll] = []
+    opened: list[str] = []
+
+    async def connect(stack: AsyncExitStack) -> Poller:
+        opened.append("half")
+        stack.callback(opened.remove, "half")
+        if len(polls) < 2:
+            raise SourceFailed("no route to host")
+        return Scripted(at_once)
+
+    async def main() -> None:
+        start_ns = time.now_ns()
+        source = PolledSource(1, "dut/snmp", timing(start_ns, 10), connect, time, polls.append)
+        async with source, Timers(time) as timers:
+            timers.poll(source)
+            await asyncio.sleep(100)
+            assert opened == ["half"]
+        assert not opened
+
+    time.run(main())
+    assert [poll.outcome for poll in polls[:4]] == [PollOutcome.FAILED] * 2 + [PollOutcome.OK] * 2
+    assert polls[0].error == "no route to host"
+
+
+def test_timers_leave_nothing_behind() -> None:
+    """A look that is under way when the run ends is given up after the grace, and no task remains."""
+    time = VirtualTime()
+
+    async def hangs(_: int) -> Answer:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def connect(_: AsyncExitStack) -> Poller:
+        return Scripted(hangs)
+
+    async def main() -> int:
+        source = PolledSource(1, "x", timing(time.now_ns(), 10, 1000), connect, time, lambda _: None)
+        async with source, Timers(time) as timers:
+            timers.poll(source)
+            await asyncio.sleep(5)
+        return len(asyncio.all_tasks())
+
+    assert time.run(main()) == 1
