@@ -46,4 +46,3 @@ def faults(sentences: Iterable[str], most: int = 2) -> str:
     different = list(dict.fromkeys(sentences))
     more = f"; and {len(different) - most} more" if len(different) > most else ""
     return "; ".join(different[:most]) + more
-

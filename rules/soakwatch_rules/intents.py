@@ -23,7 +23,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Reckoning:
-    """``unplanned`` incidents, ``planned`` ones, and sentences on announcements that were ``broken`` or are ``open``."""
+    """``unplanned`` and ``planned`` incidents; sentences on announcements that are ``broken`` or still ``open``."""
 
     unplanned: tuple[Incident, ...]
     planned: tuple[Incident, ...]
@@ -57,8 +57,9 @@ def reckon(
     """Gives each incident to the announcement that ends first and has room for it; what is left over is unplanned.
 
     ``slack_ns`` (the distance of readings) widens an announcement at both ends, since a change is seen only at the
-    next reading. An announcement whose end is not before the window's is open, not broken: live judging comes early. ``others`` are times at which the same happened to another object: they keep a binding announcement
-    that named no object, but use up no room.
+    next reading. An announcement whose end is not before the window's is open, not broken: live judging comes
+    early. ``others`` are times at which the same happened to another object: they keep a binding announcement, but
+    use up no room.
     """
     room = [intent.number for intent in announced]
     unplanned, planned = [], []

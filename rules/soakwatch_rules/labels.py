@@ -1,4 +1,4 @@
-r"""Labels of an object's canonical text: ``key=value`` pairs joined by commas, ``\`` before ``,``, ``=`` and ``\``."""
+r"""Labels of an object's canonical text: ``key=value`` joined by commas, ``\`` before ``,``, ``=`` and ``\``."""
 
 from __future__ import annotations
 

@@ -14,37 +14,9 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Mark, Outcome
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence, expected
-from soakwatch_rules.stats.stages import stages
-from soakwatch_rules.words import counted, lasting, moment, quantity
-
-_DAY_S = 86400.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Comparison:
-    """The first and the last stage of one life; ``rise`` is counted in the direction that is bad."""
-
-    life: Life
-    means: tuple[float, float | None, float]
-    sds: tuple[float, float]
-    counts: tuple[int, int]
-    rise: float
-    allowed: float
-    spread: float
-    smallest: float
-
-    @property
-    def crosses(self) -> bool:
-        return abs(self.rise) <= self.spread
-
-    @property
-    def grows(self) -> bool:
-        return self.rise > self.spread and self.rise > self.allowed
-
-    @property
-    def hours(self) -> float:
-        """Between the centres of the two stages."""
-        return self.life.window.seconds * (2 / 3) / 3600
+from soakwatch_rules.stage_words import JudgedLife, doubts_of, sentence
+from soakwatch_rules.stats.stages import compare, stages
+from soakwatch_rules.words import counted, lasting
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +56,8 @@ class MemoryGrowth:
 
     References: F. Machida, A. Andrzejak, R. Matias, E. Vicente, On the effectiveness of Mann-Kendall test for
     detection of software aging, ISSREW 2013 (why a trend test alone does no better on correlated readings). The
-    threshold in closed form: growth over a life is seen from width·2·s / sqrt(4/9 - width²/27) on, for width 1
-    3.13 s, whatever the number of readings.
+    threshold in closed form: growth over a life is seen from 3·width·s / sqrt(1 - width²/12) on, for width 1
+    3.13 s (s: sd of the noise), whatever the number of readings.
     """
 
     name: ClassVar[str] = "memory_growth"
@@ -101,7 +73,9 @@ class MemoryGrowth:
     phases: ClassVar[tuple[str, ...]] = ("soak",)
 
     tolerance: float = parameter(0.05, "1", "growth of the mean that is not worth a verdict", "the method's wording")
-    width: float = parameter(1.0, "1", "half width of a stage's interval in standard deviations", "the method's wording")
+    width: float = parameter(
+        1.0, "1", "half width of a stage's interval in standard deviations", "the method's wording"
+    )
     least: float = parameter(8.0, "1", "readings that the first and the last stage need each", "half of 16 blocks")
 
     def __post_init__(self) -> None:
@@ -135,36 +109,27 @@ class MemoryGrowth:
             judged = [c for life in all_lives if (c := self._compare(life, apart)) is not None]
         if not judged:
             return self._undecided(made, all_lives, apart)
-        worst = max(judged, key=lambda c: (c.grows, c.rise - max(c.allowed, c.spread)))
+        worst = max(judged, key=lambda j: (j.of.grows, j.of.rise - max(j.of.allowed, j.of.spread)))
         made = self._measured(made, worst, series, len(all_lives), len(judged))
-        if worst.grows:
-            return replace(made, outcome=Outcome.FAIL, reason=_sentence(worst, series, self.tolerance))
+        if worst.of.grows:
+            return replace(made, outcome=Outcome.FAIL, reason=sentence(worst, series, self.tolerance))
         read = sum(len(c.life.series) for c in judged)
         if made.expected is not None and 2 * read < made.expected:
             reason = f"the lives that can be judged hold {read} of {made.expected} expected readings, less than half"
             return replace(made, reason=reason, settle="needs at least half of the expected readings in long lives")
-        return replace(made, outcome=Outcome.PASS, reason=_sentence(worst, series, self.tolerance))
+        return replace(made, outcome=Outcome.PASS, reason=sentence(worst, series, self.tolerance))
 
-    def _compare(self, life: Life, apart: float | None) -> _Comparison | None:
+    def _compare(self, life: Life, apart: float | None) -> JudgedLife | None:
         window, series = life.window, life.series
         due = expected(window.seconds, apart)
         if due is not None and 2 * len(series) < due:
             return None
-        first, middle, last = stages(series.time_ns, series.values, window.begin_ns, window.end_ns)
-        if min(first.n, last.n) < self.least:
+        parts = stages(series.time_ns, series.values, window.begin_ns, window.end_ns)
+        if min(parts[0].n, parts[2].n) < self.least:
             return None
-        if first.mean is None or last.mean is None or first.sd is None or last.sd is None:
-            return None
-        rise = (last.mean - first.mean) * (-1 if series.trait.growth == "down" else 1)
-        allowed, spread = self.tolerance * abs(first.mean), self.width * (first.sd + last.sd)
-        # A straight rise widens the stages themselves by width²/12; 0.84 standard errors make 50 % into 80 %.
-        error = math.hypot(first.sd / math.sqrt(first.n), last.sd / math.sqrt(last.n))
-        least_seen = max(allowed, spread / math.sqrt(1 - self.width**2 / 12), series.trait.quantum or 0.0)
-        smallest = least_seen + 0.84 * error
-        if not all(map(math.isfinite, (rise, allowed, smallest))):
-            return None
-        means, counts = (first.mean, middle.mean, last.mean), (first.n, last.n)
-        return _Comparison(life, means, (first.sd, last.sd), counts, rise, allowed, spread, smallest)
+        down, quantum = series.trait.growth == "down", series.trait.quantum
+        compared = compare(parts, down=down, tolerance=self.tolerance, width=self.width, quantum=quantum)
+        return None if compared is None else JudgedLife(life, compared)
 
     def _undecided(self, made: Finding, found: tuple[Life, ...], apart: float | None) -> Finding:
         readings = counted(made.samples, "reading")
@@ -180,70 +145,29 @@ class MemoryGrowth:
             settle = "needs readings in the first and the last third, and half of those expected"
         return replace(made, reason=reason, settle=settle)
 
-    def _measured(self, made: Finding, worst: _Comparison, series: Series, alive: int, judged: int) -> Finding:
-        first, middle, last = worst.means
+    def _measured(self, made: Finding, worst: JudgedLife, series: Series, alive: int, judged: int) -> Finding:
+        c, (first, middle, last) = worst.of, worst.of.stages
         sign = -1 if series.trait.growth == "down" else 1
         numbers = {
-            "mean_first": first, "sd_first": worst.sds[0], "n_first": float(worst.counts[0]),
-            "mean_last": last, "sd_last": worst.sds[1], "n_last": float(worst.counts[1]),
-            "intervals_cross": float(worst.crosses), "rise_per_hour": sign * worst.rise / worst.hours,
-            "smallest_rise": worst.smallest, "lives": float(alive), "lives_judged": float(judged),
+            "mean_first": c.first, "sd_first": c.sds[0], "n_first": float(first.n),
+            "mean_last": c.last, "sd_last": c.sds[1], "n_last": float(last.n),
+            "intervals_cross": float(c.crosses), "rise_per_hour": sign * c.rise / worst.hours,
+            "smallest_rise": c.smallest, "lives": float(alive), "lives_judged": float(judged),
         }  # fmt: skip
-        if middle is not None:
-            numbers["mean_middle"] = middle
-        if first != 0:
-            numbers["change"] = (last - first) / abs(first)
-        half = self.width * worst.sds[1]
+        if middle.mean is not None:
+            numbers["mean_middle"] = middle.mean
+        if c.first != 0:
+            numbers["change"] = (c.last - c.first) / abs(c.first)
+        half, decided = self.width * c.sds[1], worst.life.window
         return replace(
             made,
-            measured=last,
-            limit=first + sign * max(worst.allowed, worst.spread),
-            interval=(last - half, last + half),
+            measured=c.last,
+            limit=c.first + sign * max(c.allowed, c.spread),
+            interval=(c.last - half, c.last + half),
             unit=series.trait.unit,
-            smallest_detectable=worst.smallest / worst.hours,
+            smallest_detectable=c.smallest / worst.hours,
             detectable_unit=f"{series.trait.unit}/h",
-            marks=(Mark(worst.life.window.begin_ns, worst.life.window.end_ns, "the life that decided"),)
-            if alive > 1
-            else (),
+            marks=(Mark(decided.begin_ns, decided.end_ns, "the life that decided"),) if alive > 1 else (),
             numbers=numbers,
-            doubts=tuple(_doubts(worst, series, alive - judged, self.tolerance)),
+            doubts=doubts_of(worst, series, alive - judged, self.tolerance),
         )
-
-
-def _sentence(c: _Comparison, series: Series, tolerance: float) -> str:
-    unit, (first, _, last) = series.trait.unit, c.means
-    change = f"{100 * (last - first) / abs(first):+.1f} %" if first else f"{quantity(last, unit)} from zero"
-    higher = "the same in both" if last == first else f"higher in the {'last' if last > first else 'first'} third"
-    means = (
-        f"{quantity(first, unit)} ± {quantity(c.sds[0], unit)} in the first third, {quantity(last, unit)} ± "
-        f"{quantity(c.sds[1], unit)} in the last: the mean is {higher} ({change} in {lasting(3600 * c.hours)})"
-    )
-    if c.grows:
-        why = f"the intervals do not cross and the change is above the tolerance of {100 * tolerance:g} %"
-    elif c.rise > c.allowed:
-        why = "but the intervals cross"
-    elif c.rise <= 0:
-        why = "which is no growth"
-    else:
-        why = f"within the tolerance of {100 * tolerance:g} %"
-    since = f", in the life from {moment(c.life.window.begin_ns)}"
-    return f"{series.metric}: {means}, {why}{since}"
-
-
-def _doubts(c: _Comparison, series: Series, short: int, tolerance: float) -> list[str]:
-    doubts, unit, (first, middle, last) = [], series.trait.unit, c.means
-    if c.grows:
-        late = abs(last - middle) > tolerance * abs(middle) if middle is not None else True
-        text = "most of it came before the last third: " if not late else ""
-        doubts.append(f"{text}a warm-up that has not ended, a cache that fills or one step look the same to this method")
-    else:
-        slope = quantity(c.smallest / c.hours, f"{unit}/h")
-        share = f" ({100 * c.smallest / c.hours * _DAY_S / 3600 / abs(first):.3g} % of the level a day)" if first else ""
-        doubts.append(f"a leak slower than {slope}{share} would not have been seen")
-    if not c.grows and c.rise > c.allowed:
-        change = f" by {100 * c.rise / abs(first):.1f} %" if first else ""
-        literal = "; read literally, the method says growth" if abs(last) * (1 - tolerance) > abs(first) else ""
-        doubts.append(f"the mean moved{change}, more than the tolerance, but the spread of the readings hides it{literal}")
-    if short > 0:
-        doubts.append(f"{short} of the lives between restarts {'is' if short == 1 else 'are'} too short to judge")
-    return doubts

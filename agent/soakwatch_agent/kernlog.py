@@ -1,0 +1,109 @@
+"""Kernel log lines that mean trouble: the record format of /dev/kmsg and what its texts say."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Dict, Optional, Tuple
+
+KINDS = ("oom", "segfault", "panic", "hung_task", "lockup", "hardware")
+
+# The first that matches wins. Each line stands once for its incident: the call traces around it match nothing.
+_PATTERNS: Tuple[Tuple[str, re.Pattern[str]], ...] = (
+    (
+        "oom",
+        re.compile(
+            r"(?:Out of memory(?: \(oom_kill_allocating_task\))?|Memory cgroup out of memory): "
+            r"Kill(?:ed)? process (?P<pid>\d+) \((?P<process>.*?)\)"
+        ),
+    ),
+    ("segfault", re.compile(r"(?P<process>\S.*?)\[(?P<pid>\d+)\]: segfault at ")),
+    ("segfault", re.compile(r"traps: (?P<process>.+?)\[(?P<pid>\d+)\] (?:general protection|trap |bad frame)")),
+    (
+        "segfault",
+        re.compile(r"(?P<process>\S.*?)\[(?P<pid>\d+)\]: (?:unhandled|potentially unexpected fatal) signal"),
+    ),
+    (
+        "segfault",
+        re.compile(r"(?P<process>\S.*?)\[(?P<pid>\d+)\]: unhandled (?:level \d )?.*(?:fault|exception|abort)"),
+    ),
+    ("panic", re.compile(r"Kernel panic - not syncing")),
+    ("panic", re.compile(r"(?:kernel )?BUG(?::| at )(?!.*(?:soft lockup|workqueue lockup))")),
+    ("panic", re.compile(r"(?:Internal error: )?Oops(?::| - )")),
+    ("panic", re.compile(r"general protection fault.*: [0-9a-f]{4} \[#\d+\]")),
+    ("panic", re.compile(r"Unable to handle kernel ")),
+    (
+        "hung_task",
+        re.compile(r"INFO: task (?P<process>.+):(?P<pid>\d+) (?:<.*> )?(?:is )?blocked .*for more than \d+ seconds"),
+    ),
+    ("lockup", re.compile(r"BUG: soft lockup - CPU#\d+ stuck for .*\[(?P<process>.+):(?P<pid>\d+)\]")),
+    ("lockup", re.compile(r"BUG: workqueue lockup")),
+    ("lockup", re.compile(r"(?:NMI )?[Ww]atchdog: (?:BUG: )?(?:Watchdog detected )?hard LOCKUP on cpu")),
+    ("lockup", re.compile(r"rcu(?:_\w+)?: INFO: .*detected stalls? on CPUs|INFO: rcu_\w+ (?:self-)?detected stall")),
+    ("lockup", re.compile(r"rcu(?:_\w+)?: INFO: \w+ self-detected stall on CPU")),
+    ("hardware", re.compile(r"mce: \[Hardware Error\]: (?:CPU \d+: )?Machine [Cc]heck")),
+    (
+        "hardware",
+        re.compile(r"(?:\{\d+\})?\[Hardware Error\]: (?:Hardware error from APEI|event severity: (?:fatal|recov))"),
+    ),
+    ("hardware", re.compile(r"EDAC \S+: \d+ UE ")),
+)
+# One look decides for nearly every line that it means nothing.
+_ANY = re.compile(
+    r"[Oo]ut of memory|segfault|traps: |signal|unhandled|panic|BUG|Oops|protection fault|Unable to handle|"
+    r"blocked|LOCKUP|stall|Hardware Error|EDAC"
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One record of the kernel log; ``usec`` after boot."""
+
+    __slots__ = ("priority", "seq", "text", "usec")
+    priority: int
+    seq: int
+    usec: int
+    text: str
+
+
+def parse_record(text: str) -> Optional[Line]:
+    """A record of /dev/kmsg, ``prio,seq,usec,flags[,...];text``, without its continuation lines; None for another.
+
+    >>> parse_record("6,339,5140900,-;NET: Registered\\n SUBSYSTEM=net\\n").text
+    'NET: Registered'
+    """
+    head, semicolon, body = text.partition(";")
+    word = head.split(",")
+    if not semicolon or len(word) < 3 or not all(w.isdigit() for w in word[:3]):
+        return None
+    return Line(int(word[0]), int(word[1]), int(word[2]), body.partition("\n")[0])
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A line that means trouble: its kind (one of KINDS), and process and pid where the line names them."""
+
+    __slots__ = ("kind", "owner")
+    kind: str
+    owner: Dict[str, str]
+
+
+def alarm_of(text: str) -> Optional[Alarm]:
+    """What a line of the kernel log means; None for the many that mean no trouble.
+
+    Sources: mm/oom_kill.c, arch/*/mm/fault.c, kernel/hung_task.c, kernel/watchdog*.c, kernel/rcu/tree_stall.h,
+    drivers/edac. Texts change with kernels; an unknown wording is missed, which ``system.memory.oom_kills`` and the
+    core folder may still show.
+
+    >>> alarm_of("Out of memory: Killed process 77 (bgpd) total-vm:1kB, anon-rss:1kB")
+    Alarm(kind='oom', owner={'pid': '77', 'process': 'bgpd'})
+    >>> alarm_of("eth0: link up") is None
+    True
+    """
+    if _ANY.search(text) is None:
+        return None
+    for kind, pattern in _PATTERNS:
+        match = pattern.search(text)
+        if match is not None:
+            return Alarm(kind, {key: value for key, value in match.groupdict().items() if value})
+    return None

@@ -1,0 +1,54 @@
+"""Boot: uptime, time of boot and the kernel's boot id."""
+
+from __future__ import annotations
+
+from soakwatch_agent.place import Notes, Place, Turn
+from soakwatch_agent.procfs import read_line, read_text
+from soakwatch_agent.sample import Answer
+
+METRICS = ("system.uptime", "system.boot.time", "system.boot.id")
+
+
+def boot_number(boot_id: str) -> int:
+    """The first 48 bits of a boot id, so that a float keeps it whole.
+
+    >>> boot_number("00000000-00ff-4000-8000-000000000000")
+    255
+    """
+    return int(boot_id.replace("-", "")[:12], 16)
+
+
+class BootProbe:
+    """The time of boot is taken once: the kernel's own moves whenever the clock is set."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._uptime = place.path("/proc/uptime")
+        self._boot_id = place.path("/proc/sys/kernel/random/boot_id")
+        self._notes = Notes()
+        self._slow = Turn(60)
+
+    def read(self, now_ns: int) -> Answer:
+        """Uptime each look, the rest every 60 s."""
+        notes = self._notes
+        notes.begin(now_ns)
+        notes.sample("system.uptime", "", float(read_text(self._uptime).split()[0]))
+        if self._slow.due(now_ns):
+            boot_s, boot_id = self._place.boot_s(), read_line(self._boot_id)
+            if boot_s is None:
+                notes.fault("system.boot.time", "", "the kernel does not tell when it booted")
+            else:
+                notes.sample("system.boot.time", "", boot_s)
+            if boot_id is None:
+                notes.fault("system.boot.id", "", "the kernel does not tell its boot id")
+            else:
+                notes.sample("system.boot.id", "", boot_number(boot_id))
+        return notes.answer()
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+def open_probe(place: Place) -> BootProbe:
+    """The probe of a place."""
+    return BootProbe(place)

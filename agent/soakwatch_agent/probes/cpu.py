@@ -1,0 +1,104 @@
+"""CPU: time by mode and busy share, of all cores and of each; context switches; cores online."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Optional, Tuple
+
+from soakwatch_agent.place import Notes, Place, Turn
+from soakwatch_agent.procfs import CPU_MODES, CpuStat, parse_cpu_stat, read_text
+from soakwatch_agent.sample import Answer
+
+METRICS = (
+    "system.cpu.time",
+    "system.cpu.core.time",
+    "system.cpu.utilization",
+    "system.cpu.core.utilization",
+    "system.cpu.logical.count",
+    "system.context_switches",
+)
+_IDLE, _IOWAIT = CPU_MODES.index("idle"), CPU_MODES.index("iowait")
+_WOBBLE_S = 5  # idle and iowait of a tickless kernel may step back a little; a reboot steps back to nothing
+
+Ticks = Tuple[int, ...]
+
+
+def busy_share(before: Ticks, after: Ticks) -> Optional[float]:
+    """Share of the time between two readings that was neither idle nor waiting for I/O; None if no time passed.
+
+    >>> busy_share((0, 0, 0, 0, 0, 0, 0, 0), (1, 0, 1, 5, 1, 0, 0, 0))
+    0.25
+    """
+    spent = [max(b - a, 0) for a, b in zip(before, after)]  # noqa: B905
+    total = sum(spent)
+    if total <= 0 or sum(after) < sum(before):
+        return None
+    return 1.0 - (spent[_IDLE] + spent[_IOWAIT]) / total
+
+
+def held(before: Optional[Ticks], after: Ticks, wobble: int) -> Ticks:
+    """The reading with idle and iowait kept from stepping back by less than ``wobble`` ticks.
+
+    >>> held((1, 0, 0, 100, 50, 0, 0, 0), (2, 0, 0, 101, 49, 0, 0, 0), 500)[4]
+    50
+    """
+    if before is None or (after[_IDLE] >= before[_IDLE] and after[_IOWAIT] >= before[_IOWAIT]):
+        return after
+    fixed = list(after)
+    for at in (_IDLE, _IOWAIT):
+        if 0 < before[at] - after[at] < wobble and after[0] >= before[0]:
+            fixed[at] = before[at]
+    return tuple(fixed)
+
+
+class CpuProbe:
+    """Reads /proc/stat once a look (psutil would read it three times for the same figures)."""
+
+    def __init__(self, place: Place) -> None:
+        self._path = place.path("/proc/stat")
+        self._hz = os.sysconf("SC_CLK_TCK")
+        self._notes = Notes()
+        self._slow = Turn(10)
+        self._total: Optional[Ticks] = None
+        self._cores: Dict[int, Ticks] = {}
+
+    def read(self, now_ns: int) -> Answer:
+        """Shares each look from the second on; raw times of each core every 10 s."""
+        notes, hz, wobble = self._notes, self._hz, _WOBBLE_S * self._hz
+        notes.begin(now_ns)
+        stat = parse_cpu_stat(read_text(self._path))
+        total = held(self._total, stat.total, wobble)
+        for mode, ticks in zip(CPU_MODES, total):  # noqa: B905
+            notes.sample("system.cpu.time", f"mode={mode}", ticks / hz)
+        if self._total is not None:
+            share = busy_share(self._total, total)
+            if share is not None:
+                notes.sample("system.cpu.utilization", "", share)
+        self._total = total
+        notes.sample("system.cpu.logical.count", "", len(stat.cores))
+        if stat.switches is not None:
+            notes.sample("system.context_switches", "", stat.switches)
+        self._read_cores(stat, wobble, slow=self._slow.due(now_ns))
+        return notes.answer()
+
+    def _read_cores(self, stat: CpuStat, wobble: int, *, slow: bool) -> None:
+        notes, fresh = self._notes, {}
+        for core, raw in stat.cores.items():
+            before = self._cores.get(core)
+            ticks = fresh[core] = held(before, raw, wobble)
+            if before is not None:
+                share = busy_share(before, ticks)
+                if share is not None:
+                    notes.sample("system.cpu.core.utilization", f"core={core}", share)
+            if slow:
+                for mode, spent in zip(CPU_MODES, ticks):  # noqa: B905
+                    notes.sample("system.cpu.core.time", f"core={core},mode={mode}", spent / self._hz)
+        self._cores = fresh
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+def open_probe(place: Place) -> CpuProbe:
+    """The probe of a place."""
+    return CpuProbe(place)

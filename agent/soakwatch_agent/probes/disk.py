@@ -1,0 +1,77 @@
+"""Disks: bytes, operations and busy time of whole disks."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import FrozenSet, Optional
+
+import psutil
+
+from soakwatch_agent.place import Notes, Place, ProcAt, Turn
+from soakwatch_agent.sample import Answer, object_text
+
+METRICS = ("system.disk.io", "system.disk.operations", "system.disk.io_time")
+_NO_DISK = re.compile(r"(loop|ram|sr|fd)\d+$")
+_PARTITION = re.compile(r"((sd|hd|vd|xvd)[a-z]+\d+|(nvme\d+n\d+|mmcblk\d+|nbd\d+)p\d+)$")
+
+
+def whole_disks(folder: str) -> Optional[FrozenSet[str]]:
+    """Names in /sys/block, which lists whole devices only; None where there is no such folder."""
+    try:
+        return frozenset(os.listdir(folder))
+    except OSError:
+        return None
+
+
+def is_disk(name: str, whole: Optional[FrozenSet[str]]) -> bool:
+    """True for a whole disk; loop devices, RAM disks, CD drives and partitions are none.
+
+    >>> [is_disk(name, None) for name in ("sda", "sda1", "nvme0n1p2", "loop0")]
+    [True, False, False, False]
+    """
+    if _NO_DISK.match(name):
+        return False
+    return name in whole if whole is not None else not _PARTITION.match(name)
+
+
+class DiskProbe:
+    """psutil over /proc/diskstats, raw."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._notes = Notes()
+        self._block = place.path("/sys/block")
+        self._slow = Turn(60)
+        self._whole: Optional[FrozenSet[str]] = None
+
+    def read(self, now_ns: int) -> Answer:
+        """A machine without disks answers nothing, and says so once."""
+        notes = self._notes
+        notes.begin(now_ns)
+        if self._slow.due(now_ns):
+            self._whole = whole_disks(self._block)
+        with ProcAt(self._place):
+            disks = psutil.disk_io_counters(perdisk=True, nowrap=False)
+        seen = 0
+        for name, io in disks.items():
+            if not is_disk(name, self._whole):
+                continue
+            seen += 1
+            reads, writes = object_text(device=name, direction="read"), object_text(device=name, direction="write")
+            notes.sample("system.disk.io", reads, io.read_bytes)
+            notes.sample("system.disk.io", writes, io.write_bytes)
+            notes.sample("system.disk.operations", reads, io.read_count)
+            notes.sample("system.disk.operations", writes, io.write_count)
+            notes.sample("system.disk.io_time", object_text(device=name), io.busy_time / 1000)
+        if not seen:
+            notes.fault("system.disk.io", "", "this machine shows no disk")
+        return notes.answer()
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+def open_probe(place: Place) -> DiskProbe:
+    """The probe of a place."""
+    return DiskProbe(place)

@@ -1,0 +1,138 @@
+"""Filesystems: space in use and size of local mounts."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Dict, List, Optional
+
+import psutil
+
+from soakwatch_agent.place import Notes, Place, ProcAt, Turn, why
+from soakwatch_agent.procfs import clean, read_text
+from soakwatch_agent.sample import Answer, object_text
+
+METRICS = ("system.filesystem.usage", "system.filesystem.limit")
+
+# Asking a network filesystem whose server is gone would hang the look for ever; images that are full by nature
+# (squashfs, iso9660) say nothing.
+_LOCAL = frozenset(
+    [
+        "ext2",
+        "ext3",
+        "ext4",
+        "xfs",
+        "btrfs",
+        "f2fs",
+        "jfs",
+        "reiserfs",
+        "vfat",
+        "exfat",
+        "msdos",
+        "ntfs3",
+        "zfs",
+        "bcachefs",
+        "nilfs2",
+        "jffs2",
+        "ubifs",
+        "yaffs2",
+        "tmpfs",
+        "ramfs",
+        "overlay",
+    ]
+)
+_SHARED = frozenset(["tmpfs", "ramfs", "overlay"])  # their device names are not theirs alone
+_MOST = 64
+
+
+@dataclass(frozen=True)
+class Space:
+    """A filesystem's size and what is used of it, in bytes."""
+
+    __slots__ = ("limit", "used")
+    limit: int
+    used: int
+
+
+def parse_spaces(text: str) -> Dict[str, Space]:
+    """A recording's ``statvfs`` file: a line a mount, ``block-size blocks free-blocks mountpoint``.
+
+    >>> parse_spaces("4096 10 4 /var\\n")["/var"].used
+    24576
+    """
+    spaces = {}
+    for line in text.splitlines():
+        size, blocks, free, mountpoint = line.split(None, 3)
+        spaces[mountpoint] = Space(int(size) * int(blocks), int(size) * (int(blocks) - int(free)))
+    return spaces
+
+
+class FilesystemProbe:
+    """psutil lists the mounts; statvfs asks the local ones. Under another root a file ``statvfs`` in it stands for
+    the calls, since a recording cannot answer them."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._notes = Notes()
+        self._slow = Turn(10)
+
+    def read(self, now_ns: int) -> Answer:
+        """Every 10 s, at most 64 mounts, each device once."""
+        notes = self._notes
+        notes.begin(now_ns)
+        if not self._slow.due(now_ns):
+            return notes.answer()
+        recorded = self._recorded()
+        mounts = self._mounts()
+        for mountpoint in mounts[:_MOST]:
+            thing = object_text(mountpoint=clean(mountpoint))
+            if recorded is None:
+                space = self._ask(mountpoint, thing)
+            else:
+                space = recorded.get(mountpoint)
+            if space is not None and space.limit > 0:
+                notes.sample("system.filesystem.usage", thing, space.used)
+                notes.sample("system.filesystem.limit", thing, space.limit)
+                notes.mended("system.filesystem.usage", thing)
+        if len(mounts) > _MOST:
+            notes.fault("system.filesystem.usage", "", f"{len(mounts)} filesystems: only {_MOST} are looked at")
+        return notes.answer()
+
+    def _ask(self, mountpoint: str, thing: str) -> Optional[Space]:
+        try:
+            stat = os.statvfs(self._place.path(mountpoint))
+        except OSError as error:
+            self._notes.fault("system.filesystem.usage", thing, f"{clean(mountpoint)} cannot be asked: {why(error)}")
+            return None
+        return Space(stat.f_frsize * stat.f_blocks, stat.f_frsize * (stat.f_blocks - stat.f_bfree))
+
+    def _recorded(self) -> Optional[Dict[str, Space]]:
+        if self._place.real:
+            return None
+        try:
+            return parse_spaces(read_text(self._place.path("/statvfs")))
+        except FileNotFoundError:
+            return None
+
+    def _mounts(self) -> List[str]:
+        with ProcAt(self._place):
+            partitions = psutil.disk_partitions(all=True)
+        devices, found = set(), []
+        for part in partitions:
+            if part.fstype not in _LOCAL or (part.fstype == "overlay" and part.mountpoint != "/"):
+                continue
+            if part.fstype not in _SHARED:
+                if part.device in devices:
+                    continue
+                devices.add(part.device)
+            if part.mountpoint not in found:
+                found.append(part.mountpoint)
+        return found
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+def open_probe(place: Place) -> FilesystemProbe:
+    """The probe of a place."""
+    return FilesystemProbe(place)

@@ -1,0 +1,128 @@
+"""Kernel log: lines that mean OOM kill, segfault, panic, hung task, lockup or broken hardware."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import Dict, Optional
+
+from soakwatch_agent.kernlog import KINDS, alarm_of, parse_record
+from soakwatch_agent.place import Notes, Place, Turn, why
+from soakwatch_agent.procfs import clean
+from soakwatch_agent.sample import Answer
+
+METRICS = ("system.kernel.alarms",)
+_RECORD = 8192  # the kernel's longest record
+_MOST_EVENTS = 100
+_MOST_RECORDS = 20_000  # a look; the rest waits in the kernel's ring
+
+
+class KernelProbe:
+    """Reads /dev/kmsg from the moment it was opened; what was logged before belongs to another run.
+
+    Under another root the log is a plain file of such records, one a line. ``system.kernel.alarms`` answers for each
+    kind, 0 as well: the witness that the log was read.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._path = place.path("/dev/kmsg")
+        self._notes = Notes()
+        self._retry = Turn(60)
+        self._counts: Dict[str, int] = dict.fromkeys(KINDS, 0)
+        self._fd: Optional[int] = None
+        self._device = False
+        self._rest = b""
+        self._fault = ""
+        self._unsaid = 0
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            self._fault = "there is no kernel log: /dev/kmsg does not exist"
+        except OSError as error:
+            self._fault = f"the kernel log cannot be read: {why(error)}; run as root, or give the agent CAP_SYSLOG"
+        else:
+            self._device = stat.S_ISCHR(os.fstat(fd).st_mode)
+            os.lseek(fd, 0, os.SEEK_END)
+            self._fd = fd
+
+    def read(self, now_ns: int) -> Answer:
+        """At most 100 events a look; what a storm brings beyond is counted, and said in a fault."""
+        notes = self._notes
+        notes.begin(now_ns)
+        if self._fd is None and self._retry.due(now_ns):
+            self._open()
+        if self._fd is None:
+            notes.fault("system.kernel.alarms", "", self._fault)
+            return notes.answer()
+        self._unsaid = 0
+        try:
+            if self._device:
+                self._read_device(self._fd)
+            else:
+                self._read_file(self._fd)
+        except OSError as error:
+            os.close(self._fd)
+            self._fd, self._fault = None, f"the kernel log broke off: {why(error)}"
+            notes.fault("system.kernel.alarms", "", self._fault)
+            return notes.answer()
+        if self._unsaid:
+            text = f"{self._unsaid} more alarms in one look were counted but not told one by one"
+            notes.fault("system.kernel.alarms", "", text)
+        for kind, count in self._counts.items():
+            notes.sample("system.kernel.alarms", f"kind={kind}", count)
+        return notes.answer()
+
+    def _read_device(self, fd: int) -> None:
+        for _ in range(_MOST_RECORDS):
+            try:
+                record = os.read(fd, _RECORD)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno == errno.EPIPE:
+                    self._notes.fault("system.kernel.alarms", "", "the kernel log ran over: records were lost unread")
+                    continue
+                if error.errno == errno.EINVAL:
+                    continue  # a record longer than any buffer: nothing in it can be told
+                raise
+            if not record:
+                return
+            self._take(record.decode("utf-8", "surrogateescape"))
+
+    def _read_file(self, fd: int) -> None:
+        if os.fstat(fd).st_size < os.lseek(fd, 0, os.SEEK_CUR):
+            self._notes.fault("system.kernel.alarms", "", "the kernel log was cut short: read again from its begin")
+            os.lseek(fd, 0, os.SEEK_SET)
+            self._rest = b""
+        chunk = os.read(fd, 1 << 20)
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            self._take(line.decode("utf-8", "surrogateescape"))
+
+    def _take(self, record: str) -> None:
+        line = parse_record(record)
+        alarm = None if line is None else alarm_of(line.text)
+        if line is None or alarm is None:
+            return
+        self._counts[alarm.kind] += 1
+        if len(self._notes.events) >= _MOST_EVENTS:
+            self._unsaid += 1
+            return
+        owner = {key: clean(value) for key, value in alarm.owner.items()}
+        uptime = f"{line.usec / 1e6:.6f}"
+        self._notes.event(f"kernel.{alarm.kind}", "", line=clean(line.text)[:500], uptime_s=uptime, **owner)
+
+    def close(self) -> None:
+        """Closes the log."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def open_probe(place: Place) -> KernelProbe:
+    """The probe of a place."""
+    return KernelProbe(place)

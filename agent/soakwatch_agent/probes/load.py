@@ -1,0 +1,43 @@
+"""Load averages, and interrupts served by each core."""
+
+from __future__ import annotations
+
+from soakwatch_agent.place import Notes, Place, Turn, why
+from soakwatch_agent.procfs import parse_interrupts, read_text
+from soakwatch_agent.sample import Answer
+
+METRICS = ("system.cpu.load", "system.interrupts")
+
+
+class LoadProbe:
+    """Reads /proc/loadavg, and /proc/interrupts every 10 s (it is long on machines of many cores)."""
+
+    def __init__(self, place: Place) -> None:
+        self._loadavg, self._interrupts = place.path("/proc/loadavg"), place.path("/proc/interrupts")
+        self._notes = Notes()
+        self._slow = Turn(10)
+
+    def read(self, now_ns: int) -> Answer:
+        """The kernel renews the averages every 5 s."""
+        notes = self._notes
+        notes.begin(now_ns)
+        averages = read_text(self._loadavg).split()
+        for minutes, average in zip((1, 5, 15), averages):  # noqa: B905
+            notes.sample("system.cpu.load", f"minutes={minutes}", float(average))
+        if self._slow.due(now_ns):
+            try:
+                served = parse_interrupts(read_text(self._interrupts))
+            except OSError as error:
+                notes.fault("system.interrupts", "", f"/proc/interrupts cannot be read: {why(error)}")
+            else:
+                for core, count in served.items():
+                    notes.sample("system.interrupts", f"core={core}", count)
+        return notes.answer()
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+def open_probe(place: Place) -> LoadProbe:
+    """The probe of a place."""
+    return LoadProbe(place)

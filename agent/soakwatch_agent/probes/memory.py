@@ -1,0 +1,77 @@
+"""Memory: used, available, cached, slab, committed and swap; processes killed for want of it."""
+
+from __future__ import annotations
+
+import psutil
+
+from soakwatch_agent.place import Notes, Place, ProcAt, Turn, why
+from soakwatch_agent.procfs import parse_keyed_kib, parse_words, read_text
+from soakwatch_agent.sample import Answer
+
+METRICS = (
+    "system.memory.limit",
+    "system.memory.usage",
+    "system.memory.available",
+    "system.memory.cached",
+    "system.memory.slab",
+    "system.memory.committed",
+    "system.memory.commit_limit",
+    "system.memory.swap.usage",
+    "system.memory.swap.limit",
+    "system.memory.oom_kills",
+)
+_MEMINFO = (
+    ("system.memory.slab", "Slab"),
+    ("system.memory.committed", "Committed_AS"),
+    ("system.memory.commit_limit", "CommitLimit"),
+    ("system.memory.swap.limit", "SwapTotal"),
+)
+
+
+class MemoryProbe:
+    """psutil for what is available (it knows kernels without MemAvailable), /proc/meminfo for what it leaves out."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._meminfo, self._vmstat = place.path("/proc/meminfo"), place.path("/proc/vmstat")
+        self._notes = Notes()
+        self._slow = Turn(10)
+
+    def read(self, now_ns: int) -> Answer:
+        """``usage`` is total less available: what a leak takes; cached pages do not count."""
+        notes = self._notes
+        notes.begin(now_ns)
+        with ProcAt(self._place):
+            memory = psutil.virtual_memory()
+        notes.sample("system.memory.limit", "", memory.total)
+        notes.sample("system.memory.usage", "", memory.total - memory.available)
+        notes.sample("system.memory.available", "", memory.available)
+        notes.sample("system.memory.cached", "", memory.cached)
+        info = parse_keyed_kib(read_text(self._meminfo))
+        for metric, key in _MEMINFO:
+            if key in info:
+                notes.sample(metric, "", info[key])
+            else:
+                notes.fault(metric, "", f"the kernel does not tell {key}")
+        if "SwapTotal" in info and "SwapFree" in info:
+            notes.sample("system.memory.swap.usage", "", info["SwapTotal"] - info["SwapFree"])
+        try:
+            kills = parse_words(read_text(self._vmstat)).get("oom_kill") if self._slow.due(now_ns) else -1
+        except OSError as error:
+            notes.fault("system.memory.oom_kills", "", f"/proc/vmstat cannot be read: {why(error)}")
+            return notes.answer()
+        if kills is None:
+            notes.fault(
+                "system.memory.oom_kills", "", "the kernel does not count its OOM kills (it does from 4.13 on)"
+            )
+        elif kills >= 0:
+            notes.sample("system.memory.oom_kills", "", kills)
+        return notes.answer()
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+def open_probe(place: Place) -> MemoryProbe:
+    """The probe of a place."""
+    return MemoryProbe(place)

@@ -1,0 +1,42 @@
+"""The kernel's receive path: softirq work, backlog drops and squeezes of each core."""
+
+from __future__ import annotations
+
+from soakwatch_agent.place import Notes, Place, why
+from soakwatch_agent.procfs import parse_softnet, read_text
+from soakwatch_agent.sample import Answer
+
+METRICS = ("system.softnet.processed", "system.softnet.dropped", "system.softnet.squeezed")
+
+
+class SoftnetProbe:
+    """Reads /proc/net/softnet_stat; its counters wrap at 32 bits."""
+
+    def __init__(self, place: Place) -> None:
+        self._path = place.path("/proc/net/softnet_stat")
+        self._notes = Notes()
+
+    def read(self, now_ns: int) -> Answer:
+        """Three counters a core."""
+        notes = self._notes
+        notes.begin(now_ns)
+        try:
+            rows = parse_softnet(read_text(self._path))
+        except OSError as error:
+            for metric in METRICS:
+                notes.fault(metric, "", f"/proc/net/softnet_stat cannot be read: {why(error)}")
+            return notes.answer()
+        for row in rows:
+            text = f"core={row.core}"
+            notes.sample("system.softnet.processed", text, row.processed)
+            notes.sample("system.softnet.dropped", text, row.dropped)
+            notes.sample("system.softnet.squeezed", text, row.squeezed)
+        return notes.answer()
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+def open_probe(place: Place) -> SoftnetProbe:
+    """The probe of a place."""
+    return SoftnetProbe(place)

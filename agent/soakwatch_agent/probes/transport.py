@@ -1,0 +1,77 @@
+"""UDP and TCP: datagrams, segments and connections lost on receive, by reason; retransmits."""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from soakwatch_agent.place import Notes, Place, why
+from soakwatch_agent.procfs import parse_paired, parse_words, read_text
+from soakwatch_agent.sample import Answer
+
+METRICS = ("system.udp.receive_errors", "system.tcp.receive_errors", "system.tcp.retransmits")
+_UDP = (("all", "InErrors"), ("buffer", "RcvbufErrors"), ("checksum", "InCsumErrors"), ("memory", "MemErrors"))
+_TCP = (("all", "InErrs"), ("checksum", "InCsumErrors"))
+_TCP_EXT = (
+    ("listen_overflow", "ListenOverflows"),
+    ("listen_drop", "ListenDrops"),
+    ("backlog_drop", "TCPBacklogDrop"),
+    ("request_queue_drop", "TCPReqQFullDrop"),
+    ("receive_queue_drop", "TCPRcvQDrop"),
+    ("zero_window_drop", "TCPZeroWindowDrop"),
+    ("receive_pruned", "RcvPruned"),
+    ("out_of_order_pruned", "OfoPruned"),
+)
+
+
+class TransportProbe:
+    """Reads /proc/net/snmp, snmp6 and netstat. Reason ``all`` is the kernel's total and includes the others of UDP;
+    IPv4 and IPv6 are added up for UDP."""
+
+    def __init__(self, place: Place) -> None:
+        self._snmp = place.path("/proc/net/snmp")
+        self._snmp6 = place.path("/proc/net/snmp6")
+        self._netstat = place.path("/proc/net/netstat")
+        self._notes = Notes()
+
+    def read(self, now_ns: int) -> Answer:
+        """A counter that this kernel lacks is left out."""
+        notes = self._notes
+        notes.begin(now_ns)
+        try:
+            tables = parse_paired(read_text(self._snmp))
+        except OSError as error:
+            for metric in METRICS:
+                notes.fault(metric, "", f"/proc/net/snmp cannot be read: {why(error)}")
+            return notes.answer()
+        udp, tcp, udp6 = tables.get("Udp", {}), tables.get("Tcp", {}), self._udp6()
+        for reason, key in _UDP:
+            if key in udp:
+                notes.sample("system.udp.receive_errors", f"reason={reason}", udp[key] + udp6.get(f"Udp6{key}", 0))
+        for reason, key in _TCP:
+            if key in tcp:
+                notes.sample("system.tcp.receive_errors", f"reason={reason}", tcp[key])
+        if "RetransSegs" in tcp:
+            notes.sample("system.tcp.retransmits", "", tcp["RetransSegs"])
+        try:
+            extended = parse_paired(read_text(self._netstat)).get("TcpExt", {})
+        except OSError as error:
+            notes.fault("system.tcp.receive_errors", "", f"/proc/net/netstat cannot be read: {why(error)}")
+            return notes.answer()
+        for reason, key in _TCP_EXT:
+            if key in extended:
+                notes.sample("system.tcp.receive_errors", f"reason={reason}", extended[key])
+        return notes.answer()
+
+    def _udp6(self) -> Mapping[str, int]:
+        try:
+            return parse_words(read_text(self._snmp6))
+        except OSError:
+            return {}  # a kernel without IPv6 has lost nothing there
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+def open_probe(place: Place) -> TransportProbe:
+    """The probe of a place."""
+    return TransportProbe(place)

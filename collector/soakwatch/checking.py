@@ -1,0 +1,132 @@
+"""A look at everything that a plan names, before the run: what answers, what it brings, what that can show."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from soakwatch.clock import SteadyClock
+from soakwatch.errors import SoakwatchError
+from soakwatch.plan import Plan, SourcePlan, TargetPlan
+from soakwatch.poller import Site, SourceFailed
+from soakwatch.polling import timing
+from soakwatch.registry import INSTALLED, Registry, poller_module
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_agent.sample import Answer, Fault, Sample, object_labels
+
+BYTES_PER_SAMPLE = 3.0  # what a sealed sample costs the record at most (tests/bench)
+BETWEEN_LOOKS_S = 1.0  # rates need two looks; the planned interval may be an hour
+_PRESENCE = {"process.up", "process.count", "process.restarts"}  # told of absent processes as well
+PATIENCE_S = 2.0  # a source that has brought nothing yet gets one more look after this
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLook:
+    """What two looks at one source brought. ``error`` is the sentence why it cannot be polled, or None;
+    ``per_poll`` is the number of samples of the last look, ``samples`` one for each series of all looks."""
+
+    target: TargetPlan
+    source: SourcePlan
+    error: str | None
+    seconds: float = 0.0
+    per_poll: int = 0
+    samples: tuple[Sample, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def interval_s(self) -> float:
+        """The planned cadence."""
+        return self.source.config.interval
+
+    def polls(self, duration_s: float) -> int:
+        """How many polls are due in a run."""
+        return max(1, int(duration_s / self.interval_s))
+
+
+async def look_everywhere(plan: Plan, folder: Path, registry: Registry = INSTALLED) -> tuple[SourceLook, ...]:
+    """Two looks at every source, all at once, in the order of the plan. ``folder`` is theirs for the moment."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(_look(target, source, folder, registry))
+            for target in plan.targets
+            for source in target.sources
+        ]
+    return tuple(task.result() for task in tasks)
+
+
+async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: Registry) -> SourceLook:
+    clock = SteadyClock()
+    interval = source.config.interval
+    limit = timing(0, interval, source.config.timeout).timeout_s
+    site = Site(target.name, target.role, target.processes, target.interfaces, folder, clock.now_ns, interval)
+    answers: list[Answer] = []
+    took_ns = 0
+    try:
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(limit):
+                poller = await poller_module(source.poller, registry).start(source.config, site, stack)
+            for pause in (0.0, min(interval, BETWEEN_LOOKS_S), PATIENCE_S):
+                if len(answers) == 2 and any(answer.samples for answer in answers):
+                    break
+                await asyncio.sleep(pause)
+                begin_ns = clock.now_ns()
+                async with asyncio.timeout(limit):
+                    answers.append(await poller.poll(begin_ns))
+                took_ns = clock.now_ns() - begin_ns
+    except TimeoutError:
+        return SourceLook(target, source, f"no answer within {limit:g} s")
+    except (SourceFailed, SoakwatchError) as failure:
+        return SourceLook(target, source, str(failure))
+    except Exception as defect:  # noqa: BLE001 - one broken source must not hide the others
+        # The type and no text: an unforeseen exception may quote a secret.
+        return SourceLook(target, source, f"the {source.poller} poller raised {type(defect).__name__}")
+    series = {(sample.metric, sample.object): sample for answer in answers for sample in answer.samples}
+    faults = {(fault.metric, fault.object): fault for fault in answers[-1].faults}
+    return SourceLook(
+        target, source, None, took_ns * 1e-9, len(answers[-1].samples), tuple(series.values()), tuple(faults.values())
+    )
+
+
+def by_metric(look: SourceLook) -> Mapping[str, int]:
+    """How many objects each metric has, in the order of the catalogue; metrics that it does not know come last."""
+    counted: dict[str, int] = {}
+    for sample in look.samples:
+        counted[sample.metric] = counted.get(sample.metric, 0) + 1
+    return {name: counted[name] for name in [*BY_NAME, *sorted(counted.keys() - BY_NAME.keys())] if name in counted}
+
+
+def absent_processes(looks: tuple[SourceLook, ...]) -> tuple[tuple[TargetPlan, str], ...]:
+    """The watched processes that no source of their target has seen running, where one could have."""
+    targets = {look.target.name: look.target for look in looks if look.error is None and _sees_hosts(look)}
+    absent = []
+    for name, target in targets.items():
+        seen = {
+            object_labels(sample.object).get("process")
+            for look in looks
+            if look.target.name == name
+            for sample in look.samples
+            if sample.metric not in _PRESENCE or sample.value > 0
+        }
+        absent += [(target, watch.name) for watch in target.processes if watch.name not in seen]
+    return tuple(absent)
+
+
+def _sees_hosts(look: SourceLook) -> bool:
+    return any(sample.metric.startswith(("system.", "process.")) for sample in look.samples)
+
+
+def disk_bytes(looks: tuple[SourceLook, ...], duration_s: float) -> float:
+    """What the record will need: samples of the whole run times what a sealed sample costs."""
+    return sum(look.per_poll * look.polls(duration_s) for look in looks) * BYTES_PER_SAMPLE
+
+
+def free_bytes(folder: Path) -> int:
+    """Free space where ``folder`` is, or would be made."""
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free

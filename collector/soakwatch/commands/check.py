@@ -1,0 +1,120 @@
+"""Checks a plan: parses it, looks at every source, and says what the run can and cannot show."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from soakwatch.errors import EXIT_FAIL, EXIT_PASS
+
+if TYPE_CHECKING:
+    from soakwatch.checking import SourceLook
+    from soakwatch.plan import Plan
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch check plan.yaml
+  soakwatch check plan.yaml --no-connect
+\b
+Exit codes: 0 all is well; 1 something that the plan names cannot be sampled; 2 the plan cannot be used."""
+)
+@click.argument("plan", type=click.Path(path_type=Path))
+@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Folder of the runs.  [runs]")
+@click.option("--no-connect", is_flag=True, help="Only parse the plan.")
+def command(plan: Path, runs: Path, no_connect: bool) -> int:  # noqa: FBT001 - click's signature
+    """Parse PLAN, look twice at every source, and show what will be sampled, what that can show, and the disk needed.
+
+    A load that is a command is started for these looks, for some seconds.
+    """
+    from soakwatch.plan import load_plan
+    from soakwatch.plan_rules import planned_rules
+
+    loaded = load_plan(plan)
+    rules = planned_rules(loaded.rules)
+    _show_plan(loaded, tuple(rule.name for rule in rules))
+    if no_connect:
+        return EXIT_PASS
+    return _connect(loaded, runs)
+
+
+def _show_plan(plan: Plan, rules: tuple[str, ...]) -> None:
+    from soakwatch.units import show_seconds
+
+    phases = ", ".join(f"{phase.name} {show_seconds(phase.seconds)}" for phase in plan.phases)
+    start = f", from {plan.start:%Y-%m-%d %H:%M:%S} UTC" if plan.start else ""
+    click.echo(f"{plan.name}: {show_seconds(plan.duration_s)} ({phases}){start}")
+    click.echo(f"rules: {', '.join(rules) or 'none'}")
+    if plan.start and plan.start < datetime.now(UTC):
+        click.echo("note: the planned start has passed: the run would begin at once")
+    for event in plan.events:
+        within = f", to be over within {show_seconds(event.within_s)}" if event.within_s else ""
+        click.echo(f"event: {event.kind} at {show_seconds(event.at_s)} on {event.target or 'every target'}{within}")
+
+
+def _connect(plan: Plan, runs: Path) -> int:
+    import asyncio
+    import tempfile
+
+    from soakwatch.checking import absent_processes, disk_bytes, free_bytes, look_everywhere
+    from soakwatch.sensitivity import sensitivity
+    from soakwatch.units import show_bytes, show_seconds
+
+    with tempfile.TemporaryDirectory(prefix="soakwatch-check-") as folder:
+        looks = asyncio.run(look_everywhere(plan, Path(folder)))
+    for look in looks:
+        _show_look(plan, look)
+    wrong = [
+        f"{look.source.place}: {look.target.name} {look.source.poller}: {look.error}" for look in looks if look.error
+    ]
+    wrong += [
+        f"{plan.origin}: {target.name}: no process {name!r} is running: its findings would be inconclusive"
+        for target, name in absent_processes(looks)
+    ]
+    click.echo("\nWhat this can show:")
+    for sentence in sensitivity(plan, looks):
+        click.echo(f"  {sentence}")
+    need, free = disk_bytes(looks, plan.duration_s), free_bytes(runs)
+    click.echo(f"\nDisk: about {show_bytes(need)} (3 bytes a sample); {show_bytes(free)} are free for {runs}")
+    if need > free:
+        wrong.append(f"the record needs about {show_bytes(need)}, and {show_bytes(free)} are free for {runs}")
+    late = [look for look in looks if look.error is None and look.seconds > look.interval_s]
+    for look in late:
+        took, interval = show_seconds(look.seconds), show_seconds(look.interval_s)
+        wrong.append(
+            f"{look.source.place}: a look takes {took}, longer than its interval of {interval}: raise interval"
+        )
+    for sentence in wrong:
+        click.echo(f"soakwatch: {sentence}", err=True)
+    return EXIT_FAIL if wrong else EXIT_PASS
+
+
+def _show_look(plan: Plan, look: SourceLook) -> None:
+    from soakwatch.checking import by_metric
+    from soakwatch.table import harmless, show_table
+    from soakwatch.units import show_seconds
+    from soakwatch_agent.metric import BY_NAME
+
+    cadence = show_seconds(look.interval_s)
+    click.echo(f"\n{look.target.name} ({look.target.role}): {look.source.poller}, every {cadence}")
+    if look.error:
+        click.echo(f"  cannot be polled: {harmless(look.error)}")
+        return
+    polls = look.polls(plan.duration_s)
+    click.echo(f"  {look.per_poll} samples a poll, {polls} polls planned; a look took {look.seconds * 1000:.1f} ms")
+    rows = []
+    for name, objects in by_metric(look).items():
+        metric = BY_NAME.get(name)
+        unit, kind = (metric.unit, metric.kind) if metric else ("-", "not in the catalogue: refused")
+        rows.append((f"  {name}", str(objects), unit, kind, cadence))
+    if rows:
+        show_table(("  metric", "objects", "unit", "kind", "cadence"), rows)
+    for fault in look.faults:
+        what = " ".join(part for part in (fault.metric, fault.object) if part)
+        click.echo(
+            f"  not read: {harmless(what)}: {harmless(fault.text)}" if what else f"  not read: {harmless(fault.text)}"
+        )

@@ -1,0 +1,59 @@
+"""Writes the report of a run: a page that opens offline, JSON, JUnit, Markdown; or shows it on the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from soakwatch.runs import DEFAULT_RUNS
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch report last
+  soakwatch report last --html soak.html
+  soakwatch report runs/20261121T200000Z-fw-7.2 --json verdict.json --junit junit.xml --md report.md
+\b
+Without options the verdict is shown on the terminal. 'soakwatch schema verdict' prints the schema of the JSON.
+The exit code is 0 once everything is written; 'soakwatch judge' is the command whose exit code is the verdict."""
+)
+@click.argument("run", metavar="RUN")
+@click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the page here.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json here.")
+@click.option("--junit", "junit_file", type=click.Path(path_type=Path), help="Write JUnit XML here.")
+@click.option("--md", "md_file", type=click.Path(path_type=Path), help="Write Markdown here.")
+@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
+              help="Folder in which RUN is looked up.")  # fmt: skip
+def command(
+    run: str, html_file: Path | None, json_file: Path | None, junit_file: Path | None, md_file: Path | None,
+    runs_folder: Path,
+) -> None:  # fmt: skip
+    """Write the report of RUN (a folder, a record file, or 'last')."""
+    from rich.console import Console
+
+    from soakwatch.judging import judge_record
+    from soakwatch.record import RecordView
+    from soakwatch.report.html import render_html
+    from soakwatch.report.json import render_json
+    from soakwatch.report.junit import render_junit
+    from soakwatch.report.markdown import render_markdown
+    from soakwatch.report.terminal import print_verdict
+    from soakwatch.runs import find_run
+
+    console = Console()
+    with RecordView.open(find_run(run, runs_folder)) as view:
+        verdict = judge_record(view)
+        texts = (
+            (html_file, render_html(view, verdict) if html_file else ""),
+            (json_file, render_json(verdict)),
+            (junit_file, render_junit(verdict)),
+            (md_file, render_markdown(verdict)),
+        )
+    for file, text in texts:
+        if file is not None:
+            file.write_text(text, encoding="utf-8")
+            click.echo(f"wrote {file}")
+    if not any(file for file, _ in texts):
+        print_verdict(verdict, console)

@@ -1,0 +1,62 @@
+"""Runs a soak: polls, overlays the load, judges each minute and at the end, and writes the report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from soakwatch.runs import DEFAULT_RUNS
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch run plan.yaml
+  soakwatch run plan.yaml --duration 10m --runs /srv/runs
+  soakwatch run --target local --process nginx --duration 30m
+  soakwatch run --process 'snort*' --process pid:4711 --process cmdline:'java .*broker' --interval 500ms --duration 2h
+\b
+Ctrl-C ends the run properly and judges what is there; a second Ctrl-C gives up at once.
+A monitor that was killed goes on with: soakwatch resume RUN
+Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke."""
+)
+@click.argument("plan", required=False, type=click.Path(path_type=Path))
+@click.option("--target", "targets", multiple=True, help="What to poll without a plan: local (this machine).")
+@click.option("--process", "processes", multiple=True,
+              help="Watch a process: NAME, GLOB, pid:N, cmdline:REGEX or pidfile:F. May be repeated.")  # fmt: skip
+@click.option("--interval", help="Time between polls without a plan, from 200ms up (default 1s).")
+@click.option(
+    "--duration", help="Length of the run; with a plan, its last phase of 'soak' is cut or stretched to fit."
+)
+@click.option("--name", help="Name of the run without a plan.")
+@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
+              help="Folder of all runs.")  # fmt: skip
+@click.option("--into", type=click.Path(path_type=Path), help="Exact folder of this run (default: RUNS/TIME-NAME).")
+@click.option("--stop-on-fail", is_flag=True, help="End the run at the first live finding that fails.")
+def command(
+    plan: Path | None, targets: tuple[str, ...], processes: tuple[str, ...], interval: str | None, duration: str | None,
+    name: str | None, runs_folder: Path, into: Path | None, stop_on_fail: bool,  # noqa: FBT001 - click's signature
+) -> int:  # fmt: skip
+    """Run PLAN, or what the options say, to its end; then judge it and write the report."""
+    from soakwatch.clock import SteadyClock
+    from soakwatch.plan import load_plan, quick_plan
+    from soakwatch.running import run_to_the_end
+    from soakwatch.runs import new_folder
+    from soakwatch.setting_out import begin
+
+    if plan is not None and (targets or processes or interval or name):
+        raise click.UsageError("with a plan, --target, --process, --interval and --name stand in the plan")
+    if plan is None:
+        if not targets and not processes:
+            raise click.UsageError("name a plan, or --target local, or a --process to watch")
+        made = quick_plan(targets or ("local",), processes, interval, duration or "30m", name)
+    else:
+        made = load_plan(plan)
+        if duration is not None:
+            made = made.lasting(duration)
+    clock = SteadyClock()
+    folder = into or new_folder(runs_folder, made.name, clock.now_ns())
+    course, record = begin(made, folder, clock, ["soakwatch", *sys.argv[1:]], stop_on_fail=stop_on_fail)
+    return run_to_the_end(course, record, clock)

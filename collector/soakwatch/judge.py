@@ -1,0 +1,175 @@
+"""Judging a record: cases are cut from it, rules look at them, findings are folded into the verdict.
+
+The same code judges a run while it goes on, at its end, and a year later: it reads the record and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from soakwatch.record import SeriesKey, StoredEvent, StoredFault
+from soakwatch.verdict import Verdict, fold
+from soakwatch_agent.metric import BY_NAME, STATE
+from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Window
+from soakwatch_rules.series import Series
+
+DUT = "dut"
+
+
+class Judged(Protocol):
+    """The parts of a record that judging needs."""
+
+    def roles(self) -> Mapping[str, str]:
+        """Targets and their roles."""
+        ...
+
+    def window(self) -> Window:
+        """First due time to last sample."""
+        ...
+
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases so far."""
+        ...
+
+    def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
+        """The series."""
+        ...
+
+    def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
+        """One of them."""
+        ...
+
+    def events(self) -> tuple[StoredEvent, ...]:
+        """What happened."""
+        ...
+
+    def faults(self) -> tuple[StoredFault, ...]:
+        """What could not be read."""
+        ...
+
+    def ledgers(self, window: Window) -> tuple[Ledger, ...]:
+        """The account of each source."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RuleUse:
+    """A rule with the plan's parameters; ``required`` says whether its doubt makes the run inconclusive."""
+
+    rule: Rule
+    required: bool = True
+
+
+def judge(record: Judged, run: str, rules: Iterable[RuleUse], told: Callable[[str], None] | None = None) -> Verdict:
+    """The verdict of a record under these rules. ``told`` hears which rule and object is looked at (for progress)."""
+    uses = sorted(rules, key=lambda use: use.rule.name)
+    court = _Court(record)
+    findings = [
+        _of_role(finding, court.roles.get(finding.target, DUT))
+        for use in uses
+        for case in court.cases(use.rule, told)
+        for finding in use.rule.judge(case)
+    ]
+    optional = frozenset(use.rule.name for use in uses if not use.required)
+    return fold(run, court.window, court.roles, findings, record.ledgers(court.window), court.phases, optional)
+
+
+def _of_role(finding: Finding, role: str) -> Finding:
+    """What fails on a generator or on the monitor is no failure of the device: it is a warning about the run."""
+    if role == DUT or finding.outcome is not Outcome.FAIL:
+        return finding
+    return replace(finding, outcome=Outcome.WARN, reason=f"{finding.reason} (not the device: its role is {role})")
+
+
+class _Court:
+    """What all cases of one record share; series are read one at a time, so memory does not grow with the record."""
+
+    def __init__(self, record: Judged) -> None:
+        self._record = record
+        self.roles = dict(record.roles())
+        self.window = record.window()
+        self.phases = record.phases()
+        self._events = tuple(stored.event for stored in record.events())
+        self._ledgers = record.ledgers(self.window)
+        self._faults = record.faults()
+        self._facts = self._read_facts()
+        generators = {name for name, role in self.roles.items() if role == "generator"}
+        told = [metric.name for metric in BY_NAME.values() if metric.name.startswith("load.")]
+        self._load = tuple(record.series(key) for key in record.keys(told) if key.target in generators)
+
+    def cases(self, rule: Rule, told: Callable[[str], None] | None) -> Iterator[Case]:
+        """The cases of one rule, in a fixed order."""
+        window = _stretch(self.phases, rule.phases) or self.window
+        keys = sorted(self._record.keys(rule.metrics) if rule.metrics else (), key=_order)
+        for target in sorted(self.roles):
+            for objects in _grouped(rule, [key for key in keys if key.target == target]):
+                if told is not None:
+                    told(f"{rule.name} {target} {objects[0].object if objects else ''}")
+                yield self._case(rule, target, objects, window)
+
+    def _case(self, rule: Rule, target: str, keys: Sequence[SeriesKey], window: Window) -> Case:
+        ranks = {metric: rank for rank, metric in enumerate(rule.metrics)}
+        ordered = sorted(keys, key=lambda key: (ranks[key.metric], key.object))
+        single = rule.scope != "target" and bool(ordered)
+        baseline = _stretch(self.phases, ("baseline",))
+        return Case(
+            target=target,
+            object=ordered[0].object if single else "",
+            window=window,
+            series=tuple(self._record.series(key, window.begin_ns, window.end_ns) for key in ordered),
+            phases=self.phases,
+            events=tuple(event for event in self._events if _touches(event, target, window)),
+            ledgers=self._ledgers_in(target, window),
+            load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
+            baseline=() if baseline is None or rule.scope == "target" else tuple(
+                self._record.series(key, baseline.begin_ns, baseline.end_ns) for key in ordered
+            ),
+            facts=self._facts.get(target, {}),
+            faults=tuple(
+                fault.text for fault in self._faults if fault.target == target and fault.metric in rule.metrics
+            ),
+        )  # fmt: skip
+
+    def _ledgers_in(self, target: str, window: Window) -> tuple[Ledger, ...]:
+        ledgers = self._ledgers if window == self.window else self._record.ledgers(window)
+        return tuple(ledger for ledger in ledgers if ledger.target == target)
+
+    def _read_facts(self) -> dict[str, dict[str, float]]:
+        facts: dict[str, dict[str, float]] = {}
+        stated = [metric.name for metric in BY_NAME.values() if metric.kind == STATE and not metric.labels]
+        for key in self._record.keys(stated):
+            if not key.object:
+                series = self._record.series(key)
+                if len(series):
+                    facts.setdefault(key.target, {})[key.metric] = float(series.value[-1])
+        return facts
+
+
+def _order(key: SeriesKey) -> tuple[str, str, str]:
+    return key.target, key.metric, key.object
+
+
+def _grouped(rule: Rule, keys: list[SeriesKey]) -> Iterator[list[SeriesKey]]:
+    """The keys of one target, grouped into the cases of the rule."""
+    if rule.scope == "target":
+        yield keys
+    elif rule.scope == "metric":
+        yield from ([key] for key in keys)
+    else:
+        objects = sorted({key.object for key in keys})
+        yield from ([key for key in keys if key.object == name] for name in objects)
+
+
+def _stretch(phases: Iterable[Phase], names: Sequence[str]) -> Window | None:
+    """From the begin of the first phase so named to the end of the last."""
+    found = [phase.window for phase in phases if phase.name in names]
+    if not found:
+        return None
+    return Window(min(window.begin_ns for window in found), max(window.end_ns for window in found))
+
+
+def _touches(event: Event, target: str, window: Window) -> bool:
+    last_ns = max(event.end_ns or event.begin_ns, event.deadline_ns or event.begin_ns)
+    return event.target in {"", target} and event.begin_ns < window.end_ns and last_ns >= window.begin_ns

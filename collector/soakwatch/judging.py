@@ -1,0 +1,82 @@
+"""From a record to its verdict: the rules of its plan, the judge, and the files that tell of it.
+
+``python -m soakwatch.judging FOLDER`` judges a run that goes on and prints one finding a line, for live judging.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from soakwatch.errors import PlanError
+from soakwatch.judge import RuleUse, judge
+from soakwatch.plan import Plan, plan_from_text
+from soakwatch.plan_rules import optional_rules, planned_rules
+from soakwatch.record import Record, RecordView, finding_to_json
+from soakwatch.report.html import render_html
+from soakwatch.report.json import render_json
+from soakwatch.report.junit import render_junit
+from soakwatch.report.markdown import render_markdown
+from soakwatch.verdict import Verdict
+
+REPORT_FILES = {"html": "report.html", "json": "verdict.json", "junit": "junit.xml", "md": "report.md"}
+
+
+def recorded_plan(view: RecordView) -> Plan:
+    """The plan that the record was made with. Raises PlanError if it holds none."""
+    text = view.meta("plan")
+    if text is None:
+        raise PlanError("the record holds no plan: name one with --plan")
+    return plan_from_text(text, "plan in the record")
+
+
+def judge_record(
+    view: RecordView,
+    plan: Plan | None = None,
+    only: Sequence[str] = (),
+    told: Callable[[str], None] | None = None,
+) -> Verdict:
+    """The verdict of a record under its own plan, or another, or only some of its rules."""
+    said = (plan or recorded_plan(view)).rules
+    optional = optional_rules(said)
+    uses = [RuleUse(rule, rule.name not in optional) for rule in planned_rules(said) if not only or rule.name in only]
+    return judge(view, view.meta("run") or "run", uses, told)
+
+
+def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
+    """Write report.html, verdict.json, junit.xml and report.md; the path of the page."""
+    texts = {
+        "html": render_html(view, verdict),
+        "json": render_json(verdict),
+        "junit": render_junit(verdict),
+        "md": render_markdown(verdict),
+    }
+    for kind, text in texts.items():
+        (folder / REPORT_FILES[kind]).write_text(text, encoding="utf-8")
+    return folder / REPORT_FILES["html"]
+
+
+def conclude(folder: Path, record: Record, end_ns: int, told: Callable[[str], None] | None = None) -> Verdict:
+    """Judge a run that has ended, keep the findings in its record, and write its reports beside it."""
+    with RecordView.open(folder) as view:
+        verdict = judge_record(view, told=told)
+    record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
+    record.set_meta("verdict", verdict.outcome.value)
+    record.set_meta("reason", verdict.reason)
+    with RecordView.open(folder) as view:
+        write_reports(view, verdict, folder)
+    return verdict
+
+
+def main() -> None:
+    """Print the findings of a run so far, one JSON text a line."""
+    os.nice(10)
+    with RecordView.open(Path(sys.argv[1])) as view:
+        for finding in judge_record(view).findings:
+            print(finding_to_json(finding))
+
+
+if __name__ == "__main__":
+    main()

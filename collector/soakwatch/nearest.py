@@ -1,0 +1,34 @@
+"""The word that somebody meant: the nearest of the known ones, for errors that name a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_MANY = 12
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word most like ``word`` (case ignored), or None if none is near.
+
+    >>> nearest("intervall", ["interval", "timeout"]), nearest("zzz", ["interval"])
+    ('interval', None)
+    """
+    by_lower = {name.lower(): name for name in known}
+    found = get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
+    return by_lower[found[0]] if found else None
+
+
+def hint(word: str, known: Iterable[str]) -> str:
+    """The tail of an error about an unknown word: the nearest one, else the known ones if they are few.
+
+    >>> hint("intervall", ["interval"]), hint("x", ["b", "a"]), hint("x", [])
+    ("; did you mean 'interval'?", '; known here: a, b', '; nothing is known here')
+    """
+    names = sorted(known)
+    near = nearest(word, names)
+    if near is not None:
+        return f"; did you mean {near!r}?"
+    if not names:
+        return "; nothing is known here"
+    return f"; known here: {', '.join(names[:_MANY])}" + (" …" if len(names) > _MANY else "")

@@ -1,0 +1,349 @@
+"""The plan: what a run polls, for how long, in which phases, judged by which rules. Parsed once, refused early.
+
+``load_plan`` reads a file, ``quick_plan`` makes one of a few words; both give a ``Plan``, or one PlanError that holds
+every problem with its place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path as FilePath
+
+from pydantic import ValidationError
+
+from soakwatch.errors import PlanError
+from soakwatch.nearest import hint
+from soakwatch.plan_model import INTERFACES_ALL, EventShape, PlanShape, ProcessShape, TargetShape, WatchShape, one_key
+from soakwatch.plan_problem import problems as problems_of
+from soakwatch.plan_rules import RulePlan, read_rules
+from soakwatch.plan_yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
+from soakwatch.poller import SourceConfig, WatchedProcess
+from soakwatch.registry import INSTALLED, Registry, poller_module
+from soakwatch.units import seconds, show_seconds
+
+WHOLE_RUN = "soak"
+"""The one phase of a plan that names none."""
+_PASSWORD_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """One source of a target: the poller or load, its keys, and where the plan names it (``plan.yaml:14:7``)."""
+
+    poller: str
+    config: SourceConfig
+    place: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PhasePlan:
+    """A stretch of the run."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPlan:
+    """One target with its sources and what is watched there; ``interfaces`` are globs, None = all."""
+
+    name: str
+    role: str
+    sources: tuple[SourcePlan, ...]
+    processes: tuple[WatchedProcess, ...] = ()
+    interfaces: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPlan:
+    """A scripted event; times are seconds, ``at_s`` from the begin of the run, ``within_s`` from the event's."""
+
+    kind: str
+    at_s: float
+    lasts_s: float | None = None
+    within_s: float | None = None
+    expect: Mapping[str, int] = field(default_factory=dict)
+    target: str | None = None  # None = all
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan that can be run. ``phases`` fill ``duration_s`` exactly; ``rules`` holds only what the plan says of them
+    (``plan_rules.planned_rules`` gives all that apply); ``text`` is the plan as it goes into the record."""
+
+    name: str
+    duration_s: float
+    phases: tuple[PhasePlan, ...]
+    targets: tuple[TargetPlan, ...]
+    rules: tuple[RulePlan, ...] = ()
+    start: datetime | None = None  # UTC
+    events: tuple[EventPlan, ...] = ()
+    origin: str = field(default="", compare=False)
+    text: str = field(default="", compare=False)
+
+    def lasting(self, duration: str | float, registry: Registry = INSTALLED) -> Plan:
+        """The same plan with another length: its last soak (without one, its longest phase) is cut or stretched.
+
+        Raises PlanError if nothing of that phase would be left, or a planned event would lie after the end.
+        """
+        try:
+            wanted = seconds(_seconds_text(duration))
+        except ValueError as error:
+            raise PlanError(f"--duration: {error}") from None
+        soaks = [index for index, phase in enumerate(self.phases) if phase.name == WHOLE_RUN]
+        lengths = [phase.seconds for phase in self.phases]
+        chosen = soaks[-1] if soaks else lengths.index(max(lengths))
+        phase = self.phases[chosen]
+        left = phase.seconds + wanted - self.duration_s
+        if left <= 0:
+            others = show_seconds(self.duration_s - phase.seconds)
+            raise PlanError(f"--duration: {duration} leaves nothing of {phase.name}: the other phases take {others}")
+        data = parse(self.text, self.origin).data
+        assert isinstance(data, dict)
+        if "phases" in data:
+            kept = [PhasePlan(p.name, left if i == chosen else p.seconds) for i, p in enumerate(self.phases)]
+            data["phases"] = [{p.name: _seconds_text(p.seconds)} for p in kept]
+        data["duration"] = _seconds_text(wanted)
+        made = _plan(placeless(data, self.origin), registry)
+        return replace(self, duration_s=made.duration_s, phases=made.phases, text=made.text)
+
+
+def load_plan(path: FilePath | str, registry: Registry = INSTALLED) -> Plan:
+    """The plan in a file; without a ``name`` it is called after the file. Raises PlanError."""
+    file = FilePath(path)
+    return plan_from_text(read_text(file), str(path), registry)
+
+
+def plan_from_text(text: str, origin: str, registry: Registry = INSTALLED) -> Plan:
+    """The plan in a YAML text; ``origin`` is the file's name as errors show it.
+
+    Raises PlanError; its ``problems`` are all sentences, in the order of their places.
+    """
+    return _plan(parse(text, origin), registry)
+
+
+def quick_plan(
+    targets: Sequence[str],
+    processes: Sequence[str] = (),
+    interval: str | float | None = None,
+    duration: str | float = "30m",
+    name: str | None = None,
+    registry: Registry = INSTALLED,
+) -> Plan:
+    """The plan of ``run --target T --process P --interval I --duration D``; numbers are seconds.
+
+    A process is ``NAME``, a glob, ``pid:N``, ``cmdline:REGEX`` or ``pidfile:FILE``. Raises PlanError.
+    """
+    chosen = dict.fromkeys(targets) or {"local": None}
+    for target in chosen:
+        if target != "local":
+            kind = target.partition("://")[0] if "://" in target else target
+            raise PlanError(f"the target {kind!r} cannot be polled yet: only 'local', this machine, exists")
+    config: dict[str, Plain] = {} if interval is None else {"interval": _seconds_text(interval)}
+    told = [text.partition(":")[2] or text for text in processes]
+    data: dict[str, Plain] = {
+        "name": name or _name_of([*chosen, *told]),
+        "duration": _seconds_text(duration),
+        "targets": {target: {"role": "dut", "sources": [{target: dict(config)}]} for target in chosen},
+    }
+    if processes:
+        data["watch"] = {"processes": [process_data(text) for text in processes]}
+    return _plan(placeless(data, "command line"), registry)
+
+
+def plan_text(plan: Plan) -> str:
+    """The plan as it goes into the record: YAML that reads back to an equal plan. Comments are left out, and secrets
+    are the references that the plan holds."""
+    return plan.text
+
+
+def _name_of(words: Sequence[str]) -> str:
+    return _NOT_IN_NAME.sub("-", "-".join(words)).strip("-._")[:60].strip("-._") or "run"
+
+
+def _seconds_text(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.6f}".rstrip("0").rstrip(".") + "s"
+
+
+def process_data(text: str) -> Plain:
+    """What ``--process TEXT`` is in a plan.
+
+    >>> process_data("pid:12"), process_data("nginx*")
+    ({'pid': 12}, 'nginx*')
+    """
+    how, colon, what = text.partition(":")
+    if colon and how == "pid":
+        return {how: int(what) if what.isdecimal() and len(what) < 10 else what}
+    return {how: what} if colon and how in {"cmdline", "pidfile"} else text
+
+
+def _plan(document: Document, registry: Registry) -> Plan:
+    if not isinstance(document.data, dict):
+        told = "a plan is keys and values, such as 'targets:'; 'soakwatch init' writes one to start from"
+        raise plan_error(document.origin, [document.problem((), told)])
+    # A key with nothing behind it (all of it commented out, say) is a key that is not there.
+    data = {key: value for key, value in document.data.items() if value is not None or key == "targets"}
+    if "name" not in data:
+        data = {"name": _name_of([FilePath(document.origin).stem]), **data}
+    found: list[Problem] = _passwords(document, (), document.data)
+    shape: PlanShape | None = None
+    try:
+        shape = PlanShape.model_validate_json(json.dumps(data))
+    except ValidationError as error:
+        found += problems_of(document, (), PlanShape, error)
+    sources, wrong = _all_sources(document, registry)
+    found += wrong
+    rules, wrong = read_rules(document, registry)
+    found += wrong
+    if shape is None:
+        raise plan_error(document.origin, found)
+    duration, phases, wrong = _stretches(document, shape)
+    found += wrong
+    targets = []
+    for name, target in shape.targets.items():
+        made, wrong = _target(document, shape.watch, name, target, sources.get(name, ()))
+        targets.append(made)
+        found += wrong
+    events, wrong = _events(document, shape.events, duration, tuple(shape.targets))
+    found += wrong
+    if found:
+        raise plan_error(document.origin, found)
+    return Plan(shape.name, duration, phases, tuple(targets), rules, shape.start, events, document.origin, dump(data))
+
+
+def _passwords(document: Document, path: Path, value: Plain) -> list[Problem]:
+    if isinstance(value, str):
+        if _PASSWORD_IN_URL.search(value) is None:
+            return []
+        told = "a password stands in this address: remove it, and give it by a key that takes env:NAME or file:PATH"
+        return [document.problem(path, told)]
+    items: list[tuple[str | int, Plain]] = []
+    if isinstance(value, dict):
+        items.extend(value.items())
+    elif isinstance(value, list):
+        items.extend(enumerate(value))
+    return [problem for key, inner in items for problem in _passwords(document, (*path, key), inner)]
+
+
+def _all_sources(document: Document, registry: Registry) -> tuple[dict[str, tuple[SourcePlan, ...]], list[Problem]]:
+    """The sources of every target, from plain data, so that one plan's problems are all found at once."""
+    targets = document.data.get("targets") if isinstance(document.data, dict) else None
+    made: dict[str, tuple[SourcePlan, ...]] = {}
+    found: list[Problem] = []
+    for name, target in targets.items() if isinstance(targets, dict) else ():
+        listed = target.get("sources") if isinstance(target, dict) else None
+        plans: list[SourcePlan] = []
+        for index, item in enumerate(listed if isinstance(listed, list) else ()):
+            path: Path = ("targets", name, "sources", index)
+            try:
+                plan = _source(document, path, item, registry)
+                if any(_same_question(plan, other) for other in plans):
+                    told = f"{plan.poller}: this source is named twice with the same keys: remove one"
+                    found.append(document.problem(path, told))
+                plans.append(plan)
+            except PlanError as error:
+                found.append(document.problem(path, str(error)))
+            except _Refused as error:
+                found += error.problems
+        made[name] = tuple(plans)
+    return made, found
+
+
+def _same_question(one: SourcePlan, other: SourcePlan) -> bool:
+    # The same question asked at two intervals would put two answers into one series.
+    pace = set(SourceConfig.model_fields)
+    asked = [plan.config.model_dump(exclude=pace) for plan in (one, other)]
+    return one.poller == other.poller and asked[0] == asked[1]
+
+
+class _Refused(Exception):  # noqa: N818 - never seen outside
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("refused")
+        self.problems = problems
+
+
+def _source(document: Document, path: Path, item: Plain, registry: Registry) -> SourcePlan:
+    try:
+        name, keys = one_key(item, "a source", "{local: {interval: 1s}}")
+    except ValueError as error:
+        raise PlanError(str(error)) from None
+    module = poller_module(name, registry)
+    inner = (*path, name) if isinstance(item, dict) else path
+    try:
+        config = module.config.model_validate_json(json.dumps({} if keys is None else keys), strict=True)
+    except ValidationError as error:
+        raise _Refused(problems_of(document, inner, module.config, error)) from None
+    return SourcePlan(name, config, document.where(inner, key=True))
+
+
+def _stretches(document: Document, shape: PlanShape) -> tuple[float, tuple[PhasePlan, ...], list[Problem]]:
+    phases = tuple(PhasePlan(name, length) for name, length in shape.phases or ())
+    total = sum(phase.seconds for phase in phases)
+    if not phases:
+        if shape.duration is None:
+            return 0.0, (), [document.problem((), "the plan has no duration: write duration: 24h, or phases")]
+        return shape.duration, (PhasePlan(WHOLE_RUN, shape.duration),), []
+    if shape.duration is not None and abs(shape.duration - total) > 1e-6:
+        sums = f"is {show_seconds(shape.duration)}, but the phases make {show_seconds(total)}"
+        told = f"duration: {sums}: mend one, or leave duration out"
+        return total, phases, [document.problem(("duration",), told)]
+    return total, phases, []
+
+
+def _target(
+    document: Document, common: WatchShape, name: str, shape: TargetShape, sources: tuple[SourcePlan, ...]
+) -> tuple[TargetPlan, list[Problem]]:
+    own = shape.watch or WatchShape()
+    at: Path = ("watch",) if own.processes is None else ("targets", name, "watch")
+    listed = common.processes if own.processes is None else own.processes
+    interfaces = common.interfaces if own.interfaces is None else own.interfaces
+    watched: dict[str, WatchedProcess] = {}
+    found = []
+    for index, process in enumerate(listed or ()):
+        watch = _watched(process)
+        if watch.name in watched:
+            told = f"two watches are called {watch.name!r}: give one of them another name"
+            found.append(document.problem((*at, "processes", index), told))
+        watched[watch.name] = watch
+    everything = interfaces is None or INTERFACES_ALL in interfaces
+    made = TargetPlan(
+        name, shape.role, sources, tuple(watched.values()), None if everything else tuple(interfaces or ())
+    )
+    return made, found
+
+
+def _watched(shape: ProcessShape) -> WatchedProcess:
+    if shape.pid is not None:
+        return WatchedProcess(shape.name or f"pid:{shape.pid}", "pid", str(shape.pid))
+    if shape.pidfile is not None:
+        return WatchedProcess(shape.name or FilePath(shape.pidfile).stem, "pidfile", shape.pidfile)
+    if shape.cmdline is not None:
+        return WatchedProcess(shape.name or shape.cmdline, "cmdline", shape.cmdline)
+    return WatchedProcess(shape.name or "", "name", shape.name or "")
+
+
+def _events(
+    document: Document, shapes: Sequence[EventShape], duration: float, targets: tuple[str, ...]
+) -> tuple[tuple[EventPlan, ...], list[Problem]]:
+    events: list[EventPlan] = []
+    found: list[Problem] = []
+    for index, shape in enumerate(shapes):
+        path: Path = ("events", index)
+        events.append(EventPlan(shape.kind, shape.at, shape.lasts, shape.within, dict(shape.expect), shape.target))
+        if shape.target is not None and shape.target not in targets:
+            told = f"unknown target {shape.target!r}{hint(shape.target, targets)}"
+            found.append(document.problem((*path, "target"), told))
+        last = max((part, key) for key, part in (("lasts", shape.lasts or 0), ("within", shape.within or 0)))
+        if duration and shape.at >= duration:
+            told = f"at: {show_seconds(shape.at)} is after the end of the run, {show_seconds(duration)}"
+            found.append(document.problem((*path, "at"), told))
+        elif duration and shape.at + last[0] > duration:
+            end = show_seconds(shape.at + last[0])
+            told = f"{last[1]}: ends at {end}, after the end of the run, {show_seconds(duration)}"
+            found.append(document.problem((*path, last[1]), told))
+    return tuple(events), found

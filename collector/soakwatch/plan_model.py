@@ -1,0 +1,234 @@
+"""The shape of a plan: keys, types and bounds, as pydantic models from which the JSON Schema is made.
+
+What a plan says of sources and rules is only shaped here (a name and its keys); plan.py hands it on to the source's
+own ``Config`` and to the rule's own parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
+
+from soakwatch.nearest import hint
+from soakwatch.units import Seconds
+
+PHASES = ("baseline", "ramp", "soak", "stress", "spike", "recovery", "cooldown")
+"""The stretches of a run that rules know."""
+ROLES = ("dut", "generator", "monitor")
+"""What a target is to the run: the device under test, what loads it, what watches it."""
+LONGEST_S = 366 * 86400.0
+INTERFACES_ALL = "all"
+
+_FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_EVENT_KIND = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*")
+_OWN_KEY = 1  # a source or a phase is one key and what belongs to it
+
+
+def folder_name(value: object) -> str:
+    """``value`` if it can be part of a folder's name; ValueError with the remedy otherwise."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected text, found {shown(value)}; put it in quotes")
+    if _FOLDER_NAME.fullmatch(value) is None:
+        raise ValueError(
+            f"{value!r} cannot be used as a name: begin with a letter or digit, go on with these or '.', '_', '-',"
+            " 100 at most"
+        )
+    return value
+
+
+def shown(value: object) -> str:
+    """A value of a plan as errors name it.
+
+    >>> shown("x"), shown(True), shown(None), shown([1]), shown({}), shown(3)
+    ("'x'", 'true', 'nothing', 'a list', 'keys and values', 'the number 3')
+    """
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else value[:59] + "…")
+    return "a list" if isinstance(value, list) else "keys and values"
+
+
+def one_key(value: object, what: str, example: str) -> tuple[str, JsonValue]:
+    """Key and value of a mapping with one key, or of a bare word (value None); ValueError otherwise."""
+    if isinstance(value, str):
+        return value, None
+    if not isinstance(value, Mapping) or len(value) != _OWN_KEY:
+        found = f"{len(value)} keys" if isinstance(value, Mapping) else shown(value)
+        raise ValueError(f"{what} is one name with what belongs to it, such as {example}; found {found}")
+    return next(iter(value.items()))
+
+
+def _phase(value: object) -> tuple[str, float]:
+    name, length = one_key(value, "a phase", "{soak: 22h}")
+    if name not in PHASES:
+        raise ValueError(f"unknown phase {name!r}{hint(name, PHASES)}")
+    if length is None:
+        raise ValueError(f"the phase {name!r} has no duration: write {name}: 30m")
+    return name, _duration(length)
+
+
+def _duration(value: object) -> float:
+    from soakwatch.units import seconds
+
+    length = seconds(value)
+    if not 0 < length <= LONGEST_S:
+        raise ValueError(f"{value!r} is not a duration of a run: it is longer than nothing and at most 366d")
+    return length
+
+
+def _moment(value: object) -> datetime:
+    example = "write date, time and zone, such as 2026-11-27T20:00:00Z"
+    if not isinstance(value, str):
+        raise ValueError(f"expected a time, found {shown(value)}: {example}")
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is not an ISO 8601 time: {example}") from None
+    if moment.tzinfo is None:
+        raise ValueError(f"{value!r} has no zone: append Z for UTC, or an offset such as +02:00")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{value!r} is outside the calendar: {example}") from None
+
+
+def _process(value: object) -> object:
+    return {"name": value} if isinstance(value, str) else value
+
+
+def _interfaces(value: object) -> object:
+    if value == INTERFACES_ALL:
+        return [INTERFACES_ALL]
+    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+        raise ValueError(f'expected all, or a list of names such as [eth0, "ens*"]; found {shown(value)}')
+    return value
+
+
+def _kind(value: object) -> str:
+    if not isinstance(value, str) or _EVENT_KIND.fullmatch(value) is None:
+        raise ValueError(f"{shown(value)} is not a kind of event: write a lower-case word such as failover")
+    return value
+
+
+def _sinks(value: object) -> list[str]:
+    if value not in ([], None):
+        raise ValueError("no sinks exist yet: remove this key; the run's record holds every sample")
+    return []
+
+
+_DURATION = {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|min|h|d)\s*)+$", "examples": ["24h"]}
+_PHASE_SCHEMA = {
+    "type": "object",
+    "properties": dict.fromkeys(PHASES, _DURATION),
+    "additionalProperties": False,
+    "minProperties": 1,
+    "maxProperties": 1,
+}
+_NAME_SCHEMA = {"type": "string", "pattern": f"^{_FOLDER_NAME.pattern}$"}
+
+Name = Annotated[str, BeforeValidator(folder_name), WithJsonSchema(_NAME_SCHEMA)]
+Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema(_DURATION)]
+PhaseItem = Annotated[tuple[str, float], BeforeValidator(_phase), WithJsonSchema(_PHASE_SCHEMA)]
+Moment = Annotated[
+    datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "examples": ["2026-11-27T20:00:00Z"]})
+]
+Kind = Annotated[str, BeforeValidator(_kind), WithJsonSchema({"type": "string", "pattern": f"^{_EVENT_KIND.pattern}$"})]
+Interfaces = Annotated[
+    list[str],
+    BeforeValidator(_interfaces),
+    WithJsonSchema({"anyOf": [{"const": "all"}, {"type": "array", "items": {"type": "string", "minLength": 1}}]}),
+]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Shape(BaseModel):
+    """Settings of every model of the plan: unknown keys are errors, nothing is guessed, nothing changes later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ProcessShape(Shape):
+    """One watch: a name or glob, or one of pid, pidfile and cmdline with the name to show."""
+
+    name: Annotated[Text | None, Field(description="name or glob of the process; with another key, the shown name")] = (
+        None
+    )
+    pid: Annotated[int | None, Field(ge=1, le=2**22, description="the process with this number")] = None
+    pidfile: Annotated[Text | None, Field(description="the process whose number is in this file")] = None
+    cmdline: Annotated[Text | None, Field(description="regular expression that the command line holds")] = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ProcessShape:
+        ways = [way for way in ("pid", "pidfile", "cmdline") if getattr(self, way) is not None]
+        if len(ways) > 1:
+            raise ValueError(f"a process is watched in one way, not by {' and '.join(ways)}: keep one")
+        if not ways and self.name is None:
+            raise ValueError("says no process: write a name, or one of pid, pidfile and cmdline")
+        if self.cmdline is not None:
+            try:
+                re.compile(self.cmdline)
+            except re.error as error:
+                raise ValueError(f"cmdline {self.cmdline!r} is not a regular expression: {error}") from None
+        return self
+
+
+Process = Annotated[ProcessShape, BeforeValidator(_process)]
+
+
+class WatchShape(Shape):
+    """What to look at on a target."""
+
+    processes: Annotated[list[Process] | None, Field(description="processes to watch")] = None
+    interfaces: Annotated[Interfaces | None, Field(description="interfaces to watch; default: all")] = None
+
+
+class TargetShape(Shape):
+    """One thing that is polled."""
+
+    role: Annotated[
+        Literal["dut", "generator", "monitor"],
+        Field(description="device under test, what loads it, or what watches it"),
+    ] = "dut"
+    sources: Annotated[list[JsonValue], Field(min_length=1, description="where its samples come from")]
+    watch: Annotated[WatchShape | None, Field(description="overrides the plan's watch, key by key")] = None
+
+
+class EventShape(Shape):
+    """One planned event: what will happen, when, and what is expected of it."""
+
+    kind: Kind
+    at: Annotated[Seconds, Field(ge=0, description="time from the begin of the run")]
+    lasts: Annotated[Duration | None, Field(description="how long it lasts")] = None
+    within: Annotated[Duration | None, Field(description="the target must be back this long after its begin")] = None
+    expect: Annotated[
+        dict[str, Annotated[int, Field(ge=0)]], Field(description="how many of which event it brings")
+    ] = {}
+    target: Annotated[Text | None, Field(description="the target that it happens to; default: all")] = None
+
+
+class PlanShape(Shape):
+    """A plan."""
+
+    name: Annotated[Name, Field(description="name of the run; default: the file's name")]
+    duration: Annotated[Duration | None, Field(description="length of the run; default: the sum of the phases")] = None
+    phases: Annotated[list[PhaseItem] | None, Field(min_length=1, description="stretches of the run in order")] = None
+    targets: Annotated[dict[Name, TargetShape], Field(min_length=1, description="what is polled")]
+    watch: Annotated[WatchShape, Field(description="what to look at on every target")] = WatchShape()
+    rules: Annotated[dict[str, JsonValue], Field(description="only what differs from the rules' defaults")] = {}
+    start: Annotated[Moment | None, Field(description="calendar start with zone; default: at once")] = None
+    events: Annotated[list[EventShape], Field(description="planned events")] = []
+    sinks: Annotated[
+        list[str],
+        BeforeValidator(_sinks),
+        WithJsonSchema({"type": "array", "maxItems": 0}),
+        Field(description="none exist yet"),
+    ] = []

@@ -1,0 +1,138 @@
+"""What a plan says of rules: which are off, which are not required, and their parameters by unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from soakwatch.errors import PlanError
+from soakwatch.nearest import hint
+from soakwatch.plan_model import shown
+from soakwatch.plan_yaml import Document, Path, Plain, Problem
+from soakwatch.registry import INSTALLED, Registry, rule_class, rules
+from soakwatch.units import seconds, share, size
+from soakwatch_rules.parameter import Parameter, parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from soakwatch_rules.rule import Rule
+
+REQUIRED = "required"
+"""The key of a rule in a plan that is no parameter: false means that inconclusive does not hold up a pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class RulePlan:
+    """What a plan says of one rule; parameters are in the rule's own units, only those that were given."""
+
+    name: str
+    on: bool = True
+    required: bool = True
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    place: str = field(default="", compare=False)
+
+
+def read_rules(document: Document, registry: Registry) -> tuple[tuple[RulePlan, ...], list[Problem]]:
+    """The plan's ``rules`` and everything that is wrong with them."""
+    given = document.data.get("rules") if isinstance(document.data, dict) else None
+    if not isinstance(given, dict):
+        return (), []
+    plans: list[RulePlan] = []
+    problems: list[Problem] = []
+    for name, value in given.items():
+        path: Path = ("rules", name)
+        try:
+            made = rule_class(name, registry)
+        except PlanError as error:
+            problems.append(document.problem(path, str(error), key=True))
+            continue
+        where = document.where(path, key=True)
+        if value is None or isinstance(value, bool):
+            plans.append(RulePlan(name, on=value is not False, place=where))
+        elif isinstance(value, dict):
+            plan, wrong = _parameters(document, path, name, made, value)
+            plans.append(plan)
+            problems.extend(wrong)
+        else:
+            told = f"{name}: expected its parameters, such as {{tolerance: 5%}}, or false; found {shown(value)}"
+            problems.append(document.problem(path, told))
+    return tuple(plans), problems
+
+
+def _parameters(
+    document: Document, path: Path, name: str, made: type[Rule], given: Mapping[str, Plain]
+) -> tuple[RulePlan, list[Problem]]:
+    known = {parameter.name: parameter for parameter in parameters(made)}
+    values: dict[str, float] = {}
+    problems: list[Problem] = []
+    required = True
+    for key, value in given.items():
+        if key == REQUIRED:
+            if isinstance(value, bool):
+                required = value
+            else:
+                problems.append(document.problem((*path, key), f"{key}: expected true or false, found {shown(value)}"))
+        elif key not in known:
+            told = f"unknown parameter {key!r} of {name}{hint(key, [*known, REQUIRED])}"
+            problems.append(document.problem((*path, key), told, key=True))
+        else:
+            try:
+                values[key] = parameter_value(known[key], value)
+            except ValueError as error:
+                problems.append(document.problem((*path, key), f"{key}: {error}"))
+    if not problems:
+        try:
+            _build(made, values)
+        except ValueError as error:
+            problems.append(document.problem(path, f"{name}: {error}"))
+    plan = RulePlan(name, True, required, values, document.where(path, key=True))  # noqa: FBT003
+    return plan, problems
+
+
+def parameter_value(parameter: Parameter, value: object) -> float:
+    """A parameter's value by its unit: ``s`` takes a duration, ``1`` a share, ``By`` a size, all else a number.
+
+    Raises ValueError, in a sentence that shows how to write it.
+
+    >>> parameter_value(Parameter("tolerance", 0.05, "1", "", ""), "5%")
+    0.05
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"expected {_EXAMPLES.get(parameter.unit, 'a number')}, found {shown(value)}")
+    found = _READERS.get(parameter.unit, _number)(value)
+    if found < 0 <= parameter.default:
+        raise ValueError(f"{shown(value)} is below zero: write {_EXAMPLES.get(parameter.unit, 'a number')}")
+    return found
+
+
+def _number(value: object) -> float:
+    if isinstance(value, int | float):
+        return float(value)
+    raise ValueError(f"expected a number, found {shown(value)}")
+
+
+_READERS: Mapping[str, Callable[[object], float]] = {"s": seconds, "1": share, "By": size}
+_EXAMPLES = {"s": "a duration such as 10s", "1": "a share such as 5%", "By": "a size such as 10MiB"}
+
+
+def _build(made: type[Rule], values: Mapping[str, float]) -> Rule:
+    # A rule's constructor is its parameters; its Protocol cannot say so.
+    return cast("Callable[..., Rule]", made)(**values)
+
+
+def planned_rules(plans: tuple[RulePlan, ...], registry: Registry = INSTALLED) -> tuple[Rule, ...]:
+    """Every installed rule that the plan does not switch off, with the plan's parameters, sorted by name."""
+    said = {plan.name: plan for plan in plans}
+    made: list[Rule] = []
+    for name in rules(registry):
+        plan = said.get(name, RulePlan(name))
+        if plan.on:
+            made.append(_build(rule_class(name, registry), plan.parameters))
+    return tuple(made)
+
+
+def optional_rules(plans: tuple[RulePlan, ...]) -> frozenset[str]:
+    """The rules whose ``inconclusive`` does not hold up a pass (``required: false``)."""
+    return frozenset(plan.name for plan in plans if not plan.required)

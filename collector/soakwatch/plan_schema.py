@@ -1,0 +1,118 @@
+"""The JSON Schema of a plan, made of the plan's shape, every installed source and every installed rule."""
+
+from __future__ import annotations
+
+from soakwatch.plan_model import PlanShape
+from soakwatch.plan_rules import REQUIRED
+from soakwatch.plan_yaml import Plain
+from soakwatch.registry import INSTALLED, Registry, loads, poller_module, pollers, rule_class, rules
+from soakwatch.units import show_seconds
+from soakwatch_rules.parameter import parameters
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_TEXT_OF_UNIT: dict[str, dict[str, Plain]] = {
+    "s": {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|min|h|d)\s*)+$"},
+    "1": {"type": ["string", "number"], "pattern": r"^\d+(\.\d+)?\s*%?$", "minimum": 0},
+    "By": {"type": ["string", "number"], "pattern": r"^\d+(\.\d+)?\s*([kKMGT]?B|[KMGT]iB)?$", "minimum": 0},
+}
+
+
+def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
+    """The schema (draft 2020-12) that editors and generators of plans can hold a plan against.
+
+    It knows less than ``soakwatch check``: sums of phases, names that must be there, and bounds of durations.
+    """
+    schema: dict[str, Plain] = PlanShape.model_json_schema()
+    definitions = _dict(schema.setdefault("$defs", {}))
+    names: list[Plain] = []
+    sources: dict[str, Plain] = {}
+    for name in sorted({*pollers(registry), *loads(registry)}):
+        config = poller_module(name, registry).config
+        made: dict[str, Plain] = config.model_json_schema(ref_template=f"#/$defs/{name}.{{model}}")
+        for inner, definition in _dict(made.pop("$defs", {})).items():
+            definitions[f"{name}.{inner}"] = definition
+        definitions[f"source.{name}"] = made
+        sources[name] = {"anyOf": [{"$ref": f"#/$defs/source.{name}"}, *([] if made.get("required") else [_NULL])]}
+        if not made.get("required"):
+            names.append(name)
+    one: dict[str, Plain] = {
+        "type": "object",
+        "properties": sources,
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+    definitions["source"] = {"anyOf": [{"enum": names}, one]} if names else one
+    definitions["rules"] = {
+        "type": "object",
+        "properties": {name: _rule(name, registry) for name in rules(registry)},
+        "additionalProperties": False,
+    }
+    _dict(_dict(definitions["TargetShape"])["properties"])["sources"] = {
+        "type": "array",
+        "minItems": 1,
+        "items": {"$ref": "#/$defs/source"},
+        "description": "where its samples come from",
+    }
+    keys = _dict(schema["properties"])
+    keys["rules"] = {"$ref": "#/$defs/rules"}
+    for key in ("watch", "rules", "events", "sinks"):  # a key with nothing behind it is a key that is not there
+        keys[key] = {"anyOf": [keys[key], _NULL]}
+    process = _dict(definitions["ProcessShape"])
+    definitions["ProcessShape"] = {"anyOf": [{"type": "string", "minLength": 1}, process]}
+    # A plan's name comes from its file where it gives none; one of duration and phases must be there.
+    schema["required"] = ["targets"]
+    schema["anyOf"] = [{"required": ["duration"]}, {"required": ["phases"]}]
+    _tidy(schema)
+    return {"$schema": DIALECT, **schema, "title": "Soakwatch plan", "description": "A plan of a Soakwatch run."}
+
+
+_NULL: dict[str, Plain] = {"type": "null"}
+
+
+def _rule(name: str, registry: Registry) -> Plain:
+    known: dict[str, Plain] = {
+        parameter.name: {
+            **_TEXT_OF_UNIT.get(parameter.unit, {"type": "number"}),
+            "description": f"{parameter.about} (default {parameter.default:g} {parameter.unit})",
+        }
+        for parameter in parameters(rule_class(name, registry))
+    }
+    known[REQUIRED] = {"type": "boolean", "default": True, "description": "inconclusive holds up a pass"}
+    return {
+        "description": registry.rules.summary(name),
+        "anyOf": [
+            {"type": ["boolean", "null"]},
+            {"type": "object", "properties": known, "additionalProperties": False},
+        ],
+    }
+
+
+def _dict(value: Plain) -> dict[str, Plain]:
+    assert isinstance(value, dict)
+    return value
+
+
+def _tidy(value: Plain) -> None:
+    """Writes defaults of durations as a plan does; drops numeric bounds from what is text, and generated titles."""
+    if isinstance(value, list):
+        for item in value:
+            _tidy(item)
+    if not isinstance(value, dict):
+        return
+    if isinstance(value.get("title"), str) and ("type" in value or "anyOf" in value or "$ref" in value):
+        del value["title"]
+    kinds = [value, *(item for item in _list(value.get("anyOf")) if isinstance(item, dict))]
+    is_duration = any(kind.get("type") == "string" and "(ms|s|m|min|h|d)" in str(kind.get("pattern")) for kind in kinds)
+    default = value.get("default")
+    if is_duration and isinstance(default, int | float) and not isinstance(default, bool):
+        value["default"] = show_seconds(default)
+    if value.get("type") == "string":
+        for bound in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
+            value.pop(bound, None)
+    for item in value.values():
+        _tidy(item)
+
+
+def _list(value: Plain) -> list[Plain]:
+    return value if isinstance(value, list) else []

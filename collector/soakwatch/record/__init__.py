@@ -1,0 +1,29 @@
+"""The record: the one file of one run, and the only place where the parts of Soakwatch meet.
+
+``Record`` writes it, one process at a time; ``RecordView`` reads it, any process at any time.
+"""
+
+from soakwatch.record.findings import finding_from_json, finding_to_json
+from soakwatch.record.model import Artifact, Counts, SeriesKey, Source, Span, StoredEvent, StoredFault
+from soakwatch.record.reader import RecordView
+from soakwatch.record.schema import RECORD_NAME, SCHEMA_VERSION
+from soakwatch.record.trouble import RecordFull
+from soakwatch.record.writer import Record, add_outside_event
+
+__all__ = [
+    "RECORD_NAME",
+    "SCHEMA_VERSION",
+    "Artifact",
+    "Counts",
+    "Record",
+    "RecordFull",
+    "RecordView",
+    "SeriesKey",
+    "Source",
+    "Span",
+    "StoredEvent",
+    "StoredFault",
+    "add_outside_event",
+    "finding_from_json",
+    "finding_to_json",
+]

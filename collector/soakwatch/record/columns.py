@@ -1,0 +1,181 @@
+"""The readings and polls of a snapshot as arrays: sealed chunks and recent rows, decoded once and shared."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.record.blocks import Values, decode, decode_ints
+from soakwatch.record.recent import POLL_COLUMNS, Ints, Recent, typed_runs, unpack
+from soakwatch.record.sealing import layouts_of
+
+_CACHED = 32 * 2**20  # bytes of decoded times that a view keeps: the axes of about 20 days of one source at 1 s
+_EMPTY: Ints = np.empty(0, dtype=np.int64)
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PollColumns:
+    """Some polls of one source, shape (n,) each; ``outcome`` and ``error`` are the numbers that stand for them."""
+
+    due_ns: Ints
+    start_ns: Ints
+    outcome: Ints
+    error: Ints
+
+
+class _Kept(Generic[K]):
+    """Arrays that were decoded last, up to a number of bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._size = limit, 0
+        self._arrays: OrderedDict[K, Ints] = OrderedDict()
+
+    def get(self, key: K, make: Callable[[], Ints]) -> Ints:
+        if key in self._arrays:
+            self._arrays.move_to_end(key)
+            return self._arrays[key]
+        made = make()
+        self._arrays[key] = made
+        self._size += made.nbytes
+        while self._size > self._limit and len(self._arrays) > 1:
+            self._size -= self._arrays.popitem(last=False)[1].nbytes
+        return made
+
+
+class Columns:
+    """What a snapshot holds, by series or by source. Raises sqlite3.Error, and ValueError for damaged blocks."""
+
+    def __init__(self, sql: sqlite3.Connection) -> None:
+        self._sql = sql
+        self._starts: _Kept[int] = _Kept(_CACHED // 4)
+        self._axes: _Kept[int] = _Kept(_CACHED // 2)
+        self._joined: _Kept[tuple[int, ...]] = _Kept(_CACHED // 4)
+        self._recent: dict[int, Recent] = {}
+        self._layouts: dict[int, tuple[list[int], str]] | None = None
+
+    def series(
+        self, series: int, sources: Sequence[int], begin_ns: int | None, end_ns: int | None
+    ) -> tuple[Ints, Values]:
+        """Times and readings of a series, begin <= time < end, strictly increasing in time; read-only arrays."""
+        times, parts = self._sealed(series, begin_ns, end_ns)
+        fresh_times: list[Ints] = []
+        for source in sources:
+            for time_ns, values in self._unsealed(source, series):
+                fresh_times.append(time_ns)
+                parts.append(values)
+        if fresh_times:
+            times = np.concatenate([times, *fresh_times])
+        values = unified(parts)
+        if times.size > 1 and not bool((times[1:] > times[:-1]).all()):  # two sources bring the same series
+            times, first = np.unique(times, return_index=True)
+            values = values[first]
+        low = 0 if begin_ns is None else int(np.searchsorted(times, begin_ns))
+        high = times.size if end_ns is None else int(np.searchsorted(times, end_ns))
+        return times[low:high], values[low:high]
+
+    def recent(self, source: int) -> Recent:
+        """The polls of a source that are not sealed."""
+        if source not in self._recent:
+            if self._layouts is None:
+                self._layouts = layouts_of(self._sql)
+            rows = self._sql.execute(
+                f"SELECT {POLL_COLUMNS} FROM poll WHERE source=? ORDER BY seq",  # noqa: S608
+                (source,),
+            )
+            self._recent[source] = unpack(rows, self._layouts)
+        return self._recent[source]
+
+    def polls(self, source: int, begin_ns: int, end_ns: int) -> PollColumns:
+        """The polls of a source that were due in begin <= time < end, in the order in which they came."""
+        rows = self._sql.execute(
+            "SELECT due, start, outcome, error FROM chunk"
+            " WHERE source=? AND last_due_ns>=? AND first_due_ns<? ORDER BY first_seq",
+            (source, begin_ns, end_ns),
+        )
+        parts = [tuple(decode_ints(column) for column in row) for row in rows]
+        fresh = self.recent(source)
+        parts.append((fresh.due_ns, fresh.start_ns, fresh.outcome, fresh.error))
+        due, start, outcome, error = (np.concatenate(column) for column in zip(*parts, strict=True))
+        inside = (due >= begin_ns) & (due < end_ns)
+        return PollColumns(due[inside], start[inside], outcome[inside], error[inside])
+
+    def axis_times(self, axis: int) -> Ints:
+        """The times of an axis."""
+        return self._axes.get(axis, lambda: self._decoded_axis(axis))
+
+    def starts(self, chunk: int) -> Ints:
+        """When the polls of a chunk began."""
+
+        def decoded() -> Ints:
+            return decode_ints(self._sql.execute("SELECT start FROM chunk WHERE id=?", (chunk,)).fetchone()[0])
+
+        return self._starts.get(chunk, decoded)
+
+    def _decoded_axis(self, axis: int) -> Ints:
+        chunk, positions, offsets = self._sql.execute(
+            "SELECT chunk, positions, offsets FROM axis WHERE id=?", (axis,)
+        ).fetchone()
+        times = self.starts(chunk)
+        if positions is not None:
+            times = times[decode_ints(positions)]
+        return times if offsets is None else times + decode_ints(offsets)
+
+    def _sealed(self, series: int, begin_ns: int | None, end_ns: int | None) -> tuple[Ints, list[Values]]:
+        if begin_ns is None and end_ns is None:
+            found = self._sql.execute("SELECT axis, data FROM block WHERE series=? ORDER BY id", (series,))
+        else:
+            found = self._sql.execute(
+                "SELECT block.axis, block.data FROM block JOIN axis ON axis.id = block.axis"
+                " WHERE series=? AND (?2 IS NULL OR last_ns>=?2) AND (?3 IS NULL OR first_ns<?3) ORDER BY block.id",
+                (series, begin_ns, end_ns),
+            )
+        axes: list[int] = []
+        parts: list[Values] = []
+        for axis, data in found:
+            axes.append(axis)
+            parts.append(decode(data))
+        if not axes:
+            return _EMPTY, []
+
+        def joined() -> Ints:
+            times = np.concatenate([self.axis_times(axis) for axis in axes])
+            times.flags.writeable = False  # shared by all series that have these times
+            return times
+
+        return self._joined.get(tuple(axes), joined), parts
+
+    def _unsealed(self, source: int, series: int) -> list[tuple[Ints, Values]]:
+        recent = self.recent(source)
+        if series not in recent.places:
+            return []
+        column = recent.column(series)
+        times = recent.start_ns[column.positions]
+        if column.offsets is not None:
+            times = times + column.offsets
+        return [(times[stretch], values) for stretch, values in typed_runs(column)]
+
+
+def unified(parts: Sequence[Values]) -> Values:
+    """One array of all parts: int64 or uint64 if all are of integers and one of the two holds them, else float64."""
+    if not parts:
+        return np.empty(0, dtype=np.float64)
+    kinds = {part.dtype.kind for part in parts}
+    if len(parts) == 1:
+        return parts[0]
+    if "f" not in kinds:
+        if kinds == {"i"}:
+            return np.concatenate([part.astype(np.int64, copy=False) for part in parts])
+        if all(part.dtype.kind == "u" or not part.size or part.min() >= 0 for part in parts):
+            return np.concatenate([part.astype(np.uint64, copy=False) for part in parts])
+        if all(part.dtype.kind == "i" or not part.size or part.max() < 2**63 for part in parts):
+            return np.concatenate([part.astype(np.int64) for part in parts])
+    joined: NDArray[np.float64] = np.concatenate([part.astype(np.float64, copy=False) for part in parts])
+    return joined

@@ -1,0 +1,83 @@
+"""The file of a record: where it is, how it is opened for writing, and the lock that keeps a second writer out."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+from soakwatch.errors import RecordError
+from soakwatch.record.schema import RECORD_NAME
+from soakwatch.record.trouble import told
+
+BUSY_S = 10.0  # a reader that copies, or an event from outside, is done long before
+_WAL_LIMIT = 16 * 2**20
+
+
+def record_file(folder_or_file: Path) -> Path:
+    """The record's file in a run's folder, or the file itself. Raises RecordError if there is none."""
+    path = folder_or_file / RECORD_NAME if folder_or_file.is_dir() else folder_or_file
+    if not path.is_file():
+        raise RecordError(f"{folder_or_file} holds no record: name a run's folder or its {RECORD_NAME}")
+    return path
+
+
+def size_of(path: Path) -> int:
+    """Bytes on disk of a record and its write-ahead log."""
+    total = 0
+    for part in (path, path.with_name(f"{path.name}-wal")):
+        with suppress(FileNotFoundError):
+            total += part.stat().st_size
+    return total
+
+
+def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
+    """A connection for writing: write-ahead log, every commit on the disk before it returns.
+
+    Raises sqlite3.Error.
+    """
+    mode = "rwc" if new else "rw"
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        if new:
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        connection.execute("PRAGMA journal_mode=WAL").fetchall()
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute(f"PRAGMA journal_size_limit={_WAL_LIMIT:d}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def take_lock(path: Path) -> int:
+    """Lock a record for one writer; returns the descriptor to give to ``release_lock``.
+
+    The lock dies with the process. Raises RecordError if another writer has it, RecordFull if its file cannot be
+    written.
+    """
+    name = path.with_suffix(".lock")
+    try:
+        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise told(error, path) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        owner = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
+        os.close(descriptor)
+        raise RecordError(
+            f"{path} is being written by pid {owner}: wait until that run ends, or stop it with `kill -INT {owner}`"
+        ) from None
+    with suppress(OSError):  # on a full disk the lock holds all the same
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def release_lock(descriptor: int) -> None:
+    """Give the lock up. Its file stays, for another process may be about to lock it."""
+    os.close(descriptor)

@@ -1,0 +1,96 @@
+"""Finding to JSON text and back, without loss; floats that JSON lacks (NaN, infinities) go as text."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import cast
+
+from soakwatch_rules.rule import Finding, Mark, Outcome, Window
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+def finding_to_json(finding: Finding) -> str:
+    """Strict JSON of a finding; the inverse of ``finding_from_json``."""
+    f = finding
+    body: dict[str, Json] = {
+        "rule": f.rule,
+        "version": int(f.version),
+        "outcome": f.outcome.value,
+        "target": f.target,
+        "metric": f.metric,
+        "object": f.object,
+        "window": [int(f.window.begin_ns), int(f.window.end_ns)],
+        "definition": f.definition,
+        "reason": f.reason,
+        "samples": int(f.samples),
+        "expected": None if f.expected is None else int(f.expected),
+        "measured": _out(f.measured),
+        "limit": _out(f.limit),
+        "interval": None if f.interval is None else [_out(bound) for bound in f.interval],
+        "unit": f.unit,
+        "smallest_detectable": _out(f.smallest_detectable),
+        "detectable_unit": f.detectable_unit,
+        "settle": f.settle,
+        "marks": [[int(m.begin_ns), None if m.end_ns is None else int(m.end_ns), m.text] for m in f.marks],
+        "numbers": {name: _out(value) for name, value in f.numbers.items()},
+        "doubts": list(f.doubts),
+    }
+    return json.dumps(body, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def finding_from_json(text: str) -> Finding:
+    """The finding of a text of ``finding_to_json``. Raises ValueError or KeyError for anything else."""
+    body = cast("dict[str, Json]", json.loads(text))
+    interval = cast("list[Json] | None", body["interval"])
+    begin_ns, end_ns = cast("list[int]", body["window"])
+    return Finding(
+        rule=cast("str", body["rule"]),
+        version=cast("int", body["version"]),
+        outcome=Outcome(cast("str", body["outcome"])),
+        target=cast("str", body["target"]),
+        metric=cast("str", body["metric"]),
+        object=cast("str", body["object"]),
+        window=Window(begin_ns, end_ns),
+        definition=cast("str", body["definition"]),
+        reason=cast("str", body["reason"]),
+        samples=cast("int", body["samples"]),
+        expected=cast("int | None", body["expected"]),
+        measured=_in(body["measured"]),
+        limit=_in(body["limit"]),
+        interval=None if interval is None else (_number(interval[0]), _number(interval[1])),
+        unit=cast("str", body["unit"]),
+        smallest_detectable=_in(body["smallest_detectable"]),
+        detectable_unit=cast("str", body["detectable_unit"]),
+        settle=cast("str", body["settle"]),
+        marks=tuple(Mark(*mark) for mark in cast("list[tuple[int, int | None, str]]", body["marks"])),
+        numbers={name: _number(value) for name, value in cast("Mapping[str, Json]", body["numbers"]).items()},
+        doubts=tuple(cast("list[str]", body["doubts"])),
+    )
+
+
+def identity_of(finding: Finding) -> str:
+    """What makes two findings of successive judgings the same one."""
+    parts = [finding.rule, finding.target, finding.metric, finding.object, finding.outcome.value]
+    return json.dumps(parts, ensure_ascii=True)
+
+
+def _out(value: float | None) -> Json:
+    if value is None:
+        return None
+    if isinstance(value, int):
+        return int(value)  # also for bool
+    number = float(value)
+    return number if math.isfinite(number) else str(number)
+
+
+def _in(value: Json) -> float | None:
+    return None if value is None else _number(value)
+
+
+def _number(value: Json) -> float:
+    if isinstance(value, int | float):
+        return value
+    return float(cast("str", value))

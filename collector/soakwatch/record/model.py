@@ -1,0 +1,81 @@
+"""What the record hands out besides Poll, Series, Event and Finding: sources, keys, faults, artifacts, lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from soakwatch_rules.rule import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One thing that is polled. ``name`` is the poller's (``local``), ``label`` what people read."""
+
+    id: int
+    target: str
+    name: str
+    label: str
+    interval_ns: int
+    required: bool
+    role: str | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SeriesKey:
+    """The identity of a series in a run."""
+
+    target: str
+    metric: str
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event with its number in the record and who told it: probe, plan, user or monitor."""
+
+    id: int
+    origin: str
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFault:
+    """One reason why one metric of one object could not be read: first and last time (UTC ns), and how often.
+
+    ``source`` is the source's id.
+    """
+
+    source: int
+    target: str
+    metric: str
+    object: str
+    text: str
+    first_ns: int
+    last_ns: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file that belongs to the run: its name, media type and bytes."""
+
+    name: str
+    media: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One life of the monitor: from its start to its last sign of life, UTC ns."""
+
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much is in a record: samples, polls, and bytes on disk (write-ahead log included)."""
+
+    samples: int
+    polls: int
+    bytes: int

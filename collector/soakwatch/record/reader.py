@@ -1,0 +1,260 @@
+"""RecordView: a record as it is at one moment, read-only, from any process, while the run goes on."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self, get_args
+
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_agent.sample import Poll
+from soakwatch_rules.rule import Finding, Ledger, Phase, Window
+from soakwatch_rules.series import Growth, Kind, Series, Trait
+
+from soakwatch.errors import RecordError
+from soakwatch.record.columns import Columns
+from soakwatch.record.files import record_file, size_of
+from soakwatch.record.findings import finding_from_json
+from soakwatch.record.ledger import ledger_of
+from soakwatch.record.model import Artifact, Counts, SeriesKey, Source, Span, StoredEvent, StoredFault
+from soakwatch.record.replay import Replay
+from soakwatch.record.rows import EVENT_COLUMNS, event_of, last_time, sources_of
+from soakwatch.record.snapshot import open_snapshot
+from soakwatch.record.trouble import damaged, told
+
+_KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
+_GROWTH: Mapping[str, Growth] = {growth: growth for growth in get_args(Growth)}
+
+
+class RecordView:
+    """One consistent snapshot of a record; what is written later is seen by a later view.
+
+    A context manager. Keep it for a judging, not for a run: while it is open the write-ahead log cannot shrink.
+    Every method raises RecordError for a file that is damaged.
+    """
+
+    def __init__(self, path: Path, sql: sqlite3.Connection, stack: ExitStack) -> None:
+        self.path = path
+        self._sql, self._stack = sql, stack
+        self._columns = Columns(sql)
+        self._replay: Replay | None = None
+        self._known: dict[SeriesKey, tuple[int, int, str, str]] | None = None
+        self._all_sources: tuple[Source, ...] | None = None
+
+    @classmethod
+    def open(cls, path: Path) -> RecordView:
+        """The record in a folder, or a record's file, as it is now. Raises RecordError."""
+        file = record_file(path)
+        with ExitStack() as undo:
+            sql = open_snapshot(file, undo)
+            return cls(file, sql, undo.pop_all())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the snapshot go."""
+        self._stack.close()
+
+    # --- what the run is about ---------------------------------------------------------------------------------
+
+    def meta(self, key: str) -> str | None:
+        """The text kept under a key; None if there is none."""
+        return self.metas().get(key)
+
+    def metas(self) -> Mapping[str, str]:
+        """All texts by key."""
+        with self._reading() as sql:
+            return dict(sql.execute("SELECT key, value FROM meta ORDER BY key").fetchall())
+
+    def roles(self) -> Mapping[str, str]:
+        """The role of each target."""
+        with self._reading() as sql:
+            return dict(sql.execute("SELECT name, role FROM target ORDER BY name").fetchall())
+
+    def sources(self) -> tuple[Source, ...]:
+        """All sources, in the order in which they were made known."""
+        if self._all_sources is None:
+            with self._reading() as sql:
+                self._all_sources = sources_of(sql)
+        return self._all_sources
+
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases in order; one that is open ends with the record."""
+        with self._reading() as sql:
+            rows = sql.execute("SELECT name, begin_ns, end_ns FROM phase ORDER BY begin_ns, id").fetchall()
+            now_ns = self._end_ns(sql)
+        return tuple(
+            Phase(name, Window(begin, max(begin, now_ns) if end is None else end)) for name, begin, end in rows
+        )
+
+    @property
+    def last_ns(self) -> int | None:
+        """The latest time that the record knows of: a poll, an edge of a phase, a heartbeat; None if it is empty."""
+        with self._reading() as sql:
+            return last_time(sql, None)
+
+    def window(self) -> Window:
+        """From the first due poll to the end of the record. Raises RecordError if it holds no poll."""
+        with self._reading() as sql:
+            first = sql.execute(
+                "SELECT min(t) FROM (SELECT min(first_due_ns) AS t FROM chunk UNION ALL SELECT min(due_ns) FROM poll)"
+            ).fetchone()[0]
+            if first is None:
+                raise RecordError(f"{self.path} holds no poll yet: nothing can be judged")
+            return Window(first, max(first, self._end_ns(sql)))
+
+    def counts(self) -> Counts:
+        """Samples, polls and bytes."""
+        with self._reading() as sql:
+            samples, polls = sql.execute(
+                "SELECT sum(samples), sum(polls) FROM (SELECT samples, polls FROM chunk"
+                " UNION ALL SELECT length(data) / 8, 1 FROM poll)"
+            ).fetchone()
+        return Counts(samples or 0, polls or 0, size_of(self.path))
+
+    # --- what was seen -----------------------------------------------------------------------------------------
+
+    def keys(self, metrics: Collection[str] | None = None) -> tuple[SeriesKey, ...]:
+        """All series, or those of some metrics, sorted."""
+        return tuple(sorted(key for key in self._series() if metrics is None or key.metric in metrics))
+
+    def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
+        """The readings of one series with begin <= time < end; empty if the record has no such series.
+
+        int64 or uint64 where every reading is an integer, else float64. The arrays may be shared: do not write.
+        """
+        known = self._series().get(key)
+        if known is None:
+            number, cadence_s, trait, sources = 0, None, _trait(key.metric, "1", "gauge"), []
+        else:
+            number, source, unit, kind = known
+            cadence_s = next((s.interval_ns * 1e-9 for s in self.sources() if s.id == source), None)
+            trait = _trait(key.metric, unit, kind)
+            sources = [s.id for s in self.sources() if s.target == key.target]
+        with self._reading():
+            time_ns, value = self._columns.series(number, sources, begin_ns, end_ns)
+        return Series(key.target, key.metric, key.object, trait, time_ns, value, cadence_s)
+
+    def events(self) -> tuple[StoredEvent, ...]:
+        """All events in order of their begin."""
+        with self._reading() as sql:
+            rows = sql.execute(f"SELECT {EVENT_COLUMNS} FROM event ORDER BY begin_ns, id").fetchall()  # noqa: S608
+            return tuple(event_of(row) for row in rows)
+
+    def faults(self) -> tuple[StoredFault, ...]:
+        """Why single metrics could not be read, and how often."""
+        with self._reading() as sql:
+            rows = sql.execute(
+                "SELECT source, target, metric, object, text, first_ns, last_ns, count"
+                " FROM fault JOIN source ON source.id = fault.source ORDER BY target, metric, object, fault.id"
+            ).fetchall()
+        return tuple(StoredFault(*row) for row in rows)
+
+    def ledgers(self, window: Window) -> tuple[Ledger, ...]:
+        """The account of every source in a window."""
+        with self._reading() as sql:
+            errors: dict[int, str] = dict(sql.execute("SELECT id, text FROM error").fetchall())
+            return tuple(
+                ledger_of(
+                    source,
+                    self._shown(source),
+                    self._columns.polls(source.id, window.begin_ns, window.end_ns),
+                    errors,
+                    window,
+                )
+                for source in self.sources()
+            )
+
+    def polls_after(self, cursor: str, limit: int) -> tuple[tuple[Poll, ...], str]:
+        """At most ``limit`` polls behind a cursor, and the cursor behind them; "" begins at the beginning.
+
+        The polls of a source come in the order in which they arrived; one answer holds polls of one source. No polls:
+        all have been read. Faults and events are not in the polls again: see ``faults`` and ``events``.
+        """
+        if limit < 1:
+            raise ValueError("limit must be at least 1")
+        with self._reading() as sql:
+            if self._replay is None:
+                self._replay = Replay(sql, self._columns)
+            return self._replay.after(cursor, limit)
+
+    # --- what was made of it -----------------------------------------------------------------------------------
+
+    def findings(self, live: bool) -> tuple[Finding, ...]:  # noqa: FBT001
+        """The findings of the latest judging, live or final."""
+        with self._reading() as sql:
+            rows = sql.execute(
+                "SELECT body FROM finding WHERE live=? AND withdrawn_ns IS NULL ORDER BY id", (live,)
+            ).fetchall()
+            return tuple(finding_from_json(body) for (body,) in rows)
+
+    def withdrawn(self) -> tuple[tuple[int, Finding], ...]:
+        """Live failures and warnings that a later judging did not find again, with the time (UTC ns) of that one."""
+        with self._reading() as sql:
+            rows = sql.execute(
+                "SELECT withdrawn_ns, body FROM finding WHERE withdrawn_ns IS NOT NULL ORDER BY withdrawn_ns, id"
+            ).fetchall()
+            return tuple((withdrawn_ns, finding_from_json(body)) for withdrawn_ns, body in rows)
+
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """The files that belong to the run, by name."""
+        with self._reading() as sql:
+            rows = sql.execute("SELECT name, media, data FROM artifact ORDER BY name").fetchall()
+        return tuple(Artifact(*row) for row in rows)
+
+    def spans(self) -> tuple[Span, ...]:
+        """The lives of the monitor, in order."""
+        with self._reading() as sql:
+            rows = sql.execute("SELECT begin_ns, end_ns FROM span ORDER BY id").fetchall()
+        return tuple(Span(*row) for row in rows)
+
+    def cursor(self, sink: str) -> str:
+        """How far a sink had read; "" before its first poll."""
+        with self._reading() as sql:
+            row = sql.execute("SELECT position FROM cursor WHERE sink=?", (sink,)).fetchone()
+        return str(row[0]) if row else ""
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            yield self._sql
+        except sqlite3.ProgrammingError:
+            raise RecordError(f"{self.path} is closed") from None
+        except (sqlite3.Error, OSError) as error:
+            raise told(error, self.path) from None
+        except (ValueError, LookupError, TypeError) as error:
+            raise damaged(self.path, str(error)) from None
+
+    def _series(self) -> Mapping[SeriesKey, tuple[int, int, str, str]]:
+        if self._known is None:
+            with self._reading() as sql:
+                rows = sql.execute("SELECT target, metric, object, id, source, unit, kind FROM series").fetchall()
+            self._known = {SeriesKey(*row[:3]): (row[3], row[4], row[5], row[6]) for row in rows}
+        return self._known
+
+    def _end_ns(self, sql: sqlite3.Connection) -> int:
+        """The first moment after everything in the record, so that begin <= time < end holds the last poll."""
+        last_ns = last_time(sql, None)
+        return 0 if last_ns is None else last_ns + 1
+
+    def _shown(self, source: Source) -> str:
+        twins = sum(other.target == source.target and other.name == source.name for other in self.sources())
+        return f"{source.target}/{source.name}" if twins == 1 else f"{source.target}/{source.name} {source.label}"
+
+
+def _trait(metric: str, unit: str, kind: str) -> Trait:
+    """The trait of a metric from the catalogue; unit and kind from the record where the catalogue lost it."""
+    entry = BY_NAME.get(metric)
+    if entry is None:
+        return Trait(unit, _KINDS[kind])
+    growth = None if entry.growth is None else _GROWTH[entry.growth]
+    return Trait(entry.unit, _KINDS[entry.kind], growth, entry.low, entry.high, entry.quantum)

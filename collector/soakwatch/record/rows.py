@@ -1,0 +1,64 @@
+"""Rows of the record's small tables as the types that cross seams."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+
+from soakwatch_agent.sample import PollOutcome
+from soakwatch_rules.rule import Event
+
+from soakwatch.record.model import Source, StoredEvent
+
+OUTCOMES: Mapping[int, PollOutcome] = {
+    0: PollOutcome.OK,
+    1: PollOutcome.FAILED,
+    2: PollOutcome.TIMEOUT,
+    3: PollOutcome.OVERRUN,
+    4: PollOutcome.MISSED,
+    5: PollOutcome.HELD_BACK,
+    6: PollOutcome.GAP,
+}
+"""The numbers under which outcomes are stored; never renumbered."""
+OUTCOME_NUMBERS: Mapping[PollOutcome, int] = {outcome: number for number, outcome in OUTCOMES.items()}
+
+EVENT_COLUMNS = "id, origin, target, kind, object, begin_ns, end_ns, detail, expect, deadline_ns"
+EventRow = tuple[int, str, str, str, str, int, int | None, str, str, int | None]
+
+
+def event_of(row: EventRow) -> StoredEvent:
+    """The event of one row of ``EVENT_COLUMNS``."""
+    number, origin, target, kind, name, begin_ns, end_ns, detail, expect, deadline_ns = row
+    event = Event(kind, target, name, begin_ns, end_ns, json.loads(detail), json.loads(expect), deadline_ns)
+    return StoredEvent(number, origin, event)
+
+
+def sources_of(sql: sqlite3.Connection) -> tuple[Source, ...]:
+    """All sources with the roles of their targets, by id."""
+    rows = sql.execute(
+        "SELECT id, source.target, source.name, label, interval_ns, required, role"
+        " FROM source LEFT JOIN target ON target.name = source.target ORDER BY id"
+    )
+    return tuple(
+        Source(number, target, name, label, interval_ns, bool(required), role)
+        for number, target, name, label, interval_ns, required, role in rows
+    )
+
+
+def last_time(sql: sqlite3.Connection, polls_ns: int | None) -> int | None:
+    """The latest time in the record; ``polls_ns`` is that of its polls where the caller knows it already.
+
+    The times of readings do not count: they are what a device says.
+    """
+    if polls_ns is None:
+        polls_ns = sql.execute(
+            "SELECT max(t) FROM (SELECT max(last_ns) AS t FROM chunk UNION ALL"
+            " SELECT max(max(due_ns, start_ns + duration_ns)) FROM poll)"
+        ).fetchone()[0]
+    others = sql.execute(
+        "SELECT max(t) FROM (SELECT max(begin_ns) AS t FROM phase UNION ALL SELECT max(end_ns) FROM phase"
+        " UNION ALL SELECT max(end_ns) FROM span)"
+    ).fetchone()[0]
+    known = [time_ns for time_ns in (polls_ns, others) if time_ns is not None]
+    return max(known, default=None)

@@ -1,0 +1,102 @@
+"""Opening a record for reading only, wherever it lies: live, finished, mailed, on a read-only medium, or of an older
+version. What cannot be read in place is copied to a temporary folder, and the copy is mended, never the original."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from soakwatch.errors import RecordError
+from soakwatch.record.files import BUSY_S
+from soakwatch.record.schema import SCHEMA_VERSION, migrate, version_of
+from soakwatch.record.trouble import damaged, told
+from soakwatch.units import show_bytes
+
+_MAGIC = b"SQLite format 3\0"
+_BESIDE = ("-wal", "-journal")
+
+
+def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
+    """A connection that sees the record as it is now, and goes on seeing that; entered into the caller's stack.
+
+    Raises RecordError.
+    """
+    _check_whole(path)
+    try:
+        try:
+            connection = _begin(_uri(path, immutable=_is_still(path)), stack)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
+                raise
+            connection = _begin(_copied(path, stack).absolute().as_uri(), stack)
+        version = version_of(connection, path)
+        if version < SCHEMA_VERSION:
+            connection.execute("ROLLBACK")
+            connection = _migrated(connection, version, stack)
+    except (sqlite3.Error, OSError) as error:
+        raise told(error, path) from None
+    return connection
+
+
+def _check_whole(path: Path) -> None:
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(100)
+    except OSError as error:
+        raise RecordError(f"{path} cannot be read ({error.strerror}): check its rights") from None
+    if len(head) < 100 or not head.startswith(_MAGIC):
+        if _has(path, "-wal"):
+            return  # the first pages of a new record are in its log
+        raise RecordError(f"{path} is not a record of Soakwatch, or its beginning is lost: restore it from a copy")
+    page = int.from_bytes(head[16:18], "big")
+    pages = int.from_bytes(head[28:32], "big")
+    due = pages * (65536 if page == 1 else page)
+    in_step = head[24:28] == head[92:96]  # the number of pages is valid
+    if in_step and size < due and not any(_has(path, suffix) for suffix in _BESIDE):
+        raise damaged(path, f"only {show_bytes(size)} of its {show_bytes(due)} are there")
+
+
+def _has(path: Path, suffix: str) -> bool:
+    with suppress(OSError):
+        return path.with_name(path.name + suffix).stat().st_size > 0
+    return False
+
+
+def _is_still(path: Path) -> bool:
+    """Nothing lies beside it and nothing can be put there: nobody writes it."""
+    return not os.access(path.parent, os.W_OK) and not any(_has(path, suffix) for suffix in _BESIDE)
+
+
+def _uri(path: Path, *, immutable: bool) -> str:
+    return f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if immutable else ''}"
+
+
+def _begin(uri: str, stack: ExitStack) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    stack.callback(connection.close)
+    connection.execute("BEGIN")
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # takes the snapshot
+    return connection
+
+
+def _copied(path: Path, stack: ExitStack) -> Path:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soakwatch-")))
+    for suffix in ("", *_BESIDE):
+        with suppress(FileNotFoundError):
+            shutil.copyfile(path.with_name(path.name + suffix), folder / (path.name + suffix))
+    return folder / path.name
+
+
+def _migrated(old: sqlite3.Connection, version: int, stack: ExitStack) -> sqlite3.Connection:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soakwatch-")))
+    connection = sqlite3.connect(folder / "record.sqlite", isolation_level=None, check_same_thread=False)
+    stack.callback(connection.close)
+    old.backup(connection)
+    migrate(connection, version)
+    connection.execute("BEGIN")
+    return connection

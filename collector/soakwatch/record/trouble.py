@@ -1,0 +1,43 @@
+"""SQLite's and the disk's complaints as sentences that name the file and the remedy."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from soakwatch.errors import RecordError
+
+
+class RecordFull(RecordError):  # noqa: N818 - the field says "the disk is full"
+    """The record cannot grow: disk full, read-only or failing. What was committed stays readable; try again later."""
+
+
+_FAILING = {
+    sqlite3.SQLITE_FULL: "the disk is full: make room, the next batch is tried again",
+    sqlite3.SQLITE_IOERR: "the disk does not take it: check its space, its quota and its health",
+    sqlite3.SQLITE_READONLY: "it or its folder is read-only: make both writable, or name another folder with --runs",
+    sqlite3.SQLITE_CANTOPEN: "its folder cannot be written: make it writable, or name another folder with --runs",
+}
+
+
+def damaged(path: Path, why: str) -> RecordError:
+    """The error of a file that is not whole."""
+    return RecordError(
+        f"{path} is damaged ({why}): `sqlite3 {path.name} .recover | sqlite3 saved.sqlite` saves what can still be read"
+    )
+
+
+def told(error: Exception, path: Path) -> RecordError:
+    """The error that a person sees for one of sqlite3 or of the file system."""
+    if isinstance(error, RecordError):
+        return error
+    if isinstance(error, OSError):
+        return RecordFull(f"{path} cannot be written ({error.strerror}): check the folder, its rights and its space")
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in _FAILING:
+        return RecordFull(f"{path} cannot be written ({error}): {_FAILING[code]}")
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return RecordError(f"{path} is locked by another program: close it there and try again")
+    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+        return damaged(path, str(error))
+    return RecordError(f"{path} cannot be used as a record ({error}): it was written by something else or is damaged")

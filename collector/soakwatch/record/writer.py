@@ -1,0 +1,329 @@
+"""Record: the one writer of a run's file. Every call that changes something is one durable transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from soakwatch_agent.sample import Poll
+from soakwatch_rules.rule import Event, Finding, Outcome
+
+from soakwatch.errors import RecordError
+from soakwatch.record.files import connect, record_file, release_lock, size_of, take_lock
+from soakwatch.record.findings import finding_to_json, identity_of
+from soakwatch.record.model import Source, StoredEvent
+from soakwatch.record.rows import EVENT_COLUMNS, event_of, last_time
+from soakwatch.record.schema import RECORD_NAME, SCHEMA_VERSION, migrate, version_of
+from soakwatch.record.sealing import SEAL_POLLS, SEAL_SAMPLES, drop_unused_layouts, seal_oldest
+from soakwatch.record.standing import POLL_INSERT, Standing, insert_event
+from soakwatch.record.text import storable
+from soakwatch.record.trouble import RecordFull, damaged, told
+
+_LAYOUTS = 1000  # unused layouts are removed when there are more: the polls of a source that never look alike
+
+
+class Record:
+    """One record, open for writing. One thread at a time is let in; one process at a time has it open.
+
+    Raises RecordError from every method: RecordFull where the disk refuses (nothing of the call is stored then, and
+    it can be made again), plain RecordError for a damaged file.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: int) -> None:
+        self.path = path
+        self._connection, self._lock = connection, lock
+        self._guard = threading.RLock()
+        self._closed = False
+        self._pause = 0  # puts until sealing is tried again after the disk refused it
+        self._standing = Standing(connection)
+        self._stale = False  # a transaction was rolled back: the standing must be worked out again
+
+    @classmethod
+    def create(cls, folder: Path) -> Record:
+        """A new record in ``folder``, which is made if need be. Raises RecordError if it holds one already."""
+        path = folder / RECORD_NAME
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise told(error, folder) from None
+        if path.exists():
+            raise RecordError(f"{folder} already holds a record: go on with `soakwatch resume`, or name a new folder")
+        try:
+            return cls._locked(path, new=True)
+        except RecordFull:
+            for leftover in folder.glob(f"{RECORD_NAME}*"):
+                with suppress(OSError):
+                    leftover.unlink()
+            raise
+
+    @classmethod
+    def open(cls, folder_or_file: Path) -> Record:
+        """An existing record, to go on with; an older one is migrated. Raises RecordError."""
+        return cls._locked(record_file(folder_or_file), new=False)
+
+    @classmethod
+    def _locked(cls, path: Path, *, new: bool) -> Record:
+        with ExitStack() as undo:
+            try:
+                descriptor = take_lock(path)
+                undo.callback(release_lock, descriptor)
+                if new and path.exists():
+                    raise RecordError(f"{path} was made by another process just now: name a new folder")
+                connection = connect(path, new=new)
+                undo.callback(connection.close)
+                migrate(connection, 0 if new else version_of(connection, path))
+                record = cls(path, connection, descriptor)
+            except sqlite3.Error as error:
+                raise told(error, path) from None
+            except (ValueError, LookupError) as error:
+                raise damaged(path, str(error)) from None
+            undo.pop_all()
+        return record
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    # --- what the run is about ---------------------------------------------------------------------------------
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Keep a text under a key; an older one is replaced."""
+        with self._writing() as sql:
+            sql.execute("INSERT OR REPLACE INTO meta VALUES (?,?)", (storable(key), storable(value)))
+
+    def target(self, name: str, role: str) -> None:
+        """Make a target and its role known."""
+        with self._writing() as sql:
+            sql.execute("INSERT OR REPLACE INTO target VALUES (?,?)", (storable(name), storable(role)))
+
+    def source(self, target: str, name: str, label: str, interval_ns: int, required: bool) -> Source:  # noqa: FBT001
+        """The source of this target, name and label; made if it is new, brought up to date if it is not."""
+        identity = storable(target), storable(name), storable(label)
+        with self._writing() as sql:
+            sql.execute(
+                "INSERT INTO source (target, name, label, interval_ns, required) VALUES (?,?,?,?,?)"
+                " ON CONFLICT DO UPDATE SET interval_ns=excluded.interval_ns, required=excluded.required",
+                (*identity, interval_ns, required),
+            )
+            number = sql.execute("SELECT id FROM source WHERE target=? AND name=? AND label=?", identity).fetchone()[0]
+            role = sql.execute("SELECT role FROM target WHERE name=?", identity[:1]).fetchone()
+        made = Source(number, *identity, interval_ns, required, role[0] if role else None)
+        self._standing.sources[number] = made
+        return made
+
+    # --- what was seen -----------------------------------------------------------------------------------------
+
+    def put(self, polls: Iterable[Poll]) -> None:
+        """Store polls with their readings, faults and events as one transaction.
+
+        A reading that the catalogue refuses, or that is not later than the one before it, becomes a fault; the others
+        are kept. On RecordError nothing is stored, and the same polls can be put again.
+        """
+        with self._writing() as sql:
+            rows = []
+            for poll in polls:
+                source = self._standing.sources.get(poll.source)
+                if source is None:
+                    raise RecordError(
+                        f"{self.path} does not know the source {poll.source}: make it known with source()"
+                    )
+                rows.append(self._standing.take(source, poll))
+            sql.executemany(POLL_INSERT, rows)
+        self._seal_one()
+
+    def add_event(self, target: str, event: Event, origin: str) -> int:
+        """Store an event of a target ("" for none); returns its number."""
+        with self._writing() as sql:
+            return insert_event(sql, target, event, origin)
+
+    def end_event(self, number: int, end_ns: int) -> None:
+        """Say when an event ended. Raises RecordError if there is no such event."""
+        with self._writing() as sql:
+            if not sql.execute("UPDATE event SET end_ns=? WHERE id=?", (end_ns, number)).rowcount:
+                raise RecordError(f"{self.path} has no event {number}")
+
+    def events_after(self, number: int) -> tuple[StoredEvent, ...]:
+        """The events with a higher number, also those that other processes added."""
+        with self._reading() as sql:
+            rows = sql.execute(f"SELECT {EVENT_COLUMNS} FROM event WHERE id>? ORDER BY id", (number,))  # noqa: S608
+            return tuple(event_of(row) for row in rows)
+
+    def begin_phase(self, name: str, begin_ns: int) -> None:
+        """Begin a phase; one that is open ends here."""
+        with self._writing() as sql:
+            sql.execute("UPDATE phase SET end_ns=? WHERE end_ns IS NULL", (begin_ns,))
+            sql.execute("INSERT INTO phase (name, begin_ns) VALUES (?,?)", (storable(name), begin_ns))
+
+    def end_phase(self, end_ns: int) -> None:
+        """End the open phase, if there is one."""
+        with self._writing() as sql:
+            sql.execute("UPDATE phase SET end_ns=? WHERE end_ns IS NULL", (end_ns,))
+
+    def begin_span(self, begin_ns: int) -> None:
+        """A life of the monitor begins."""
+        with self._writing() as sql:
+            sql.execute("INSERT INTO span (begin_ns, end_ns) VALUES (?,?)", (begin_ns, begin_ns))
+
+    def heartbeat(self, now_ns: int) -> None:
+        """The monitor still lives."""
+        with self._writing() as sql:
+            sql.execute("UPDATE span SET end_ns=? WHERE id=(SELECT max(id) FROM span)", (now_ns,))
+
+    # --- what was made of it -----------------------------------------------------------------------------------
+
+    def put_findings(self, findings: Iterable[Finding], live: bool, judged_ns: int) -> None:  # noqa: FBT001
+        """Replace the findings of the judging before, live or final.
+
+        A live failure or warning that is not found again is kept as withdrawn; everything else is replaced.
+        """
+        bodies = [(identity_of(f), f.outcome.value, finding_to_json(f)) for f in findings]
+        found = {identity for identity, _, _ in bodies}
+        with self._writing() as sql:
+            told_before = "SELECT id, identity FROM finding WHERE live=1 AND withdrawn_ns IS NULL AND outcome IN (?,?)"
+            alarms = sql.execute(told_before, (Outcome.FAIL.value, Outcome.WARN.value)).fetchall() if live else []
+            gone = [(judged_ns, number) for number, identity in alarms if identity not in found]
+            sql.executemany("UPDATE finding SET withdrawn_ns=? WHERE id=?", gone)
+            sql.execute("DELETE FROM finding WHERE live=? AND withdrawn_ns IS NULL", (live,))
+            sql.executemany(
+                "INSERT INTO finding (live, judged_ns, identity, outcome, body) VALUES (?,?,?,?,?)",
+                [(live, judged_ns, *body) for body in bodies],
+            )
+
+    def put_artifact(self, name: str, media: str, data: bytes) -> None:
+        """Keep a file under a name; an older one is replaced."""
+        with self._writing() as sql:
+            sql.execute("INSERT OR REPLACE INTO artifact VALUES (?,?,?)", (storable(name), media, data))
+
+    def set_cursor(self, sink: str, position: str) -> None:
+        """Remember how far a sink has read (what ``RecordView.polls_after`` returned)."""
+        with self._writing() as sql:
+            sql.execute("INSERT OR REPLACE INTO cursor VALUES (?,?)", (storable(sink), position))
+
+    def cursor(self, sink: str) -> str:
+        """How far a sink has read; "" before its first poll."""
+        with self._reading() as sql:
+            row = sql.execute("SELECT position FROM cursor WHERE sink=?", (storable(sink),)).fetchone()
+        return str(row[0]) if row else ""
+
+    # --- the file ----------------------------------------------------------------------------------------------
+
+    @property
+    def last_ns(self) -> int | None:
+        """The latest time that the record knows of: a poll, an edge of a phase, a heartbeat; None if it is empty."""
+        with self._reading() as sql:
+            return last_time(sql, self._standing.polls_ns)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes on disk, write-ahead log included."""
+        return size_of(self.path)
+
+    def seal(self, final: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Seal every source that has enough recent polls; with ``final`` every poll of every source."""
+        for source in sorted(self._standing.recent):
+            while self._is_due(source) or (final and self._standing.recent[source][0]):
+                self._seal(source)
+
+    def finish(self) -> bool:
+        """Seal everything and make one file of it that can be mailed.
+
+        Returns False if readers kept the write-ahead log open, so that it stays beside the file; nothing is lost.
+        """
+        self.seal(final=True)
+        with self._writing() as sql:
+            drop_unused_layouts(sql)
+            self._standing.intake.forget_layouts()
+        with self._reading() as sql:
+            sql.executescript("PRAGMA incremental_vacuum")  # execute() would free one page
+            sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            try:
+                return bool(sql.execute("PRAGMA journal_mode=DELETE").fetchone()[0] == "delete")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+                return False
+
+    def close(self) -> None:
+        """Close the file and give up the lock; a second time does nothing."""
+        with self._guard:
+            if self._closed:
+                return
+            self._closed = True
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            release_lock(self._lock)
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._guard:
+            if self._closed:
+                raise RecordError(f"{self.path} is closed")
+            try:
+                yield self._connection
+            except (sqlite3.Error, OSError) as error:
+                raise told(error, self.path) from None
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._reading() as sql:
+            if self._stale:
+                self._standing = Standing(sql)
+                self._stale = False
+            sql.execute("BEGIN IMMEDIATE")
+            try:
+                yield sql
+                sql.execute("COMMIT")
+            except BaseException:
+                self._stale = True
+                if sql.in_transaction:
+                    sql.execute("ROLLBACK")
+                raise
+
+    def _is_due(self, source: int) -> bool:
+        polls, samples = self._standing.recent.get(source, (0, 0))
+        return polls >= SEAL_POLLS or samples >= SEAL_SAMPLES
+
+    def _seal_one(self) -> None:
+        """Seal one source if one is due. A disk that refuses is no failure of ``put``: the polls are stored."""
+        self._pause = max(0, self._pause - 1)
+        due = next((source for source in self._standing.recent if self._is_due(source)), None)
+        if due is not None and not self._pause:
+            try:
+                self._seal(due)
+            except RecordError:
+                self._pause = 60
+
+    def _seal(self, source: int) -> None:
+        with self._writing() as sql:
+            polls, samples, series = seal_oldest(sql, source)
+            sql.executemany("UPDATE series SET last_ns=? WHERE id=?", self._standing.intake.last_of(series))
+            if sql.execute("SELECT count(*) FROM layout").fetchone()[0] > _LAYOUTS:
+                drop_unused_layouts(sql)
+                self._standing.intake.forget_layouts()
+        self._standing.sealed(source, polls, samples)
+
+
+def add_outside_event(path: Path, target: str, event: Event, origin: str = "user") -> int:
+    """Add an event from another process, also while the run goes on; returns its number. Raises RecordError."""
+    file = record_file(path)
+    try:
+        with closing(connect(file)) as connection:
+            if version_of(connection, file) < SCHEMA_VERSION:
+                connection.close()
+                with Record.open(file) as record:
+                    return record.add_event(target, event, origin)
+            connection.execute("BEGIN IMMEDIATE")
+            number = insert_event(connection, target, event, origin)
+            connection.execute("COMMIT")
+            return number
+    except sqlite3.Error as error:
+        raise told(error, file) from None

@@ -1,0 +1,123 @@
+"""verdict.json: the verdict for programs. Its schema is ``verdict.schema.json`` beside this file.
+
+Keys are stable within a schema version; what is not known is null, and nothing is ever NaN.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from importlib import resources
+
+from soakwatch.report.show import iso
+from soakwatch.verdict import TargetVerdict, Verdict
+from soakwatch_agent.sample import object_labels
+from soakwatch_rules.rule import Finding, Ledger, Mark, Phase
+
+SCHEMA = 1
+
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+
+
+def verdict_document(verdict: Verdict) -> dict[str, Json]:
+    """The verdict as JSON-able data in the published schema."""
+    return {
+        "schema": SCHEMA,
+        "verdict": verdict.outcome.value,
+        "reason": verdict.reason,
+        "run": verdict.run,
+        "start": iso(verdict.window.begin_ns),
+        "end": iso(verdict.window.end_ns),
+        "coverage": [_coverage(ledger) for ledger in verdict.ledgers],
+        "phases": [_phase(phase) for phase in verdict.phases],
+        "targets": {target.target: _target(target) for target in verdict.targets},
+        "findings": [_finding(finding) for finding in verdict.findings],
+    }
+
+
+def render_json(verdict: Verdict) -> str:
+    """verdict.json as text: two spaces, keys in the order of the schema, one newline at the end; always UTF-8."""
+    text = json.dumps(verdict_document(verdict), indent=2, ensure_ascii=False, allow_nan=False)
+    return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text) + "\n"
+
+
+def verdict_schema() -> str:
+    """The published JSON Schema (2020-12) of verdict.json, as text."""
+    return resources.files(__package__).joinpath("verdict.schema.json").read_text(encoding="utf-8")
+
+
+def _known(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _coverage(ledger: Ledger) -> dict[str, Json]:
+    return {
+        "target": ledger.target,
+        "source": ledger.source,
+        "interval_seconds": ledger.interval_s,
+        "due": ledger.due,
+        "got": ledger.got,
+        "lost": dict[str, Json](sorted(ledger.lost.items())),
+        "coverage": _known(ledger.coverage),
+        "longest_gap_seconds": None if ledger.longest_gap is None else round(ledger.longest_gap.seconds, 6),
+        "errors": list[Json](ledger.errors),
+    }
+
+
+def _phase(phase: Phase) -> dict[str, Json]:
+    return {"name": phase.name, "start": iso(phase.window.begin_ns), "end": iso(phase.window.end_ns)}
+
+
+def _target(target: TargetVerdict) -> dict[str, Json]:
+    return {"verdict": target.outcome.value, "role": target.role, "reason": target.reason}
+
+
+def _mark(mark: Mark) -> dict[str, Json]:
+    return {
+        "start": iso(mark.begin_ns),
+        "end": None if mark.end_ns is None else iso(mark.end_ns),
+        "text": mark.text,
+    }
+
+
+def _labels(text: str) -> dict[str, Json]:
+    """The labels of an object that has some; a source's name (``local``) has none."""
+    return dict[str, Json](object_labels(text)) if "=" in text else {}
+
+
+def _numbers(numbers: Mapping[str, float]) -> dict[str, Json]:
+    return {name: _known(float(value)) for name, value in sorted(numbers.items())}
+
+
+def _finding(finding: Finding) -> dict[str, Json]:
+    interval: Json = None
+    if finding.interval is not None:
+        interval = [_known(finding.interval[0]), _known(finding.interval[1])]
+    return {
+        "rule": finding.rule,
+        "version": finding.version,
+        "outcome": finding.outcome.value,
+        "target": finding.target,
+        "metric": finding.metric,
+        "object": finding.object,
+        "labels": _labels(finding.object),
+        "start": iso(finding.window.begin_ns),
+        "end": iso(finding.window.end_ns),
+        "measured": _known(finding.measured),
+        "limit": _known(finding.limit),
+        "unit": finding.unit,
+        "interval": interval,
+        "samples": finding.samples,
+        "expected": finding.expected,
+        "coverage": _known(finding.coverage),
+        "smallest_detectable": _known(finding.smallest_detectable),
+        "detectable_unit": finding.detectable_unit,
+        "definition": finding.definition,
+        "reason": finding.reason,
+        "settle": finding.settle,
+        "doubts": list[Json](finding.doubts),
+        "marks": [_mark(mark) for mark in finding.marks],
+        "numbers": _numbers(finding.numbers),
+    }

@@ -1,0 +1,96 @@
+"""What the sections of the HTML report are given, and what a section is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from soakwatch.report.curves import Curve, LoadSummary, curve_of, load_in, load_series
+from soakwatch.report.plots import Drawing
+from soakwatch.report.show import natural
+from soakwatch.report.source import ReportSource, SeriesKey
+from soakwatch.verdict import Verdict
+from soakwatch_rules.rule import Event, Finding, Outcome, Window
+from soakwatch_rules.series import Series
+
+POINTS = 2000
+IDENTITIES = frozenset({"system.boot.id"})
+"""Metrics whose size means nothing: they are judged, but a line of them would tell nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One report in the making: the record, the verdict, and the drawing that collects its plots."""
+
+    source: ReportSource
+    verdict: Verdict
+    drawing: Drawing
+    load: tuple[Series, ...]
+    events: tuple[Event, ...]
+    keys: frozenset[SeriesKey]
+    _curves: dict[tuple[SeriesKey, int], Curve] = field(default_factory=dict)
+
+    def curve(self, key: SeriesKey, points: int = POINTS) -> Curve:
+        """The line of a series; a series is read once, however often it is drawn."""
+        if (key, points) not in self._curves:
+            self._curves[key, points] = curve_of(self.source.series(key), points)
+        return self._curves[key, points]
+
+    def judged_by(self, finding: Finding) -> tuple[SeriesKey, ...]:
+        """The series that a finding judged, as far as its metric and object name them."""
+        if not finding.metric:
+            return ()
+        exact = SeriesKey(finding.target, finding.metric, finding.object)
+        if exact in self.keys:
+            return (exact,)
+        if finding.object:
+            return ()
+        return tuple(
+            sorted(
+                (key for key in self.keys if key.target == finding.target and key.metric == finding.metric),
+                key=lambda key: natural(key.object),
+            )
+        )
+
+    def events_in(self, target: str, window: Window) -> tuple[Event, ...]:
+        """Events of the target, or of none, that touch the window."""
+        return tuple(
+            event
+            for event in self.events
+            if event.target in {"", target}
+            and event.begin_ns < window.end_ns
+            and (event.begin_ns if event.end_ns is None else event.end_ns) >= window.begin_ns
+        )
+
+    def load_in(self, window: Window) -> tuple[LoadSummary, ...]:
+        """What the generators did in the window."""
+        return load_in(self.load, window)
+
+
+class Section(Protocol):
+    """A module of ``sections``: its place on the page, its heading, its Jinja text, and what that is given."""
+
+    ORDER: int
+    TITLE: str
+    TEMPLATE: str
+
+    def facts(self, page: Page) -> Mapping[str, object] | None:
+        """The names in the template; None leaves the section out."""
+        ...
+
+
+def open_page(source: ReportSource, verdict: Verdict) -> Page:
+    """Read what every section needs."""
+    load = load_series(source)
+    stored: Sequence[Event] = [one.event for one in source.events()]
+    events = tuple(sorted(stored, key=lambda e: (e.begin_ns, e.target, e.kind, e.object)))
+    phases = verdict.phases or source.phases()
+    drawing = Drawing(verdict.window, phases, events, [curve_of(one, POINTS) for one in load[:4]])
+    return Page(source, verdict, drawing, load, events, frozenset(source.keys()))
+
+
+def worst_first(finding: Finding) -> tuple[object, ...]:
+    """Sorting key of findings: worst first, then by name."""
+    order = list(Outcome).index(finding.outcome)
+    return (order, finding.target, finding.rule, finding.metric, natural(finding.object))

@@ -1,0 +1,305 @@
+"""The plots of a report, drawn with Bokeh into one document whose text depends on nothing but its input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.core.json_encoder import serialize_json
+from bokeh.document import Document
+from bokeh.models import ColumnDataSource, CrosshairTool, HoverTool, LinearAxis, PlainText, Range1d
+from bokeh.models.annotations import BoxAnnotation, Legend, LegendItem
+from bokeh.plotting import figure
+from bokeh.resources import Resources
+
+from soakwatch.report.curves import Curve
+from soakwatch.report.show import printable
+from soakwatch_rules.rule import Event, Mark, Phase, Window
+
+# Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
+    "#000000", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7",
+)  # fmt: skip
+LINES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+DASHES = ("solid", "dashed", "dotted")
+_GREY = "#767676"
+_PHASES = {
+    "baseline": SKY, "ramp": YELLOW, "soak": "#ffffff", "stress": ORANGE, "spike": VERMILION, "recovery": GREEN,
+    "cooldown": PURPLE,
+}  # fmt: skip
+_MOST_EVENTS = 200
+_LEVELS = frozenset({"By", "Hz", "Cel"})
+_ID = re.compile(r'"id":"(p\d+)"')
+
+
+def javascript() -> str:
+    """BokehJS, whole, so that the report opens without a network."""
+    return "\n".join(Resources(mode="inline", components=["bokeh"], minified=True).js_raw)
+
+
+class Drawing:
+    """All plots of one report: they share the time axis, the phases, the load and every line that is drawn twice."""
+
+    def __init__(self, window: Window, phases: Sequence[Phase], events: Sequence[Event], load: Sequence[Curve]) -> None:
+        self._x_range = Range1d(
+            start=window.begin_ns // 10**6, end=max(window.end_ns // 10**6, window.begin_ns // 10**6 + 1)
+        )
+        self._window = window
+        self._phases = tuple(phases)
+        self._events = tuple(events)
+        self._load = tuple(load)
+        self._sources: dict[object, ColumnDataSource] = {}
+        self._plots: list[tuple[Any, str]] = []
+
+    def draw(
+        self,
+        curves: Sequence[Curve],
+        *,
+        marks: Sequence[Mark] = (),
+        judged: Window | None = None,
+        limit: float | None = None,
+        height: int = 260,
+    ) -> str:
+        """Draw curves of one unit over the load; the id of the element that will hold the plot.
+
+        ``limit`` is in the curves' unit; ``judged`` is the window that a finding looked at.
+        """
+        plot: Any = figure(
+            x_axis_type="datetime", x_range=self._x_range, y_range=_reach(curves, limit), height=height,
+            min_width=280, sizing_mode="stretch_width", tools="xpan,xbox_zoom,xzoom_in,xzoom_out,reset,save",
+        )  # fmt: skip
+        _dress(plot, curves[0].unit if curves else "")
+        items = self._draw_ground(plot, judged)
+        items += self._draw_load(plot)
+        targets = {curve.key.target for curve in curves}
+        items += self._draw_events(plot, [e for e in self._events if not e.target or e.target in targets])
+        items += self._draw_marks(plot, marks)
+        front = [self._draw_curve(plot, place, curve, len(curves)) for place, curve in enumerate(curves)]
+        if limit is not None:
+            line = plot.hspan(y=[limit], line_color=BLACK, line_dash="dashdot", line_width=1.5)
+            front.append(LegendItem(label=_value("limit"), renderers=[line]))
+        legend = Legend(
+            items=front + items, orientation="horizontal", location="top_left", border_line_color=None,
+            margin=4, spacing=14 if len(curves) == 1 else 4, label_standoff=4, label_text_font_size="11px",
+            glyph_height=12, ncols="auto" if len(curves) == 1 else 3,
+        )  # fmt: skip
+        plot.add_layout(legend, "below")
+        plot.add_tools(CrosshairTool(dimensions="height", line_color=_GREY))
+        element = f"plot-{len(self._plots) + 1}"
+        self._plots.append((plot, element))
+        return element
+
+    def payload(self) -> tuple[str, str]:
+        """The document and where its plots go, as two JSON texts that are safe inside a script element.
+
+        Bokeh numbers its models through the life of the process; here they are numbered by first appearance.
+        """
+        if not self._plots:
+            return "{}", "[]"
+        document = Document(title="")
+        with document.models.freeze():  # one look at all models; one a plot would be quadratic
+            for plot, _ in self._plots:
+                document.add_root(plot)
+        text = serialize_json(document.to_json(deferred=False))
+        names: dict[str, str] = {}
+        text = _ID.sub(lambda hit: f'"id":"{names.setdefault(hit[1], f"m{len(names) + 1}")}"', text)
+        roots = {names[plot.id]: element for plot, element in self._plots}
+        items = [{"docid": "report", "roots": roots, "root_ids": list(roots)}]
+        return _safe(f'{{"report":{text}}}'), _safe(serialize_json(items))
+
+    def _draw_ground(self, plot: Any, judged: Window | None) -> list[LegendItem]:
+        for phase in self._phases:
+            colour = _PHASES.get(phase.name, "#ffffff")
+            plot.add_layout(
+                BoxAnnotation(
+                    left=phase.window.begin_ns // 10**6, right=phase.window.end_ns // 10**6, fill_color=colour,
+                    fill_alpha=0.13, line_color=_GREY, line_alpha=0.35, line_dash="dotted", level="underlay",
+                )
+            )  # fmt: skip
+        plot.extra_y_ranges = {"band": Range1d(start=0, end=1)}
+        if self._phases:
+            plot.text(
+                x="x", y="y", text="text", source=self._phase_names(), y_range_name="band", text_baseline="top",
+                text_font_size="11px", text_color="#333333", x_offset=3, y_offset=2, level="overlay",
+            )  # fmt: skip
+        if judged is None or judged == self._window:
+            return []
+        line = plot.segment(
+            x0=[judged.begin_ns // 10**6], x1=[judged.end_ns // 10**6], y0=[0.006], y1=[0.006], y_range_name="band",
+            line_color=BLACK, line_width=4, line_alpha=0.75,
+        )  # fmt: skip
+        return [LegendItem(label=_value("judged window"), renderers=[line])]
+
+    def _phase_names(self) -> ColumnDataSource:
+        """Names of the phases, moved down a row where the name before would cover it."""
+        if "phases" not in self._sources:
+            span = max(self._window.seconds, 1e-9)
+            rows: list[float] = []  # where each row's last name ends, as a share of the plot's width
+            heights = []
+            for phase in self._phases:
+                begin = (phase.window.begin_ns - self._window.begin_ns) * 1e-9 / span
+                width = (len(phase.name) + 2) * 0.009
+                row = next((i for i, end in enumerate(rows) if end <= begin), len(rows))
+                rows[row : row + 1] = [begin + width]
+                heights.append(1 - 0.085 * row)
+            self._sources["phases"] = ColumnDataSource({
+                "x": [phase.window.begin_ns // 10**6 for phase in self._phases],
+                "y": heights,
+                "text": [_plain(phase.name) for phase in self._phases],
+            })  # fmt: skip
+        return self._sources["phases"]
+
+    def _draw_load(self, plot: Any) -> list[LegendItem]:
+        if not self._load:
+            return []
+        peak = max((curve.high or 0.0 for curve in self._load), default=0.0)
+        plot.extra_y_ranges["load"] = Range1d(start=0, end=peak * 1.25 or 1.0)
+        axis = LinearAxis(y_range_name="load", axis_label=PlainText(text=f"load, {_plain(self._load[0].unit)}"))
+        _dress_axis(axis)
+        axis.axis_label_text_color = axis.major_label_text_color = axis.axis_line_color = _GREY
+        plot.add_layout(axis, "right")
+        items = []
+        for place, curve in enumerate(self._load):
+            source = self._source(curve)
+            if not bool(np.isnan(curve.value).any()) and place == 0:
+                plot.varea(
+                    x="time", y1=0, y2="value", source=source, y_range_name="load", fill_color=_GREY, fill_alpha=0.14
+                )
+            line = plot.line(
+                "time", "value", source=source, y_range_name="load", line_color=_GREY, line_width=1, line_alpha=0.75,
+                line_dash=DASHES[place % len(DASHES)],
+            )  # fmt: skip
+            name = f"load: {_name(curve)}" if len(self._load) > 1 else "load (right axis)"
+            items.append(LegendItem(label=_value(name), renderers=[line]))
+        return items
+
+    def _draw_events(self, plot: Any, events: Sequence[Event]) -> list[LegendItem]:
+        told = sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object))[:_MOST_EVENTS]
+        rows = [(e.begin_ns, e.end_ns, f"{e.kind} {e.object}".strip()) for e in told]
+        return self._draw_moments(plot, rows, "event", PURPLE, 0.22, "dashed")
+
+    def _draw_marks(self, plot: Any, marks: Sequence[Mark]) -> list[LegendItem]:
+        rows = [(mark.begin_ns, mark.end_ns, mark.text) for mark in marks[:_MOST_EVENTS]]
+        return self._draw_moments(plot, rows, "found here", VERMILION, 0.3, "solid")
+
+    def _draw_moments(
+        self, plot: Any, rows: Iterable[tuple[int, int | None, str]], name: str, colour: str, alpha: float, dash: str
+    ) -> list[LegendItem]:
+        points = [(begin // 10**6, text) for begin, _, text in rows]
+        spans = [(begin // 10**6, end // 10**6, text) for begin, end, text in rows if end is not None and end > begin]
+        if not points:
+            return []
+        source = ColumnDataSource({"x": [x for x, _ in points], "text": [_plain(text) for _, text in points]})
+        line = plot.vspan(x="x", source=source, line_color=colour, line_dash=dash, line_width=1.5, line_alpha=0.85)
+        drawn = [line]
+        if spans:
+            strip = ColumnDataSource({
+                "x0": [x for x, _, _ in spans], "x1": [x for _, x, _ in spans],
+                "text": [_plain(t) for _, _, t in spans],
+            })  # fmt: skip
+            drawn.append(
+                plot.vstrip(x0="x0", x1="x1", source=strip, fill_color=colour, fill_alpha=alpha, line_color=None)
+            )
+        plot.add_tools(HoverTool(renderers=drawn, tooltips=[(name, "@text")], line_policy="nearest"))
+        return [LegendItem(label=_value(name), renderers=[line])]
+
+    def _draw_curve(self, plot: Any, place: int, curve: Curve, curves: int) -> LegendItem:
+        source = self._source(curve)
+        colour, dash = LINES[place % len(LINES)], DASHES[place // len(LINES) % len(DASHES)]
+        if curve.steps:
+            line = plot.step("time", "value", source=source, mode="after", line_color=colour, line_width=1.6)
+        else:
+            line = plot.line("time", "value", source=source, line_color=colour, line_width=1.4, line_dash=dash)
+        if curve.time_ms.size < 60:  # single readings between holes would be invisible as a line
+            plot.scatter("time", "value", source=source, size=4, color=colour)
+        tips = [("time (UTC)", "@time{%F %T}"), ("value", f"@value{{0,0.[000]}} {_unit(curve.unit)}".rstrip())]
+        if curves > 1:
+            tips.append(("line", str(place + 1)))
+        plot.add_tools(
+            HoverTool(
+                renderers=[line], tooltips=tips, formatters={"@time": "datetime"},
+                mode="mouse" if curves > 1 else "vline", visible=place == 0 or curves <= 3,
+            )
+        )  # fmt: skip
+        name = f"{place + 1} {_name(curve, metric=False)}" if curves > 1 else _plain(curve.key.metric)
+        return LegendItem(label=_value(name), renderers=[line])
+
+    def _source(self, curve: Curve) -> ColumnDataSource:
+        key = (curve.key, curve.value.size)
+        if key not in self._sources:
+            self._sources[key] = ColumnDataSource({"time": curve.time_ms, "value": curve.value})
+        return self._sources[key]
+
+
+def _reach(curves: Sequence[Curve], limit: float | None) -> Range1d:
+    """From zero for rates and shares; for levels around the readings, not so close that noise fills the plot."""
+    lows = [c.low for c in curves if c.low is not None]
+    highs = [c.high for c in curves if c.high is not None]
+    if not lows or not highs:
+        return Range1d(start=0, end=1)
+    low, high = min(lows), max(highs)
+    if limit is not None and min(low, 0) <= limit <= 3 * max(abs(high), abs(low)):
+        low, high = min(low, limit), max(high, limit)
+    level = low > 0.4 * high and (curves[0].source_unit in _LEVELS or curves[0].steps)
+    if not level:
+        low = min(low, 0.0)
+    least = 0.25 * abs(high) if level else 5.0 if curves[0].unit == "%" else 1e-9
+    if high - low < least:
+        high = (high + low + least) / 2 if level else low + least
+        low = high - least
+    if level:
+        low -= (high - low) * 0.05
+    high += (high - low or 1.0) * 0.2  # the phases' names stand above the line
+    return Range1d(start=low, end=high)
+
+
+def _dress(plot: Any, unit: str) -> None:
+    plot.toolbar.logo = None
+    plot.toolbar.autohide = True
+    plot.yaxis.axis_label = PlainText(text=_plain(unit))
+    plot.background_fill_color = plot.border_fill_color = "#ffffff"
+    plot.outline_line_color = "#cccccc"
+    plot.xgrid.grid_line_color = plot.ygrid.grid_line_color = "#e6e6e6"
+    plot.xaxis.ticker.desired_num_ticks = 8
+    for axis in (*plot.xaxis, *plot.yaxis):
+        _dress_axis(axis)
+    formatter = plot.xaxis[0].formatter
+    formatter.seconds = formatter.minsec = formatter.minutes = "%H:%M:%S"
+    formatter.hourmin = formatter.hours = "%H:%M"
+    formatter.days, formatter.months, formatter.years = "%d %b", "%b %Y", "%Y"
+    formatter.context = None
+
+
+def _dress_axis(axis: Any) -> None:
+    axis.major_label_text_font_size = axis.axis_label_text_font_size = "11px"
+    axis.axis_label_text_font_style = "normal"
+    axis.axis_line_color = axis.major_tick_line_color = "#999999"
+    axis.minor_tick_line_color = None
+
+
+def _plain(text: str) -> str:
+    """Text that BokehJS takes neither for TeX nor for anything else: delimiters of formulas are taken apart."""
+    line = printable(text)
+    return line.replace("$$", "$\u200b$").replace("\\(", "\\\u200b(").replace("\\[", "\\\u200b[")
+
+
+def _name(curve: Curve, *, metric: bool = True) -> str:
+    parts = (curve.key.target, curve.key.metric if metric else "", curve.key.object)
+    text = " ".join(part for part in parts if part)
+    text = text if len(text) <= 90 else text[:89] + "…"
+    return _plain(text)
+
+
+def _unit(unit: str) -> str:
+    """A unit inside a tooltip's template, where @, $ and braces would be read as fields."""
+    return re.sub(r"[^\w %°µ/.-]", "", unit)
+
+
+def _value(text: str) -> Any:
+    return {"value": text}
+
+
+def _safe(text: str) -> str:
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

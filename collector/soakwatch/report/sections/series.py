@@ -1,0 +1,102 @@
+# ruff: noqa: E501 - lines of HTML are as long as they are
+"""Every series that a finding judged, drawn over the load: what failed first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+
+from soakwatch.report.page import IDENTITIES, Page, worst_first
+from soakwatch.report.sections.findings import anchor
+from soakwatch.report.show import natural
+from soakwatch.report.source import SeriesKey
+from soakwatch_rules.rule import Finding, Outcome
+
+ORDER = 30
+TITLE = "Every judged series"
+HEIGHT, TALL = 230, 320
+_MOST_SINGLE, _LINES, _POINTS = 40, 7, 500
+TEMPLATE = """\
+{% import "macros.html.jinja" as m with context %}
+<p class="soft">All plots share their time axis (UTC): zoom one, and all follow. Phases are shaded and named, grey is the
+load (right axis), dashed verticals are events. Counters are drawn as rates. At most {{ points }} points a line,
+chosen so that no peak is lost; a line is broken where readings are missing.</p>
+{% if not singles %}<p>No series was judged.</p>{% endif %}
+<div class="grid">
+{% for one in singles %}
+<div class="card {{ one.outcome.value }}">
+<h4>{{ m.badge(one.outcome) }} <span class="name">{{ one.key.target }}</span> {{ one.key.metric }} <span class="name">{{ one.key.object }}</span></h4>
+<p class="soft">{% for rule, link in one.rules %}{% if link %}<a href="#{{ link }}">{{ rule }}</a>{% else %}{{ rule }}{% endif %}{{ ", " if not loop.last }}{% endfor %};
+{{ one.curve.readings|number }} readings{% if one.curve.note %}; {{ one.curve.note }}{% endif %}</p>
+{% if one.element %}{{ m.plot(one.element, height) }}{% else %}<p>No reading can be drawn.</p>{% endif %}
+</div>
+{% endfor %}
+</div>
+{% if groups %}
+<h3>The other judged series, by metric</h3>
+<p class="soft">{{ others }} further series share plots, up to {{ lines }} a plot, at most {{ few }} points a line.</p>
+{% for group in groups %}
+<div class="card"><h4>{{ group.metric }} <span class="soft">{{ group.curves }} series, {{ group.outcomes }}</span></h4>
+{{ m.plot(group.element, tall) }}</div>
+{% endfor %}
+{% endif %}
+{% if undrawn %}<p class="soft">Judged, but not drawn: {{ undrawn|join("; ") }}.</p>{% endif %}
+"""
+
+
+def facts(page: Page) -> Mapping[str, object]:
+    """One plot a series for the first forty, the worst first; the others together by metric."""
+    judged: dict[SeriesKey, list[Finding]] = {}
+    undrawn = set()
+    for finding in sorted(page.verdict.findings, key=worst_first):
+        if finding.outcome is Outcome.NOT_APPLICABLE:
+            continue
+        for key in page.judged_by(finding):
+            if key.metric in IDENTITIES:
+                undrawn.add(f"{key.target} {key.metric} (an identity, its size means nothing)")
+            else:
+                judged.setdefault(key, []).append(finding)
+    order = list(Outcome)
+    ranked = sorted(judged, key=lambda k: (order.index(judged[k][0].outcome), k.metric, natural(k.object), k.target))
+    singles = [_single(page, key, judged[key]) for key in ranked[:_MOST_SINGLE]]
+    rest = sorted(ranked[_MOST_SINGLE:], key=lambda k: k.metric)  # stable: the worst stay first
+    groups = []
+    for metric, keys in groupby(rest, key=lambda k: k.metric):
+        alike = tuple(keys)
+        for first in range(0, len(alike), _LINES):
+            groups += _groups(page, metric, alike[first : first + _LINES], judged)
+    return {
+        "singles": singles, "groups": groups, "others": len(rest), "undrawn": sorted(undrawn), "height": HEIGHT,
+        "tall": TALL, "points": "2000", "lines": _LINES, "few": _POINTS,
+    }  # fmt: skip
+
+
+def _single(page: Page, key: SeriesKey, findings: list[Finding]) -> dict[str, object]:
+    curve = page.curve(key)
+    marks = tuple(mark for finding in findings for mark in finding.marks)
+    told = {Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN}
+    return {
+        "key": key,
+        "curve": curve,
+        "outcome": findings[0].outcome,
+        "rules": [(f.rule, anchor(page, f) if f.outcome in told else "") for f in findings],
+        "element": page.drawing.draw([curve], marks=marks, height=HEIGHT) if curve.low is not None else "",
+    }
+
+
+def _groups(
+    page: Page, metric: str, keys: tuple[SeriesKey, ...], judged: Mapping[SeriesKey, list[Finding]]
+) -> list[dict[str, object]]:
+    """One plot a unit: the same metric may be large on one target and small on another."""
+    curves = [page.curve(key, _POINTS) for key in keys]
+    made = []
+    for unit in sorted({curve.unit for curve in curves}):
+        alike = [curve for curve in curves if curve.unit == unit]
+        outcomes = [judged[curve.key][0].outcome for curve in alike]
+        made.append({
+            "metric": metric,
+            "curves": len(alike),
+            "outcomes": ", ".join(f"{outcomes.count(o)} {o.value}" for o in Outcome if o in outcomes),
+            "element": page.drawing.draw(alike, height=TALL),
+        })  # fmt: skip
+    return made

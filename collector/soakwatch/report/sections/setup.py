@@ -1,0 +1,128 @@
+# ruff: noqa: E501 - lines of HTML are as long as they are
+"""The set-up: versions, and what each machine is, with what is wrong with it flagged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from soakwatch.report.page import Page
+
+ORDER = 80
+TITLE = "Set-up"
+_LONG = 30
+TEMPLATE = """\
+{% if flags %}
+<div class="card warn"><b>Worth a look</b><ul>{% for flag in flags %}<li class="flag">! {{ flag }}</li>{% endfor %}</ul></div>
+{% endif %}
+{% if versions %}<h3>Versions</h3><div class="card"><table class="pairs"><tbody>
+{% for name, value in versions %}<tr><th>{{ name }}</th><td>{{ value }}</td></tr>
+{% endfor %}</tbody></table></div>{% endif %}
+{% for target, groups in machines %}
+<h3>Machine of <span class="name">{{ target }}</span></h3>
+<div class="card">
+{% for group in groups %}
+<details{% if not group.long %} open{% endif %}><summary>{{ group.name }}{% if group.long %} ({{ group.size }}){% endif %}</summary>
+<div class="scroll"><table{% if not group.columns %} class="pairs"{% endif %}>
+{% if group.columns %}<thead><tr><th></th>{% for column in group.columns %}<th>{{ column }}</th>{% endfor %}</tr></thead>{% endif %}
+<tbody>{% for name, cells in group.rows %}<tr><th class="name">{{ name }}</th>{% for cell in cells %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}</tbody></table></div></details>
+{% endfor %}
+</div>
+{% else %}<p>The record holds no description of the machines.</p>
+{% endfor %}
+"""
+
+Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
+
+
+def facts(page: Page) -> Mapping[str, object]:
+    """Readable tables of the JSON that the record holds; text that is no JSON is shown as it is."""
+    flags: list[str] = []
+    machines = []
+    for target, tree in sorted(_object(page.source.meta("fingerprint")).items()):
+        flags += _flags(tree, target)
+        machines.append((target, _groups(tree if isinstance(tree, dict) else {"machine": tree})))
+    versions = sorted((name, _text(value)) for name, value in _object(page.source.meta("versions")).items())
+    return {"flags": flags, "versions": versions, "machines": machines}
+
+
+def _object(text: str | None) -> dict[str, Tree]:
+    if not text:
+        return {}
+    try:
+        read: Tree = json.loads(text)
+    except ValueError:
+        return {"unreadable": text}
+    return read if isinstance(read, dict) else {"": read}
+
+
+def _groups(tree: dict[str, Tree]) -> list[dict[str, object]]:
+    """A table for each branch of the machine; single leaves are gathered in the first."""
+    single: dict[str, Tree] = {name: value for name, value in tree.items() if not isinstance(value, dict)}
+    groups = []
+    if single:
+        groups.append(_pairs("general", single))
+    for name, branch in tree.items():
+        if not isinstance(branch, dict) or not branch:
+            continue
+        inner = {key: value for key, value in branch.items() if isinstance(value, dict)}
+        groups.append(_columns(name, inner) if len(inner) == len(branch) else _pairs(name, branch))
+    return groups
+
+
+def _pairs(name: str, branch: dict[str, Tree]) -> dict[str, object]:
+    rows = [(key, [text]) for key, text in _leaves(branch, "")]
+    return _group(name, [], rows)
+
+
+def _columns(name: str, branch: dict[str, dict[str, Tree]]) -> dict[str, object]:
+    """One row an item (a network card), one column a property."""
+    columns = list(dict.fromkeys(key for item in branch.values() for key in item))
+    rows = [
+        (key, [_text(item[column]) if column in item else "–" for column in columns]) for key, item in branch.items()
+    ]
+    return _group(name, columns, rows)
+
+
+def _group(name: str, columns: list[str], rows: list[tuple[str, list[str]]]) -> dict[str, object]:
+    shown = [column.replace("_", " ") for column in columns]
+    return {
+        "name": name.replace("_", " "), "columns": shown, "rows": rows, "size": len(rows), "long": len(rows) > _LONG
+    }  # fmt: skip
+
+
+def _leaves(tree: Tree, path: str) -> list[tuple[str, str]]:
+    if isinstance(tree, dict):
+        return [leaf for key, value in tree.items() for leaf in _leaves(value, f"{path} {key}".strip())]
+    return [(path, _text(tree))]
+
+
+def _text(value: Tree) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "not known"
+    if isinstance(value, dict):
+        if "max_link_width" in value or "max_link_speed" in value:
+            return _link(value)
+        return ", ".join(f"{key} {_text(inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(_text(inner) for inner in value)
+    return str(value)
+
+
+def _link(link: dict[str, Tree]) -> str:
+    """A PCIe link in words: what it runs at, and what it could."""
+    now = f"x{_text(link.get('current_link_width'))} at {_text(link.get('current_link_speed'))} GT/s"
+    best = f"x{_text(link.get('max_link_width'))} at {_text(link.get('max_link_speed'))} GT/s"
+    return f"! {now}, could do {best}" if link.get("below_capability") else now
+
+
+def _flags(tree: Tree, path: str) -> list[str]:
+    """Where a PCIe link runs below what the card could do."""
+    if not isinstance(tree, dict):
+        return []
+    if tree.get("below_capability") is True:
+        return [f"{path}: the PCIe link runs below its capability: {_link(tree).removeprefix('! ')}"]
+    return [flag for key, value in tree.items() for flag in _flags(value, f"{path} {key}")]

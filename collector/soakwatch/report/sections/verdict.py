@@ -1,0 +1,58 @@
+"""The verdict in one line, a line for each target, and the facts of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from soakwatch.report.page import Page
+from soakwatch.report.show import number, share_text, utc
+from soakwatch.units import show_bytes, show_seconds
+from soakwatch_rules.rule import Outcome
+
+ORDER = 10
+TITLE = ""
+TEMPLATE = """\
+{% import "macros.html.jinja" as m with context %}
+<div class="card banner {{ verdict.outcome.value }}">
+<h1>{{ m.badge(verdict.outcome) }} {{ verdict.run }}</h1>
+<p>{{ verdict.reason }}</p>
+</div>
+<dl class="facts">
+{% for name, value in run %}<div><dt>{{ name }}</dt><dd>{{ value }}</dd></div>
+{% endfor %}
+</dl>
+<div class="card scroll"><table>
+<thead><tr><th>target</th><th>role</th><th>verdict</th><th>why</th><th class="num">findings</th></tr></thead>
+<tbody>
+{% for target, counts in targets %}
+<tr><td class="name"><a href="#target-{{ loop.index }}">{{ target.target }}</a></td><td>{{ target.role }}</td>
+<td>{{ m.badge(target.outcome) }}</td><td>{{ target.reason }}</td><td class="num">{{ counts }}</td></tr>
+{% endfor %}
+</tbody></table></div>
+"""
+
+
+def facts(page: Page) -> Mapping[str, object]:
+    """The verdict; times, sizes and the coverage of the whole run."""
+    verdict, counts = page.verdict, page.source.counts()
+    due = sum(ledger.due for ledger in verdict.ledgers)
+    got = sum(ledger.got for ledger in verdict.ledgers)
+    run = [
+        ("start (UTC)", utc(verdict.window.begin_ns)),
+        ("end (UTC)", utc(verdict.window.end_ns)),
+        ("duration", show_seconds(verdict.window.seconds)),
+        ("samples", number(counts.samples)),
+        ("polls answered", f"{number(got)} of {number(due)}"),
+        ("coverage", share_text(got / due if due else None)),
+        ("size of the record", show_bytes(counts.bytes)),
+    ]
+    return {
+        "verdict": verdict,
+        "run": run,
+        "targets": [(target, _counts(page, target.target)) for target in verdict.targets],
+    }
+
+
+def _counts(page: Page, target: str) -> str:
+    own = [finding.outcome for finding in page.verdict.findings if finding.target == target]
+    return ", ".join(f"{own.count(outcome)} {outcome.value}" for outcome in Outcome if own.count(outcome)) or "none"

@@ -1,0 +1,38 @@
+# ruff: noqa: E501 - lines of HTML are as long as they are
+"""The words of the report, so that nobody has to guess."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from soakwatch.report.page import Page
+
+ORDER = 90
+TITLE = "Words"
+TEMPLATE = """\
+<dl class="words">
+{% for word, meaning in words %}<dt>{{ word }}</dt><dd>{{ meaning }}</dd>
+{% endfor %}</dl>
+"""
+
+_WORDS = (
+    ("fail", "A rule's limit was broken; one failing finding fails the run."),
+    ("inconclusive", "There was too little data to say. It is not a pass: a required rule that is inconclusive keeps the run from passing."),
+    ("warn", "Worth a look, but within the limits."),
+    ("pass", "Judged, with enough data, and without objection."),
+    ("not applicable", "The rule has nothing to look at here; the reason says why."),
+    ("finding", "What one rule says of one series, object or target in one window of time."),
+    ("measured, limit", "The number that the rule compares, and what it compares it with, as in its definition."),
+    ("interval", "Where the measured value lies with 95 % confidence, unless the definition says otherwise."),
+    ("smallest detectable", "The smallest effect that this window could have shown with 80 % power. A pass says nothing of smaller ones."),
+    ("coverage", "The share of the polls (or readings) that were due and brought an answer. What is missing is never taken for zero."),
+    ("hole", "The longest stretch without an answer from a source."),
+    ("load", "What the traffic generators reported in the same window."),
+    ("phase", "A named stretch of the run: baseline, ramp, soak, stress, spike, recovery, cooldown."),
+    ("event", "Something that happened or was done to a target, with its begin and mostly its end."),
+)  # fmt: skip
+
+
+def facts(page: Page) -> Mapping[str, object]:  # noqa: ARG001 - every section is asked in the same way
+    """The same for every report."""
+    return {"words": _WORDS}

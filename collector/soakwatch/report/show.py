@@ -1,0 +1,186 @@
+"""Numbers, units and times as a person reads them in a report; None is always "not known"."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from soakwatch.units import show_seconds
+from soakwatch_rules.rule import Ledger, Outcome
+
+UNKNOWN = "not known"
+
+SYMBOLS = {
+    Outcome.FAIL: "✗",
+    Outcome.INCONCLUSIVE: "?",
+    Outcome.WARN: "!",
+    Outcome.PASS: "✓",
+    Outcome.NOT_APPLICABLE: "–",
+}
+"""A sign for each outcome, so that nobody depends on a colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How a unit is shown: shown value = value * factor, with ``label`` behind it."""
+
+    factor: float
+    label: str
+
+
+_IEC = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+_TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+_LONG = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
+_SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_NAMES = {"Cel": "°C", "": ""}
+
+
+def scale_of(unit: str, peak: float) -> Scale:
+    """The scale that shows values of UCUM ``unit`` up to ``peak`` with few digits.
+
+    >>> scale_of("By", 21e6)
+    Scale(factor=9.5367431640625e-07, label='MiB')
+    >>> scale_of("1", 0.4), scale_of("s/s", 0.4)
+    (Scale(factor=100.0, label='%'), Scale(factor=100.0, label='% of a core'))
+    >>> scale_of("{packet}/s", 2e6)
+    Scale(factor=1e-06, label='M packet/s')
+    """
+    peak = abs(peak) if math.isfinite(peak) else 0.0
+    base, slash, per = unit.partition("/")
+    if unit == "1":
+        return Scale(100.0, "%")
+    if unit == "s/s":
+        return Scale(100.0, "% of a core")
+    suffix = slash + per
+    if base == "1":
+        return Scale(100.0, "%" + suffix)
+    if base == "By":
+        size, name = next(((s, n) for s, n in _IEC if peak >= s), _IEC[-1])
+        return Scale(1 / size, name + suffix)
+    if base == "s" and not suffix:
+        steps = _LONG if peak >= 180 else _TIME
+        length, name = next(((s, n) for s, n in steps if peak >= s), steps[-1])
+        return Scale(1 / length, name) if peak else Scale(1.0, "s")
+    word = base[1:-1] if base.startswith("{") and base.endswith("}") else _NAMES.get(base, base)
+    if base == "Cel" or not word:
+        return Scale(1.0, word + suffix)
+    power, prefix = next(((p, n) for p, n in _SI if peak >= p), _SI[-1])
+    if base == "Hz":
+        return Scale(1 / power, prefix + word + suffix)
+    if peak < 10_000:
+        power, prefix = 1.0, ""
+    return Scale(1 / power, f"{prefix} {word}{suffix}" if prefix else word + suffix)
+
+
+def number(value: float | None) -> str:
+    """A bare number with at most six digits that matter; whole numbers in full.
+
+    >>> number(1234567.0), number(0.1234567), number(None), number(1e-9)
+    ('1,234,567', '0.123457', 'not known', '1e-09')
+    """
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.1f}" if abs(value) >= 1e5 else f"{value:.6g}"
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A value with its unit in human size.
+
+    >>> quantity(20 * 2**20, "By"), quantity(0.053, "1"), quantity(0.25, "s"), quantity(3, "{restart}")
+    ('20.0 MiB', '5.3 %', '250 ms', '3 restart')
+    >>> quantity(7000, "s"), quantity(None, "By")
+    ('1h56m', 'not known')
+    """
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    if unit == "s" and value >= 60:
+        return show_seconds(value)
+    scale = scale_of(unit, value)
+    shown = value * scale.factor
+    if unit.startswith("By") and scale.factor != 1:
+        text = f"{shown:.1f}"
+    else:
+        text = f"{shown:.4g}" if abs(shown) < 1e4 else number(float(round(shown)))
+    return f"{text} {scale.label}".rstrip()
+
+
+def share_text(value: float | None) -> str:
+    """A coverage as a percentage that never rounds up to 100.
+
+    >>> share_text(1.0), share_text(0.99999), share_text(0.5), share_text(None)
+    ('100 %', '99.99 %', '50 %', 'not known')
+    """
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    if value >= 1:
+        return "100 %"
+    return f"{math.floor(value * 10000) / 100:.4g} %"
+
+
+def utc(time_ns: int | None) -> str:
+    """A time in UTC to the second; empty where there is none.
+
+    >>> utc(1_700_000_000_500_000_000)
+    '2023-11-14 22:13:20'
+    """
+    if time_ns is None:
+        return ""
+    return datetime.fromtimestamp(time_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def iso(time_ns: int) -> str:
+    """A time as ISO 8601 with milliseconds and Z.
+
+    >>> iso(1_700_000_000_500_000_000)
+    '2023-11-14T22:13:20.500Z'
+    """
+    moment = datetime.fromtimestamp(time_ns // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{moment}.{time_ns % 10**9 // 10**6:03d}Z"
+
+
+def subject(metric: str, obj: str) -> str:
+    """What a finding or a series is about, in one text.
+
+    >>> subject("process.threads", "process=nginx"), subject("", "local")
+    ('process.threads · process=nginx', 'local')
+    """
+    return " · ".join(part for part in (metric, obj) if part)
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """A sorting key that puts instance=10 behind instance=9.
+
+    >>> sorted(["a10", "a9", "b1", "a"], key=natural)
+    ['a', 'a9', 'a10', 'b1']
+    """
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text) if part)
+
+
+def source_name(ledger: Ledger) -> str:
+    """Which source a ledger is of; its label mostly begins with the target."""
+    if ledger.source.startswith(f"{ledger.target}/"):
+        return ledger.source
+    return f"{ledger.target}/{ledger.source}"
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""The text without control characters, lone surrogates and direction overrides, which break XML and terminals.
+
+    >>> printable("a\x00b\x1b[31mc\n\u202ed")
+    'ab[31mc d'
+    """
+    kept = []
+    for char in text:
+        if char in "\n\t":
+            kept.append(char if lines else " ")
+        elif unicodedata.category(char) not in {"Cc", "Cs", "Cn"} and char not in _TURNS:
+            kept.append(char)
+    return "".join(kept)
+
+
+_TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

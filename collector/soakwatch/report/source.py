@@ -1,0 +1,64 @@
+"""What a report reads: the record of a run, seen through the narrowest window that suffices."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from soakwatch.record.model import Counts, SeriesKey, Source, Span, StoredEvent, StoredFault
+from soakwatch_rules.rule import Phase, Window
+from soakwatch_rules.series import Series
+
+__all__ = ["Counts", "ReportSource", "SeriesKey", "Source", "Span", "StoredEvent", "StoredFault"]
+
+
+class ReportSource(Protocol):
+    """A record, finished or still being written. Equal answers give an equal report, byte for byte.
+
+    ``meta`` knows the keys run, plan (YAML), versions and fingerprint (JSON objects) and command; None where the
+    record has none. ``spans`` are the lives of the monitor.
+    """
+
+    def meta(self, key: str) -> str | None:
+        """What was noted of the run under this key."""
+        ...
+
+    def roles(self) -> Mapping[str, str]:
+        """The role of each target."""
+        ...
+
+    def sources(self) -> tuple[Source, ...]:
+        """Everything that is polled."""
+        ...
+
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases as they were run."""
+        ...
+
+    def window(self) -> Window:
+        """From the first due poll to the last."""
+        ...
+
+    def keys(self, metrics: Collection[str] | None = None) -> tuple[SeriesKey, ...]:
+        """The series of these metrics, or all."""
+        ...
+
+    def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
+        """The readings of one series."""
+        ...
+
+    def events(self) -> tuple[StoredEvent, ...]:
+        """Everything that happened."""
+        ...
+
+    def faults(self) -> tuple[StoredFault, ...]:
+        """Metrics that could not be read in looks that otherwise worked."""
+        ...
+
+    def spans(self) -> tuple[Span, ...]:
+        """The lives of the monitor."""
+        ...
+
+    def counts(self) -> Counts:
+        """How much was recorded."""
+        ...

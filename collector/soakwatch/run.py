@@ -1,0 +1,278 @@
+"""A run while it goes on: sources under their wrapper, phases, planned events, live judging, and a proper end.
+
+Everything that is opened is entered into one exit stack; polls go to the record and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from soakwatch.clock import Clock, aligned
+from soakwatch.committing import Committer
+from soakwatch.live import LiveJudge
+from soakwatch.plan import Plan, SourcePlan
+from soakwatch.poller import Poller, Site
+from soakwatch.polling import Connect, PolledSource, Timing, timing
+from soakwatch.record import Record, Source
+from soakwatch.registry import poller_module
+from soakwatch.selfwatch import INTERVAL_S, ROLE, TARGET, LoopLag, SelfWatch
+from soakwatch.status import SourceStatus, Status
+from soakwatch.timers import Timers
+from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
+from soakwatch_rules.rule import Event, Outcome
+
+COMMIT_EVERY_S = 1.0
+LONGEST_ALIGNMENT_NS = 1_000_000_000  # an hourly poll does not wait for the full hour to begin
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One phase on the run's clock."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+
+
+def stretches(plan: Plan, start_ns: int) -> tuple[Stretch, ...]:
+    """The phases of a plan with their times."""
+    begin_ns, found = start_ns, []
+    for phase in plan.phases:
+        end_ns = begin_ns + round(phase.seconds * 1e9)
+        found.append(Stretch(phase.name, begin_ns, end_ns))
+        begin_ns = end_ns
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a run sets out with: its plan, where it is kept, when it began, and what of it is already recorded.
+
+    ``phases_begun`` and ``events_begun`` are above zero, and ``last_due_ns`` is not empty, only where a run
+    goes on after its monitor died.
+    """
+
+    plan: Plan
+    folder: Path
+    start_ns: int
+    stop_on_fail: bool = False
+    phases_begun: int = 0
+    events_begun: int = 0
+    last_due_ns: dict[int, int] | None = None
+
+    @property
+    def end_ns(self) -> int:
+        """The planned end."""
+        return self.start_ns + round(self.plan.duration_s * 1e9)
+
+
+class Soak:
+    """One run from its first poll to its last: ``watch`` is awaited, ``status`` may be asked at any time."""
+
+    def __init__(self, course: Course, record: Record, clock: Clock, *, threaded: bool = True) -> None:
+        self.course = course
+        self._record, self._clock = record, clock
+        self._committer = Committer(record, clock.now_ns, threaded=threaded)
+        self._sources: list[PolledSource] = []
+        self._generators: set[int] = set()
+        self._load: dict[tuple[str, str], float] = {}
+        self._live = LiveJudge(course.folder, clock.now_ns)
+        self._stretches = stretches(course.plan, course.start_ns)
+        self._phases_begun, self._events_begun = course.phases_begun, course.events_begun
+        self._last_event, self._events = 0, list[str]()
+        self._stop = asyncio.Event()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the record cannot be written at the moment; None when all is well."""
+        return self._committer.trouble
+
+    def stop(self) -> None:
+        """End the run now, properly: what was sampled is kept and judged."""
+        self._stop.set()
+
+    async def watch(self) -> int:
+        """Poll until the planned end or until ``stop``; afterwards all that was sampled is in the record.
+
+        Returns the time of the end, in nanoseconds.
+        """
+        async with AsyncExitStack() as stack:
+            await self._committer.enter(stack)
+            await self._committer.call(self._record.begin_span, self._clock.now_ns())
+            lag = LoopLag()
+            await self._add_sources(stack, lag)
+            beat = asyncio.create_task(lag.beat())
+            stack.callback(beat.cancel)
+            async with Timers(self._clock) as timers:
+                self._set(timers)
+                await self._until_the_end()
+            end_ns = min(self._clock.now_ns(), self.course.end_ns)
+            for source in self._sources:
+                source.close_account(end_ns)
+            await self._committer.commit()
+            if self.trouble is None:
+                await self._committer.call(self._record.end_phase, end_ns)
+            return end_ns
+
+    def status(self) -> Status:
+        """What is known now."""
+        now_ns = self._clock.now_ns()
+        begun = [stretch.name for stretch in self._stretches if stretch.begin_ns <= now_ns]
+        return Status(
+            run=self.course.plan.name,
+            phase=begun[-1] if begun else "waiting",
+            elapsed_s=max(0, now_ns - self.course.start_ns) * 1e-9,
+            left_s=max(0, self.course.end_ns - max(now_ns, self.course.start_ns)) * 1e-9,
+            sources=tuple(SourceStatus(source.label, source.outcomes) for source in self._sources),
+            load=dict(self._load),
+            findings=self._live.findings,
+            judged_at_s=None
+            if self._live.judged_ns is None
+            else (self._live.judged_ns - self.course.start_ns) * 1e-9,
+            events=tuple(self._events[-5:]),
+            trouble=self.trouble,
+        )
+
+    async def _until_the_end(self) -> None:
+        try:
+            async with asyncio.timeout(max(0.0, (self.course.end_ns - self._clock.now_ns()) * 1e-9)):
+                await self._stop.wait()
+        except TimeoutError:
+            return
+
+    async def _add_sources(self, stack: AsyncExitStack, lag: LoopLag) -> None:
+        plan, begin_ns = self.course.plan, max(self._clock.now_ns(), self.course.start_ns)
+        for target in plan.targets:
+            await self._committer.call(self._record.target, target.name, target.role)
+            for label, planned in _labelled(target.sources):
+                config = planned.config
+                source = await self._committer.call(
+                    self._record.source, target.name, planned.poller, label, round(config.interval * 1e9),
+                    config.required,
+                )  # fmt: skip
+                site = Site(target.name, target.role, target.processes, target.interfaces, self.course.folder,
+                            self._clock.now_ns, config.interval)  # fmt: skip
+                when = timing(_anchor(begin_ns, config.interval), config.interval, config.timeout)
+                await self._add(stack, source, when, _connector(planned, site))
+                if target.role == "generator":
+                    self._generators.add(source.id)
+        await self._committer.call(self._record.target, TARGET, ROLE)
+        own = await self._committer.call(
+            self._record.source, TARGET, "monitor", "monitor", round(INTERVAL_S * 1e9), required=False
+        )
+        watch = SelfWatch(self._clock, self.course.folder, lag, lambda: [source.outcomes for source in self._sources])
+
+        async def connect(_: AsyncExitStack) -> Poller:
+            return watch
+
+        await self._add(stack, own, timing(_anchor(begin_ns, INTERVAL_S), INTERVAL_S), connect)
+
+    async def _add(self, stack: AsyncExitStack, source: Source, when: Timing, connect: Connect) -> None:
+        for lost in self._gap(source, when.anchor_ns):
+            self._committer.take(lost)
+        label = f"{source.target}/{source.label}"
+        polled = PolledSource(source.id, label, when, connect, self._clock, self._take)
+        self._sources.append(await stack.enter_async_context(polled))
+
+    def _gap(self, source: Source, until_ns: int) -> Sequence[Poll]:
+        """The polls that were due while no monitor ran: each is a hole in the account, with its reason."""
+        last_ns = (self.course.last_due_ns or {}).get(source.id)
+        if self.course.last_due_ns is None:
+            return ()
+        first_ns = (
+            _anchor(self.course.start_ns, source.interval_ns * 1e-9)
+            if last_ns is None
+            else last_ns + source.interval_ns
+        )
+        return [
+            Poll(source.id, due_ns, due_ns, 0, PollOutcome.GAP, "the monitor was not running", NOTHING)
+            for due_ns in range(first_ns, until_ns, source.interval_ns)
+        ]
+
+    def _take(self, poll: Poll) -> None:
+        self._committer.take(poll)
+        if poll.source in self._generators:
+            for sample in poll.answer.samples:
+                self._load[sample.metric, sample.object] = sample.value
+
+    def _set(self, timers: Timers) -> None:
+        for source in self._sources:
+            timers.poll(source)
+        for stretch in self._stretches[self._phases_begun :]:
+            timers.once(stretch.begin_ns, self._turn_phase)
+        for planned in self.course.plan.events[self._events_begun :]:
+            timers.once(self.course.start_ns + round(planned.at_s * 1e9), self._begin_events)
+        timers.every(COMMIT_EVERY_S, self._commit)
+        timers.every(COMMIT_EVERY_S, self._judge)
+
+    async def _turn_phase(self) -> None:
+        while self._phases_begun < len(self._stretches):
+            stretch = self._stretches[self._phases_begun]
+            if stretch.begin_ns > self._clock.now_ns():
+                return
+            self._phases_begun += 1
+            await self._committer.call(self._record.begin_phase, stretch.name, stretch.begin_ns)
+
+    async def _begin_events(self) -> None:
+        while self._events_begun < len(self.course.plan.events):
+            planned = self.course.plan.events[self._events_begun]
+            begin_ns = self.course.start_ns + round(planned.at_s * 1e9)
+            if begin_ns > self._clock.now_ns():
+                return
+            self._events_begun += 1
+            event = Event(
+                kind=planned.kind,
+                target=planned.target or "",
+                object="",
+                begin_ns=begin_ns,
+                end_ns=None if planned.lasts_s is None else begin_ns + round(planned.lasts_s * 1e9),
+                expect=planned.expect,
+                deadline_ns=None if planned.within_s is None else begin_ns + round(planned.within_s * 1e9),
+            )
+            await self._committer.call(self._record.add_event, event.target, event, "plan")
+
+    async def _commit(self) -> None:
+        await self._committer.commit()
+        if self.trouble is not None:
+            return
+        for stored in await self._committer.call(self._record.events_after, self._last_event):
+            self._last_event = stored.id
+            where = " ".join(part for part in (stored.event.target, stored.event.object) if part)
+            self._events.append(f"{stored.event.kind} {where}".strip())
+
+    async def _judge(self) -> None:
+        if self.trouble is None and await self._live.judge_when_due():
+            judged_ns = self._live.judged_ns
+            assert judged_ns is not None
+            await self._committer.call(self._record.put_findings, self._live.findings, live=True, judged_ns=judged_ns)
+            if self.course.stop_on_fail and any(f.outcome is Outcome.FAIL for f in self._live.findings):
+                self.stop()
+
+
+def _anchor(begin_ns: int, interval_s: float) -> int:
+    return aligned(begin_ns, min(round(interval_s * 1e9), LONGEST_ALIGNMENT_NS))
+
+
+def _labelled(sources: Sequence[SourcePlan]) -> list[tuple[str, SourcePlan]]:
+    """Each source with a label of its own: the poller's name, numbered from the second of its kind on."""
+    seen: Counter[str] = Counter()
+    labelled = []
+    for source in sources:
+        seen[source.poller] += 1
+        number = seen[source.poller]
+        labelled.append((source.poller if number == 1 else f"{source.poller}-{number}", source))
+    return labelled
+
+
+def _connector(planned: SourcePlan, site: Site) -> Connect:
+    module = poller_module(planned.poller)
+
+    async def connect(stack: AsyncExitStack) -> Poller:
+        return await module.start(planned.config, site, stack)
+
+    return connect

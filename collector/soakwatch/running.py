@@ -1,0 +1,90 @@
+"""A run in the foreground: signals, progress, the proper end, the verdict on the terminal, the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import suppress
+
+from rich.console import Console
+
+from soakwatch.clock import Clock
+from soakwatch.errors import MonitorBroken, RecordError
+from soakwatch.judging import REPORT_FILES, conclude
+from soakwatch.progress import Lines, Panel, shown
+from soakwatch.record import Record
+from soakwatch.report.terminal import print_verdict
+from soakwatch.run import Course, Soak
+from soakwatch.setting_out import utc_text
+from soakwatch.units import show_bytes, show_seconds
+
+
+def run_to_the_end(course: Course, record: Record, clock: Clock) -> int:
+    """Watch the run, end it, judge it, write and print everything; the exit code of the verdict.
+
+    Raises MonitorBroken if the record could not be written; it keeps what was committed.
+    """
+    console = Console()
+    _tell(console, f"recording into {course.folder}")
+    if course.start_ns > clock.now_ns() + 10**9:
+        _tell(console, f"waiting for the start at {utc_text(course.start_ns)}")
+    try:
+        soak, end_ns = asyncio.run(_watch(course, record, clock, console))
+        if soak.trouble is not None:
+            raise MonitorBroken(f"{soak.trouble}; what was committed before is kept: soakwatch judge {course.folder}")
+        _tell(console, f"ended after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
+        record.seal(final=True)
+        verdict = conclude(course.folder, record, end_ns)
+        record.set_meta("ended_ns", str(end_ns))
+        record.finish()
+    except RecordError as error:
+        raise MonitorBroken(f"{error}; what was committed before is kept: soakwatch judge {course.folder}") from error
+    finally:
+        with suppress(RecordError):
+            record.close()
+    print_verdict(verdict, console)
+    size = (course.folder / "record.sqlite").stat().st_size
+    _tell(console, f"record  {course.folder / 'record.sqlite'} ({show_bytes(size)})")
+    _tell(console, f"report  {course.folder / REPORT_FILES['html']}")
+    return verdict.exit_code
+
+
+async def _watch(course: Course, record: Record, clock: Clock, console: Console) -> tuple[Soak, int]:
+    loop = asyncio.get_running_loop()
+    soak = Soak(course, record, clock)
+    interrupted = False
+
+    def interrupt() -> None:
+        nonlocal interrupted
+        if interrupted:
+            raise KeyboardInterrupt
+        interrupted = True
+        soak.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt)
+    # A terminal that goes away (a closed laptop) must not end a run of 72 hours.
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)
+    with shown(console) as display:
+        drawing = asyncio.create_task(_draw(soak, display))
+        try:
+            end_ns = await soak.watch()
+        finally:
+            drawing.cancel()
+    return soak, end_ns
+
+
+async def _draw(soak: Soak, display: Lines | Panel) -> None:
+    while True:
+        try:
+            display.show(soak.status())
+        except OSError:
+            return  # the terminal is gone; the run is not
+        await asyncio.sleep(1)
+
+
+def _tell(console: Console, text: str) -> None:
+    with suppress(OSError):
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    sys.stdout.flush()

@@ -1,0 +1,72 @@
+"""Folders of runs: where a new one goes, which one is meant, and what each of them is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from soakwatch.errors import RecordError
+from soakwatch.record import RecordView
+from soakwatch.record.outside import is_written
+
+RECORD = "record.sqlite"
+DEFAULT_RUNS = Path("runs")
+LAST = "last"
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """One line of ``soakwatch runs``; what is not known is None, and ``trouble`` says why."""
+
+    folder: Path
+    name: str
+    begin_ns: int | None
+    seconds: float | None
+    state: str  # running, ended, broken off, unreadable
+    verdict: str | None
+    bytes: int
+    trouble: str | None = None
+
+
+def new_folder(runs: Path, name: str, now_ns: int) -> Path:
+    """``runs/<time>-<name>``, not yet made."""
+    moment = datetime.fromtimestamp(now_ns * 1e-9, UTC).strftime("%Y%m%dT%H%M%SZ")
+    return runs / f"{moment}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
+
+
+def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
+    """The folder or record file of a run that is named by its folder, its record file, its name below ``runs``, or
+    ``last``.
+
+    Raises RecordError if there is no such run.
+    """
+    if text == LAST:
+        found = sorted(runs.glob(f"*/{RECORD}"), key=lambda file: file.parent.name)
+        if not found:
+            raise RecordError(f"there is no run in {runs}/: start one, or name its folder with --runs")
+        return found[-1].parent
+    for path in (Path(text), runs / text):
+        if path.is_file():
+            return path
+        if (path / RECORD).is_file():
+            return path
+    raise RecordError(f"{text} is not a run: name a folder that holds {RECORD}, that file, or 'last'")
+
+
+def list_runs(runs: Path) -> list[RunLine]:
+    """Every run below a folder, oldest first; one that cannot be read is listed with the reason."""
+    return [_line(file.parent) for file in sorted(runs.glob(f"*/{RECORD}"))]
+
+
+def _line(folder: Path) -> RunLine:
+    size = sum(file.stat().st_size for file in folder.glob("record.sqlite*"))
+    try:
+        with RecordView.open(folder) as view:
+            window = view.window()
+            state = "ended" if view.meta("ended_ns") else "running" if is_written(folder) else "broken off"
+            return RunLine(folder, view.meta("run") or folder.name, window.begin_ns, window.seconds, state,
+                           view.meta("verdict"), size)  # fmt: skip
+    except RecordError as error:
+        return RunLine(folder, folder.name, None, None, "unreadable", None, size, str(error))

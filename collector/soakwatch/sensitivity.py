@@ -1,0 +1,90 @@
+"""What a plan's cadence and length can and cannot show, said before the run."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from soakwatch.checking import SourceLook
+from soakwatch.plan import Plan
+from soakwatch.plan_rules import planned_rules
+from soakwatch.registry import INSTALLED, Registry
+from soakwatch.units import show_seconds
+
+if TYPE_CHECKING:
+    from soakwatch_rules.rule import Rule
+
+CPU_RULE, GROWTH_RULE = "cpu_spike", "memory_growth"
+
+
+def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = INSTALLED) -> tuple[str, ...]:
+    """One sentence for each source and each of cpu_spike and memory_growth that is on and finds its metrics there."""
+    on = {rule.name: rule for rule in planned_rules(plan.rules, registry)}
+    sentences: list[str] = []
+    for look in looks:
+        who = f"{look.target.name} {look.source.poller}"
+        metrics = {sample.metric for sample in look.samples}
+        if CPU_RULE in on and metrics & set(on[CPU_RULE].metrics):
+            rule = on[CPU_RULE]
+            told = spike_sentence(
+                look.interval_s, plan.duration_s, _number(rule, "seconds", 10.0), _number(rule, "coarsest", math.inf)
+            )
+            sentences.append(f"{who}: {told}")
+        if GROWTH_RULE in on and metrics & set(on[GROWTH_RULE].metrics):
+            rule = on[GROWTH_RULE]
+            told = growth_sentence(
+                look.interval_s,
+                judged_s(plan, rule.phases),
+                _number(rule, "least", 8),
+                _number(rule, "tolerance", 0.05),
+            )
+            sentences.append(f"{who}: {told}")
+    return tuple(sentences) or ("neither cpu_spike nor memory_growth finds its metrics here: they will not apply",)
+
+
+def _number(rule: Rule, name: str, otherwise: float) -> float:
+    value: object = getattr(rule, name, otherwise)
+    return float(value) if isinstance(value, int | float) else otherwise
+
+
+def sure_spike_s(interval_s: float, held_s: float) -> float:
+    """The shortest spike that is seen wherever it falls between the readings: its time at the top in whole readings,
+    and one more, for a reading that averages over the spike's begin shows only a part of it.
+
+    >>> sure_spike_s(1, 10), sure_spike_s(5, 10), sure_spike_s(60, 10)
+    (11, 15, 120)
+    """
+    return interval_s * (math.ceil(held_s / interval_s) + 1)
+
+
+def spike_sentence(interval_s: float, duration_s: float, held_s: float, coarsest_s: float) -> str:
+    """What cpu_spike can see at this cadence."""
+    every = f"readings every {show_seconds(interval_s)}"
+    sure = sure_spike_s(interval_s, held_s)
+    if interval_s > coarsest_s:
+        return f"cpu_spike decides nothing: {every} are further apart than {show_seconds(coarsest_s)}; poll more often"
+    if sure > duration_s:
+        return f"cpu_spike decides nothing: with {every} a spike must last {show_seconds(sure)}, longer than the run"
+    return f"cpu_spike, {every}: spikes of {show_seconds(sure)} and longer are always seen, shorter ones perhaps not"
+
+
+def judged_s(plan: Plan, phases: tuple[str, ...]) -> float:
+    """How long a rule's window is: from the first begin to the last end of its phases, else the whole run."""
+    chosen = [index for index, phase in enumerate(plan.phases) if phase.name in phases]
+    if not chosen:
+        return plan.duration_s
+    return sum(phase.seconds for phase in plan.phases[chosen[0] : chosen[-1] + 1])
+
+
+def growth_sentence(interval_s: float, window_s: float, least: float, tolerance: float) -> str:
+    """What memory_growth can see in this window."""
+    readings, needed = int(window_s / interval_s), math.ceil(3 * least)
+    told = f"memory_growth, {readings} readings in {show_seconds(window_s)}"
+    if readings < needed:
+        return (
+            f"{told}: decides nothing, it needs {needed}; run {show_seconds(needed * interval_s)}, or poll more often"
+        )
+    return (
+        f"{told}: growth of more than {tolerance * 100:g}% from the first to the last third shows, if it exceeds the"
+        " spread; a slower leak passes"
+    )

@@ -1,0 +1,88 @@
+"""The first steps of a run, new or resumed: the record with everything that is known before the first poll."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+from soakwatch.clock import Clock, SteadyClock
+from soakwatch.errors import RecordError
+from soakwatch.judging import recorded_plan
+from soakwatch.plan import Plan, TargetPlan, plan_text
+from soakwatch.record import Record, RecordView
+from soakwatch.record.outside import last_due_ns
+from soakwatch.run import Course
+from soakwatch_agent.fingerprint import fingerprint
+from soakwatch_rules.rule import Event
+
+_PACKAGES = ("soakwatch", "psutil", "numpy", "scipy", "APScheduler", "pcodec", "pydantic", "bokeh")
+
+
+def versions() -> Mapping[str, str]:
+    """Versions of everything that a verdict depends on."""
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
+
+
+def begin(
+    plan: Plan, folder: Path, clock: Clock, command: Sequence[str], *, stop_on_fail: bool
+) -> tuple[Course, Record]:
+    """A new record in ``folder`` and the course of the run. The caller closes the record.
+
+    Raises RecordError if the folder cannot be written or holds a record already.
+    """
+    start_ns = clock.now_ns() if plan.start is None else max(clock.now_ns(), round(plan.start.timestamp() * 1e9))
+    record = Record.create(folder)
+    facts = {
+        "run": plan.name,
+        "plan": plan_text(plan),
+        "start_ns": str(start_ns),
+        "command": " ".join(command),
+        "versions": json.dumps(versions(), sort_keys=True),
+        "fingerprint": json.dumps(
+            {target.name: fingerprint(_root(target)) for target in plan.targets if _local(target)}
+        ),
+    }
+    for key, value in facts.items():
+        record.set_meta(key, value)
+    return Course(plan, folder, start_ns, stop_on_fail), record
+
+
+def resume(folder: Path, *, stop_on_fail: bool) -> tuple[Course, Record, Clock]:
+    """The record of a run whose monitor died, the rest of its course, and a clock that goes on from its last sample.
+
+    The gap is an event of the record. Raises RecordError if the run has ended or is still being written.
+    """
+    with RecordView.open(folder) as view:
+        if view.meta("ended_ns") is not None:
+            raise RecordError(f"the run {folder.name} has ended: judge it with `soakwatch judge {folder}`")
+        plan = recorded_plan(view)
+        start = view.meta("start_ns")
+        if start is None:
+            raise RecordError(f"the record in {folder} does not say when its run began: it cannot be resumed")
+        due_ns = last_due_ns(folder)
+        phases = len(view.phases())
+        planned = sum(stored.origin == "plan" for stored in view.events())
+        last_ns = view.window().end_ns
+    clock = SteadyClock(not_before_ns=last_ns + 1)
+    record = Record.open(folder)
+    now_ns = clock.now_ns()
+    record.add_event("", Event("gap", "", "", last_ns, now_ns, {"cause": "the monitor was not running"}), "monitor")
+    return Course(plan, folder, int(start), stop_on_fail, phases, planned, due_ns), record, clock
+
+
+def utc_text(time_ns: int) -> str:
+    """A time as people read it: ``2026-11-21 08:00:00Z``."""
+    return datetime.fromtimestamp(time_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _local(target: TargetPlan) -> bool:
+    return any(source.poller == "local" for source in target.sources)
+
+
+def _root(target: TargetPlan) -> str:
+    roots = [getattr(source.config, "root", "/") for source in target.sources if source.poller == "local"]
+    return str(roots[0])

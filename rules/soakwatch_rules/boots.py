@@ -1,0 +1,79 @@
+"""Boots of a device, read from boot id, uptime and time of boot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from soakwatch_rules.incidents import Witness
+from soakwatch_rules.series import Series
+from soakwatch_rules.words import lasting, moment
+
+MOVED_S = 60.0
+"""A time of boot that moved by less is a clock that is slewed, or a boot time that was computed anew."""
+_WRAP_S = 2**32 / 100  # TimeTicks: hundredths of a second in 32 bits, 497 days
+
+
+def reboots(
+    boot_id: Series | None, boot_time: Series | None, uptime: Series | None
+) -> tuple[list[Witness], list[str], str]:
+    """Reboots as the best series shows them, doubts, and why it cannot be told (empty if it can)."""
+    moved = _moves(boot_time)
+    if boot_id is not None and len(boot_id) > 1:
+        at = np.flatnonzero(np.diff(boot_id.values) != 0).tolist()
+        found = [Witness("id", int(boot_id.time_ns[i]), int(boot_id.time_ns[i + 1]), "new boot id") for i in at]
+        tail = [w for w in _restarts(uptime, boot_time, []) if w.begin_ns >= boot_id.time_ns[-1]]
+        return [*found, *tail], _steps(moved, found), ""
+    doubts: list[str] = []
+    if uptime is not None and len(uptime) > 1:
+        found = list(_restarts(uptime, boot_time, doubts))
+        return found, doubts + _steps(moved, found), ""
+    if moved:
+        begin, end, booted_ns = moved[0]
+        slack = round(MOVED_S * 1e9)
+        if begin - slack <= booted_ns <= end + slack:
+            return [Witness("time", b, e, "new boot time") for b, e, _ in moved], doubts, ""
+        return [], doubts, f"the boot time moved at {moment(end)}: a reboot or a step of the clock"
+    return [], doubts, ""
+
+
+def _moves(boot_time: Series | None) -> list[tuple[int, int, int]]:
+    """Where the boot time moved: time before, time after, and the new time of boot in ns."""
+    if boot_time is None or len(boot_time) < 2:
+        return []
+    at = np.flatnonzero(np.abs(np.diff(boot_time.values)) > MOVED_S)
+    after = np.clip(boot_time.values[at + 1], -9e9, 9e9)
+    return [
+        (int(boot_time.time_ns[i]), int(boot_time.time_ns[i + 1]), round(b * 1e9))
+        for i, b in zip(at, after, strict=True)
+    ]
+
+
+def _steps(moved: list[tuple[int, int, int]], found: list[Witness]) -> list[str]:
+    lone = [end for begin, end, _ in moved if not any(w.begin_ns <= end and begin <= w.end_ns for w in found)]
+    return [f"the boot time moved at {moment(lone[0])} without a reboot: a step of the clock"] if lone else []
+
+
+def _restarts(uptime: Series | None, boot_time: Series | None, doubts: list[str]) -> Iterator[Witness]:
+    if uptime is None or len(uptime) < 2:
+        return
+    up, passed = uptime.values, np.diff(uptime.time_ns) * 1e-9
+    lost = up[:-1] + passed - up[1:]  # how far the time of boot moved
+    again = (lost > MOVED_S) & ((up[1:] < up[:-1]) | (up[1:] < passed))
+    for i in np.flatnonzero(again).tolist():
+        begin, end = int(uptime.time_ns[i]), int(uptime.time_ns[i + 1])
+        if abs(lost[i] - _WRAP_S) <= MOVED_S:
+            doubts.append(f"the uptime wrapped at {moment(end)} after 497 days: no reboot")
+        elif _stayed(boot_time, begin, end):
+            doubts.append(f"the uptime began again at {moment(end)} but the boot time stayed: an agent's restart")
+        else:
+            yield Witness("uptime", begin, end, f"uptime {lasting(max(0.0, float(up[i + 1])))}")
+
+
+def _stayed(boot_time: Series | None, begin: int, end: int) -> bool:
+    """Whether a reading before and one after have the same boot time."""
+    if boot_time is None:
+        return False
+    before, after = boot_time.values[boot_time.time_ns <= begin], boot_time.values[boot_time.time_ns >= end]
+    return bool(before.size and after.size and abs(after[0] - before[-1]) <= MOVED_S)

@@ -1,0 +1,183 @@
+"""Core dumps: a core file that was not there before the run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from soakwatch_rules.draft import absent, draft, faults
+from soakwatch_rules.incidents import Witness, incidents
+from soakwatch_rules.intents import intents, reckon
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Event, Finding, Mark, Outcome
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import spacing, unseen
+from soakwatch_rules.words import counted, moment, some
+
+_GROWING_NS = 600 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class CoreDump:
+    """Says that more core files appeared during the window than ``allowed``.
+
+    New is a file of an event ``core.dump``, one of ``core.present`` (found at the first look) that was written after
+    the begin of the window, and each file more in the count ``system.core.files`` that no event within two readings
+    tells of. Files that lay there before are told apart and do not fail. Planned events with ``core.dump``: N allow
+    N.
+
+    A file's own time finds the core that fell while the monitor was away; the count finds the one whose event was
+    lost. Counts are files, times UTC.
+
+    How often wrong: a file in the folder is a fact. Known weaknesses: a core on a full disk, with a size limit of 0,
+    or taken by a collector into another folder is not seen; one that is removed between two readings neither; a
+    device whose clock is behind can date a new core before the run.
+
+    Neighbours: ``process_restart`` and ``reboot`` see the death, ``oom_kill`` its commonest cause.
+
+    Parameters: ``allowed`` (below).
+
+    >>> import numpy as np
+    >>> from soakwatch_rules.rule import Case, Event, Window
+    >>> from soakwatch_rules.synthetic import readings
+    >>> folder = readings("system.core.files", np.ones(60), 10.0, object="folder=/var/crash")
+    >>> window = Window(0, 600 * 10**9)
+    >>> fallen = Event("core.dump", "dut", folder.object, 5 * 10**9, None, {"file": "core.snort.77"})
+    >>> for events in ((), (fallen,)):
+    ...     print(CoreDump().judge(Case("dut", "", window, (folder,), events=events))[0].outcome)
+    pass
+    fail
+
+    References: core(5).
+    """
+
+    name: ClassVar[str] = "core_dump"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "a core file was written"
+    metrics: ClassVar[tuple[str, ...]] = ("system.core.files",)
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+
+    allowed: float = parameter(0.0, "1", "new core files that do not fail", "a soak has none")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not 0 <= self.allowed < math.inf:
+            raise ValueError(f"core_dump: {self.allowed} allowed core files mean nothing: use 0 or more")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            "a core dump is a core file that appeared, or was written, after the begin of the window; more than "
+            f"{self.allowed:g} unannounced ones fail; files that were there before do not"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a target, over all folders."""
+        events = [e for e in case.events if e.kind in {"core.dump", "core.present"} and not e.expect]
+        if not case.series and not events:
+            return (absent(self, case, "core folder"),)
+        folders = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
+        about = max(folders, key=len, default=None)
+        made = replace(draft(self, case, about), limit=self.allowed, unit="{file}")
+        slack_ns = max((round(2e9 * (spacing(s) or 0.0)) for s in folders), default=0)
+        new = _new(events, case)
+        old = len({_file(e) for e in events if e.kind == "core.present"} - {_file(e) for e in new})
+        doubts = [f"{_file(e)}: no time of writing" for e in events if e.kind == "core.present" and _written(e) is None]
+        witnesses = [Witness(f"event {_file(e)}", _when(e, case), _when(e, case), _file(e)) for e in new]
+        silent = [w for folder in folders for w in _uncovered(folder, witnesses, slack_ns)]
+        found = incidents((*witnesses, *silent), -1)
+        reckoned = reckon(found, intents(case.events, "core.dump", case.window), case.window, "core dump", slack_ns)
+        number, planned = len(reckoned.unplanned), len(reckoned.planned)
+        made = replace(
+            made, measured=float(number), doubts=tuple(doubts),
+            marks=tuple(Mark(i.begin_ns, None, f"core: {i.text}") for i in found),
+            numbers={"new": float(len(found)), "planned": float(planned), "before": float(old)},
+        )  # fmt: skip
+        before = f" ({counted(old, 'older core file')} lay there before)" if old else ""
+        faulty = list(reckoned.broken)
+        if number > self.allowed:
+            files = some([f"{i.text} at {moment(i.end_ns)}" for i in reckoned.unplanned])
+            faulty.insert(0, f"{counted(number, 'new core file')}: {files}{before}")
+        if faulty:
+            return (replace(made, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
+        blind = _blind(folders, case)
+        unclear = blind or next(iter(reckoned.open), "")
+        if unclear:
+            return (
+                replace(made, reason=unclear, settle="needs readings of the core folder from end to end of the run"),
+            )
+        calm = f"no new core file{before}" if not found else f"{counted(planned, 'announced core file')}{before}"
+        return (replace(made, outcome=Outcome.PASS, reason=calm),)
+
+
+def _blind(folders: list[Series], case: Case) -> str:
+    """Why the folders do not tell of the whole window; one that is found later need only be read to the end."""
+    read = [f for f in folders if len(f)]
+    if not read:
+        return (
+            f"the core files were never counted: {faults(case.faults)}" if case.faults else "no core file was counted"
+        )
+    first_ns = min(int(f.time_ns[0]) for f in read)
+    for folder in read:
+        begin_ns = case.window.begin_ns if folder.time_ns[0] == first_ns else int(folder.time_ns[0])
+        why = unseen(folder.time_ns, replace(case.window, begin_ns=begin_ns))
+        if why:
+            return f"{folder.object or 'core folder'}: {why}"
+    return ""
+
+
+def _new(events: list[Event], case: Case) -> list[Event]:
+    """Each file once: those that appeared, and those found that were written in the window and did not just appear."""
+    new: dict[str, Event] = {}
+    for event in sorted(events, key=lambda e: (e.kind, e.begin_ns)):  # core.dump before core.present
+        written = _written(event)
+        old = written is None or written < case.window.begin_ns or any(_same(event, other) for other in new.values())
+        if event.kind == "core.present" and old:
+            continue
+        new.setdefault(f"{event.object} {_file(event)} {written if written is not None else event.begin_ns}", event)
+    return sorted(new.values(), key=lambda e: e.begin_ns)
+
+
+def _same(event: Event, other: Event) -> bool:
+    """Whether a file that was found is one that is known: same name, written within ten minutes (it grew)."""
+    one, two = _written(event), _written(other)
+    return _file(event) == _file(other) and one is not None and two is not None and abs(one - two) <= _GROWING_NS
+
+
+def _written(event: Event) -> int | None:
+    """The file's own time in ns; None where it is not told or no number."""
+    try:
+        seconds = float(event.detail.get("mtime_s", event.detail.get("mtime", "")))
+    except ValueError:
+        return None
+    return round(seconds * 1e9) if abs(seconds) < 9e9 else None
+
+
+def _when(event: Event, case: Case) -> int:
+    """When it fell: the event, or the file's time if it was found later."""
+    written = _written(event)
+    late = event.kind == "core.present" and written is not None
+    return min(written, case.window.end_ns) if late and written is not None else event.begin_ns
+
+
+def _file(event: Event) -> str:
+    known = (event.detail.get(key) for key in ("file", "path", "name"))
+    return next((text for text in known if text), "core file")
+
+
+def _uncovered(folder: Series, witnesses: list[Witness], slack_ns: int) -> list[Witness]:
+    """A witness for each file more than events tell of, at most 1000 a rise."""
+    made, free = [], sorted(w.begin_ns for w in witnesses)
+    rises = np.diff(folder.values) if len(folder) > 1 else np.empty(0)
+    for i in np.flatnonzero(rises > 0).tolist():
+        begin, end = int(folder.time_ns[i]), int(folder.time_ns[i + 1])
+        near = [t for t in free if begin - slack_ns <= t <= end + slack_ns]
+        missing = int(min(rises[i], 1000)) - len(near)
+        for time in near[: int(min(rises[i], 1000))]:
+            free.remove(time)
+        made += [Witness(f"count {n}", begin, end, "one file more in the folder") for n in range(missing)]
+    return made

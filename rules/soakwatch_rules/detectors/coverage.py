@@ -1,0 +1,102 @@
+"""Coverage: was enough of the run seen to say anything at all?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from soakwatch_rules.draft import absent, draft, faults
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Finding, Ledger, Mark, Outcome
+from soakwatch_rules.words import counted, lasting, moment
+
+_ONE_POLL = 1.5  # intervals: between one missing poll and two
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Says whether the polls of each source brought enough: never fail, only pass or inconclusive.
+
+    Coverage is polls that brought an answer / polls that were due. It passes at ``floor`` or more if no gap is
+    longer than ``gap`` of the window. A gap is what the longest silence lasted beyond one interval; a single missing
+    poll is no gap however short the window, it lowers the coverage only.
+
+    A device is not to blame for what was not seen, and what was not seen cannot clear it: hence inconclusive. Both
+    parameters are ratios; intervals and gaps are in seconds.
+
+    How often wrong: it is an account, not a test. Known weaknesses: it counts polls, not metrics: a source that
+    answers with half of its metrics is covered (rules tell of missing readings themselves); its causes are the
+    wrapper's words, not a diagnosis.
+
+    Neighbours: every other rule counts its own readings.
+
+    Parameters: ``floor``, ``gap`` (below).
+
+    >>> from soakwatch_rules.rule import Case, Ledger, Window
+    >>> ledger = Ledger("dut", "local", 1.0, due=100, got=90, lost={"timeout": 10}, longest_gap=None)
+    >>> finding = Coverage().judge(Case("dut", "", Window(0, 100 * 10**9), ledgers=(ledger,)))[0]
+    >>> finding.outcome.value, finding.reason
+    ('inconclusive', 'local: 90 of 100 due polls brought an answer (90.0 %), 10 timeout')
+
+    References: none; floor and gap are those of the project's definition of a verdict.
+    """
+
+    name: ClassVar[str] = "coverage"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "too few polls brought an answer, or none for too long"
+    metrics: ClassVar[tuple[str, ...]] = ()
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+
+    floor: float = parameter(0.95, "1", "least share of due polls that brought an answer", "definition of a verdict")
+    gap: float = parameter(0.05, "1", "longest gap as a share of the window", "definition of a verdict")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not (0 < self.floor <= 1 and 0 < self.gap <= 1):
+            raise ValueError(f"coverage: floor {self.floor} and gap {self.gap} are shares: use more than 0, up to 100%")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"covered if at least {100 * self.floor:g} % of the due polls brought an answer and no gap lasted "
+            f"longer than {100 * self.gap:g} % of the window beyond one interval (one missing poll is none); else "
+            "inconclusive"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a source; its object is the source's label."""
+        if not case.ledgers:
+            return (absent(self, case, "account of polls (nothing polled it)"),)
+        return tuple(self._of(case, ledger) for ledger in case.ledgers)
+
+    def _of(self, case: Case, ledger: Ledger) -> Finding:
+        made = replace(
+            draft(self, case),
+            object=ledger.source,
+            samples=ledger.got,
+            expected=ledger.due,
+            unit="1",
+            limit=self.floor,
+        )
+        share = ledger.coverage
+        if share is None:
+            return replace(made, reason=f"{ledger.source}: no poll was due", settle="run for longer than the interval")
+        silence = ledger.longest_gap
+        beyond_s = 0.0 if silence is None else max(0.0, silence.seconds - ledger.interval_s)
+        long = beyond_s > max(self.gap * case.window.seconds, _ONE_POLL * ledger.interval_s)
+        lost = ", ".join(f"{number} {how}" for how, number in sorted(ledger.lost.items(), key=lambda i: (-i[1], i[0])))
+        polls = f"{ledger.got} of {counted(ledger.due, 'due poll')}"
+        text = f"{ledger.source}: {polls} brought an answer ({100 * share:.1f} %)"
+        text += f", {lost}" if lost else ""
+        if silence is not None and beyond_s > 0:
+            text += f"; longest gap {lasting(silence.seconds)} from {moment(silence.begin_ns)}"
+        if ledger.errors:
+            text += f"; {faults(ledger.errors, 1)}"
+        marks = (Mark(silence.begin_ns, silence.end_ns, f"{ledger.source} silent"),) if silence and long else ()
+        numbers = {"due": float(ledger.due), "got": float(ledger.got), "gap_s": beyond_s,
+                   "gap_limit_s": self.gap * case.window.seconds}  # fmt: skip
+        made = replace(made, reason=text, measured=share, marks=marks, numbers=numbers)
+        if share >= self.floor and not long and ledger.got:
+            return replace(made, outcome=Outcome.PASS)
+        return replace(made, settle="mend the source or the path to it (or poll it less often), then run again")

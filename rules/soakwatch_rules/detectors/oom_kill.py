@@ -1,0 +1,137 @@
+"""Out of memory: processes that the kernel killed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from soakwatch_rules.draft import absent, draft, faults
+from soakwatch_rules.incidents import Incident, Witness, incidents
+from soakwatch_rules.intents import intents, reckon
+from soakwatch_rules.labels import label
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Event, Finding, Mark, Outcome
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import spacing, unseen
+from soakwatch_rules.words import counted, moment, some
+
+_COUNTER = "system.memory.oom_kills"
+
+
+@dataclass(frozen=True, slots=True)
+class OomKill:
+    """Says that the kernel killed more processes for want of memory than ``allowed``.
+
+    A kill is an increment of ``system.memory.oom_kills``, a line of ``system.kernel.alarms`` of a kind that begins
+    with oom, or an event ``kernel.oom``. Witnesses within two readings (at least 2 s) are one kill, two of the same
+    source are two. Planned events with ``kernel.oom``: N allow N.
+
+    After a reboot the kernel counts from 0, and so does an agent that starts anew and reads its log from there: what a
+    counter shows after it fell came since then, and counts. Counts have no unit, times are UTC.
+
+    How often wrong: the counter is the kernel's own. Known weaknesses: kernels before 4.13 have no counter, and a log
+    ring that overflows loses lines; the kills of a container's own limit count too; what a user-space killer ends is
+    not seen here.
+
+    Neighbours: ``memory_growth`` for what led to it, ``process_restart`` for whom it hit.
+
+    Parameters: ``allowed`` (below).
+
+    >>> import numpy as np
+    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_rules.synthetic import counter
+    >>> none = counter("system.memory.oom_kills", np.zeros(59, np.int64), 10.0, start=3)
+    >>> one = counter("system.memory.oom_kills", (np.arange(59) == 30).astype(np.int64), 10.0, start=3)
+    >>> for series in (none, one):
+    ...     print(OomKill().judge(Case("dut", "", Window(0, 600 * 10**9), (series,)))[0].outcome)
+    pass
+    fail
+
+    References: proc_vmstat(5), oom_kill (since Linux 4.13).
+    """
+
+    name: ClassVar[str] = "oom_kill"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "the kernel killed a process for want of memory"
+    metrics: ClassVar[tuple[str, ...]] = (_COUNTER, "system.kernel.alarms")
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+
+    allowed: float = parameter(0.0, "1", "kills that do not fail", "a soak has none")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not 0 <= self.allowed < math.inf:
+            raise ValueError(f"oom_kill: {self.allowed} allowed kills mean nothing: use 0 or more")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            "a kill is an increment of the kernel's counter, an OOM line of its log or a kernel.oom event "
+            f"(one kill if within two readings); more than {self.allowed:g} unannounced ones fail"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a target."""
+        counters = [
+            s.between(case.window.begin_ns, case.window.end_ns).finite()
+            for s in case.series
+            if s.metric == _COUNTER or (label(s.object, "kind") or "").startswith("oom")
+        ]
+        events = [e for e in case.events if e.kind == "kernel.oom" and not e.expect]
+        if not counters and not events:
+            return (absent(self, case, "count of OOM kills"),)
+        about = max(counters, key=lambda s: (s.metric == _COUNTER, len(s)), default=None)
+        slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in counters), 0)
+        doubts = list(dict.fromkeys(case.faults))[:5]
+        witnesses = [w for s in counters for w in _increments(s)]
+        witnesses += [Witness("event", e.begin_ns, e.end_ns or e.begin_ns, _text(e)) for e in events]
+        found = incidents(witnesses, slack_ns)
+        reckoned = reckon(found, intents(case.events, "kernel.oom", case.window), case.window, "OOM kill", slack_ns)
+        number, planned = len(reckoned.unplanned), len(reckoned.planned)
+        made = replace(
+            draft(self, case, about),
+            measured=float(number), limit=self.allowed, unit="1", doubts=tuple(doubts),
+            marks=tuple(Mark(i.begin_ns, i.end_ns, f"OOM kill: {i.text}") for i in found),
+            numbers={"kills": float(len(found)), "planned": float(planned)},
+        )  # fmt: skip
+        faulty = list(reckoned.broken)
+        if number > self.allowed:
+            faulty.insert(0, f"{counted(number, 'OOM kill')}: {some([_told(i) for i in reckoned.unplanned])}")
+        if faulty:
+            return (replace(made, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
+        blind = min((unseen(s.time_ns, case.window) for s in counters), default="neither counter nor log was read")
+        if blind and case.faults:
+            blind += f": {faults(case.faults)}"
+        unclear = blind or next(iter(reckoned.open), "")
+        if unclear:
+            settle = "needs the kernel's counter or log from end to end of the run"
+            return (replace(made, reason=unclear, settle=settle),)
+        calm = f"{counted(planned, 'announced OOM kill')}" if found else "no OOM kill"
+        return (replace(made, outcome=Outcome.PASS, reason=calm),)
+
+
+def _told(incident: Incident) -> str:
+    return f"{moment(incident.end_ns)} ({incident.text})"
+
+
+def _text(event: Event) -> str:
+    line = event.detail.get("line") or event.detail.get("text") or "kernel log"
+    return line if len(line) <= 160 else f"{line[:159]}…"
+
+
+def _increments(series: Series) -> list[Witness]:
+    """A witness for each kill counted, at most 1000 between two readings."""
+    if len(series) < 2:
+        return []
+    steps = series.increments().values
+    steps = np.where(np.isnan(steps), series.values[1:], steps)  # it began again at 0: what it shows came since then
+    made = []
+    for i in np.flatnonzero(np.nan_to_num(steps) >= 1).tolist():
+        begin, end = int(series.time_ns[i]), int(series.time_ns[i + 1])
+        source, what = series.metric + series.object, "counter" if series.metric == _COUNTER else "kernel log"
+        made += [Witness(source, begin, end, what) for _ in range(int(min(steps[i], 1000)))]
+    return made

@@ -1,0 +1,164 @@
+"""Process restarts: a watched process that is not the one it was, or is gone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from soakwatch_rules.draft import draft, faults
+from soakwatch_rules.incidents import Incident, incidents
+from soakwatch_rules.intents import Intent, intents, reckon
+from soakwatch_rules.labels import label
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.process_life import changes, downs, gone, told
+from soakwatch_rules.rule import Case, Finding, Mark, Outcome
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import spacing, unseen
+from soakwatch_rules.words import counted, lasting, moment, some
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRestart:
+    """Says that a watched process restarted more than ``allowed`` times, or is gone at the end.
+
+    A restart is a change of the start time by more than 2 s (of the pid where there is no start time), a time of
+    ``process.up`` = 0 between two of 1, or an event ``process.restart``; ``process.exit`` bears witness. Witnesses
+    within two readings of each other are one restart, two of the same kind are two. Not counted: the first
+    appearance, and what a planned event announced (``process.restart``: N, or the restarts that a planned ``reboot``
+    brings) between its begin and its deadline; an announcement that is not kept fails as well. Gone at the end fails
+    whatever is allowed.
+
+    Start times are compared at both ends of a gap, so a restart while the monitor was away is found. Counts have no
+    unit, times are UTC.
+
+    How often wrong: every change of start time is found. Known weaknesses: two restarts between two readings count
+    as one unless events tell of both; a step of the device's clock can move a start time: with a ``clock.step``
+    event between the readings and the same pid it is taken for that, and doubted.
+
+    Neighbours: ``reboot`` for the whole device, ``core_dump`` and ``oom_kill`` for the cause.
+
+    Parameters: ``allowed`` (below).
+
+    >>> import numpy as np
+    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_rules.synthetic import readings
+    >>> starts = np.where(np.arange(60) < 40, 1000.0, 1040.0)
+    >>> series = readings("process.start_time", starts, 1.0, object="process=web,instance=0")
+    >>> finding = ProcessRestart().judge(Case("dut", series.object, Window(0, 60 * 10**9), (series,)))[0]
+    >>> finding.outcome.value, finding.measured
+    ('fail', 1.0)
+
+    References: OpenConfig feature profiles SYS-6.1 (pid and start time unchanged).
+    """
+
+    name: ClassVar[str] = "process_restart"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "a watched process restarted or is gone"
+    metrics: ClassVar[tuple[str, ...]] = ("process.up", "process.start_time", "process.pid", "process.count")
+    scope: ClassVar[Literal["object", "metric", "target"]] = "object"
+    phases: ClassVar[tuple[str, ...]] = ()
+
+    allowed: float = parameter(0.0, "1", "restarts that do not fail", "a soak has none")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not 0 <= self.allowed < math.inf:
+            raise ValueError(f"process_restart: {self.allowed} allowed restarts mean nothing: use 0 or more")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"a restart is a new start time, a time down between two up, or an event that tells of one; more than "
+            f"{self.allowed:g} unannounced restarts fail, so does a process that is gone at the end and an announced "
+            f"restart that did not come"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding an instance; one for a watch only if nothing ever matched it."""
+        series = {s.metric: s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series}
+        if label(case.object, "instance") is None:
+            count = series.get("process.count")
+            if case.series and (count is None or bool(np.any(count.values > 0))):
+                return ()
+        up, starts = series.get("process.up"), series.get("process.start_time", series.get("process.pid"))
+        alive_ns = [s.time_ns for s in (starts,) if s is not None]
+        alive_ns += [up.time_ns[up.values > 0]] if up is not None else []
+        first_ns = min((int(t[0]) for t in alive_ns if t.size), default=None)
+        about = next((s for s in (up, starts, series.get("process.count")) if s is not None), None)
+        made = replace(draft(self, case, about), unit="1", limit=self.allowed)
+        if first_ns is None:
+            never = "it never appeared" if about is not None and len(about) else "nothing was read of it"
+            why = f": {faults(case.faults)}" if case.faults else ""
+            return (
+                replace(made, reason=f"{_name(case)}: {never}{why}", settle="check the watch: name, glob or pidfile"),
+            )
+        return (self._of(case, made, up, starts, first_ns),)
+
+    def _of(self, case: Case, made: Finding, up: Series | None, starts: Series | None, first_ns: int) -> Finding:
+        apart_s = min((a for s in (up, starts) if s is not None and (a := spacing(s)) is not None), default=1.0)
+        slack_ns = round(2e9 * apart_s)
+        own = [e for e in case.events if e.object == case.object and not e.expect]
+        seen = incidents((*changes(starts), *downs(up), *told(own)), slack_ns)
+        stepped = [i for i in seen if _clock_step(i, case, slack_ns)]
+        gone_ns = gone(up, starts, own)
+        back = [i for i in seen if i not in stepped and not _last_exit(i, gone_ns, slack_ns)]
+        others = [e.begin_ns for e in case.events if e.kind == "process.restart" and not e.expect and e not in own]
+        reckoned = reckon(back, _announced(case), case.window, "restart", slack_ns, others)
+        number = len(reckoned.unplanned)
+        marks = [Mark(i.begin_ns, i.end_ns, f"restart: {i.text}") for i in back]
+        marks += [Mark(gone_ns, None, "exited and did not come back")] if gone_ns is not None else []
+        made = replace(
+            made, measured=float(number), marks=tuple(marks),
+            doubts=tuple(
+                f"the start time moved at {moment(i.end_ns)} together with the clock: taken for the clock's step"
+                for i in stepped
+            ),
+            numbers={"restarts": float(len(back)), "planned": float(len(reckoned.planned))},
+        )  # fmt: skip
+        faulty = [f"exited at {moment(gone_ns)} and did not come back"] if gone_ns is not None else []
+        if number > self.allowed:
+            times = some([f"{moment(i.end_ns)} ({i.text})" for i in reckoned.unplanned])
+            faulty.insert(0, f"{counted(number, 'restart')}: {times}")
+        faulty += reckoned.broken
+        if faulty:
+            return replace(made, outcome=Outcome.FAIL, reason=f"{_name(case)}: {'; '.join(faulty)}")
+        if reckoned.open:
+            return replace(made, reason=reckoned.open[0], settle="judge again after the deadline")
+        both = np.union1d(up.time_ns if up else [], starts.time_ns if starts else []).astype(np.int64)
+        begin_ns = int(both[0]) if both.size else case.window.begin_ns  # an instance may come late: that is told
+        blind = unseen(both, replace(case.window, begin_ns=begin_ns))
+        if blind:
+            return replace(made, reason=f"{_name(case)}: {blind}", settle="needs readings to the end of the run")
+        late_s = (first_ns - case.window.begin_ns) * 1e-9
+        calm = f"{counted(number, 'restart')}, {len(reckoned.planned)} announced" if back else "no restart"
+        late = f"; it appeared at {moment(first_ns)}, {lasting(late_s)} after the begin" if late_s > 3 * apart_s else ""
+        return replace(made, outcome=Outcome.PASS, reason=f"{_name(case)}: {calm}{late}")
+
+
+def _name(case: Case) -> str:
+    name, instance = label(case.object, "process") or case.object or "process", label(case.object, "instance")
+    return name if instance in {None, "0"} else f"{name} #{instance}"
+
+
+def _clock_step(incident: Incident, case: Case, slack_ns: int) -> bool:
+    """Whether nothing but a start time moved, and the clock stepped then."""
+    return all(w.text == "new start time" for w in incident.witnesses) and any(
+        e.kind == "clock.step" and incident.begin_ns - slack_ns <= e.begin_ns <= incident.end_ns + slack_ns
+        for e in case.events
+    )
+
+
+def _last_exit(incident: Incident, gone_ns: int | None, slack_ns: int) -> bool:
+    """Whether it is the exit from which the process did not come back."""
+    only_exit = all(w.source == "exit" for w in incident.witnesses)
+    return gone_ns is not None and only_exit and incident.begin_ns >= gone_ns - slack_ns
+
+
+def _announced(case: Case) -> tuple[Intent, ...]:
+    names = {"", case.object, label(case.object, "process")}
+    names.add(case.object.rpartition(",instance=")[0])
+    asked = intents((e for e in case.events if e.object in names), "process.restart", case.window)
+    return (*asked, *intents(case.events, "reboot", case.window, binding=False))

@@ -1,0 +1,134 @@
+"""Reboots: a new boot id, or an uptime that began again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from soakwatch_rules.boots import MOVED_S, reboots
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.incidents import Incident, Witness, incidents
+from soakwatch_rules.intents import intents, reckon
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Finding, Mark, Outcome, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import spacing, unseen
+from soakwatch_rules.words import counted, moment, some
+
+
+@dataclass(frozen=True, slots=True)
+class Reboot:
+    """Says that the device rebooted more often than announced.
+
+    A reboot is a change of the boot id. Where no boot id can be compared: an uptime that falls, or is shorter than
+    the time since the reading before, while the time of boot (time of reading - uptime, and ``system.boot.time``
+    where it is read) moved by more than 60 s. Planned events with ``reboot``: N allow N between their begin and
+    their deadline, and fail if fewer come.
+
+    Not a reboot: the wrap of a 32-bit uptime in hundredths of a second (every 497 days: the uptime goes on at what it
+    must be after the wrap); a step of the device's clock, which moves the boot time only; the restart of an agent
+    that counts its own uptime, if the boot time stays. Counts have no unit, times are UTC, limits seconds.
+
+    How often wrong: a boot id is never wrong, and compares across any gap. Known weaknesses: without one, a reboot
+    in a gap longer than the uptime after it still shows, two in one gap count as one; an agent's restart without a
+    boot time to contradict it counts as a reboot; with a boot time alone a large clock step is inconclusive.
+
+    Neighbours: ``process_restart`` for one process, ``core_dump`` and ``oom_kill`` for causes.
+
+    Parameters: ``allowed`` (below).
+
+    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_rules.synthetic import uptimes
+    >>> for series in (uptimes(10.0, 60), uptimes(10.0, 60, reboot_at=30)):
+    ...     print(Reboot().judge(Case("dut", "", Window(0, 600 * 10**9), (series,)))[0].outcome)
+    pass
+    fail
+
+    References: RFC 2578 section 7.1.8 (TimeTicks wrap), RFC 2790 (hrSystemUptime against sysUpTime); proc(5) for
+    the boot id.
+    """
+
+    name: ClassVar[str] = "reboot"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "the device rebooted"
+    metrics: ClassVar[tuple[str, ...]] = ("system.boot.id", "system.boot.time", "system.uptime")
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+
+    allowed: float = parameter(0.0, "1", "reboots that do not fail", "a soak has none")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not 0 <= self.allowed < math.inf:
+            raise ValueError(f"reboot: {self.allowed} allowed reboots mean nothing: use 0 or more")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            "a reboot is a changed boot id, or without one an uptime that began again while the time of boot moved by "
+            f"over {MOVED_S:g} s (a 497-day wrap is none); more than {self.allowed:g} unannounced ones fail, and an "
+            "announced one that did not come"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a target."""
+        cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
+        best = {m: max((s for s in cut if s.metric == m and len(s)), key=len, default=None) for m in self.metrics}
+        boot_id, boot_time, uptime = (best[m] for m in self.metrics)
+        announced = intents(case.events, "reboot", case.window)
+        about = next((s for s in (boot_id, uptime, boot_time) if s is not None and len(s) > 1), None)
+        if about is None:
+            if case.series or announced:
+                text = "fewer than two readings of boot id or uptime: it takes two to see a reboot"
+                return (replace(draft(self, case), reason=text, settle="needs two readings of the uptime"),)
+            return (absent(self, case, "boot id or uptime"),)
+        slack_ns = round(2e9 * (spacing(about) or 0.0))
+        seen, doubts, unsure = reboots(boot_id, boot_time, uptime)
+        told = [
+            Witness("event", e.begin_ns, e.end_ns or e.begin_ns, "event reboot")
+            for e in case.events
+            if e.kind == "reboot" and not e.expect
+        ]
+        found = incidents((*seen, *told), slack_ns)
+        back = [i for i in found if not _contradicted(i, boot_id)]
+        doubts += ["an event told of a reboot, but the boot id stayed the same"] * (len(back) < len(found))
+        reckoned = reckon(back, announced, case.window, "reboot", slack_ns)
+        number, planned = len(reckoned.unplanned), len(reckoned.planned)
+        made = replace(
+            draft(self, case, about),
+            measured=float(number), limit=self.allowed, unit="1", doubts=tuple(doubts),
+            marks=tuple(Mark(i.begin_ns, i.end_ns, f"reboot: {i.text}") for i in back),
+            numbers={"reboots": float(len(back)), "planned": float(planned)},
+        )  # fmt: skip
+        faulty = list(reckoned.broken)
+        if number > self.allowed:
+            times = some([f"before {moment(i.end_ns)} ({i.text})" for i in reckoned.unplanned])
+            faulty.insert(0, f"{counted(number, 'reboot')}: {times}")
+        if faulty:
+            return (replace(made, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
+        unclear = unsure or next(iter(reckoned.open), "") or _blind(about, uptime, case.window)
+        if unclear:
+            settle = "needs uptime or boot id from end to end of the run, to the end of what was announced"
+            return (replace(made, reason=unclear, settle=settle),)
+        calm = f"{counted(len(back), 'reboot')}, {planned} announced" if back else "no reboot"
+        what = {"system.boot.id": "one boot id", "system.uptime": "the uptime ran on"}.get(
+            about.metric, "one boot time"
+        )
+        return (replace(made, outcome=Outcome.PASS, reason=calm if back else f"{calm}: {what}"),)
+
+
+def _blind(about: Series, uptime: Series | None, window: Window) -> str:
+    """What the readings leave out; boot ids may be read more seldom than the uptime."""
+    return min(unseen(s.time_ns, window) for s in (about, uptime or about))
+
+
+def _contradicted(incident: Incident, boot_id: Series | None) -> bool:
+    """Whether only an event tells of it, and the same boot id was read before and after."""
+    if boot_id is None or any(w.source != "event" for w in incident.witnesses):
+        return False
+    before, after = (
+        boot_id.values[boot_id.time_ns < incident.begin_ns],
+        boot_id.values[boot_id.time_ns > incident.end_ns],
+    )
+    return bool(before.size and after.size and before[-1] == after[0])

@@ -1,0 +1,24 @@
+"""Stretches with hysteresis: opened by a high reading, closed by a low one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def stretches(value: NDArray[np.float64], enter: float, leave: float) -> NDArray[np.int64]:
+    """Index pairs [open, close), shape (k, 2): open at a reading >= enter, close at the next reading < leave.
+
+    A stretch that is not left ends with the readings. A plateau that wavers about ``enter`` is one stretch.
+
+    >>> stretches(np.array([0.1, 0.96, 0.9, 0.97, 0.2, 0.99]), 0.95, 0.85).tolist()
+    [[1, 4], [5, 6]]
+    """
+    high, low = np.flatnonzero(value >= enter), np.flatnonzero(value < leave)
+    if not high.size:
+        return np.empty((0, 2), dtype=np.int64)
+    after = np.searchsorted(low, high)
+    after, first = np.unique(after, return_index=True)
+    close = np.append(low, value.size)[after]
+    pairs: NDArray[np.int64] = np.stack([high[first], close], axis=1).astype(np.int64)
+    return pairs

@@ -1,0 +1,112 @@
+"""Spikes: stretches of high utilisation that rise suddenly above the level before them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.stats.hysteresis import stretches
+from soakwatch_rules.stats.level import robust
+
+LEAST = 16
+"""Readings that a level needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a spike is: ratios ``enter``, ``leave`` and ``rise``, a number of ``sigmas``, times in seconds."""
+
+    enter: float
+    leave: float
+    rise: float
+    sigmas: float
+    seconds: float
+    trailing: float
+
+    def threshold(self, level: float, sigma: float) -> float:
+        """What a spike must reach above this level; over 1 where there is no head room for one."""
+        return max(self.enter, level + max(self.rise, self.sigmas * sigma))
+
+
+@dataclass(frozen=True, slots=True)
+class Spike:
+    """Readings [open, close); ``above_s`` is the time at or above ``threshold``."""
+
+    open: int
+    close: int
+    above_s: float
+    peak: float
+    level: float
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spikes:
+    """The spikes, the stretches that were too ``brief`` or not ``sudden``, and the longest brief one in seconds."""
+
+    found: tuple[Spike, ...]
+    brief: int
+    gradual: int
+    longest_brief_s: float
+
+
+def spikes(
+    value: NDArray[np.float64],
+    cover_s: NDArray[np.float64],
+    shape: Shape,
+    keep: int,
+    level: tuple[float, float] | None,
+) -> Spikes:
+    """Finds the spikes in readings that each speak for ``cover_s`` seconds before them.
+
+    ``level`` is (median, robust sigma) if it is known; else it comes from the ``keep`` readings before a stretch
+    that lie in no spike (so it is frozen while a spike lasts), at the very beginning from those after it. Only
+    stretches that are high for long enough are looked at closely, so a quiet day costs one pass. An end may be a
+    tenth of a reading short: polls come a little early or late.
+    """
+    pairs = stretches(value, shape.enter, shape.leave)
+    high_s = np.append(0.0, np.cumsum(np.where(value >= shape.enter, cover_s, 0.0)))
+    lasted = high_s[pairs[:, 1]] - high_s[pairs[:, 0]]
+    slack = 0.1 * float(np.median(cover_s)) if cover_s.size else 0.0
+    long = lasted + slack >= shape.seconds
+    found: list[Spike] = []
+    brief, gradual, longest = int((~long).sum()), 0, float(lasted[~long].max(initial=0.0))
+    for begin, end in pairs[long].tolist():
+        here = level if level is not None else _level(value, begin, end, found, keep)
+        threshold = shape.threshold(*here)
+        above = value[begin:end] >= threshold
+        above_s = float(cover_s[begin:end][above].sum())
+        if above_s + slack < shape.seconds:
+            gradual += 1
+            continue
+        first = begin + int(np.argmax(above))
+        found.append(Spike(first, end, above_s, float(value[first:end].max()), here[0], threshold))
+    return Spikes(tuple(found), brief, gradual, longest)
+
+
+def head_room(value: NDArray[np.float64], shape: Shape, keep: int, looks: int = 48) -> float:
+    """The share of evenly spaced times at which a spike could show: its threshold lies at or below 1."""
+    ends = np.unique(np.linspace(min(keep, value.size), value.size, looks).astype(np.int64)).tolist()
+    could = sum(shape.threshold(*robust(value[max(0, end - keep) : end])) <= 1 for end in ends)
+    return could / len(ends)
+
+
+def _level(value: NDArray[np.float64], begin: int, end: int, found: Sequence[Spike], keep: int) -> tuple[float, float]:
+    parts, wanted, edge = [], keep, begin
+    for spike in reversed(found):
+        part = value[max(spike.close, edge - wanted) : edge]
+        parts.append(part)
+        wanted, edge = wanted - part.size, spike.open
+        if wanted <= 0:
+            break
+    if wanted > 0:
+        part = value[max(0, edge - wanted) : edge]
+        parts.append(part)
+        wanted -= part.size
+    if keep - wanted < LEAST:
+        parts.append(value[end : end + wanted])
+    before = np.concatenate(parts)
+    return robust(before) if before.size else (float(np.median(value)), 0.0)

@@ -1,0 +1,145 @@
+"""Signals with a known truth: seeded, as Series. Rules are tested and measured on them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import lfilter
+
+from soakwatch_rules.series import Growth, Kind, Series, Trait
+
+PROCESS: Final = "process=web,instance=0"
+LEVEL: Final = 100.0 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What a signal holds: growth at its end in unit per second, and the stretches (seconds) of its spikes."""
+
+    growth: float = 0.0
+    spikes: tuple[tuple[float, float], ...] = ()
+
+
+def trait(metric: str) -> Trait:
+    """Unit, kind and direction of a metric as the catalogue has them (for the metrics that the rules judge)."""
+    kind: Kind = "gauge"
+    unit, growth, high = "1", None, None
+    if "memory" in metric and "oom" not in metric:
+        grows: Growth = "down" if metric.endswith("available") else "up"
+        return Trait("By", "gauge", grows, 0.0, None, 4096.0)
+    if metric in {"system.memory.oom_kills", "system.kernel.alarms"}:
+        kind = "counter"
+    elif metric in {"system.boot.id", "system.boot.time", "process.up", "process.start_time", "process.pid"}:
+        kind = "state"
+    if metric in {"system.boot.time", "system.uptime", "process.start_time"}:
+        unit = "s"
+    if "utilization" in metric:
+        high = 1.0
+    return Trait(unit, kind, growth, 0.0, high)
+
+
+def readings(
+    metric: str,
+    value: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64],
+    cadence_s: float,
+    *,
+    object: str = "",  # noqa: A002 - the word of Series
+    begin_ns: int = 0,
+) -> Series:
+    """A series with these values, one each ``cadence_s`` seconds from ``begin_ns`` on."""
+    time_ns = begin_ns + (np.arange(value.size) * (cadence_s * 1e9)).astype(np.int64)
+    return Series("dut", metric, object, trait(metric), time_ns, value, cadence_s)
+
+
+def noise(
+    seed: int, metric: str = "process.memory.usage", seconds: float = 86400.0, cadence_s: float = 60.0,
+    level: float = LEVEL, sd: float = 0.01, phi: float = 0.0,
+) -> Series:  # fmt: skip
+    """A level with AR(1) noise of ``sd`` (a ratio of the level); ``phi`` from one reading to the next (0: white)."""
+    rng, n = np.random.default_rng(seed), int(seconds / cadence_s)
+    steps = rng.standard_normal(n) * math.sqrt(1 - phi * phi)
+    wander: NDArray[np.float64]
+    wander, _ = lfilter([1.0], [1.0, -phi], steps, zi=[phi * rng.standard_normal()])
+    return readings(
+        metric, level * (1 + sd * wander), cadence_s, object=PROCESS if metric.startswith("process.") else ""
+    )
+
+
+def leak(series: Series, rate: float, onset: float = 0.0) -> Series:
+    """Adds growth of ``rate`` a second from the share ``onset`` of the time on."""
+    since = onset * series.seconds[-1]
+    return replace(series, value=series.values + rate * np.clip(series.seconds - since, 0, None))
+
+
+def step(series: Series, height: float, at: float = 0.5) -> Series:
+    """Adds a lasting step of ``height`` at the share ``at`` of the time."""
+    return replace(series, value=series.values + height * (series.seconds >= at * series.seconds[-1]))
+
+
+def sawtooth(series: Series, height: float, period_s: float, seed: int = 0) -> Series:
+    """Adds ramps from 0 to ``height`` that fall abruptly each ``period_s`` seconds (a collected heap)."""
+    phase = np.random.default_rng(seed).random()
+    return replace(series, value=series.values + height * ((series.seconds / period_s + phase) % 1.0))
+
+
+def warm_up(series: Series, height: float, tau_s: float) -> Series:
+    """Takes away ``height``·exp(-t/tau): a start that saturates."""
+    return replace(series, value=series.values - height * np.exp(-series.seconds / tau_s))
+
+
+def wave(series: Series, height: float, period_s: float = 86400.0, seed: int = 0) -> Series:
+    """Adds a sine of ``height`` (half of peak to peak)."""
+    phase = np.random.default_rng(seed).random()
+    return replace(series, value=series.values + height * np.sin(2 * np.pi * (series.seconds / period_s + phase)))
+
+
+def quantised(series: Series, quantum: float) -> Series:
+    """Rounds the readings to steps of ``quantum``."""
+    coarse = replace(series.trait, quantum=quantum)
+    return replace(series, value=np.round(series.values / quantum) * quantum, trait=coarse)
+
+
+def gappy(series: Series, share: float, hole: tuple[float, float] = (0.0, 0.0), seed: int = 0) -> Series:
+    """Leaves out a random ``share`` of the readings, and all between two shares of the time."""
+    place = np.linspace(0, 1, len(series), endpoint=False)
+    keep = (np.random.default_rng(seed).random(len(series)) >= share) & ~((place >= hole[0]) & (place < hole[1]))
+    return replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
+
+
+def counter(metric: str, steps: NDArray[np.int64], cadence_s: float, *, start: int = 0, bits: int = 64) -> Series:
+    """A counter that adds ``steps`` and wraps at 2**bits."""
+    total = [start]
+    for add in steps.tolist():
+        total.append((total[-1] + add) % (1 << bits))
+    return readings(metric, np.array(total, dtype=np.uint64), cadence_s)
+
+
+def busy(
+    seed: int, level: float = 0.3, sd: float = 0.06, seconds: float = 86400.0, cadence_s: float = 1.0,
+    metric: str = "system.cpu.utilization", tau_s: float = 30.0,
+) -> Series:  # fmt: skip
+    """A utilisation about a level with noise of a correlation time of ``tau_s``, cut to 0..1."""
+    object_text = "core=0" if metric.endswith("core.utilization") else ""
+    phi = math.exp(-cadence_s / tau_s) if tau_s > 0 else 0.0
+    base = noise(seed, metric, seconds, cadence_s, 1.0, 1.0, phi)
+    return replace(base, value=np.clip(level + sd * (base.values - 1), 0, 1), object=object_text)
+
+
+def raised(series: Series, at_s: float, lasting_s: float, to: float = 1.0) -> Series:
+    """Raises a utilisation to ``to`` for a time; a reading that averages over an edge gets its share."""
+    apart = series.cadence_s or 1.0
+    end = series.seconds
+    inside = np.clip(np.minimum(end, at_s + lasting_s) - np.maximum(end - apart, at_s), 0, apart) / apart
+    return replace(series, value=series.values * (1 - inside) + to * inside)
+
+
+def uptimes(cadence_s: float, n: int, begin_s: float = 86400.0, reboot_at: int | None = None) -> Series:
+    """Uptime readings; at index ``reboot_at`` the device has booted half a cadence before."""
+    value = begin_s + cadence_s * np.arange(n, dtype=np.float64)
+    if reboot_at is not None:
+        value[reboot_at:] = (np.arange(n - reboot_at) + 0.5) * cadence_s
+    return readings("system.uptime", value, cadence_s)

@@ -1,0 +1,73 @@
+"""The outbox between polls and record: batches, holds, gives up the oldest readings last, and says so."""
+
+from __future__ import annotations
+
+import asyncio
+
+from soakwatch.committing import HELD_SAMPLES, Committer
+from soakwatch.errors import RecordError
+from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+
+
+class Shelf:
+    """A record that can be full."""
+
+    def __init__(self) -> None:
+        self.kept: list[Poll] = []
+        self.full = False
+
+    def put(self, polls: list[Poll]) -> None:
+        """Keep the batch, or refuse all of it."""
+        if self.full:
+            raise RecordError("no room left on the disk")
+        self.kept += polls
+
+
+def poll(number: int, samples: int = 1) -> Poll:
+    """One answered poll."""
+    readings = tuple(Sample("system.processes", "", 1, number + n) for n in range(samples))
+    return Poll(1, number, number, 5, PollOutcome.OK, None, Answer(readings, (), ()))
+
+
+def test_a_full_disk_holds_polls_in_order_and_loses_none() -> None:
+    """What could not be written is written, once and in order, when there is room again."""
+    shelf = Shelf()
+    committer = Committer(shelf, lambda: 0, threaded=False)
+
+    async def main() -> None:
+        committer.take(poll(1))
+        await committer.commit()
+        shelf.full = True
+        for number in range(2, 6):
+            committer.take(poll(number))
+            await committer.commit()
+        assert committer.trouble == "no room left on the disk"
+        shelf.full = False
+        await committer.commit()
+
+    asyncio.run(main())
+    assert [p.due_ns for p in shelf.kept] == [1, 2, 3, 4, 5]
+    assert committer.trouble is None
+
+
+def test_beyond_its_bound_the_oldest_readings_go_but_their_polls_stay() -> None:
+    """A record that cannot be written for long costs the oldest readings; each such poll says what became of it."""
+    shelf = Shelf()
+    shelf.full = True
+    committer = Committer(shelf, lambda: 0, threaded=False)
+    size = HELD_SAMPLES // 10
+
+    async def main() -> None:
+        for number in range(15):
+            committer.take(poll(number, size))
+            await committer.commit()
+        shelf.full = False
+        await committer.commit()
+        committer.take(poll(99))
+        await committer.commit()
+
+    asyncio.run(main())
+    assert [p.due_ns for p in shelf.kept] == [*range(15), 99]
+    assert [p.outcome for p in shelf.kept[:5]] == [PollOutcome.MISSED] * 5
+    assert shelf.kept[0].error == "its readings were given up: no room left on the disk"
+    assert sum(len(p.answer.samples) for p in shelf.kept) == HELD_SAMPLES + 1

@@ -1,0 +1,161 @@
+"""The plan's syntax: what is data, what is refused, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from soakwatch.errors import PlanError
+from soakwatch.plan_yaml import MOST_NODES, Plain, dump, parse, read_text
+
+
+def _bomb() -> str:
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]" for old, new in zip("abcdefgh", "bcdefghi", strict=True)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("on", "on"),
+        ("off", "off"),
+        ("yes", "yes"),
+        ("No", "No"),
+        ("true", True),
+        ("FALSE", False),
+        ("1:30", "1:30"),
+        ("08", 8),
+        ("010", 10),
+        ("0x1f", "0x1f"),
+        ("1_000", "1_000"),
+        ("1e999", "1e999"),
+        (".inf", ".inf"),
+        ("1.50", 1.5),
+        ("2026-11-27T20:00:00Z", "2026-11-27T20:00:00Z"),
+        ("~", None),
+        ("'08'", "08"),
+        ('"true"', "true"),
+        ("!!str 08", "08"),
+        ("24h", "24h"),
+        ("5%", "5%"),
+        ("=", "="),
+    ],
+)
+def test_words_mean_what_they_look_like(text: str, expected: object) -> None:
+    """Of YAML 1.1's readings only true, false, null and decimal numbers are left; all else is text."""
+    data = parse(f"key: {text}\n", "p.yaml").data
+    assert isinstance(data, dict)
+    assert data["key"] == expected
+    assert type(data["key"]) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("", ["p.yaml: is empty: 'soakwatch init' writes a plan to start from"]),
+        ("# only a remark\n", ["p.yaml: is empty: 'soakwatch init' writes a plan to start from"]),
+        ("a: b\n\tc: d", ["p.yaml:2:1: a tab cannot indent or separate here: use spaces"]),
+        ("a:\tb", ["p.yaml:1:3: a tab cannot indent or separate here: use spaces"]),
+        ("a: b: c", ["p.yaml:1:5: a second ':' in one line: put the text in quotes, or begin a new line"]),
+        ("a: [1, 2", ["p.yaml:1:9: a ',' or ']' is missing"]),
+        ("a: {b: 1", ["p.yaml:1:9: a ',' or '}' is missing"]),
+        ("a: 'x", ["p.yaml:1:6: a quote or bracket is never closed"]),
+        ("a: @x", ["p.yaml:1:4: text cannot begin with this character: put it in quotes"]),
+        ("a: *x", ["p.yaml:1:4: an alias (*) has no anchor (&) before it: quote text that begins with *"]),
+        ("a: 1\n---\nb: 2", ["p.yaml:2:1: a second document begins here: a plan is one document"]),
+        ("a: !x 1", ["p.yaml:1:4: a tag (!) has no meaning in a plan: remove it, or quote text that begins with !"]),
+        (
+            "a: 1\nb: {c: 1, c: 2}\na: 2",
+            [
+                "p.yaml:2:11: the key 'c' is given twice (first in line 2): remove one",
+                "p.yaml:3:1: the key 'a' is given twice (first in line 1): remove one",
+            ],
+        ),
+        ("a: &x {b: 1}\nc: {<<: *x}", ["p.yaml:2:5: merge keys (<<) are not known here: write the keys out"]),
+        ("? [a]\n: 1", ["p.yaml:1:3: a key must be a word, not a list or keys and values"]),
+        ("a: &x [*x]", ["p.yaml:1:4: an anchor contains itself: that has no end"]),
+        ("[" * 60, ["p.yaml:1:41: is nested more than 40 deep: that is not a plan"]),
+        ('a: "\\e[2J"', ["p.yaml:1:4: the character U+001B cannot stand in a plan: remove it"]),
+        ('a: "\\ud800"', ["p.yaml:1:4: the character U+D800 cannot stand in a plan: remove it"]),
+        ('"\\0": 1', ["p.yaml:1:1: a control character cannot stand in a key: remove it"]),
+        ("a: \x01", ["p.yaml:1:4: the character U+0001 cannot stand in a plan: remove it"]),
+    ],
+)
+def test_bad_syntax_is_told_with_its_place(text: str, problems: list[str]) -> None:
+    """Each error of syntax is one sentence with line, column and remedy; duplicate keys are all told at once."""
+    with pytest.raises(PlanError) as caught:
+        parse(text, "p.yaml")
+    assert list(caught.value.problems) == problems
+    assert str(caught.value) == problems[0]
+
+
+def test_a_file_that_unfolds_without_bound_is_refused() -> None:
+    """Aliases of aliases that would make half a billion values stop at the bound, with one sentence."""
+    with pytest.raises(PlanError) as caught:
+        parse(_bomb(), "p.yaml")
+    assert len(caught.value.problems) == 1
+    assert caught.value.problems[0].endswith(f"unfolds to more than {MOST_NODES} values: use fewer aliases")
+
+
+def test_aliases_of_modest_size_are_data() -> None:
+    """An anchor may be used again; both places hold the same data."""
+    assert parse("a: &x [1, 2]\nb: *x\n", "p").data == {"a": [1, 2], "b": [1, 2]}
+
+
+def test_places_of_keys_and_values() -> None:
+    """Every key and value is found again by line and column, and a missing one by what is around it."""
+    document = parse("a:\n  - b: 1\n  - c:  {d: 2}\n", "p.yaml")
+    assert document.where(("a", 0, "b")) == "p.yaml:2:8"
+    assert document.where(("a", 1, "c"), key=True) == "p.yaml:3:5"
+    assert document.where(("a", 1, "c", "d")) == "p.yaml:3:13"
+    assert document.where(("a", 1, "c", "missing")) == "p.yaml:3:9"
+
+
+def test_files_that_are_no_text_are_told_in_one_sentence(tmp_path: Path) -> None:
+    """A folder, a missing file, bytes that are not UTF-8 and a huge file each say what they are."""
+    latin = tmp_path / "latin.yaml"
+    latin.write_bytes(b"name: x\nb: \xe9\n")
+    huge = tmp_path / "huge.yaml"
+    huge.write_bytes(b"#" * 1_000_001)
+    expected = {
+        tmp_path: f"{tmp_path}: is a folder, not a plan: name the file",
+        tmp_path / "none.yaml": f"{tmp_path / 'none.yaml'}: cannot be read: No such file or directory",
+        latin: f"{latin}:2:4: is not UTF-8: save the plan as UTF-8",
+        huge: f"{huge}: has more than 1000000 bytes: that is not a plan",
+    }
+    for file, sentence in expected.items():
+        with pytest.raises(PlanError) as caught:
+            read_text(file)
+        assert str(caught.value) == sentence
+
+
+def test_a_byte_order_mark_is_no_part_of_the_plan(tmp_path: Path) -> None:
+    """A file saved with a byte order mark reads like one without."""
+    file = tmp_path / "bom.yaml"
+    file.write_bytes(b"\xef\xbb\xbfa: 1\n")
+    assert parse(read_text(file), "bom").data == {"a": 1}
+
+
+_leaf = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**15), 10**15)
+    | st.text(st.characters(exclude_categories=["C"]), max_size=8)
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
+_plain: st.SearchStrategy[Plain] = st.recursive(
+    _leaf,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abon1:-% ", min_size=1), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(st.dictionaries(st.sampled_from(["a", "on", "08", "1:30", "null", "x y"]), _plain, min_size=1, max_size=4))
+def test_what_is_written_reads_back(data: dict[str, Plain]) -> None:
+    """The YAML that goes into a record gives the same data, whatever the words look like."""
+    assert parse(dump(data), "p").data == data

@@ -1,0 +1,461 @@
+"""What is put into a record comes out of it, sealed or not."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from soakwatch.errors import RecordError
+from soakwatch.record import (
+    Artifact,
+    Record,
+    RecordView,
+    SeriesKey,
+    Span,
+    add_outside_event,
+    finding_from_json,
+    finding_to_json,
+)
+from soakwatch.record.sealing import SEAL_POLLS
+from soakwatch.record.standing import REASONS
+from soakwatch_agent.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample, object_text
+from soakwatch_agent.sample import Event as ProbeEvent
+from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
+
+SECOND = 10**9
+T0 = 1_700_000_000 * SECOND
+OFFSET = "monitor.clock.offset"  # any finite number is in its range
+RSS = "process.memory.usage"
+
+
+def poll(source: int, at: int, values: Mapping[tuple[str, str], float], outcome: PollOutcome = PollOutcome.OK) -> Poll:
+    """The poll that was due ``at`` seconds after T0 and began 5 ms late."""
+    start = T0 + at * SECOND + 5_000_000
+    samples = tuple(Sample(metric, name, value, start) for (metric, name), value in values.items())
+    error = None if outcome is PollOutcome.OK else f"it was {outcome.value}"
+    return Poll(source, T0 + at * SECOND, start, 2_000_000, outcome, error, Answer(samples, (), ()))
+
+
+def new(folder: Path) -> tuple[Record, int]:
+    """A record with one target and one source of 1 s."""
+    record = Record.create(folder)
+    record.target("dut", "dut")
+    return record, record.source("dut", "local", "this machine", SECOND, required=True).id
+
+
+def readings(folder: Path) -> dict[SeriesKey, tuple[str, list[int], list[float]]]:
+    """All series of a record: dtype, times, values."""
+    with RecordView.open(folder) as view:
+        keys = view.keys()
+        every = {key: view.series(key) for key in keys}
+    return {key: (str(s.value.dtype), s.time_ns.tolist(), s.value.tolist()) for key, s in every.items()}
+
+
+def replayed(folder: Path, limit: int = 7, cursor: str = "") -> list[Poll]:
+    """All polls of a record through a cursor."""
+    found: list[Poll] = []
+    with RecordView.open(folder) as view:
+        while True:
+            polls, cursor = view.polls_after(cursor, limit)
+            assert len(polls) <= limit
+            if not polls:
+                return found
+            found.extend(polls)
+
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+INTS = st.integers(-(2**63), 2**64 - 1) | st.sampled_from([2**63 - 1, 2**63, 2**64 - 1, 2**53 + 1, 0])
+LABELS = (
+    st.sampled_from(["", "a,b", "x=y", "back\\slash", "emoji 🐌", "umlaut ü", "line\nbreak", "nul\0nul"]) | st.text()
+)
+POLLS = st.lists(st.dictionaries(LABELS, FLOATS | INTS, max_size=4), min_size=1, max_size=12)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(POLLS, st.integers(0, 12), st.booleans())
+def test_every_reading_comes_back(made: Sequence[Mapping[str, float]], sealed: int, finish: bool) -> None:
+    """Any finite float, any 64-bit integer and any label come back from sealed and from recent polls alike."""
+    expected: dict[str, list[tuple[int, float]]] = {}
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name) / "run"
+        record, source = new(folder)
+        stack.callback(record.close)
+        for at, values in enumerate(made):
+            if at == sealed:
+                record.seal(final=True)
+            labelled = {(OFFSET, object_text(thing=label)): value for label, value in values.items()}
+            one = poll(source, at, labelled)
+            record.put([one])
+            for sample in one.answer.samples:
+                expected.setdefault(sample.object, []).append((sample.time_ns, sample.value))
+        if finish:
+            assert record.finish()
+        polls = replayed(folder)
+        with RecordView.open(folder) as view:
+            keys = view.keys()
+            found = {key.object: view.series(key) for key in keys}
+            assert not view.faults()
+    if any("\ud800" <= char <= "\udfff" for label in expected for char in label):
+        return  # half of a surrogate pair is escaped: another test
+    assert sorted(found) == sorted(expected)
+    for name, pairs in expected.items():
+        series, brought = found[name], [value for _, value in pairs]
+        assert series.time_ns.tolist() == [time_ns for time_ns, _ in pairs]
+        if all(isinstance(value, int) for value in brought) and not (min(brought) < 0 and max(brought) >= 2**63):
+            assert series.value.dtype.kind in "iu"
+            assert series.value.tolist() == brought
+        else:
+            assert series.value.tobytes() == np.array(brought, dtype=np.float64).tobytes()
+    assert [p.due_ns for p in polls] == [T0 + at * SECOND for at in range(len(made))]
+    for values, back in zip(made, polls, strict=True):
+        assert {s.object: s.value for s in back.answer.samples} == {
+            object_text(thing=label): value for label, value in values.items()
+        }
+
+
+def test_sealing_changes_nothing(tmp_path: Path) -> None:
+    """Series, polls and counts are the same before and after sealing, with layouts that change and late readings."""
+    rng = np.random.default_rng(3)
+    record, source = new(tmp_path / "run")
+    with record:
+        for at in range(300):
+            values: dict[tuple[str, str], float] = {
+                (RSS, f"process=p{n}"): int(rng.integers(1, 2**40)) for n in range(5)
+            }
+            if at % 3 == 0:
+                values["load.latency", "quantile=0.9"] = float(rng.random())
+            if at % 50 == 7:
+                values["load.latency", "quantile=0.5"] = int(rng.integers(5))
+            made = poll(source, at, values)
+            moved = [Sample("system.uptime", "", 1.5 + n, made.start_ns + n - 3) for n in range(at % 3)]
+            answer = Answer((*made.answer.samples, *moved), (), ())
+            record.put([Poll(source, made.due_ns, made.start_ns, 1, PollOutcome.OK, None, answer)])
+        before = readings(tmp_path / "run"), replayed(tmp_path / "run")
+        with RecordView.open(tmp_path / "run") as view:
+            counts, ledgers = view.counts(), view.ledgers(view.window())
+        record.seal(final=True)
+        after = readings(tmp_path / "run"), replayed(tmp_path / "run")
+        assert after[0] == before[0]
+        assert [(p.due_ns, sorted(map(repr, p.answer.samples))) for p in after[1]] == [
+            (p.due_ns, sorted(map(repr, p.answer.samples))) for p in before[1]
+        ]
+        with RecordView.open(tmp_path / "run") as view:
+            assert (view.counts().samples, view.counts().polls) == (counts.samples, counts.polls)
+            assert view.ledgers(view.window()) == ledgers
+
+
+def test_a_stretch_of_a_series_is_cut_at_its_edges(tmp_path: Path) -> None:
+    """A stretch holds begin <= time < end, across sealed blocks and recent polls, and knows the source's cadence."""
+    record, source = new(tmp_path)
+    key = SeriesKey("dut", RSS, "process=a")
+    with record:
+        for at in range(90):
+            record.put([poll(source, at, {(RSS, "process=a"): 4096 * at})])
+            if at in {29, 59}:
+                record.seal(final=True)
+        with RecordView.open(tmp_path) as view:
+            whole = view.series(key)
+            for low, high in [(0, 90), (10, 20), (25, 70), (60, 61), (80, 200), (95, 99), (30, 60)]:
+                part = view.series(key, int(T0 + low * SECOND), T0 + high * SECOND)
+                assert part.value.tolist() == [4096 * at for at in range(low, min(high, 90))]
+            assert whole.cadence_s == 1.0
+            assert (whole.trait.unit, whole.trait.growth) == ("By", "up")
+            assert len(view.series(SeriesKey("dut", RSS, "process=none"))) == 0
+            assert view.keys(["load.latency"]) == ()
+            assert view.keys([RSS]) == (key,)
+            assert view.last_ns is not None
+            assert view.window() == Window(T0, view.last_ns + 1)
+
+
+def test_refused_readings_become_faults_and_the_others_stay(tmp_path: Path) -> None:
+    """Readings out of range, not finite, unknown, too large, backward, repeated or far ahead are faults, not data."""
+    record, source = new(tmp_path)
+    start = T0 + 5_000_000
+    bad = [
+        Sample("system.cpu.utilization", "", 1.2, start),
+        Sample("system.cpu.utilization", "", float("nan"), start),
+        Sample("no.such.metric", "", 1, start),
+        Sample("system.context_switches", "", 2**64, start),
+        Sample("system.context_switches", "", 10**400, start),
+        Sample("system.uptime", "", 1.0, start + 2 * 3600 * SECOND),
+        Sample(RSS, "process=a", 4096, start),
+        Sample(RSS, "process=a", 8192, start),
+        Sample(RSS, "process=a", 8192, start - 1),
+    ]
+    with record:
+        for _ in range(2):
+            answer = Answer(tuple(bad), (), ())
+            record.put([Poll(source, T0, start, 1, PollOutcome.OK, None, answer)])
+        record.put([poll(source, 1, {(RSS, "process=a"): 12288, ("system.cpu.utilization", ""): 1.2})])
+        record.put([poll(source, 2, {(RSS, "process=a"): 16384, ("system.cpu.utilization", ""): 0.5})])
+        record.put([poll(source, 3, {(RSS, "process=a"): 16384, ("system.cpu.utilization", ""): 1.5})])
+        with RecordView.open(tmp_path) as view:
+            assert view.series(SeriesKey("dut", RSS, "process=a")).value.tolist() == [4096, 12288, 16384, 16384]
+            assert view.series(SeriesKey("dut", "system.cpu.utilization", "")).value.tolist() == [0.5]
+            keys = view.keys()
+            assert [key.metric for key in keys] == [RSS, "system.cpu.utilization"]
+            faults = {(fault.metric, fault.text): fault.count for fault in view.faults()}
+    assert (
+        faults["system.cpu.utilization", "system.cpu.utilization cannot be 1.2: the catalogue allows 0.0 to 1.0"] == 3
+    )
+    assert faults["no.such.metric", "no.such.metric is not in the catalogue"] == 2
+    assert (
+        faults[
+            "system.context_switches", "system.context_switches: a reading was refused: it does not fit into 64 bits"
+        ]
+        == 4
+    )
+    assert faults[RSS, f"{RSS}: a reading was refused: it is not later than the one before it"] == 5
+    assert any("ahead" in text for _, text in faults)
+
+
+def test_readings_that_step_back_are_refused_after_sealing_and_reopening_too(tmp_path: Path) -> None:
+    """The latest time of a series outlives sealing, closing and reopening."""
+    record, source = new(tmp_path)
+    with record:
+        record.put([poll(source, 100, {(RSS, "process=a"): 1})])
+        record.seal(final=True)
+        record.put([poll(source, 99, {(RSS, "process=a"): 2})])
+    with Record.open(tmp_path) as record:
+        record.put([poll(source, 100, {(RSS, "process=a"): 3}), poll(source, 101, {(RSS, "process=a"): 4})])
+    with Record.open(tmp_path) as record:
+        record.put([poll(source, 101, {(RSS, "process=a"): 5}), poll(source, 102, {(RSS, "process=a"): 6})])
+    with RecordView.open(tmp_path) as view:
+        assert view.series(SeriesKey("dut", RSS, "process=a")).value.tolist() == [1, 4, 6]
+        assert [fault.count for fault in view.faults()] == [3]
+        assert view.counts().polls == 6
+
+
+def test_undecodable_labels_are_kept_escaped(tmp_path: Path) -> None:
+    """A process name that is no UTF-8 (half of a surrogate pair) is kept escaped, again and again as one series."""
+    record, source = new(tmp_path)
+    with record:
+        for at in range(3):
+            record.put([poll(source, at, {(RSS, "process=\udcff"): at})])
+    assert [values for _, _, values in readings(tmp_path).values()] == [[0, 1, 2]]
+    assert list(readings(tmp_path)) == [SeriesKey("dut", RSS, "process=\\udcff")]
+
+
+def test_a_counter_crosses_every_border(tmp_path: Path) -> None:
+    """A counter that passes 2**53, 2**63 and wraps stays exact, also when one reading came as a float."""
+    record, source = new(tmp_path)
+    values: list[float] = [2**53 - 1, 2**53 + 1, 2**63 - 1, 2**63 + 5, 2**64 - 1, 3, 7]
+    key = "system.network.io", "interface=e,direction=receive"
+    with record:
+        for at, value in enumerate(values):
+            record.put([poll(source, at, {key: value})])
+            if at == 4:
+                record.seal(final=True)
+        assert next(iter(readings(tmp_path).values()))[2] == values
+        record.put([poll(source, 8, {key: 0.5}), poll(source, 9, {key: 2**53 + 1}), poll(source, 10, {key: 5})])
+        record.put([poll(source, 11, {key: 2**64 - 1})])
+        record.seal(final=True)
+        assert [s.value for p in replayed(tmp_path) for s in p.answer.samples] == [
+            *values,
+            0.5,
+            2**53 + 1,
+            5,
+            2**64 - 1,
+        ]
+
+
+def test_faults_are_counted_and_bounded(tmp_path: Path) -> None:
+    """The same reason is one row with a count; reasons that never repeat end in one row that counts the rest."""
+    record, source = new(tmp_path)
+    with record:
+        for at in range(60):
+            start = T0 + at * SECOND
+            faults = (Fault(RSS, "process=a", "not permitted"), Fault(RSS, "process=b", f"errno {at}"))
+            record.put([Poll(source, start, start, 1, PollOutcome.OK, None, Answer((), (), faults))])
+    with RecordView.open(tmp_path) as view:
+        same, *others = view.faults()
+    assert (same.text, same.count, same.first_ns, same.last_ns) == ("not permitted", 60, T0, T0 + 59 * SECOND)
+    assert len(others) == REASONS + 1
+    assert sum(fault.count for fault in others) == 60
+    assert others[-1].text == f"further reasons, the first of them: errno {REASONS}"
+
+
+def test_polls_are_read_on_from_a_cursor_across_sealing(tmp_path: Path) -> None:
+    """A sink that stops anywhere goes on there, whatever was sealed meanwhile: no poll is lost or comes twice."""
+    record, first = new(tmp_path)
+    second = record.source("dut", "local", "another", SECOND, required=False).id
+    with record:
+        found: list[Poll] = []
+        for at in range(100):
+            outcome = PollOutcome.OK if at % 7 else PollOutcome.TIMEOUT
+            record.put([poll(first, at, {(RSS, "process=a"): at} if at % 7 else {}, outcome)])
+            record.put([poll(second, at, {("system.uptime", ""): at, ("load.requests", ""): at})])
+            if at % 30 == 29:
+                record.seal(final=True)
+            if at % 9 == 8:
+                with RecordView.open(tmp_path) as view:
+                    polls, cursor = view.polls_after(record.cursor("sink"), 5)
+                found.extend(polls)
+                record.set_cursor("sink", cursor)
+        found.extend(replayed(tmp_path, 11, record.cursor("sink")))
+    for source in (first, second):
+        assert [p.due_ns for p in found if p.source == source] == [T0 + at * SECOND for at in range(100)]
+    assert {(p.outcome, p.error) for p in found} == {
+        (PollOutcome.OK, None),
+        (PollOutcome.TIMEOUT, "it was timeout"),
+    }
+    with RecordView.open(tmp_path) as view, pytest.raises(RecordError, match="no cursor"):
+        view.polls_after("sausage", 1)
+
+
+def test_ledgers_tell_how_polls_ended(tmp_path: Path) -> None:
+    """A ledger counts due and answered polls, the others by how they ended, the longest gap and the usual errors."""
+    record, source = new(tmp_path)
+    with record:
+        for at in range(20):
+            if 5 <= at < 9:
+                record.put([poll(source, at, {}, PollOutcome.FAILED)])
+            elif at == 15:
+                record.put([poll(source, at, {}, PollOutcome.TIMEOUT)])
+            else:
+                record.put([poll(source, at, {(RSS, "process=a"): 1})])
+            if at == 7:
+                record.seal(final=True)
+        record.source("dut", "icmp", "ping", SECOND, required=False)
+        with RecordView.open(tmp_path) as view:
+            ledger, other = view.ledgers(Window(T0 + 2 * SECOND, T0 + 20 * SECOND))
+            silent, _ = view.ledgers(Window(T0 + 5 * SECOND, T0 + 8 * SECOND))
+    assert (ledger.source, ledger.due, ledger.got) == ("dut/local", 18, 13)
+    assert ledger.lost == {"failed": 4, "timeout": 1}
+    assert ledger.errors == ("it was failed", "it was timeout")
+    late = 5_000_000
+    assert ledger.longest_gap == Window(T0 + 4 * SECOND + late, T0 + 9 * SECOND + late)
+    assert (other.due, other.coverage, other.longest_gap) == (0, None, None)
+    assert (silent.due, silent.got, silent.longest_gap) == (3, 0, None)
+
+
+def test_small_things_come_back(tmp_path: Path) -> None:
+    """Meta, roles, sources, phases, spans, artifacts, cursors and events come back as they were given."""
+    record, source = new(tmp_path)
+    with record:
+        record.set_meta("plan", "name: x\n")
+        record.set_meta("plan", "name: y\n")
+        assert record.source("dut", "local", "this machine", 5 * SECOND, required=False).id == source
+        record.begin_span(T0)
+        record.heartbeat(T0 + 7)
+        record.begin_phase("baseline", T0)
+        record.begin_phase("soak", T0 + 50)
+        record.put_artifact("a.bin", "application/octet-stream", b"\0\1")
+        planned = Event("upgrade", "dut", "", T0, None, {"a": "ü"}, {"reboot": 1}, T0 + 600 * SECOND)
+        number = record.add_event("dut", planned, "plan")
+        seen = ProbeEvent("process.restart", "process=a", T0 + 3, T0 + 4, {"pid": "7"})
+        record.put([Poll(source, T0, T0 + 99, 1, PollOutcome.OK, None, Answer((), (seen,), ()))])
+        outside = add_outside_event(tmp_path, "dut", Event("failover", "dut", "", T0 + 9, None))
+        assert [(e.id, e.origin) for e in record.events_after(number)] == [(number + 1, "probe"), (outside, "user")]
+        record.end_event(number, T0 + 5)
+        with pytest.raises(RecordError, match="no event 99"):
+            record.end_event(99, T0)
+        assert record.last_ns == T0 + 100
+        with RecordView.open(tmp_path) as view:
+            assert view.meta("plan") == "name: y\n"
+            assert view.meta("none") is None
+            assert view.roles() == {"dut": "dut"}
+            (one,) = view.sources()
+            assert (one.interval_ns, one.required, one.role) == (5 * SECOND, False, "dut")
+            assert [(p.name, p.window) for p in view.phases()] == [
+                ("baseline", Window(T0, T0 + 50)),
+                ("soak", Window(T0 + 50, T0 + 101)),
+            ]
+            assert view.spans() == (Span(T0, T0 + 7),)
+            assert view.artifacts() == (Artifact("a.bin", "application/octet-stream", b"\0\1"),)
+            upgrade, restart, failover = (stored.event for stored in view.events())
+        assert upgrade == Event("upgrade", "dut", "", T0, T0 + 5, {"a": "ü"}, {"reboot": 1}, T0 + 600 * SECOND)
+        assert restart == Event("process.restart", "dut", "process=a", T0 + 3, T0 + 4, {"pid": "7"})
+        assert failover.kind == "failover"
+        record.end_phase(T0 + 200)
+        assert record.finish()
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["record.lock", "record.sqlite"]
+
+
+FULL = Finding(
+    "memory_growth", 3, Outcome.FAIL, "dut", RSS, "process=a", Window(T0, T0 + 5), "definition é", "reason", 7,
+    9, 1 / 3, float("inf"), (-0.0, 5e-324), "By/h", float("nan"), "By", "wait", (Mark(1, None, "m"), Mark(1, 2, "n")),
+    {"slope": 0.1, "n": 3}, ("doubt",),
+)  # fmt: skip
+
+
+def test_findings_come_back_without_loss() -> None:
+    """A finding is the same after JSON, non-finite numbers and numpy's numbers included."""
+    back = finding_from_json(finding_to_json(FULL))
+    assert repr(back) == repr(FULL)
+    bare = Finding("r", 1, Outcome.PASS, "t", "m", "", Window(0, 1), "d", "r", 0, measured=np.float64(0.1))
+    assert finding_from_json(finding_to_json(bare)) == bare
+
+
+def test_live_findings_are_replaced_and_alarms_kept_as_withdrawn(tmp_path: Path) -> None:
+    """Each judging replaces the one before; a live failure that is not found again stays as withdrawn."""
+    fine = Finding("cpu", 1, Outcome.PASS, "dut", "m", "", Window(0, 1), "d", "r", 1)
+    record, _ = new(tmp_path)
+    with record:
+        record.put_findings([FULL, fine], live=True, judged_ns=1)
+        record.put_findings([FULL, fine], live=True, judged_ns=2)
+        with RecordView.open(tmp_path) as view:
+            assert [f.rule for f in view.findings(live=True)] == ["memory_growth", "cpu"]
+            assert view.withdrawn() == ()
+        record.put_findings([fine], live=True, judged_ns=3)
+        record.put_findings([FULL], live=False, judged_ns=4)
+        with RecordView.open(tmp_path) as view:
+            assert view.findings(live=True) == (fine,)
+            assert [f.rule for f in view.findings(live=False)] == ["memory_growth"]
+            assert [(at, f.rule) for at, f in view.withdrawn()] == [(3, "memory_growth")]
+
+
+def test_sealing_happens_by_itself(tmp_path: Path) -> None:
+    """Once a source has enough recent polls they are sealed by the put that brings the last of them."""
+    record, source = new(tmp_path)
+    with record:
+        record.put([poll(source, at, {(RSS, "process=a"): at}) for at in range(SEAL_POLLS - 1)])
+        wide = record.size_bytes
+        record.put([poll(source, SEAL_POLLS, {(RSS, "process=a"): 5})])
+        record.put([poll(source, SEAL_POLLS + 1, {(RSS, "process=a"): 6})])
+        with RecordView.open(tmp_path) as view:
+            assert view.counts().polls == SEAL_POLLS + 1
+            assert len(view.series(view.keys()[0])) == SEAL_POLLS + 1
+        record.finish()
+        assert record.size_bytes < wide / 3
+
+
+def test_a_view_sees_one_moment(tmp_path: Path) -> None:
+    """What is put and sealed after a view was opened is seen by the next view, not by this one."""
+    record, source = new(tmp_path)
+    with record:
+        record.put([poll(source, 0, {(RSS, "process=a"): 1})])
+        with RecordView.open(tmp_path) as view:
+            record.put([poll(source, 1, {(RSS, "process=a"): 2})])
+            record.seal(final=True)
+            assert view.series(SeriesKey("dut", RSS, "process=a")).value.tolist() == [1]
+        assert next(iter(readings(tmp_path).values()))[2] == [1, 2]
+
+
+def test_two_sources_may_bring_the_same_series(tmp_path: Path) -> None:
+    """A series that two sources of a target bring is one series in order of time."""
+    record, first = new(tmp_path)
+    second = record.source("dut", "agent", "agent", SECOND, required=True).id
+    with record:
+        record.put([poll(first, 0, {("system.uptime", ""): 0}), poll(second, 1, {("system.uptime", ""): 1})])
+        record.seal(final=True)
+        record.put([poll(second, 2, {("system.uptime", ""): 2}), poll(first, 3, {("system.uptime", ""): 3})])
+    assert [values for _, _, values in readings(tmp_path).values()] == [[0, 1, 2, 3]]
+
+
+def test_a_poll_of_an_unknown_source_is_refused_whole(tmp_path: Path) -> None:
+    """A batch with a poll of a source that nobody made known is refused, and nothing of it is kept."""
+    record, source = new(tmp_path)
+    with record:
+        with pytest.raises(RecordError, match="does not know the source 99"):
+            record.put([poll(source, 0, {(RSS, "process=new"): 1}), poll(99, 0, {})])
+        record.put([poll(source, 0, {(RSS, "process=new"): 1})])
+    assert [values for _, _, values in readings(tmp_path).values()] == [[1]]
+    assert [p.answer is NOTHING for p in replayed(tmp_path)] == [False]

@@ -1,0 +1,225 @@
+"""The HTML report."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from soakwatch.record.model import StoredEvent
+from soakwatch.report.html import all_sections, render_html
+from soakwatch.report.source import ReportSource
+from soakwatch.verdict import Verdict, fold
+from soakwatch_rules.rule import Event, Outcome, Phase, Window
+
+Night = tuple[ReportSource, Verdict]
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> $$x$$ 🔥 \x00"
+
+
+class Outline(HTMLParser):
+    """Tags with their attributes, the text outside scripts, and the scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.scripts: list[str] = []
+        self._inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag if tag in {"script", "style"} else ""
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == self._inside:
+            self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "script":
+            self.scripts[-1] += data
+        elif not self._inside:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def page(night: Night) -> str:
+    return render_html(*night)
+
+
+def test_the_page_begins_with_the_verdict(page: str, night: Night) -> None:
+    """The first words are the outcome, the run, and the reason."""
+    text = Outline(page).text
+    at = text.index("✗ fail demo-overnight")
+    assert text.index(night[1].reason) < text.index("start (UTC)")
+    assert at < text.index(night[1].reason)
+
+
+def test_every_finding_is_on_the_page(page: str, night: Night) -> None:
+    """Each reason, and each definition of what speaks against the run, can be read without opening anything else."""
+    text = Outline(page).text
+    assert all(finding.reason in text for finding in night[1].findings)
+    assert all(
+        finding.definition in text for finding in night[1].findings if finding.outcome is not Outcome.NOT_APPLICABLE
+    )
+
+
+def test_a_card_tells_numbers_load_and_events(page: str) -> None:
+    """Measured, limit, interval, samples, the load in the window and the events in it stand in the card."""
+    card = page[page.index('id="finding-1"') : page.index('id="finding-2"')]
+    text = Outline(card).text
+    for part in (
+        "measured 48.1 MiB",
+        "interval 47.9 MiB to 48.3 MiB",
+        "23,340 of 23,400 expected",
+        "tg load.request.rate",
+        "process.restart",
+    ):
+        assert part in text
+
+
+def test_nothing_is_fetched(page: str) -> None:
+    """No attribute and no style names anything outside the file, and its policy forbids loading."""
+    outline = Outline(page)
+    assert all(not attrs.get("src") for _, attrs in outline.tags)
+    assert all((attrs.get("href") or "#").startswith("#") for _, attrs in outline.tags)
+    assert not any(tag in {"link", "iframe", "object", "embed", "base"} for tag, _ in outline.tags)
+    style = page[page.index("<style>") : page.index("</style>")]
+    assert "url(" not in style
+    assert "@import" not in style
+    policy = next(a["content"] for t, a in outline.tags if t == "meta" and a.get("http-equiv"))
+    assert str(policy).startswith("default-src 'none';")
+    assert "http" not in str(policy)
+
+
+def test_links_within_the_page_lead_somewhere(page: str) -> None:
+    """Every anchor that is linked exists, and every plot has its element."""
+    tags = Outline(page).tags
+    ids = {attrs["id"] for _, attrs in tags if "id" in attrs}
+    assert {str(attrs["href"])[1:] for _, attrs in tags if "href" in attrs} <= ids
+    items = json.loads(re.findall(r'id="plots-items">(.*?)</script>', page)[0])
+    assert set(items[0]["roots"].values()) <= ids
+    assert len(items[0]["root_ids"]) == page.count('class="plot"')
+
+
+def models(page: str, name: str) -> int:
+    """How many Bokeh models of this name the page carries."""
+    return page.count(f'"type":"object","name":"{name}"')
+
+
+def test_every_judged_series_is_plotted_over_the_load(page: str) -> None:
+    """Nine plots: three findings with series, and the six judged series, which share one time axis."""
+    document = json.loads(re.findall(r'id="plots-document">(.*?)</script>', page)[0])["report"]
+    assert models(page, "Figure") == len(document["roots"]) == 9
+    axes = {root["attributes"]["x_range"]["id"] for root in document["roots"]}
+    assert len(axes) == 1
+    assert page.count('"text":"load, request/s"') == 9
+
+
+def test_equal_input_gives_equal_bytes(page: str, night: Night) -> None:
+    """A second rendering in the same process is the same, byte for byte."""
+    assert hashlib.sha256(render_html(*night).encode()).digest() == hashlib.sha256(page.encode()).digest()
+
+
+def test_another_process_gives_equal_bytes(page: str) -> None:
+    """Rendering in a fresh process with other hash seeds gives the same bytes."""
+    sample = Path(__file__).with_name("conftest.py")
+    program = (
+        "import hashlib, importlib.util, sys\n"
+        f"spec = importlib.util.spec_from_file_location('sample', {str(sample)!r})\n"
+        "module = importlib.util.module_from_spec(spec); sys.modules['sample'] = module\n"
+        "spec.loader.exec_module(module)\n"
+        "from soakwatch.report.html import render_html\n"
+        "print(hashlib.sha256(render_html(*module.overnight()).encode()).hexdigest())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "12345"}
+    )
+    assert done.stdout.strip() == hashlib.sha256(page.encode()).hexdigest()
+
+
+def test_hostile_names_are_shown_as_text(make_night: Callable[[int], Night]) -> None:
+    """Names that try to end a script or begin a tag are neither in the page's tags nor in its scripts."""
+    record, verdict = make_night(0)
+    findings = [replace(f, reason=HOSTILE, definition=HOSTILE, doubts=(HOSTILE,)) for f in verdict.findings]
+    phases = (Phase(HOSTILE, verdict.window),)
+    told = fold(HOSTILE, verdict.window, record.roles(), findings, verdict.ledgers, phases)
+    event = Event(HOSTILE, "leaker", HOSTILE, verdict.window.begin_ns, None, {HOSTILE: HOSTILE})
+
+    class Dressed:
+        """The record with hostile events, plan and fingerprint."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(record, name)
+
+        def events(self) -> tuple[StoredEvent, ...]:
+            return (StoredEvent(1, HOSTILE, event),)
+
+        def meta(self, key: str) -> str | None:
+            return HOSTILE if key in {"plan", "versions", "command"} else json.dumps({HOSTILE: {HOSTILE: HOSTILE}})
+
+    page = render_html(Dressed(), told)  # type: ignore[arg-type]
+    outline = Outline(page)
+    assert not any(tag == "img" for tag, _ in outline.tags)
+    assert len(outline.scripts) == 4
+    assert "alert(1)" in outline.text
+    assert "\x00" not in page
+    json.loads(outline.scripts[1])
+    assert "$$x" not in outline.scripts[1]
+
+
+def test_many_series_share_plots_and_stay_small(make_night: Callable[[int], Night]) -> None:
+    """200 judged series: the first forty alone, the others together; the page says so and stays under 15 MB."""
+    page = render_html(*make_night(194))
+    assert len(page.encode()) < 15_000_000
+    text = Outline(page).text
+    assert "160 further series share plots" in text
+    assert text.index("✗ fail leaker process.memory.usage") < text.index("The other judged series")
+
+
+def test_a_run_without_anything_has_a_page(make_night: Callable[[int], Night]) -> None:
+    """No series, no findings, no plan: the page says what is missing and carries no plots."""
+    empty = type(make_night(0)[0])()
+    page = render_html(empty, fold("empty", Window(0, 0), {"dut": "dut"}, [], [], []))
+    text = Outline(page).text
+    for part in ("inconclusive empty", "Nothing was polled.", "No series was judged.", "The record holds no plan."):
+        assert part in text
+    assert "Bokeh" not in page
+
+
+def test_a_slow_card_is_flagged(page: str) -> None:
+    """A network card whose PCIe link runs below its capability is pointed out in words."""
+    assert "the PCIe link runs below its capability: x8 at 16.0 GT/s, could do x16 at 16.0 GT/s" in Outline(page).text
+
+
+def test_what_could_not_be_judged_has_its_place(page: str) -> None:
+    """Inconclusive and not applicable findings, silent targets and unreadable metrics are listed with reasons."""
+    text = Outline(page).text
+    part = text[text.index("What could not be judged") : text.index("told by")]
+    for word in ("the kernel log may not be read", "run as root", "no core folder is watched", "No rule looked at: tg"):
+        assert word in part
+    assert "PSS of httpd may not be read: be root" in text
+
+
+def test_every_section_module_has_its_place() -> None:
+    """Sections are found in their folder and have different places on the page."""
+    found = all_sections()
+    orders = [section.ORDER for _, section in found]
+    assert orders == sorted(set(orders))
+    assert {"verdict", "findings", "series", "coverage", "unjudged", "events", "plan", "setup", "words"} <= {
+        n for n, _ in found
+    }

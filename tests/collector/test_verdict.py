@@ -1,0 +1,53 @@
+"""The fold of findings into a verdict: missing is never a pass, and the worst decides."""
+
+from __future__ import annotations
+
+import pytest
+from soakwatch.verdict import fold
+from soakwatch_rules.rule import Finding, Outcome, Window
+
+WINDOW = Window(0, 10**9)
+
+
+def finding(outcome: Outcome, rule: str = "memory_growth", target: str = "dut") -> Finding:
+    """A finding with that outcome."""
+    return Finding(rule, 1, outcome, target, "m", "", WINDOW, "definition", f"{outcome.value} reason", 10)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "verdict"),
+    [
+        ([], Outcome.INCONCLUSIVE),
+        ([Outcome.NOT_APPLICABLE], Outcome.INCONCLUSIVE),
+        ([Outcome.PASS], Outcome.PASS),
+        ([Outcome.PASS, Outcome.WARN], Outcome.PASS),
+        ([Outcome.PASS, Outcome.INCONCLUSIVE], Outcome.INCONCLUSIVE),
+        ([Outcome.INCONCLUSIVE, Outcome.FAIL], Outcome.FAIL),
+    ],
+)
+def test_the_worst_decides(outcomes: list[Outcome], verdict: Outcome) -> None:
+    """Fail before inconclusive before pass; a target of which nothing was judged is inconclusive."""
+    assert fold("run", WINDOW, {"dut": "dut"}, map(finding, outcomes), (), ()).outcome is verdict
+
+
+def test_a_run_without_targets_is_inconclusive() -> None:
+    """Nothing judged is no pass."""
+    assert fold("run", WINDOW, {}, (), (), ()).outcome is Outcome.INCONCLUSIVE
+
+
+def test_an_optional_rule_does_not_hold_up_a_pass() -> None:
+    """A rule that the plan does not require may be inconclusive."""
+    findings = [finding(Outcome.PASS), finding(Outcome.INCONCLUSIVE, "cpu_spike")]
+    verdict = fold("run", WINDOW, {"dut": "dut"}, findings, (), (), frozenset({"cpu_spike"}))
+    assert verdict.outcome is Outcome.PASS
+
+
+def test_each_target_has_its_own_verdict_and_the_order_of_findings_is_fixed() -> None:
+    """One bad target fails the run and not its neighbour; the input's order changes nothing."""
+    findings = [finding(Outcome.PASS, target="twin"), finding(Outcome.FAIL, target="leaker")]
+    roles = {"twin": "dut", "leaker": "dut"}
+    verdict = fold("run", WINDOW, roles, findings, (), ())
+    assert {t.target: t.outcome for t in verdict.targets} == {"twin": Outcome.PASS, "leaker": Outcome.FAIL}
+    assert verdict == fold("run", WINDOW, roles, reversed(findings), (), ())
+    assert verdict.exit_code == 1
+    assert verdict.reason.startswith("leaker: memory_growth")

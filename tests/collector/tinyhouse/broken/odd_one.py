@@ -1,0 +1,1 @@
+"""A module without the class that its name promises."""

@@ -1,0 +1,9 @@
+"""A source that breaks the convention: it cannot be started."""
+
+from __future__ import annotations
+
+from soakwatch.poller import SourceConfig
+
+
+class Config(SourceConfig):
+    """Keys of the source."""

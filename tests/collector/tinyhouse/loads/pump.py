@@ -1,0 +1,24 @@
+"""A load that pumps nothing."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+from soakwatch.poller import Poller, Site, SourceConfig
+from soakwatch_agent.sample import Answer, Sample
+
+
+class Config(SourceConfig):
+    """Keys of the load."""
+
+
+class _Pump:
+    async def poll(self, now_ns: int) -> Answer:
+        """One rate."""
+        return Answer((Sample("load.request.rate", "", 10.0, now_ns),), (), ())
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+    """Nothing to connect."""
+    del config, site, stack
+    return _Pump()

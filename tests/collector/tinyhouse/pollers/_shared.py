@@ -1,0 +1,1 @@
+"""Not a source: its name begins with an underscore."""

@@ -1,0 +1,22 @@
+"""A source that needs a host and a secret."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+from soakwatch.poller import Poller, Site, SourceConfig, SourceFailed
+from soakwatch.secret import SecretRef, secret
+
+
+class Config(SourceConfig):
+    """Keys of the source."""
+
+    host: str
+    password: SecretRef
+    community: SecretRef | None = None
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+    """Resolves the secret, and gives up."""
+    del site, stack
+    raise SourceFailed(f"{config.host} does not accept {secret(config.password)}")

@@ -1,0 +1,53 @@
+"""A source that counts its looks.
+
+It needs nothing and reaches nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from soakwatch.poller import Poller, Site, SourceConfig, SourceFailed
+from soakwatch_agent.sample import Answer, Fault, Sample, object_text
+
+
+class Filter(BaseModel):
+    """A group of keys inside the keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    keep: Annotated[tuple[str, ...], Field(description="names to keep")] = ()
+
+
+class Config(SourceConfig):
+    """Keys of the source."""
+
+    depth: Annotated[int, Field(ge=1, le=9, description="how deep to look")] = 3
+    mode: Annotated[Literal["quick", "full"], Field(description="how to look")] = "quick"
+    filter: Annotated[Filter | None, Field(description="what to leave out")] = None
+    breaks: Annotated[bool, Field(description="fail at every look")] = False
+
+
+class _Probe:
+    def __init__(self, config: Config, site: Site) -> None:
+        self._config, self._site = config, site
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One reading of CPU, and one of memory for each watched process but ``ghost``."""
+        if self._config.breaks:
+            raise SourceFailed("the device does not answer")
+        samples = [Sample("system.cpu.utilization", "", 0.5, now_ns)]
+        for watch in self._site.processes:
+            if watch.name != "ghost":
+                thing = object_text(process=watch.name, instance=0)
+                samples.append(Sample("process.memory.usage", thing, 4096.0, now_ns))
+        return Answer(tuple(samples), (), (Fault("system.temperature", "", "there is no sensor"),))
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+    """Nothing to connect."""
+    del stack
+    return _Probe(config, site)

@@ -1,0 +1,33 @@
+"""The main job from end to end: the demo's two services, its load, its crash, its verdict and its report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.mark.timeout(300)
+def test_the_demo_fails_the_leaker_and_passes_its_twin(soakwatch: Command, tmp_path: Path) -> None:
+    """One command soaks real processes under real load, and finds the leak and the restart and nothing else."""
+    done = soakwatch("demo", timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert str(folder.name) in done.stdout
+    document = json.loads((folder / "verdict.json").read_text())
+    assert document["verdict"] == "fail"
+    assert document["targets"]["leaker"]["verdict"] == "fail"
+    assert document["targets"]["twin"]["verdict"] == "pass"
+    failed = {(f["rule"], f["target"]) for f in document["findings"] if f["outcome"] == "fail"}
+    assert failed == {("memory_growth", "leaker"), ("process_restart", "leaker")}
+    assert [phase["name"] for phase in document["phases"]] == ["baseline", "soak", "spike", "recovery"]
+    page = (folder / "report.html").read_text()
+    assert "load.request.rate" in page or "request" in page
+    judged = soakwatch("judge", folder, "--json", "-")
+    assert judged.returncode == 1
+    assert judged.stdout == (folder / "verdict.json").read_text()

@@ -1,0 +1,285 @@
+"""Runs as a person runs them: a soak, an interruption, a kill, a resume, and every kind of bad luck."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from soakwatch.record import RecordView
+from soakwatch_agent.sample import PollOutcome
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Started = Callable[..., "subprocess.Popen[str]"]
+Until = Callable[[Callable[[], bool], str], None]
+
+ME = f"pid:{os.getpid()}"
+
+
+def one_run(folder: Path) -> Path:
+    """The only run below a folder."""
+    (run,) = [path.parent for path in folder.glob("runs/*/record.sqlite")]
+    return run
+
+
+def polls_so_far(run: Path) -> int:
+    """Committed polls of a record that is being written."""
+    with RecordView.open(run) as view:
+        return view.counts().polls
+
+
+def test_a_run_without_a_plan_leaves_a_record_and_its_reports(soakwatch: Command, tmp_path: Path) -> None:
+    """`soakwatch run --process …` needs no plan; a few seconds are too short for a verdict and it says so."""
+    done = soakwatch("run", "--process", ME, "--interval", "200ms", "--duration", "5s")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "INCONCLUSIVE" in done.stdout
+    run = one_run(tmp_path)
+    for name in ("report.html", "verdict.json", "junit.xml", "report.md"):
+        assert (run / name).stat().st_size > 500
+    with RecordView.open(run) as view:
+        assert {phase.name for phase in view.phases()} == {"soak"}
+        (local,) = [ledger for ledger in view.ledgers(view.window()) if ledger.target == "local"]
+        assert local.due == 25
+        assert local.got >= 20
+    listed = soakwatch("runs").stdout
+    assert "ended" in listed
+    assert "inconclusive" in listed
+
+
+def test_judging_again_gives_the_same_verdict_bit_for_bit(soakwatch: Command, tmp_path: Path) -> None:
+    """`judge` and `report` compute from the record alone what the run wrote at its end."""
+    soakwatch("run", "--process", ME, "--interval", "200ms", "--duration", "4s")
+    run = one_run(tmp_path)
+    again = soakwatch("judge", "last", "--json", "-")
+    assert again.returncode == 3
+    assert again.stdout == (run / "verdict.json").read_text()
+    soakwatch("report", "last", "--json", "v.json", "--junit", "j.xml", "--md", "r.md", "--html", "r.html")
+    for theirs, ours in (("v.json", "verdict.json"), ("j.xml", "junit.xml"), ("r.md", "report.md")):
+        assert (tmp_path / theirs).read_bytes() == (run / ours).read_bytes()
+
+
+def test_a_record_can_be_mailed(soakwatch: Command, tmp_path: Path) -> None:
+    """The one file, under another name in another folder, gives the same verdict."""
+    soakwatch("run", "--process", ME, "--interval", "200ms", "--duration", "3s")
+    run = one_run(tmp_path)
+    (tmp_path / "attachment.db").write_bytes((run / "record.sqlite").read_bytes())
+    mailed = soakwatch("judge", "attachment.db", "--json", "-")
+    assert mailed.stdout == (run / "verdict.json").read_text()
+
+
+def test_a_process_that_never_appears_is_inconclusive(soakwatch: Command) -> None:
+    """No process, no pass: exit 3, and the report names the watch."""
+    done = soakwatch("run", "--process", "no-such-daemon", "--interval", "200ms", "--duration", "5s")
+    assert done.returncode == 3
+    assert "never appeared" in done.stdout
+    assert "no-such-daemon" in done.stdout
+
+
+def test_ctrl_c_ends_the_run_properly(started: Started, until: Until, tmp_path: Path) -> None:
+    """An interrupted run is judged with what is there, and its record is closed."""
+    process = started("run", "--process", ME, "--interval", "200ms", "--duration", "10m")
+    until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
+    run = one_run(tmp_path)
+    until(lambda: polls_so_far(run) > 10, "ten polls")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 3, output
+    assert "INCONCLUSIVE" in output
+    assert (run / "report.html").is_file()
+    with RecordView.open(run) as view:
+        assert view.meta("ended_ns") is not None
+        assert 2 < view.window().seconds < 120
+
+
+def test_killed_and_resumed(started: Started, soakwatch: Command, until: Until, tmp_path: Path) -> None:
+    """kill -9 loses at most the batch in flight; `resume` goes on, and the gap is an event and a hole in the account."""
+    process = started("run", "--process", ME, "--interval", "200ms", "--duration", "12s")
+    until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
+    run = one_run(tmp_path)
+    until(lambda: polls_so_far(run) > 10, "ten polls")
+    before = polls_so_far(run)
+    process.kill()
+    process.wait()
+    assert polls_so_far(run) >= before
+    assert "broken off" in soakwatch("runs").stdout
+    done = soakwatch("resume", "last")
+    assert done.returncode == 3, done.stdout + done.stderr
+    with RecordView.open(run) as view:
+        gaps = [stored.event for stored in view.events() if stored.event.kind == "gap"]
+        assert len(gaps) == 1
+        (local,) = [ledger for ledger in view.ledgers(view.window()) if ledger.target == "local"]
+        assert local.due == 60
+        assert local.lost[PollOutcome.GAP.value] >= 1
+        assert len(view.spans()) == 2
+        assert len(view.phases()) == 1
+    again = soakwatch("resume", "last")
+    assert again.returncode == 2
+    assert "has ended" in again.stderr
+
+
+def test_a_second_run_in_the_same_folder_is_refused(soakwatch: Command, tmp_path: Path) -> None:
+    """A folder holds one run; the first is not touched."""
+    words = ("run", "--process", ME, "--interval", "200ms", "--duration", "2s", "--into", "here")
+    soakwatch(*words)
+    before = (tmp_path / "here" / "record.sqlite").read_bytes()
+    done = soakwatch(*words)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert (tmp_path / "here" / "record.sqlite").read_bytes() == before
+
+
+def test_a_run_that_is_being_written_cannot_be_resumed(started: Started, soakwatch: Command, until: Until,
+                                                       tmp_path: Path) -> None:  # fmt: skip
+    """Two monitors never write one record."""
+    started("run", "--process", ME, "--interval", "200ms", "--duration", "60s")
+    until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
+    run = one_run(tmp_path)
+    until(lambda: polls_so_far(run) > 3, "three polls")
+    done = soakwatch("resume", "last")
+    assert done.returncode == 2
+    assert "being written" in done.stderr
+
+
+def test_events_are_marked_from_another_terminal(started: Started, soakwatch: Command, until: Until,
+                                                 tmp_path: Path) -> None:  # fmt: skip
+    """`soakwatch event` begins and ends an event on a run that goes on; both times are in the record."""
+    process = started("run", "--process", ME, "--interval", "200ms", "--duration", "60s")
+    until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
+    run = one_run(tmp_path)
+    until(lambda: polls_so_far(run) > 3, "three polls")
+    assert soakwatch("event", "last", "failover", "--begin", "--label", "ticket=4711").returncode == 0
+    assert soakwatch("event", "last", "failover", "--end").returncode == 0
+    no_open = soakwatch("event", "last", "failover", "--end")
+    assert (no_open.returncode, len(no_open.stderr.strip().splitlines())) == (2, 1)
+    unknown = soakwatch("event", "last", "failover", "--target", "moon")
+    assert "no target 'moon'" in unknown.stderr
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    with RecordView.open(run) as view:
+        (failover,) = [stored.event for stored in view.events() if stored.event.kind == "failover"]
+    assert failover.end_ns is not None
+    assert failover.end_ns > failover.begin_ns
+    assert failover.detail == {"ticket": "4711"}
+    assert "failover" in (run / "report.html").read_text()
+
+
+def small_disk(folder: Path, kibibytes: int) -> None:
+    """Mount a small filesystem, or skip where that is not allowed."""
+    folder.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kibibytes}k", "soakwatch-test", folder],
+                          capture_output=True, check=False)  # fmt: skip
+    if made.returncode:
+        pytest.skip("a filesystem of its own needs root")
+
+
+def test_a_full_disk_is_one_sentence_and_the_record_stays_readable(soakwatch: Command, tmp_path: Path) -> None:
+    """When the disk fills up in the middle, the run ends with exit 4 and what was committed can be judged."""
+    disk = tmp_path / "disk"
+    small_disk(disk, 400)
+    try:
+        done = soakwatch("run", "--process", ME, "--interval", "200ms", "--duration", "25s", "--into", disk / "run")
+        assert done.returncode == 4, done.stdout + done.stderr
+        said = [line for line in done.stderr.splitlines() if line.startswith("soakwatch: ")]
+        assert len(said) == 1
+        assert "full" in said[0]
+        with RecordView.open(disk / "run") as view:
+            assert view.counts().polls > 3
+        judged = soakwatch("judge", disk / "run")
+        assert judged.returncode == 3, judged.stdout + judged.stderr
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_read_only_disk_is_one_sentence(soakwatch: Command, tmp_path: Path) -> None:
+    """A folder that cannot be written is refused before anything begins."""
+    disk = tmp_path / "disk"
+    small_disk(disk, 400)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        done = soakwatch("run", "--process", ME, "--duration", "2s", "--runs", disk)
+        assert done.returncode == 2
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert "read-only" in done.stderr.lower()
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_record_of_a_newer_version_is_refused(soakwatch: Command, tmp_path: Path) -> None:
+    """A newer record is neither misread nor changed."""
+    soakwatch("run", "--process", ME, "--interval", "200ms", "--duration", "2s", "--into", "here")
+    file = tmp_path / "here" / "record.sqlite"
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    for words in (("judge", "here"), ("report", "here"), ("event", "here", "failover")):
+        done = soakwatch(*words)
+        assert done.returncode == 2
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert "newer" in done.stderr
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_a_truncated_record_is_one_sentence(soakwatch: Command, tmp_path: Path, share: float) -> None:
+    """A record that was cut off says so and what can be done."""
+    soakwatch("run", "--process", ME, "--interval", "200ms", "--duration", "2s", "--into", "here")
+    file = tmp_path / "here" / "record.sqlite"
+    os.truncate(file, int(file.stat().st_size * share))
+    done = soakwatch("judge", "here")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert re.search(r"truncated|damaged|empty|not a record", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("run",), "name a plan, or --target local, or a --process to watch"),
+        (("run", "nowhere.yaml"), "nowhere.yaml"),
+        (("run", "--process", "x", "--duration", "10 parsecs"), "parsecs"),
+        (("run", "--process", "x", "--duration", "10"), "10"),
+        (("run", "--target", "ssh://lab"), "ssh"),
+        (("judge", "last"), "there is no run in runs/"),
+        (("judge", "nowhere"), "nowhere is not a run"),
+        (("event", "last", "failover", "--begin", "--end"), "begins and ends"),
+        (("jugde", "last"), "judge"),
+    ],
+)
+def test_bad_words_get_one_sentence(soakwatch: Command, words: tuple[str, ...], sentence: str) -> None:
+    """Usage errors are exit 2, one line on stderr, no traceback."""
+    done = soakwatch(*words)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert sentence in done.stderr
+
+
+def test_a_plan_with_phases_events_and_load(soakwatch: Command, tmp_path: Path) -> None:
+    """A plan's phases, scripted events and load are in the record and in verdict.json."""
+    ticks = "while :; do echo 'load.request.rate 12, load.failures 0'; sleep 0.2; done"
+    plan = f"""
+phases: [{{baseline: 2s}}, {{soak: 3s}}]
+targets:
+  dut:
+    role: dut
+    sources: [{{local: {{interval: 200ms, probes: [process]}}}}]
+  tg:
+    role: generator
+    sources: [{{command: {{interval: 500ms, run: [sh, -c, "{ticks}"]}}}}]
+watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
+events: [{{kind: failover, at: 1s}}]
+"""
+    (tmp_path / "plan.yaml").write_text(plan)
+    done = soakwatch("run", "plan.yaml")
+    assert done.returncode == 3, done.stdout + done.stderr
+    verdict = json.loads((one_run(tmp_path) / "verdict.json").read_text())
+    assert [phase["name"] for phase in verdict["phases"]] == ["baseline", "soak"]
+    with RecordView.open(one_run(tmp_path)) as view:
+        (rate,) = [key for key in view.keys() if key.metric == "load.request.rate"]
+        assert set(view.series(rate).values) == {12.0}
+        assert [stored.event.kind for stored in view.events() if stored.origin == "plan"] == ["failover"]
