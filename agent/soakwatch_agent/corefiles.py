@@ -16,6 +16,7 @@ _PACKED = r"(?:\.(?:gz|xz|zst|lz4|bz2|core))*"
 _SYSTEMD = re.compile(r"core\.(?P<process>.+)\.\d+\.[0-9a-f]{32}\.(?P<pid>\d+)\.\d+" + _PACKED)
 _APPORT = re.compile(r"(?:core\.)?(?P<program>_.+?)\.\d+\.(?:crash|[0-9a-f-]{36}\.(?P<pid>\d+)\.\d+)")
 _VMCORE = re.compile(r"(?:vmcore|dump)(?:[-.].*)?")
+_CRASH = re.compile(f"(?:{_APPORT.pattern})|(?:{_VMCORE.pattern})")
 _ANY = re.compile(r".+")
 
 
@@ -49,7 +50,7 @@ def nests_of_pattern(pattern: str, *, uses_pid: bool) -> List[Nest]:
         if program == "systemd-coredump":
             return [Nest("/var/lib/systemd/coredump", _SYSTEMD)]
         if program == "apport":
-            return [Nest("/var/lib/apport/coredump", _APPORT), Nest("/var/crash", _APPORT)]
+            return [Nest("/var/lib/apport/coredump", _APPORT)]  # its reports lie in a crash folder
         return []
     folder, _, name = text.rpartition("/")
     folder = folder.partition("%")[0] or ("/" if text.startswith("/") else "")
@@ -91,8 +92,8 @@ def nests_of_folder(folder: str) -> List[Nest]:
 
 
 def crash_nests() -> List[Nest]:
-    """Where a crashed kernel leaves its image, in a subfolder a crash."""
-    return [Nest(folder, _VMCORE) for folder in CRASH_FOLDERS]
+    """Where a crashed kernel leaves its image, in a subfolder a crash, and apport its reports."""
+    return [Nest(folder, _CRASH) for folder in CRASH_FOLDERS]
 
 
 def owner_of(match: re.Match[str]) -> Mapping[str, str]:

@@ -126,7 +126,7 @@ def _host(place: Place, notes: _Notes) -> Dict[str, Tree]:
     host: Dict[str, Tree] = {}
     notes.put(host, "hostname", line("/proc/sys/kernel/hostname"), "the host name is not known")
     notes.put(host, "kernel", line("/proc/sys/kernel/osrelease"), "the kernel's release is not known")
-    notes.put(host, "kernel_build", line("/proc/version"))
+    notes.put(host, "kernel_build", line("/proc/sys/kernel/version"))
     notes.put(host, "os", _os_name(place), "the operating system is not known: there is no os-release")
     notes.put(host, "board", line("/sys/class/dmi/id/product_name"))
     notes.put(host, "board_vendor", line("/sys/class/dmi/id/sys_vendor"))
@@ -254,11 +254,48 @@ def _sysctls(place: Place) -> Dict[str, Tree]:
     return settings
 
 
-_BEARING = ("isolcpus", "nohz_full", "rcu_nocbs", "mitigations", "intel_pstate", "amd_pstate", "idle", "processor",
-            "intel_idle", "hugepages", "hugepagesz", "default_hugepagesz", "transparent_hugepage", "iommu",
-            "intel_iommu", "amd_iommu", "nosmt", "maxcpus", "nr_cpus", "tsc", "clocksource", "skew_tick",
-            "nosoftlockup", "nmi_watchdog", "preempt", "threadirqs", "irqaffinity", "mem", "spectre_v2", "pti",
-            "nopti", "audit", "selinux", "crashkernel", "panic", "numa_balancing", "pcie_aspm", "cgroup_disable")  # fmt: skip
+_BEARING = frozenset(
+    [
+        "isolcpus",
+        "nohz_full",
+        "rcu_nocbs",
+        "mitigations",
+        "intel_pstate",
+        "amd_pstate",
+        "idle",
+        "processor",
+        "intel_idle",
+        "hugepages",
+        "hugepagesz",
+        "default_hugepagesz",
+        "transparent_hugepage",
+        "iommu",
+        "intel_iommu",
+        "amd_iommu",
+        "nosmt",
+        "maxcpus",
+        "nr_cpus",
+        "tsc",
+        "clocksource",
+        "skew_tick",
+        "nosoftlockup",
+        "nmi_watchdog",
+        "preempt",
+        "threadirqs",
+        "irqaffinity",
+        "mem",
+        "spectre_v2",
+        "pti",
+        "nopti",
+        "audit",
+        "selinux",
+        "crashkernel",
+        "panic",
+        "numa_balancing",
+        "pcie_aspm",
+        "cgroup_disable",
+    ]
+)
 
 
 def _command_line(place: Place, notes: _Notes) -> List[Tree]:

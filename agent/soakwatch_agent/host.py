@@ -145,9 +145,7 @@ def _parser() -> argparse.ArgumentParser:
         help="time between looks, e.g. 200ms, 1s (default 1s)",
     )
     add("--count", type=_count, metavar="N", help="leave after N looks (default: never; with --once 1)")
-    add(
-        "--root", default="/", metavar="DIR", help="folder that holds the machine's /proc, /sys and so on (default /)"
-    )
+    add("--root", default="/", metavar="DIR", help="folder that holds the machine's /proc, /sys and so on (default /)")
     add(
         "--process",
         action="append",

@@ -28,7 +28,7 @@ _PATTERNS: Tuple[Tuple[str, re.Pattern[str]], ...] = (
         re.compile(r"(?P<process>\S.*?)\[(?P<pid>\d+)\]: unhandled (?:level \d )?.*(?:fault|exception|abort)"),
     ),
     ("panic", re.compile(r"Kernel panic - not syncing")),
-    ("panic", re.compile(r"(?:kernel )?BUG(?::| at )(?!.*(?:soft lockup|workqueue lockup))")),
+    ("panic", re.compile(r"\b(?:kernel )?BUG(?::| at )(?!.*(?:soft lockup|workqueue lockup))")),
     ("panic", re.compile(r"(?:Internal error: )?Oops(?::| - )")),
     ("panic", re.compile(r"general protection fault.*: [0-9a-f]{4} \[#\d+\]")),
     ("panic", re.compile(r"Unable to handle kernel ")),

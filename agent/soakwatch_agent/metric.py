@@ -58,9 +58,7 @@ _PROCESS = ("process", "instance")
 CATALOGUE: Tuple[Metric, ...] = (
     # --- CPU -----------------------------------------------------------------------------------------------
     _m("system.cpu.time", "s", COUNTER, "CPU time of all cores by mode, since boot", "mode", quantum=0.01),
-    _m(
-        "system.cpu.core.time", "s", COUNTER, "CPU time of one core by mode, since boot", "core", "mode", quantum=0.01
-    ),
+    _m("system.cpu.core.time", "s", COUNTER, "CPU time of one core by mode, since boot", "core", "mode", quantum=0.01),
     _m("system.cpu.utilization", "1", GAUGE, "busy share of all cores since the poll before", high=1.0),
     _m("system.cpu.core.utilization", "1", GAUGE, "busy share of one core since the poll before", "core", high=1.0),
     _m("system.cpu.frequency", "Hz", GAUGE, "current clock of one core", "core"),
@@ -79,9 +77,7 @@ CATALOGUE: Tuple[Metric, ...] = (
     _m("system.memory.commit_limit", "By", GAUGE, "address space that may be promised", quantum=4096),
     _m("system.memory.swap.usage", "By", GAUGE, "swap in use", growth=UP, quantum=4096),
     _m("system.memory.swap.limit", "By", STATE, "swap space"),
-    _m(
-        "system.memory.oom_kills", "{kill}", COUNTER, "processes that the kernel killed for want of memory", quantum=1
-    ),
+    _m("system.memory.oom_kills", "{kill}", COUNTER, "processes that the kernel killed for want of memory", quantum=1),
     # --- network -------------------------------------------------------------------------------------------
     _m("system.network.io", "By", COUNTER, "bytes through an interface", "interface", "direction"),
     _m("system.network.packets", "{packet}", COUNTER, "packets through an interface", "interface", "direction"),

@@ -43,9 +43,9 @@ def clean(text: str) -> str:
 
 @dataclass(frozen=True)
 class PidStat:
-    """What /proc/PID/stat says of a process; times in ticks, ``rss`` in pages, ``start`` in ticks after boot."""
+    """What /proc/PID/stat says of a process; times in ticks, ``start`` in ticks after boot."""
 
-    __slots__ = ("comm", "rss", "start", "state", "system", "threads", "user", "virtual")
+    __slots__ = ("comm", "start", "state", "system", "threads", "user", "virtual")
     comm: str
     state: str
     user: int
@@ -53,7 +53,6 @@ class PidStat:
     threads: int
     start: int
     virtual: int
-    rss: int
 
     @property
     def dead(self) -> bool:
@@ -79,7 +78,6 @@ def parse_pid_stat(text: str) -> PidStat:
         int(part[17]),
         int(part[19]),
         int(part[20]),
-        int(part[21]),
     )
 
 

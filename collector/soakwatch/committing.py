@@ -10,10 +10,9 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import ParamSpec, Protocol, TypeVar
 
-from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
-
 from soakwatch.complain import Complaint
 from soakwatch.errors import RecordError
+from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -10,12 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
-from soakwatch.verdict import Verdict, fold
+from soakwatch.verdict import DUT, Verdict, fold
 from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Window
 from soakwatch_rules.series import Series
-
-DUT = "dut"
 
 
 class Judged(Protocol):
@@ -134,7 +132,7 @@ class _Court:
 
     def _ledgers_in(self, target: str, window: Window) -> tuple[Ledger, ...]:
         ledgers = self._ledgers if window == self.window else self._record.ledgers(window)
-        return tuple(ledger for ledger in ledgers if ledger.target == target)
+        return tuple(ledger for ledger in ledgers if ledger.target == target and ledger.required)
 
     def _read_facts(self) -> dict[str, dict[str, float]]:
         facts: dict[str, dict[str, float]] = {}

@@ -13,8 +13,10 @@ from pathlib import Path
 from soakwatch.errors import PlanError
 from soakwatch.judge import RuleUse, judge
 from soakwatch.plan import Plan, plan_from_text
-from soakwatch.plan_rules import optional_rules, planned_rules
+from soakwatch.plan_rules import RulePlan, optional_rules, planned_rules, read_rules
+from soakwatch.plan_yaml import parse, plan_error
 from soakwatch.record import Record, RecordView, finding_to_json
+from soakwatch.registry import INSTALLED
 from soakwatch.report.html import render_html
 from soakwatch.report.json import render_json
 from soakwatch.report.junit import render_junit
@@ -32,6 +34,15 @@ def recorded_plan(view: RecordView) -> Plan:
     return plan_from_text(text, "plan in the record")
 
 
+def recorded_rules(view: RecordView) -> tuple[RulePlan, ...]:
+    """What the recorded plan says of rules; its sources need not be installed here. Raises PlanError."""
+    document = parse(view.meta("plan") or "", "plan in the record")
+    rules, problems = read_rules(document, INSTALLED)
+    if problems:
+        raise plan_error("plan in the record", problems)
+    return rules
+
+
 def judge_record(
     view: RecordView,
     plan: Plan | None = None,
@@ -39,7 +50,7 @@ def judge_record(
     told: Callable[[str], None] | None = None,
 ) -> Verdict:
     """The verdict of a record under its own plan, or another, or only some of its rules."""
-    said = (plan or recorded_plan(view)).rules
+    said = recorded_rules(view) if plan is None else plan.rules
     optional = optional_rules(said)
     uses = [RuleUse(rule, rule.name not in optional) for rule in planned_rules(said) if not only or rule.name in only]
     return judge(view, view.meta("run") or "run", uses, told)

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Annotated, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
-from soakwatch_agent.sample import Answer
 
 from soakwatch.units import Seconds
+from soakwatch_agent.sample import Answer
 
 
 class SourceFailed(Exception):  # noqa: N818 - the field says "the source failed"

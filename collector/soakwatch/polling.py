@@ -13,11 +13,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Self
 
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome
-
 from soakwatch.clock import Clock
 from soakwatch.complain import Complaint
+from soakwatch.errors import SoakwatchError
 from soakwatch.poller import Poller, SourceFailed
+from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome
 
 FAILURES_BEFORE_SLOWING = 3
 LONGEST_HOLD_S = 60.0
@@ -121,7 +121,7 @@ class PolledSource:
                 answer = await self._poller.poll(start_ns)
         except TimeoutError:
             return PollOutcome.TIMEOUT, f"no answer within {self.when.timeout_s:g} s", NOTHING
-        except SourceFailed as failure:
+        except (SourceFailed, SoakwatchError) as failure:
             return PollOutcome.FAILED, str(failure), NOTHING
         except Exception as defect:  # noqa: BLE001 - whatever a poller lets out is a failed poll, never a dead run
             # The type and no text: an unforeseen exception may quote a secret.

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
-from soakwatch_agent.sample import Answer, Event, PollOutcome, Sample, object_text
 
 from soakwatch.clock import Clock
+from soakwatch_agent.sample import Answer, Event, PollOutcome, Sample, object_text
 
 CLOCK_STEP_S = 0.25
 TARGET, ROLE, INTERVAL_S = "monitor", "monitor", 5.0

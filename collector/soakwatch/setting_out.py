@@ -14,7 +14,6 @@ from soakwatch.errors import RecordError
 from soakwatch.judging import recorded_plan
 from soakwatch.plan import Plan, TargetPlan, plan_text
 from soakwatch.record import Record, RecordView
-from soakwatch.record.outside import last_due_ns
 from soakwatch.run import Course
 from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_rules.rule import Event
@@ -63,7 +62,7 @@ def resume(folder: Path, *, stop_on_fail: bool) -> tuple[Course, Record, Clock]:
         start = view.meta("start_ns")
         if start is None:
             raise RecordError(f"the record in {folder} does not say when its run began: it cannot be resumed")
-        due_ns = last_due_ns(folder)
+        due_ns = dict(view.last_due_ns())
         phases = len(view.phases())
         planned = sum(stored.origin == "plan" for stored in view.events())
         last_ns = view.window().end_ns

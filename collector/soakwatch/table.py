@@ -17,8 +17,8 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for title in head:
-            table.add_column(title, overflow="fold")
+        for column, title in enumerate(head):
+            table.add_column(title, overflow="fold", no_wrap=column == 0)  # names stay in one piece to be copied
         for row in rows:
             table.add_row(*(Text(harmless(cell)) for cell in row))
         Console().print(table)

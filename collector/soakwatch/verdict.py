@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from soakwatch.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch_rules.rule import Finding, Ledger, Outcome, Phase, Window
 
-from soakwatch.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
-
+DUT = "dut"
 VERDICTS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 EXIT_CODES: Mapping[Outcome, int] = {
     Outcome.FAIL: EXIT_FAIL,
@@ -19,7 +19,10 @@ EXIT_CODES: Mapping[Outcome, int] = {
 
 @dataclass(frozen=True, slots=True)
 class TargetVerdict:
-    """What holds for one target: its role, the fold of its findings, and why in one sentence."""
+    """What holds for one target: its role, the fold of its findings, and why in one sentence.
+
+    ``outcome`` is fail, inconclusive or pass; for a generator or monitor of which nothing was judged, not applicable.
+    """
 
     target: str
     role: str
@@ -65,9 +68,9 @@ def fold(
     ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
     targets = tuple(
         _of_target(name, role, [f for f in ordered if f.target == name], optional_rules)
-        for name, role in sorted(roles.items(), key=lambda item: (item[1] != "dut", item[0]))
+        for name, role in sorted(roles.items(), key=lambda item: (item[1] != DUT, item[0]))
     )
-    outcome = _worst([t.outcome for t in targets])
+    outcome = _worst(targets)
     return Verdict(
         run, outcome, _headline(outcome, targets, ordered), window, targets, ordered, tuple(ledgers), tuple(phases)
     )
@@ -77,32 +80,49 @@ def _of_target(name: str, role: str, findings: list[Finding], optional: frozense
     judged = [f for f in findings if f.outcome is not Outcome.NOT_APPLICABLE]
     failed = [f for f in judged if f.outcome is Outcome.FAIL]
     unsure = [f for f in judged if f.outcome is Outcome.INCONCLUSIVE and f.rule not in optional]
-    if failed:
-        rules = sorted({f.rule for f in failed})
-        return TargetVerdict(name, role, Outcome.FAIL, f"{', '.join(rules)}: {failed[0].reason}")
-    if unsure:
-        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, f"{unsure[0].rule}: {unsure[0].reason}")
-    if not judged and role == "dut":
-        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, "nothing was judged: no rule found its metrics here")
     warned = [f for f in judged if f.outcome is Outcome.WARN]
+    if failed:
+        return TargetVerdict(name, role, Outcome.FAIL, f"{_rules(failed)}: {failed[0].reason}")
+    if unsure:
+        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, f"{_rules(unsure)}: {unsure[0].reason}")
+    if not judged and role == DUT:
+        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, "nothing was judged: no rule found its metrics here")
+    if not judged:
+        return TargetVerdict(name, role, Outcome.NOT_APPLICABLE, "nothing was judged here")
     if warned:
-        return TargetVerdict(name, role, Outcome.PASS, f"passed with a warning: {warned[0].reason}")
-    return TargetVerdict(name, role, Outcome.PASS, f"{len(judged)} findings, none against it")
+        return TargetVerdict(name, role, Outcome.PASS, f"passed with a warning of {_rules(warned)}: {warned[0].reason}")
+    return TargetVerdict(name, role, Outcome.PASS, f"{_counted(len(judged), 'finding')}, none against it")
 
 
-def _worst(outcomes: list[Outcome]) -> Outcome:
-    if not outcomes:
+def _rules(findings: list[Finding]) -> str:
+    return ", ".join(sorted({f.rule for f in findings}))
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")
+
+
+def _worst(targets: tuple[TargetVerdict, ...]) -> Outcome:
+    """The worst of the targets; without a device that was judged, nothing can pass."""
+    if not any(target.role == DUT for target in targets):
         return Outcome.INCONCLUSIVE
-    return next(outcome for outcome in VERDICTS if outcome in outcomes)
+    return next(outcome for outcome in VERDICTS if outcome in {target.outcome for target in targets})
+
+
+_SAID = {Outcome.FAIL: "failed", Outcome.INCONCLUSIVE: "cannot be judged by"}
 
 
 def _headline(outcome: Outcome, targets: tuple[TargetVerdict, ...], findings: tuple[Finding, ...]) -> str:
+    """One line for a manager: who, by which rule, and how many are well."""
+    if not any(target.role == DUT for target in targets):
+        return "no target has the role dut: there is no device to judge"
+    well = [t.target for t in targets if t.outcome is Outcome.PASS and t.role == DUT]
     if outcome is Outcome.PASS:
-        judged = sum(f.outcome is not Outcome.NOT_APPLICABLE for f in findings)
-        return f"all {judged} findings on {len(targets)} targets are without objection"
-    told = [t for t in targets if t.outcome is outcome]
-    if not told:
-        return "nothing was judged"
-    return "; ".join(f"{t.target}: {t.reason}" for t in told[:3]) + (
-        "" if len(told) <= 3 else f"; and {len(told) - 3} more"
-    )
+        warned = sum(f.outcome is Outcome.WARN for f in findings)
+        told = f"{', '.join(well)} stood it: nothing speaks against {'it' if len(well) == 1 else 'them'}"
+        return told + (f" ({_counted(warned, 'warning')})" if warned else "")
+    parts = []
+    for target in (t for t in targets if t.outcome is outcome):
+        rules = _rules([f for f in findings if f.target == target.target and f.outcome is outcome])
+        parts.append(f"{target.target} {_SAID[outcome]} {rules}" if rules else f"{target.target}: {target.reason}")
+    return "; ".join(parts) + (f"; {', '.join(well)} stood it" if well else "")

@@ -42,7 +42,8 @@ def _moves(boot_time: Series | None) -> list[tuple[int, int, int]]:
     """Where the boot time moved: time before, time after, and the new time of boot in ns."""
     if boot_time is None or len(boot_time) < 2:
         return []
-    at = np.flatnonzero(np.abs(np.diff(boot_time.values)) > MOVED_S)
+    with np.errstate(over="ignore"):
+        at = np.flatnonzero(np.abs(np.diff(boot_time.values)) > MOVED_S)
     after = np.clip(boot_time.values[at + 1], -9e9, 9e9)
     return [
         (int(boot_time.time_ns[i]), int(boot_time.time_ns[i + 1]), round(b * 1e9))
@@ -59,7 +60,8 @@ def _restarts(uptime: Series | None, boot_time: Series | None, doubts: list[str]
     if uptime is None or len(uptime) < 2:
         return
     up, passed = uptime.values, np.diff(uptime.time_ns) * 1e-9
-    lost = up[:-1] + passed - up[1:]  # how far the time of boot moved
+    with np.errstate(over="ignore"):
+        lost = up[:-1] + passed - up[1:]  # how far the time of boot moved
     again = (lost > MOVED_S) & ((up[1:] < up[:-1]) | (up[1:] < passed))
     for i in np.flatnonzero(again).tolist():
         begin, end = int(uptime.time_ns[i]), int(uptime.time_ns[i + 1])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from soakwatch_rules.rule import Event
+
 
 @dataclass(frozen=True, slots=True)
 class Witness:
@@ -14,6 +16,11 @@ class Witness:
     begin_ns: int
     end_ns: int
     text: str
+
+
+def witnessed(event: Event, source: str, text: str) -> Witness:
+    """What an event bears witness of; one that ends before it begins is taken at its begin."""
+    return Witness(source, event.begin_ns, max(event.begin_ns, event.end_ns or event.begin_ns), text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +53,15 @@ def incidents(witnesses: Iterable[Witness], slack_ns: int) -> tuple[Incident, ..
     """
     joined: list[list[Witness]] = []
     ends: list[int] = []
-    oldest = 0
+    next_of: dict[str, int] = {}  # the first incident that a source may still join: time does not go back
     for witness in sorted(witnesses, key=lambda w: (w.begin_ns, w.end_ns, w.source)):
-        while oldest < len(joined) and ends[oldest] + slack_ns < witness.begin_ns:
-            oldest += 1  # ends may be out of order: a long incident then only keeps younger ones open, which is checked
-        for at in range(oldest, len(joined)):
-            if ends[at] + slack_ns >= witness.begin_ns and all(w.source != witness.source for w in joined[at]):
-                joined[at].append(witness)
-                ends[at] = max(ends[at], witness.end_ns)
-                break
-        else:
-            joined.append([witness])
+        at = next_of.get(witness.source, 0)
+        while at < len(joined) and ends[at] + slack_ns < witness.begin_ns:
+            at += 1
+        if at == len(joined):
+            joined.append([])
             ends.append(witness.end_ns)
+        joined[at].append(witness)
+        ends[at] = max(ends[at], witness.end_ns)
+        next_of[witness.source] = at + 1
     return tuple(Incident(tuple(group)) for group in joined)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from soakwatch_rules.incidents import Witness
+from soakwatch_rules.incidents import Witness, witnessed
 from soakwatch_rules.rule import Event
 from soakwatch_rules.series import Series
 from soakwatch_rules.words import lasting
@@ -20,7 +20,9 @@ def changes(starts: Series | None) -> Iterator[Witness]:
     if starts is None or len(starts) < 2:
         return
     timed = starts.metric == "process.start_time"
-    for i in np.flatnonzero(np.abs(np.diff(starts.values)) > (SAME_START_S if timed else 0.5)).tolist():
+    with np.errstate(over="ignore"):
+        moved = np.abs(np.diff(starts.values)) > (SAME_START_S if timed else 0.5)
+    for i in np.flatnonzero(moved).tolist():
         what = "start time" if timed else "pid"
         yield Witness("start", int(starts.time_ns[i]), int(starts.time_ns[i + 1]), f"new {what}")
 
@@ -42,7 +44,7 @@ def told(events: Iterable[Event]) -> Iterator[Witness]:
     for event in events:
         if event.kind == "process.restart":
             pid = f" pid {event.detail['new_pid']}" if "new_pid" in event.detail else ""
-            yield Witness("restart", event.begin_ns, event.end_ns or event.begin_ns, f"new process{pid}")
+            yield witnessed(event, "restart", f"new process{pid}")
         elif event.kind == "process.exit":
             yield Witness("exit", event.begin_ns, event.begin_ns, "exit")
 

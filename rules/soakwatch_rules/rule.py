@@ -72,6 +72,7 @@ class Ledger:
     lost: Mapping[str, int]
     longest_gap: Window | None
     errors: tuple[str, ...] = ()
+    required: bool = True  # without enough of a required source there is no pass
 
     @property
     def coverage(self) -> float | None:

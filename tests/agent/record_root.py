@@ -12,18 +12,21 @@ import os
 import re
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-_FILES = """
-proc/stat proc/meminfo proc/vmstat proc/loadavg proc/uptime proc/interrupts proc/diskstats proc/filesystems proc/cpuinfo
-proc/net/dev proc/net/snmp proc/net/snmp6 proc/net/netstat proc/net/softnet_stat proc/self/mounts
-proc/sys/kernel/core_pattern proc/sys/kernel/core_uses_pid proc/sys/kernel/random/boot_id proc/sys/kernel/osrelease
-proc/sys/kernel/pid_max proc/sys/kernel/panic proc/sys/vm/swappiness proc/sys/vm/overcommit_memory
-proc/sys/net/core/rmem_max proc/sys/net/core/somaxconn proc/sys/net/ipv4/ip_forward proc/sys/net/ipv4/tcp_rmem
-etc/os-release sys/devices/system/clocksource/clocksource0/current_clocksource
-""".split()
+_FILES = (
+    *(f"proc/{name}" for name in ("stat", "meminfo", "vmstat", "loadavg", "uptime", "interrupts", "diskstats")),
+    *(f"proc/{name}" for name in ("filesystems", "cpuinfo", "self/mounts")),
+    *(f"proc/net/{name}" for name in ("dev", "snmp", "snmp6", "netstat", "softnet_stat")),
+    *(f"proc/sys/kernel/{name}" for name in ("core_pattern", "core_uses_pid", "osrelease", "pid_max", "panic")),
+    *(f"proc/sys/vm/{name}" for name in ("swappiness", "overcommit_memory")),
+    *(f"proc/sys/net/{name}" for name in ("core/rmem_max", "core/somaxconn", "ipv4/ip_forward", "ipv4/tcp_rmem")),
+    "etc/os-release",
+    "sys/devices/system/clocksource/clocksource0/current_clocksource",
+)
 _OF_PROCESS = ("stat", "statm", "cmdline", "limits", "smaps_rollup")
 _KEPT_MOUNT = re.compile(r"/|/(?:proc|sys|dev|run|tmp|var|home|boot)|/dev/(?:shm|pts)|/sys/fs/cgroup")
 _MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}")
@@ -40,6 +43,7 @@ def record(folder: Path, pids: list[int]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
     (folder / "proc/sys/kernel/hostname").write_text("recorded\n")
+    (folder / "proc/sys/kernel/random").mkdir()
     (folder / "proc/sys/kernel/random/boot_id").write_text("3f2b8c1d-90ab-4cde-8f01-23456789abcd\n")
     release = (folder / "proc/sys/kernel/osrelease").read_text().strip().split("-")[0]
     (folder / "proc/sys/kernel/osrelease").write_text(f"{release}-recorded\n")
@@ -74,7 +78,11 @@ def _record_card(target: Path, source: Path) -> None:
 
 
 def _record_mounts(folder: Path) -> None:
-    mounts = [line for line in (folder / "proc/self/mounts").read_text().splitlines() if _KEPT_MOUNT.fullmatch(line.split()[1])]
+    mounts = [
+        line
+        for line in (folder / "proc/self/mounts").read_text().splitlines()
+        if _KEPT_MOUNT.fullmatch(line.split()[1])
+    ]
     (folder / "proc/self/mounts").write_text("\n".join(mounts) + "\n")
     spaces = []
     for line in mounts:
@@ -91,11 +99,10 @@ def _record_process(target: Path, source: Path) -> None:
             (target / name).write_bytes((source / name).read_bytes())
         except OSError:
             continue
-    for link in ("exe", "cwd"):
-        try:
-            (target / link).symlink_to(os.readlink(source / link))
-        except OSError:
-            continue
+    # Links into the recorder's own folders are not kept: a tree walk (pytest's, git's) would leave the recording.
+    (target / "cwd").symlink_to("/srv/recorded/work")
+    with suppress(OSError):
+        (target / "exe").symlink_to("/srv/recorded/bin/" + Path(os.readlink(source / "exe")).name)
     (target / "fd").mkdir(exist_ok=True)
     for number in os.listdir(source / "fd"):
         (target / "fd" / number).write_text("")

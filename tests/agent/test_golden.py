@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from soakwatch_agent.metric import BY_NAME, fault_of
 from soakwatch_agent.sample import Poll, object_labels
 from soakwatch_agent.wire import decode

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import psutil
+
 from soakwatch_agent.host import Host, probe_names
 from soakwatch_agent.place import SECOND, Place, watch_of
 

@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from pcodec import ChunkConfig, standalone
+
 from soakwatch.record import Record, RecordView
 from soakwatch.record.blocks import Values, encode
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -392,3 +393,30 @@ def test_bad_words_on_the_command_line(
         quick_plan(targets, processes, interval, duration)
     assert str(caught.value).startswith(sentence)
     assert "pw" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_plan_is_a_plan_or_a_sentence(seed: int) -> None:
+    """Whatever characters are lost, doubled or changed, the answer is a plan or a PlanError with a place."""
+    chance = random.Random(seed)
+    unplaced: list[str] = []
+    for _ in range(100):
+        text = list(FULL)
+        for _ in range(chance.randrange(1, 6)):
+            at = chance.randrange(len(text))
+            match chance.randrange(4):
+                case 0:
+                    del text[at : at + chance.randrange(1, 12)]
+                case 1:
+                    text[at:at] = text[at : at + chance.randrange(1, 40)]
+                case 2:
+                    text[at] = chance.choice("{}[]:,-#&*!|>'\"%@`\n\t 0aé\u2028\x85")
+                case _:
+                    text.insert(at, chance.choice(["null", "[]", "{}", "1", "true", "-1", "'", "\n", "1e9h", "~"]))
+        try:
+            plan = _plan("".join(text))
+        except PlanError as error:
+            unplaced += [problem for problem in error.problems if not problem.startswith("p.yaml:")]
+        else:
+            assert plan_from_text(plan_text(plan), "record", TINY) == plan
+    assert unplaced == []

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import pytest
+
 from soakwatch.poller import Poller, SourceFailed
 from soakwatch.polling import PolledSource, timing
 from soakwatch.testing.virtual import VirtualTime

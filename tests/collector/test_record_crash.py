@@ -31,7 +31,8 @@ for at in range(first, first + 100_000):
     samples = tuple(Sample("process.memory.usage", f"process=p{n}", at * 100 + n, due) for n in range(60))
     samples += (Sample("process.memory.usage", f"process=once{at}", at, due),)
     events = (Event("mark", "", due, None, {"at": str(at)}),)
-    record.put([Poll(source, due, due, 1, PollOutcome.OK, None, Answer(samples, events, (Fault("load.latency", "", "no"),)))])
+    answer = Answer(samples, events, (Fault("load.latency", "", "no"),))
+    record.put([Poll(source, due, due, 1, PollOutcome.OK, None, answer)])
     print(at, flush=True)
     if at % seal_every == seal_every - 1:
         print("sealing", flush=True)

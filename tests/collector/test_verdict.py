@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from soakwatch.verdict import fold
 from soakwatch_rules.rule import Finding, Outcome, Window
 
@@ -50,4 +51,11 @@ def test_each_target_has_its_own_verdict_and_the_order_of_findings_is_fixed() ->
     assert {t.target: t.outcome for t in verdict.targets} == {"twin": Outcome.PASS, "leaker": Outcome.FAIL}
     assert verdict == fold("run", WINDOW, roles, reversed(findings), (), ())
     assert verdict.exit_code == 1
-    assert verdict.reason.startswith("leaker: memory_growth")
+    assert verdict.reason == "leaker failed memory_growth; twin stood it"
+
+
+def test_a_run_without_a_device_under_test_is_inconclusive() -> None:
+    """A generator and a monitor alone cannot pass, and a target of which nothing was judged did not pass either."""
+    verdict = fold("run", WINDOW, {"tg": "generator"}, [], (), ())
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert verdict.targets[0].outcome is Outcome.NOT_APPLICABLE

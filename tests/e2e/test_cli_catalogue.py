@@ -215,3 +215,11 @@ def test_check_tells_what_cannot_be_sampled(tmp_path: Path) -> None:
         "soakwatch: plan.yaml:9:9: tg command: cannot start /no/such/program: No such file or directory",
         "soakwatch: plan.yaml: dut: no process 'no-such-process' is running: its findings would be inconclusive",
     ]
+
+
+def test_the_example_plans_are_plans() -> None:
+    """Every plan that is shipped as an example parses."""
+    examples = sorted((Path(__file__).parents[2] / "deploy" / "examples").rglob("*.yaml"))
+    assert examples
+    for example in examples:
+        assert "rules: " in soakwatch("check", "--no-connect", str(example), check=0).stdout

@@ -46,7 +46,7 @@ def test_a_run_without_a_plan_leaves_a_record_and_its_reports(soakwatch: Command
     with RecordView.open(run) as view:
         assert {phase.name for phase in view.phases()} == {"soak"}
         (local,) = [ledger for ledger in view.ledgers(view.window()) if ledger.target == "local"]
-        assert local.due == 25
+        assert 24 <= local.due <= 25
         assert local.got >= 20
     listed = soakwatch("runs").stdout
     assert "ended" in listed
@@ -115,7 +115,7 @@ def test_killed_and_resumed(started: Started, soakwatch: Command, until: Until, 
         gaps = [stored.event for stored in view.events() if stored.event.kind == "gap"]
         assert len(gaps) == 1
         (local,) = [ledger for ledger in view.ledgers(view.window()) if ledger.target == "local"]
-        assert local.due == 60
+        assert 59 <= local.due <= 60
         assert local.lost[PollOutcome.GAP.value] >= 1
         assert len(view.spans()) == 2
         assert len(view.phases()) == 1

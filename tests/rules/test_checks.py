@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import CHECKS, check_complete
 from soakwatch_rules.rule import Case, Event, Ledger, Phase, Rule, Window

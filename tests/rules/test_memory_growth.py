@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Window
 from soakwatch_rules.series import Series
@@ -38,7 +39,8 @@ def judge(series: Series, seconds: float | None = None, *events: Event, rule: Me
 
 def staged(first: list[float], middle: list[float], last: list[float], metric: str = METRIC) -> Series:
     """Three stages of equal length, a reading each second."""
-    return readings(metric, np.array(first + middle + last, dtype=np.float64), 1.0, object=PROCESS)
+    series = readings(metric, np.array(first + middle + last, dtype=np.float64), 1.0, object=PROCESS)
+    return replace(series, trait=replace(series.trait, quantum=None))
 
 
 def test_worked_example_of_growth() -> None:
@@ -69,7 +71,7 @@ def test_worked_example_of_crossing_intervals() -> None:
     assert finding.outcome is Outcome.PASS
     assert finding.numbers["intervals_cross"] == 1
     sd = math.sqrt(8 * 8.0**2 / 7)
-    by_hand = 2 * sd / math.sqrt(1 - 1 / 12) + 0.84 * math.hypot(sd / math.sqrt(8), sd / math.sqrt(8))
+    by_hand = 2 * sd / math.sqrt(1 - 1 / 12) + 0.84 * math.sqrt(1.5) * math.hypot(sd / math.sqrt(8), sd / math.sqrt(8))
     assert finding.numbers["smallest_rise"] == pytest.approx(by_hand, rel=1e-12)
     assert finding.smallest_detectable == pytest.approx(by_hand / (16 / 3600), rel=1e-12)
     assert finding.detectable_unit == "By/h"
@@ -115,7 +117,7 @@ def test_stages_are_cut_by_time_not_by_count() -> None:
     """A dense first third does not push the borders: the last third holds exactly the readings of its time."""
     time_ns = np.concatenate([np.arange(0, 100, 0.5), np.arange(100, 300, 5)]).astype(np.float64)
     value = np.where(time_ns < 200, 100.0, 120.0)
-    series = Series("dut", METRIC, PROCESS, staged([1], [1], [1]).trait, (time_ns * S).astype(np.int64), value)
+    series = Series("dut", METRIC, PROCESS, staged([1], [1], [1]).trait, (time_ns * S).astype(np.int64), value, 5.0)
     finding = judge(series, 300)
     assert (finding.numbers["n_first"], finding.numbers["n_last"]) == (200, 20)
     assert finding.numbers["mean_last"] == 120.0
@@ -199,7 +201,7 @@ SIGNALS: dict[str, tuple[Callable[[int], Series], Outcome]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "seed"), product(SIGNALS, range(3)))
+@pytest.mark.parametrize(("name", "seed"), list(product(SIGNALS, range(3))))
 def test_signals_of_known_truth(name: str, seed: int) -> None:
     """Each signal gets the outcome that the method's definition gives it, weaknesses included."""
     make, expected = SIGNALS[name]
@@ -209,9 +211,8 @@ def test_signals_of_known_truth(name: str, seed: int) -> None:
 def test_smallest_detectable_is_seen_in_four_of_five() -> None:
     """A leak of the stated smallest slope is found in 70 to 95 of 100 runs, one of half of it in few."""
     rule = MemoryGrowth(tolerance=0.001)
-    flat = judge(noise(0, METRIC, 7200, 10.0), 7200, rule=rule)
-    assert flat.smallest_detectable is not None
-    rate = flat.smallest_detectable / 3600
+    stated = [judge(noise(seed, METRIC, 7200, 10.0), 7200, rule=rule).smallest_detectable or 0 for seed in range(50)]
+    rate = float(np.mean(stated)) / 3600
     found = [judge(leak(noise(seed, METRIC, 7200, 10.0), rate), 7200, rule=rule).outcome for seed in range(100)]
     assert 70 <= found.count(Outcome.FAIL) <= 95
     missed = [judge(leak(noise(s, METRIC, 7200, 10.0), rate / 2), 7200, rule=rule).outcome for s in range(100)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from dataclasses import dataclass, field
 from typing import Dict, Optional, Set, Tuple
@@ -55,12 +54,8 @@ class CoreProbe:
 
     def _add(self, nest: Nest, *, below: bool = False, optional: bool = False) -> None:
         path = nest.folder or ""
-        before = self._folders.get(path)
-        if before is None:
+        if path not in self._folders:
             self._folders[path] = _Folder(nest, path, below, optional)
-        elif before.below and nest.named.pattern not in before.nest.named.pattern:  # /var/crash serves two masters
-            both = re.compile(f"(?:{before.nest.named.pattern})|(?:{nest.named.pattern})")
-            self._folders[path] = _Folder(Nest(path, both), path, before.below, optional)
 
     def read(self, now_ns: int) -> Answer:
         """Event ``core.present`` for what lay there at the first sight of a folder, ``core.dump`` for what came."""
@@ -143,7 +138,11 @@ class CoreProbe:
             except OSError:
                 continue
             for line in lines:
-                if line.startswith("Max core file size") and line.split()[4] == "0":
+                if not line.startswith("Max core file size"):
+                    continue
+                if line.split()[4] != "0":
+                    self._notes.mended("system.core.files", thing)
+                else:
                     text = "a crash would leave no core file: the process's core limit is 0 (ulimit -c)"
                     self._notes.fault("system.core.files", thing, text)
 

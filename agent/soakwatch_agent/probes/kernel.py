@@ -105,8 +105,10 @@ class KernelProbe:
 
     def _take(self, record: str) -> None:
         line = parse_record(record)
-        alarm = None if line is None else alarm_of(line.text)
-        if line is None or alarm is None:
+        if line is None or line.priority >> 3:
+            return  # a facility other than the kernel's: a program wrote it there, and may only quote the kernel
+        alarm = alarm_of(line.text)
+        if alarm is None:
             return
         self._counts[alarm.kind] += 1
         if len(self._notes.events) >= _MOST_EVENTS:

@@ -61,9 +61,7 @@ class MemoryProbe:
             notes.fault("system.memory.oom_kills", "", f"/proc/vmstat cannot be read: {why(error)}")
             return notes.answer()
         if kills is None:
-            notes.fault(
-                "system.memory.oom_kills", "", "the kernel does not count its OOM kills (it does from 4.13 on)"
-            )
+            notes.fault("system.memory.oom_kills", "", "the kernel does not count its OOM kills (it does from 4.13 on)")
         elif kills >= 0:
             notes.sample("system.memory.oom_kills", "", kills)
         return notes.answer()

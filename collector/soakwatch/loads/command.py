@@ -17,10 +17,10 @@ from contextlib import AsyncExitStack
 from typing import Annotated
 
 from pydantic import Field
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Answer, Fault, Sample
 
 from soakwatch.poller import Poller, Site, SourceConfig, SourceFailed
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_agent.sample import Answer, Fault, Sample
 
 _HELD_LINES = 10_000  # a command that chatters faster than it is polled cannot fill the memory
 _LINE_BYTES = 65_536

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
-from soakwatch_agent.host import Host, probe_names
-from soakwatch_agent.place import Place, watch
-from soakwatch_agent.sample import Answer
 
 from soakwatch.errors import PlanError
 from soakwatch.poller import Site, SourceConfig, SourceFailed
+from soakwatch_agent.host import Host, probe_names
+from soakwatch_agent.place import Place, watch
+from soakwatch_agent.sample import Answer
 
 
 class Config(SourceConfig):
@@ -123,9 +123,7 @@ async def start(config: Config, site: Site, stack: AsyncExitStack) -> LocalPolle
 def _open(config: Config, site: Site) -> Host:
     for name in config.probes or ():
         if name not in probe_names():
-            raise PlanError(
-                f"{site.target}: there is no probe {name!r}: there are {', '.join(sorted(probe_names()))}"
-            )
+            raise PlanError(f"{site.target}: there is no probe {name!r}: there are {', '.join(sorted(probe_names()))}")
     if not os.path.isdir(os.path.join(config.root, "proc")):  # noqa: PTH112
         raise PlanError(f"{site.target}: root {config.root} holds no folder proc, so it is no machine's root")
     try:

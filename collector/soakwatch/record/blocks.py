@@ -16,7 +16,7 @@ from pcodec import ChunkConfig, standalone
 
 Values = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
 
-_HEAD = struct.Struct("<cI")  # how it is packed, CRC-32 of what follows
+_HEAD = struct.Struct("<cI")  # how it is packed, CRC-32 of that and of what follows
 _LENGTH = struct.Struct("<I")
 _DTYPES = {b"q": np.int64, b"Q": np.uint64, b"d": np.float64}
 _LEVEL = 6  # 8 costs twice the CPU for less than 2 % (tests/bench/record.py)
@@ -51,7 +51,7 @@ def decode(block: bytes) -> Values:
         raise ValueError("a block is cut short")
     kind, checksum = _HEAD.unpack_from(block)
     body = block[_HEAD.size :]
-    if zlib.crc32(body) != checksum:
+    if _checksum(kind, body) != checksum:
         raise ValueError("the checksum of a block is wrong")
     if kind == b"w":
         return np.asarray(_unpco(body), dtype=np.float64)
@@ -83,7 +83,11 @@ def _as_whole(floats: NDArray[np.float64]) -> NDArray[np.int64] | None:
 
 
 def _sealed(kind: bytes, body: bytes) -> bytes:
-    return _HEAD.pack(kind, zlib.crc32(body)) + body
+    return _HEAD.pack(kind, _checksum(kind, body)) + body
+
+
+def _checksum(kind: bytes, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(kind))
 
 
 def _pco(values: NDArray[np.generic]) -> bytes:

@@ -1,4 +1,8 @@
-"""The file of a record: where it is, how it is opened for writing, and the lock that keeps a second writer out."""
+"""The file of a record: where it is, how it is opened for writing, and the lock that keeps a second writer out.
+
+Nothing here opens the record's file but SQLite: closing any other descriptor of it would drop the POSIX locks that
+this process's connections hold, and another process could then take the write-ahead log away under the writer.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.errors import RecordError
-from soakwatch.record.schema import RECORD_NAME
+from soakwatch.record.schema import RECORD_NAME, version_of
 from soakwatch.record.trouble import told
 
 BUSY_S = 10.0  # a reader that copies, or an event from outside, is done long before
+BESIDE = ("-wal", "-journal")
 _WAL_LIMIT = 16 * 2**20
 
 
@@ -33,10 +38,17 @@ def size_of(path: Path) -> int:
     return total
 
 
+def lies_beside(path: Path, suffix: str) -> bool:
+    """Whether the file with this suffix is there and not empty."""
+    with suppress(OSError):
+        return path.with_name(path.name + suffix).stat().st_size > 0
+    return False
+
+
 def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
     """A connection for writing: write-ahead log, every commit on the disk before it returns.
 
-    Raises sqlite3.Error.
+    A file that is no record, or one of a newer version, is left as it is. Raises RecordError and sqlite3.Error.
     """
     mode = "rwc" if new else "rw"
     uri = f"{path.absolute().as_uri()}?mode={mode}"
@@ -44,6 +56,8 @@ def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
     try:
         if new:
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        else:
+            version_of(connection, path)
         connection.execute("PRAGMA journal_mode=WAL").fetchall()
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute(f"PRAGMA journal_size_limit={_WAL_LIMIT:d}")

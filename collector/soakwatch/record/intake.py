@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from soakwatch_agent.metric import BY_NAME, fault_of
-from soakwatch_agent.sample import Fault, Poll, Sample
 
 from soakwatch.record.model import Source
 from soakwatch.record.text import storable
+from soakwatch_agent.metric import BY_NAME, fault_of
+from soakwatch_agent.sample import Fault, Poll, Sample
 
 AHEAD_NS = 3_600_000_000_000
 """A reading may be this much later than the poll that brought it; a device that claims more lies, and one such lie

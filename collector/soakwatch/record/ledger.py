@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from soakwatch_agent.sample import PollOutcome
-from soakwatch_rules.rule import Ledger, Window
 
 from soakwatch.record.columns import PollColumns
 from soakwatch.record.model import Source
 from soakwatch.record.recent import Ints
 from soakwatch.record.rows import OUTCOME_NUMBERS, OUTCOMES
+from soakwatch_agent.sample import PollOutcome
+from soakwatch_rules.rule import Ledger, Window
 
 _SHOWN_ERRORS = 3
 
@@ -30,6 +30,7 @@ def ledger_of(source: Source, shown: str, polls: PollColumns, errors: Mapping[in
         lost=lost,
         longest_gap=_longest_gap(np.sort(polls.start_ns[answered]), window),
         errors=_most_frequent(polls.error[~answered], errors),
+        required=source.required,
     )
 
 

@@ -9,11 +9,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, get_args
 
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Poll
-from soakwatch_rules.rule import Finding, Ledger, Phase, Window
-from soakwatch_rules.series import Growth, Kind, Series, Trait
-
 from soakwatch.errors import RecordError
 from soakwatch.record.columns import Columns
 from soakwatch.record.files import record_file, size_of
@@ -24,6 +19,10 @@ from soakwatch.record.replay import Replay
 from soakwatch.record.rows import EVENT_COLUMNS, event_of, last_time, sources_of
 from soakwatch.record.snapshot import open_snapshot
 from soakwatch.record.trouble import damaged, told
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_agent.sample import Poll
+from soakwatch_rules.rule import Finding, Ledger, Phase, Window
+from soakwatch_rules.series import Growth, Kind, Series, Trait
 
 _KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
 _GROWTH: Mapping[str, Growth] = {growth: growth for growth in get_args(Growth)}
@@ -109,6 +108,15 @@ class RecordView:
             if first is None:
                 raise RecordError(f"{self.path} holds no poll yet: nothing can be judged")
             return Window(first, max(first, self._end_ns(sql)))
+
+    def last_due_ns(self) -> Mapping[int, int]:
+        """The last due time of each source, by the source's id; sources that were never due are not in it."""
+        with self._reading() as sql:
+            rows = sql.execute(
+                "SELECT source, max(due) FROM (SELECT source, max(last_due_ns) AS due FROM chunk GROUP BY source"
+                " UNION ALL SELECT source, max(due_ns) FROM poll GROUP BY source) GROUP BY source"
+            ).fetchall()
+        return dict(rows)
 
     def counts(self) -> Counts:
         """Samples, polls and bytes."""

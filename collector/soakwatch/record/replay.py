@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from soakwatch_agent.sample import NOTHING, Answer, Poll, Sample
 
 from soakwatch.errors import RecordError
 from soakwatch.record.blocks import Values, decode, decode_ints
 from soakwatch.record.columns import Columns
 from soakwatch.record.recent import Ints, typed_runs
 from soakwatch.record.rows import OUTCOMES
+from soakwatch_agent.sample import NOTHING, Answer, Poll, Sample
 
 Names = Mapping[int, tuple[str, str]]  # series -> metric, object
 

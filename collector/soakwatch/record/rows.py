@@ -6,10 +6,9 @@ import json
 import sqlite3
 from collections.abc import Mapping
 
+from soakwatch.record.model import Source, StoredEvent
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Event
-
-from soakwatch.record.model import Source, StoredEvent
 
 OUTCOMES: Mapping[int, PollOutcome] = {
     0: PollOutcome.OK,

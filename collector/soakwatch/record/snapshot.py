@@ -10,14 +10,10 @@ import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from soakwatch.errors import RecordError
-from soakwatch.record.files import BUSY_S
+from soakwatch.record.files import BESIDE, BUSY_S, lies_beside
 from soakwatch.record.schema import SCHEMA_VERSION, migrate, version_of
 from soakwatch.record.trouble import damaged, told
 from soakwatch.units import show_bytes
-
-_MAGIC = b"SQLite format 3\0"
-_BESIDE = ("-wal", "-journal")
 
 
 def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
@@ -25,7 +21,6 @@ def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
 
     Raises RecordError.
     """
-    _check_whole(path)
     try:
         try:
             connection = _begin(_uri(path, immutable=_is_still(path)), stack)
@@ -34,6 +29,7 @@ def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
                 raise
             connection = _begin(_copied(path, stack).absolute().as_uri(), stack)
         version = version_of(connection, path)
+        _check_whole(connection, path)
         if version < SCHEMA_VERSION:
             connection.execute("ROLLBACK")
             connection = _migrated(connection, version, stack)
@@ -42,34 +38,17 @@ def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
     return connection
 
 
-def _check_whole(path: Path) -> None:
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            head = file.read(100)
-    except OSError as error:
-        raise RecordError(f"{path} cannot be read ({error.strerror}): check its rights") from None
-    if len(head) < 100 or not head.startswith(_MAGIC):
-        if _has(path, "-wal"):
-            return  # the first pages of a new record are in its log
-        raise RecordError(f"{path} is not a record of Soakwatch, or its beginning is lost: restore it from a copy")
-    page = int.from_bytes(head[16:18], "big")
-    pages = int.from_bytes(head[28:32], "big")
-    due = pages * (65536 if page == 1 else page)
-    in_step = head[24:28] == head[92:96]  # the number of pages is valid
-    if in_step and size < due and not any(_has(path, suffix) for suffix in _BESIDE):
-        raise damaged(path, f"only {show_bytes(size)} of its {show_bytes(due)} are there")
-
-
-def _has(path: Path, suffix: str) -> bool:
-    with suppress(OSError):
-        return path.with_name(path.name + suffix).stat().st_size > 0
-    return False
+def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file whose last page is cut: SQLite notices only when it needs that page."""
+    pages, page = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
+    size = path.stat().st_size
+    if size < pages * page and not any(lies_beside(path, suffix) for suffix in BESIDE):
+        raise damaged(path, f"only {show_bytes(size)} of its {show_bytes(pages * page)} are there")
 
 
 def _is_still(path: Path) -> bool:
     """Nothing lies beside it and nothing can be put there: nobody writes it."""
-    return not os.access(path.parent, os.W_OK) and not any(_has(path, suffix) for suffix in _BESIDE)
+    return not os.access(path.parent, os.W_OK) and not any(lies_beside(path, suffix) for suffix in BESIDE)
 
 
 def _uri(path: Path, *, immutable: bool) -> str:
@@ -86,7 +65,7 @@ def _begin(uri: str, stack: ExitStack) -> sqlite3.Connection:
 
 def _copied(path: Path, stack: ExitStack) -> Path:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soakwatch-")))
-    for suffix in ("", *_BESIDE):
+    for suffix in ("", *BESIDE):
         with suppress(FileNotFoundError):
             shutil.copyfile(path.with_name(path.name + suffix), folder / (path.name + suffix))
     return folder / path.name

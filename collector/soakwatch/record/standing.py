@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from soakwatch_agent.sample import Event as ProbeEvent
-from soakwatch_agent.sample import Fault, Poll
-from soakwatch_rules.rule import Event
-
 from soakwatch.record.intake import Intake
 from soakwatch.record.model import Source
 from soakwatch.record.rows import OUTCOME_NUMBERS, last_time, sources_of
 from soakwatch.record.sealing import count_recent
 from soakwatch.record.text import storable
+from soakwatch_agent.sample import Event as ProbeEvent
+from soakwatch_agent.sample import Fault, Poll
+from soakwatch_rules.rule import Event
 
 REASONS = 16
 """So many different reasons are kept for one metric of one object; a reason that carries a changing number would
@@ -68,7 +67,7 @@ class Standing:
 
     def sealed(self, source: int, polls: int, samples: int) -> None:
         """So many polls and samples of a source are no longer recent."""
-        before = self.recent[source]
+        before = self.recent.get(source, (polls, samples))
         self.recent[source] = before[0] - polls, before[1] - samples
 
     def _error(self, text: str | None) -> int:

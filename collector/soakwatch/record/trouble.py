@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from soakwatch.errors import RecordError
+from soakwatch.units import show_bytes
 
 
 class RecordFull(RecordError):  # noqa: N818 - the field says "the disk is full"
@@ -38,6 +39,15 @@ def told(error: Exception, path: Path) -> RecordError:
         return RecordFull(f"{path} cannot be written ({error}): {_FAILING[code]}")
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return RecordError(f"{path} is locked by another program: close it there and try again")
-    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-        return damaged(path, str(error))
+    if code == sqlite3.SQLITE_CORRUPT:
+        return damaged(path, f"{error}; it has {_size(path)}")
+    if code == sqlite3.SQLITE_NOTADB:
+        return RecordError(f"{path} is not a record of Soakwatch, or its beginning is lost: restore it from a copy")
     return RecordError(f"{path} cannot be used as a record ({error}): it was written by something else or is damaged")
+
+
+def _size(path: Path) -> str:
+    try:
+        return show_bytes(path.stat().st_size)
+    except OSError:
+        return "no size"

@@ -10,11 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from soakwatch_agent.sample import Poll
-from soakwatch_rules.rule import Event, Finding, Outcome
-
 from soakwatch.errors import RecordError
-from soakwatch.record.files import connect, record_file, release_lock, size_of, take_lock
+from soakwatch.record.files import BUSY_S, connect, record_file, release_lock, size_of, take_lock
 from soakwatch.record.findings import finding_to_json, identity_of
 from soakwatch.record.model import Source, StoredEvent
 from soakwatch.record.rows import EVENT_COLUMNS, event_of, last_time
@@ -23,6 +20,8 @@ from soakwatch.record.sealing import SEAL_POLLS, SEAL_SAMPLES, drop_unused_layou
 from soakwatch.record.standing import POLL_INSERT, Standing, insert_event
 from soakwatch.record.text import storable
 from soakwatch.record.trouble import RecordFull, damaged, told
+from soakwatch_agent.sample import Poll
+from soakwatch_rules.rule import Event, Finding, Outcome
 
 _LAYOUTS = 1000  # unused layouts are removed when there are more: the polls of a source that never look alike
 
@@ -228,7 +227,7 @@ class Record:
     def seal(self, final: bool = False) -> None:  # noqa: FBT001, FBT002
         """Seal every source that has enough recent polls; with ``final`` every poll of every source."""
         for source in sorted(self._standing.recent):
-            while self._is_due(source) or (final and self._standing.recent[source][0]):
+            while self._is_due(source) or (final and self._standing.recent.get(source, (0, 0))[0]):
                 self._seal(source)
 
     def finish(self) -> bool:
@@ -242,13 +241,16 @@ class Record:
             self._standing.intake.forget_layouts()
         with self._reading() as sql:
             sql.executescript("PRAGMA incremental_vacuum")  # execute() would free one page
-            sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            sql.execute("PRAGMA busy_timeout=500")  # a reader may stay for long: it must not hold the end of a run up
             try:
+                sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 return bool(sql.execute("PRAGMA journal_mode=DELETE").fetchone()[0] == "delete")
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     raise
                 return False
+            finally:
+                sql.execute(f"PRAGMA busy_timeout={round(BUSY_S * 1000):d}")
 
     def close(self) -> None:
         """Close the file and give up the lock; a second time does nothing."""

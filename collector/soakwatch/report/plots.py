@@ -30,6 +30,7 @@ _PHASES = {
     "cooldown": PURPLE,
 }  # fmt: skip
 _MOST_EVENTS = 200
+_A_DAY = 20 * 3600.0  # from here on a time of day alone would be ambiguous
 _LEVELS = frozenset({"By", "Hz", "Cel"})
 _ID = re.compile(r'"id":"(p\d+)"')
 
@@ -70,7 +71,7 @@ class Drawing:
             x_axis_type="datetime", x_range=self._x_range, y_range=_reach(curves, limit), height=height,
             min_width=280, sizing_mode="stretch_width", tools="xpan,xbox_zoom,xzoom_in,xzoom_out,reset,save",
         )  # fmt: skip
-        _dress(plot, curves[0].unit if curves else "")
+        _dress(plot, curves[0].unit if curves else "", days=self._window.seconds > _A_DAY)
         items = self._draw_ground(plot, judged)
         items += self._draw_load(plot)
         targets = {curve.key.target for curve in curves}
@@ -124,13 +125,18 @@ class Drawing:
                 x="x", y="y", text="text", source=self._phase_names(), y_range_name="band", text_baseline="top",
                 text_font_size="11px", text_color="#333333", x_offset=3, y_offset=2, level="overlay",
             )  # fmt: skip
-        if judged is None or judged == self._window:
+        if judged is None or self._is_whole(judged):
             return []
         line = plot.segment(
             x0=[judged.begin_ns // 10**6], x1=[judged.end_ns // 10**6], y0=[0.006], y1=[0.006], y_range_name="band",
             line_color=BLACK, line_width=4, line_alpha=0.75,
         )  # fmt: skip
         return [LegendItem(label=_value("judged window"), renderers=[line])]
+
+    def _is_whole(self, judged: Window) -> bool:
+        """Whether a window is the run but for a hundredth at either end."""
+        slack = (self._window.end_ns - self._window.begin_ns) // 100
+        return judged.begin_ns <= self._window.begin_ns + slack and judged.end_ns >= self._window.end_ns - slack
 
     def _phase_names(self) -> ColumnDataSource:
         """Names of the phases, moved down a row where the name before would cover it."""
@@ -139,13 +145,13 @@ class Drawing:
             rows: list[float] = []  # where each row's last name ends, as a share of the plot's width
             heights = []
             for phase in self._phases:
-                begin = (phase.window.begin_ns - self._window.begin_ns) * 1e-9 / span
+                begin = max(phase.window.begin_ns - self._window.begin_ns, 0) * 1e-9 / span
                 width = (len(phase.name) + 2) * 0.009
                 row = next((i for i, end in enumerate(rows) if end <= begin), len(rows))
                 rows[row : row + 1] = [begin + width]
                 heights.append(1 - 0.085 * row)
             self._sources["phases"] = ColumnDataSource({
-                "x": [phase.window.begin_ns // 10**6 for phase in self._phases],
+                "x": [max(phase.window.begin_ns, self._window.begin_ns) // 10**6 for phase in self._phases],
                 "y": heights,
                 "text": [_plain(phase.name) for phase in self._phases],
             })  # fmt: skip
@@ -242,33 +248,34 @@ def _reach(curves: Sequence[Curve], limit: float | None) -> Range1d:
     low, high = min(lows), max(highs)
     if limit is not None and min(low, 0) <= limit <= 3 * max(abs(high), abs(low)):
         low, high = min(low, limit), max(high, limit)
-    level = low > 0.4 * high and (curves[0].source_unit in _LEVELS or curves[0].steps)
+    level = high > 1 and low > 0.4 * high and (curves[0].source_unit in _LEVELS or curves[0].steps)
     if not level:
         low = min(low, 0.0)
-    least = 0.25 * abs(high) if level else 5.0 if curves[0].unit == "%" else 1e-9
+    least = 0.25 * abs(high) if level else 5.0 if curves[0].unit == "%" else 0.0
     if high - low < least:
         high = (high + low + least) / 2 if level else low + least
         low = high - least
-    if level:
-        low -= (high - low) * 0.05
-    high += (high - low or 1.0) * 0.2  # the phases' names stand above the line
+    span = high - low or 1.0
+    low -= span * (0.05 if level else 0.02)  # a line at the bottom is seen beside the axis
+    high = low + span * 1.25  # the phases' names stand above the line
     return Range1d(start=low, end=high)
 
 
-def _dress(plot: Any, unit: str) -> None:
+def _dress(plot: Any, unit: str, *, days: bool) -> None:
     plot.toolbar.logo = None
     plot.toolbar.autohide = True
     plot.yaxis.axis_label = PlainText(text=_plain(unit))
     plot.background_fill_color = plot.border_fill_color = "#ffffff"
     plot.outline_line_color = "#cccccc"
     plot.xgrid.grid_line_color = plot.ygrid.grid_line_color = "#e6e6e6"
-    plot.xaxis.ticker.desired_num_ticks = 8
+    plot.xaxis.ticker.desired_num_ticks = 8 if plot.height > 250 else 5
     for axis in (*plot.xaxis, *plot.yaxis):
         _dress_axis(axis)
     formatter = plot.xaxis[0].formatter
-    formatter.seconds = formatter.minsec = formatter.minutes = "%H:%M:%S"
-    formatter.hourmin = formatter.hours = "%H:%M"
+    formatter.seconds = formatter.minsec = "%H:%M:%S"
+    formatter.minutes = formatter.hourmin = formatter.hours = "%d %b %H:%M" if days else "%H:%M"
     formatter.days, formatter.months, formatter.years = "%d %b", "%b %Y", "%Y"
+    formatter.strip_leading_zeros = False
     formatter.context = None
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from soakwatch.units import show_seconds
+from soakwatch.verdict import TargetVerdict, Verdict
 from soakwatch_rules.rule import Ledger, Outcome
 
 UNKNOWN = "not known"
@@ -166,6 +167,13 @@ def source_name(ledger: Ledger) -> str:
     if ledger.source.startswith(f"{ledger.target}/"):
         return ledger.source
     return f"{ledger.target}/{ledger.source}"
+
+
+def standing(verdict: Verdict, target: TargetVerdict) -> tuple[str, str]:
+    """Sign and word of a target's verdict; one that no rule looked at is "not judged", whatever its fold says."""
+    if target.outcome is Outcome.PASS and not any(finding.target == target.target for finding in verdict.findings):
+        return SYMBOLS[Outcome.NOT_APPLICABLE], "not judged"
+    return SYMBOLS[target.outcome], target.outcome.value
 
 
 def printable(text: str, *, lines: bool = False) -> str:

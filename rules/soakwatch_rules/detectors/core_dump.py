@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft, faults
-from soakwatch_rules.incidents import Witness, incidents
+from soakwatch_rules.incidents import Incident, Witness
 from soakwatch_rules.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, Mark, Outcome
@@ -18,6 +18,7 @@ from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.words import counted, moment, some
 
 _GROWING_NS = 600 * 10**9
+_MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ class CoreDump:
         old = len({_file(e) for e in events if e.kind == "core.present"} - {_file(e) for e in new})
         doubts = [f"{_file(e)}: no time of writing" for e in events if e.kind == "core.present" and _written(e) is None]
         witnesses = [Witness(f"event {_file(e)}", _when(e, case), _when(e, case), _file(e)) for e in new]
-        silent = [w for folder in folders for w in _uncovered(folder, witnesses, slack_ns)]
-        found = incidents((*witnesses, *silent), -1)
+        silent = [w for folder in folders for w in _uncovered(folder, events, slack_ns)]
+        found = [Incident((w,)) for w in sorted([*witnesses, *silent], key=lambda w: (w.begin_ns, w.text))]
         reckoned = reckon(found, intents(case.events, "core.dump", case.window), case.window, "core dump", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         made = replace(
@@ -169,15 +170,17 @@ def _file(event: Event) -> str:
     return next((text for text in known if text), "core file")
 
 
-def _uncovered(folder: Series, witnesses: list[Witness], slack_ns: int) -> list[Witness]:
-    """A witness for each file more than events tell of, at most 1000 a rise."""
-    made, free = [], sorted(w.begin_ns for w in witnesses)
+def _uncovered(folder: Series, events: list[Event], slack_ns: int) -> list[Witness]:
+    """A witness for each file more than events tell of, at most 1000: nobody reads more."""
+    made, free = [], sorted(e.begin_ns for e in events if e.object in {"", folder.object})
     rises = np.diff(folder.values) if len(folder) > 1 else np.empty(0)
     for i in np.flatnonzero(rises > 0).tolist():
         begin, end = int(folder.time_ns[i]), int(folder.time_ns[i + 1])
         near = [t for t in free if begin - slack_ns <= t <= end + slack_ns]
-        missing = int(min(rises[i], 1000)) - len(near)
-        for time in near[: int(min(rises[i], 1000))]:
+        risen = int(min(rises[i], _MOST))
+        for time in near[:risen]:
             free.remove(time)
-        made += [Witness(f"count {n}", begin, end, "one file more in the folder") for n in range(missing)]
+        made += [Witness(f"count {n}", begin, end, "one file more in the folder") for n in range(risen - len(near))]
+        if len(made) >= _MOST:
+            break
     return made

@@ -170,7 +170,10 @@ def _poll_mode(value: NDArray[np.float64], base: tuple[float, float] | None, kee
     """Busy all the time, from the beginning on; a device that saturates later is no poll-mode core."""
     if base is not None:
         return base[0] > _POLL_MODE
-    return float(np.median(value)) > _POLL_MODE and float(np.median(value[:keep])) > _POLL_MODE
+    return (
+        float(np.median(value)) > _POLL_MODE
+        and float(np.median(value[: max(LEAST, min(keep, value.size // 20))])) > _POLL_MODE
+    )
 
 
 def _mark(spike: Spike, series: Series, cover_s: NDArray[np.float64]) -> Mark:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft, faults
-from soakwatch_rules.incidents import Incident, Witness, incidents
+from soakwatch_rules.incidents import Incident, Witness, incidents, witnessed
 from soakwatch_rules.intents import intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
@@ -19,6 +19,7 @@ from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.words import counted, moment, some
 
 _COUNTER = "system.memory.oom_kills"
+_MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class OomKill:
         slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in counters), 0)
         doubts = list(dict.fromkeys(case.faults))[:5]
         witnesses = [w for s in counters for w in _increments(s)]
-        witnesses += [Witness("event", e.begin_ns, e.end_ns or e.begin_ns, _text(e)) for e in events]
+        witnesses += [witnessed(e, "event", _text(e)) for e in events]
         found = incidents(witnesses, slack_ns)
         reckoned = reckon(found, intents(case.events, "kernel.oom", case.window), case.window, "OOM kill", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
@@ -124,14 +125,15 @@ def _text(event: Event) -> str:
 
 
 def _increments(series: Series) -> list[Witness]:
-    """A witness for each kill counted, at most 1000 between two readings."""
+    """A witness for each kill counted, at most 1000: nobody reads more."""
     if len(series) < 2:
         return []
-    steps = series.increments().values
+    with np.errstate(over="ignore"):
+        steps = series.increments().values
     steps = np.where(np.isnan(steps), series.values[1:], steps)  # it began again at 0: what it shows came since then
-    made = []
+    made: list[Witness] = []
     for i in np.flatnonzero(np.nan_to_num(steps) >= 1).tolist():
         begin, end = int(series.time_ns[i]), int(series.time_ns[i + 1])
         source, what = series.metric + series.object, "counter" if series.metric == _COUNTER else "kernel log"
-        made += [Witness(source, begin, end, what) for _ in range(int(min(steps[i], 1000)))]
+        made += [Witness(source, begin, end, what) for _ in range(int(min(steps[i], _MOST - len(made))))]
     return made

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from soakwatch_rules.boots import MOVED_S, reboots
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.incidents import Incident, Witness, incidents
+from soakwatch_rules.incidents import Incident, incidents, witnessed
 from soakwatch_rules.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Mark, Outcome, Window
@@ -85,11 +85,7 @@ class Reboot:
             return (absent(self, case, "boot id or uptime"),)
         slack_ns = round(2e9 * (spacing(about) or 0.0))
         seen, doubts, unsure = reboots(boot_id, boot_time, uptime)
-        told = [
-            Witness("event", e.begin_ns, e.end_ns or e.begin_ns, "event reboot")
-            for e in case.events
-            if e.kind == "reboot" and not e.expect
-        ]
+        told = [witnessed(e, "event", "event reboot") for e in case.events if e.kind == "reboot" and not e.expect]
         found = incidents((*seen, *told), slack_ns)
         back = [i for i in found if not _contradicted(i, boot_id)]
         doubts += ["an event told of a reboot, but the boot id stayed the same"] * (len(back) < len(found))

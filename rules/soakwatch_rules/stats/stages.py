@@ -74,14 +74,15 @@ def compare(
 
     The smallest rise: a straight rise widens the stages themselves, their variance by rise²/48 each, so the
     intervals of width k part at spread / sqrt(1 - k²/12) in half of the cases; 0.84 standard errors of the
-    difference make it 80 %. Wrong (too small) for correlated readings, whose standard error is larger.
+    difference (of both means and both deviations) make it 80 %. Wrong (too small) for correlated readings, whose
+    standard error is larger.
     """
     first, middle, last = parts
     if first.mean is None or last.mean is None or first.sd is None or last.sd is None:
         return None
     rise = (last.mean - first.mean) * (-1 if down else 1)
     allowed, spread = tolerance * abs(first.mean), width * (first.sd + last.sd)
-    error = math.hypot(first.sd / math.sqrt(first.n), last.sd / math.sqrt(last.n))
+    error = math.hypot(first.sd / math.sqrt(first.n), last.sd / math.sqrt(last.n)) * math.sqrt(1 + width**2 / 2)
     smallest = max(allowed, spread / math.sqrt(1 - width**2 / 12), quantum or 0.0) + 0.84 * error
     if not all(map(math.isfinite, (rise, allowed, smallest))):
         return None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.record.model import StoredEvent
+from soakwatch.record.model import Span, StoredEvent
 from soakwatch.report.html import all_sections, render_html
 from soakwatch.report.source import ReportSource
 from soakwatch.verdict import Verdict, fold
@@ -183,12 +183,22 @@ def test_hostile_names_are_shown_as_text(make_night: Callable[[int], Night]) -> 
 
 
 def test_many_series_share_plots_and_stay_small(make_night: Callable[[int], Night]) -> None:
-    """200 judged series: the first forty alone, the others together; the page says so and stays under 15 MB."""
+    """200 judged series: the calm crowd shares plots and is counted, what failed stands alone, under 15 MB in all."""
     page = render_html(*make_night(194))
     assert len(page.encode()) < 15_000_000
     text = Outline(page).text
-    assert "160 further series share plots" in text
+    assert "195 further series share plots" in text
     assert text.index("✗ fail leaker process.memory.usage") < text.index("The other judged series")
+
+
+def test_at_most_forty_series_stand_alone(make_night: Callable[[int], Night]) -> None:
+    """Where everything fails, forty series and forty findings have their own plot, and the rest is counted."""
+    record, verdict = make_night(60)
+    bad = [replace(finding, outcome=Outcome.FAIL) for finding in verdict.findings]
+    told = fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases)
+    text = Outline(render_html(record, told)).text
+    assert "26 further series share plots" in text
+    assert "Not plotted here: the first 40 findings have plots." in text
 
 
 def test_a_run_without_anything_has_a_page(make_night: Callable[[int], Night]) -> None:
@@ -199,6 +209,30 @@ def test_a_run_without_anything_has_a_page(make_night: Callable[[int], Night]) -
     for part in ("inconclusive empty", "Nothing was polled.", "No series was judged.", "The record holds no plan."):
         assert part in text
     assert "Bokeh" not in page
+
+
+def test_a_target_that_nothing_judged_is_not_shown_as_a_pass(page: str) -> None:
+    """The generator, of which no rule said anything, is "not judged" in the table and above its findings."""
+    text = Outline(page).text
+    assert "tg generator – not judged" in text
+    assert "– not judged tg generator" in text
+
+
+def test_a_monitor_that_was_resumed_says_so(make_night: Callable[[int], Night]) -> None:
+    """The lives of the monitor are listed where there is more than one."""
+    record, verdict = make_night(0)
+    begin = verdict.window.begin_ns
+
+    class Resumed:
+        """The record of a run that was resumed once."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(record, name)
+
+        def spans(self) -> tuple[Span, ...]:
+            return (Span(begin, begin + 10**12), Span(begin + 2 * 10**12, begin + 3 * 10**12))
+
+    assert "The monitor itself ran 2 times" in Outline(render_html(Resumed(), verdict)).text  # type: ignore[arg-type]
 
 
 def test_a_slow_card_is_flagged(page: str) -> None:

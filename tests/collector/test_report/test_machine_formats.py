@@ -179,6 +179,12 @@ def test_terminal_text_is_plain_where_nobody_looks(night: Night) -> None:
     assert "coverage monitor/snmp: 0 of 2880 polls (0 %), no answer ever; 2880 failed" in text.splitlines()
 
 
+def test_a_target_without_findings_is_called_not_judged(night: Night) -> None:
+    """The generator, of which no rule said anything, is not shown as a pass to people."""
+    assert "| tg | generator | – not judged |" in render_markdown(night[1])
+    assert "not judged: tg (generator)" in shown(night[1], night, terminal=False)
+
+
 def test_terminal_text_names_what_failed(night: Night) -> None:
     """On a terminal the failing findings come with their numbers and a sparkline."""
     text = shown(night[1], night, terminal=True)

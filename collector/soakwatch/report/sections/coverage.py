@@ -26,6 +26,9 @@ TEMPLATE = """\
 {% endfor %}
 </tbody></table></div>
 {% else %}<p>Nothing was polled.</p>{% endif %}
+{% if spans|length > 1 %}
+<p><b>The monitor itself ran {{ spans|length }} times:</b> {% for span in spans %}{{ span.begin_ns|utc }} to {{ span.end_ns|utc }}{{ "; " if not loop.last }}{% endfor %}.</p>
+{% endif %}
 {% if faults %}
 <details{% if faults|length <= 12 %} open{% endif %}><summary>Metrics that could not be read in looks that otherwise worked: {{ faults|length }}</summary>
 <div class="card scroll"><table>
@@ -44,7 +47,11 @@ def facts(page: Page) -> Mapping[str, object]:
     rows = [_row(page, ledger) for ledger in page.verdict.ledgers]
     names = {source.id: f"{source.target} {source.label}" for source in page.source.sources()}
     told = sorted(page.source.faults(), key=lambda f: (f.target, f.source, f.metric, f.object, f.first_ns, f.text))
-    return {"rows": rows, "faults": [(names.get(fault.source, fault.target), fault) for fault in told]}
+    return {
+        "rows": rows,
+        "spans": page.source.spans(),
+        "faults": [(names.get(fault.source, fault.target), fault) for fault in told],
+    }
 
 
 def _row(page: Page, ledger: Ledger) -> dict[str, object]:

@@ -18,7 +18,7 @@ _MOST_PLOTS, _MOST_LINES, _MOST_CARDS, _FEW = 40, 7, 200, 20
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% for target in targets %}
-<h3 id="target-{{ loop.index }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
+<h3 id="target-{{ loop.index }}">{% if target.silent and target.verdict.outcome.value == "pass" %}{{ m.unjudged() }}{% else %}{{ m.badge(target.verdict.outcome) }}{% endif %} <span class="name">{{ target.verdict.target }}</span>
 <span class="soft">{{ target.verdict.role }}</span></h3>
 {% if not target.cards and not target.passed %}<p class="soft">Nothing was judged of this target.</p>{% endif %}
 {% for card in target.cards %}
@@ -90,6 +90,7 @@ def facts(page: Page) -> Mapping[str, object]:
             "cards": cards,
             "not_told": len(told) - len(cards),
             "passed": passed,
+            "silent": not own,
             "by_rule": ", ".join(f"{n} {rule}" for rule, n in sorted(Counter(f.rule for f in passed).items())),
             "definitions": sorted({(f.rule, f.version, f.definition) for f in passed}),
         })  # fmt: skip

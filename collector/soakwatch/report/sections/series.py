@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from itertools import groupby
 
@@ -15,7 +16,7 @@ from soakwatch_rules.rule import Finding, Outcome
 ORDER = 30
 TITLE = "Every judged series"
 HEIGHT, TALL = 230, 320
-_MOST_SINGLE, _LINES, _POINTS = 40, 7, 500
+_MOST_SINGLE, _CROWD, _LINES, _POINTS = 40, 6, 7, 500
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 <p class="soft">All plots share their time axis (UTC): zoom one, and all follow. Phases are shaded and named, grey is the
@@ -45,7 +46,7 @@ chosen so that no peak is lost; a line is broken where readings are missing.</p>
 
 
 def facts(page: Page) -> Mapping[str, object]:
-    """One plot a series for the first forty, the worst first; the others together by metric."""
+    """One plot a series for the first forty, the worst first; the others, and calm crowds, together by metric."""
     judged: dict[SeriesKey, list[Finding]] = {}
     undrawn = set()
     for finding in sorted(page.verdict.findings, key=worst_first):
@@ -58,8 +59,11 @@ def facts(page: Page) -> Mapping[str, object]:
                 judged.setdefault(key, []).append(finding)
     order = list(Outcome)
     ranked = sorted(judged, key=lambda k: (order.index(judged[k][0].outcome), k.metric, natural(k.object), k.target))
-    singles = [_single(page, key, judged[key]) for key in ranked[:_MOST_SINGLE]]
-    rest = sorted(ranked[_MOST_SINGLE:], key=lambda k: k.metric)  # stable: the worst stay first
+    calm = Counter((k.target, k.metric) for k in ranked if judged[k][0].outcome is Outcome.PASS)
+    crowd = {k for k in ranked if judged[k][0].outcome is Outcome.PASS and calm[k.target, k.metric] > _CROWD}
+    alone = [k for k in ranked if k not in crowd][:_MOST_SINGLE]
+    singles = [_single(page, key, judged[key]) for key in alone]
+    rest = sorted(set(ranked).difference(alone), key=lambda k: (k.metric, ranked.index(k)))
     groups = []
     for metric, keys in groupby(rest, key=lambda k: k.metric):
         alike = tuple(keys)

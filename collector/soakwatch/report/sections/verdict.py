@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """The verdict in one line, a line for each target, and the facts of the run."""
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ TEMPLATE = """\
 <tbody>
 {% for target, counts in targets %}
 <tr><td class="name"><a href="#target-{{ loop.index }}">{{ target.target }}</a></td><td>{{ target.role }}</td>
-<td>{{ m.badge(target.outcome) }}</td><td>{{ target.reason }}</td><td class="num">{{ counts }}</td></tr>
+<td>{% if counts == "none" and target.outcome.value == "pass" %}{{ m.unjudged() }}{% else %}{{ m.badge(target.outcome) }}{% endif %}</td><td>{{ target.reason }}</td><td class="num">{{ counts }}</td></tr>
 {% endfor %}
 </tbody></table></div>
 """

@@ -1,0 +1,277 @@
+"""Watched processes: real ones that are killed and started again, and recorded ones whose pid changes hands."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from soakwatch_agent.host import Host, steady
+from soakwatch_agent.place import SECOND, Place, watch, watch_of
+from soakwatch_agent.sample import Answer
+
+_EDGE = Path(__file__).parent / "roots" / "edge-4cores" / "root"
+_DEADLINE_S = 20.0
+
+
+@contextmanager
+def sleeper(name: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A real process that sleeps under a name of ours; it is killed at the end."""
+    child = subprocess.Popen([name, "600", *words], executable="/bin/sleep")
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+
+
+def look_until(host: Host, done: Callable[[Answer], bool]) -> list[Answer]:
+    """Looks ten times a second until an answer is as wanted; fails at a deadline."""
+    answers: list[Answer] = []
+    now_ns, end = steady(), time.monotonic() + _DEADLINE_S
+    while time.monotonic() < end:
+        answers.append(host.look(now_ns()))
+        if done(answers[-1]):
+            return answers
+        time.sleep(0.1)
+    pytest.fail(f"nothing came within {_DEADLINE_S} s; the last answer was {answers[-1]}")
+
+
+def value(answer: Answer, metric: str, thing: str) -> float | None:
+    """The reading of a metric of an object; None if the answer has none."""
+    found = [s.value for s in answer.samples if s.metric == metric and s.object == thing]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def kinds(answers: list[Answer]) -> list[str]:
+    """The kinds of all events in order."""
+    return [event.kind for answer in answers for event in answer.events]
+
+
+def is_up(thing: str) -> Callable[[Answer], bool]:
+    """True for an answer in which the object is up."""
+    return lambda answer: value(answer, "process.up", thing) == 1
+
+
+def is_down(thing: str) -> Callable[[Answer], bool]:
+    """True for an answer in which the object is down."""
+    return lambda answer: value(answer, "process.up", thing) == 0
+
+
+def of_process(*texts: str, root: str = "/") -> Host:
+    """A host with the process probe only."""
+    return Host(Place(root, tuple(watch_of(text) for text in texts)), ["process"])
+
+
+def test_a_process_that_is_killed_and_started_again_keeps_its_series_and_gives_one_restart() -> None:
+    """After kill -9 and a new start instance 0 is up again under another pid, with one exit and one restart event."""
+    host, thing = of_process("soakphoenix"), "process=soakphoenix,instance=0"
+    with sleeper("soakphoenix") as first:
+        before = look_until(host, is_up(thing))
+        first.kill()
+        first.wait()
+        between = look_until(host, is_down(thing))
+    with sleeper("soakphoenix") as second:
+        after = look_until(host, is_up(thing))
+        assert value(after[-1], "process.pid", thing) == second.pid
+    assert kinds(before) == []
+    assert sorted(kinds(between + after)) == ["process.exit", "process.restart"]
+    (restart,) = (e for a in after for e in a.events if e.kind == "process.restart")
+    assert (restart.object, restart.detail["old_pid"], restart.detail["new_pid"]) == (
+        thing,
+        str(first.pid),
+        str(second.pid),
+    )
+    assert {s.object for a in before + between + after for s in a.samples if s.metric == "process.up"} == {thing}
+
+
+def test_a_process_that_appears_later_gives_a_start_and_one_that_never_does_stays_down() -> None:
+    """A late first appearance is a start and no restart; a name that nobody has answers 0 from the first look on."""
+    host = of_process("soaklate", "soaknever")
+    first = host.look(0)
+    assert value(first, "process.up", "process=soaknever,instance=0") == 0
+    assert value(first, "process.count", "process=soaknever") == 0
+    with sleeper("soaklate"):
+        answers = look_until(host, is_up("process=soaklate,instance=0"))
+    assert kinds(answers) == ["process.start"]
+    assert value(answers[-1], "process.up", "process=soaknever,instance=0") == 0
+
+
+def test_every_way_of_watching_finds_the_process(tmp_path: Path) -> None:
+    """Name, glob, command line, pid and pidfile all find the same real process."""
+    with sleeper("soakways", "777") as child:
+        pidfile = tmp_path / "ways.pid"
+        pidfile.write_text(f"{child.pid}\n")
+        watches = (
+            watch("a", "name", "soakways"),
+            watch("b", "name", "soakw?ys"),
+            watch("c", "cmdline", r"soakways 600 77\d"),
+            watch("d", "pid", str(child.pid)),
+            watch("e", "pidfile", str(pidfile)),
+        )
+        host = Host(Place(watches=watches), ["process"])
+        answer = look_until(host, is_up("process=c,instance=0"))[-1]
+        pids = [value(answer, "process.pid", f"process={name},instance=0") for name in "abcde"]
+    assert pids == [child.pid] * 5
+
+
+def test_several_instances_have_a_seat_each_and_a_restart_returns_to_the_seat_of_its_command_line() -> None:
+    """Of three instances the last is restarted with its own command line while another seat is free as well."""
+    host = of_process("soakmany")
+    with ExitStack() as stack:
+        children = [stack.enter_context(sleeper("soakmany", word)) for word in ("11", "12", "13")]
+        third = "process=soakmany,instance=2"
+        look_until(host, is_up(third))
+        for child in children[1:]:
+            child.kill()
+            child.wait()
+        look_until(host, is_down(third))
+        again = stack.enter_context(sleeper("soakmany", "13"))
+        answer = look_until(host, is_up(third))[-1]
+        assert value(answer, "process.pid", third) == again.pid
+        assert value(answer, "process.up", "process=soakmany,instance=1") == 0
+        assert value(answer, "process.count", "process=soakmany") == 2
+
+
+def test_a_zombie_is_down_and_its_state_tells_why() -> None:
+    """A child that nobody waits for is dead: up is 0 while the state is Z."""
+    host, thing = of_process("soakzombie"), "process=soakzombie,instance=0"
+    with sleeper("soakzombie") as child:
+        look_until(host, is_up(thing))
+        child.kill()
+        answers = look_until(host, is_down(thing))
+        assert value(answers[-1], "process.state", thing) == ord("Z")
+        assert value(answers[-1], "process.count", "process=soakzombie") == 0
+        assert kinds(answers) == ["process.exit"]
+
+
+def test_readings_agree_with_psutil() -> None:
+    """Start, threads, descriptors, RSS and address space of this very process are what psutil says."""
+    me = psutil.Process()
+    host = Host(Place(watches=(watch("child", "cmdline", "soakoracle"),)), ["process"])
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()  # soakoracle"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
+        thing = "process=child,instance=0"
+        answer = look_until(host, is_up(thing))[-1]
+        them = psutil.Process(child.pid)
+        assert value(answer, "process.start_time", thing) == pytest.approx(them.create_time(), abs=1.1)
+        assert value(answer, "process.threads", thing) == them.num_threads()
+
+        def settled(answer: Answer) -> bool:
+            memory = them.memory_info()
+            mine = [value(answer, f"process.{m}", thing) for m in ("open_files", "memory.usage", "memory.virtual")]
+            return mine == [them.num_fds(), memory.rss, memory.vms]
+
+        look_until(host, settled)
+        assert me.pid not in {s.value for s in answer.samples if s.metric == "process.pid"}
+        child.communicate(b"")
+
+
+def _tree(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    shutil.copytree(_EDGE, root, symlinks=True)
+    return root
+
+
+def _restart(root: Path, pid: int, start: int, cmdline: str) -> None:
+    """Makes the pid of a recorded tree another process."""
+    stat = (root / f"proc/{pid}/stat").read_text()
+    head, _, tail = stat.rpartition(") ")
+    words = tail.split()
+    words[19] = str(start)
+    (root / f"proc/{pid}/stat").write_text(f"{head}) {' '.join(words)}\n")
+    (root / f"proc/{pid}/cmdline").write_text(cmdline)
+
+
+@pytest.mark.parametrize("how", ["name", "pid", "pidfile"])
+def test_a_pid_that_is_used_again_is_another_process(tmp_path: Path, how: str) -> None:
+    """The same pid with another start is an exit and a restart, not life."""
+    root = _tree(tmp_path)
+    what = {"name": "bgpd", "pid": "77", "pidfile": "/run/bgpd.pid"}[how]
+    host = Host(Place(str(root), (watch("w", how, what),)), ["process"])
+    assert value(host.look(0), "process.up", "process=w,instance=0") == 1
+    _restart(root, 77, 9_000_000, "/usr/lib/frr/bgpd\0-d\0")
+    after = host.look(SECOND)
+    assert kinds([after]) == ["process.exit", "process.restart"]
+    assert value(after, "process.start_time", "process=w,instance=0") == 1790000000 + 90_000
+
+
+@pytest.mark.parametrize("how", ["pid", "pidfile"])
+def test_a_pid_that_went_to_a_stranger_is_down(tmp_path: Path, how: str) -> None:
+    """A watch by pid does not follow the pid to another program, and says so."""
+    root = _tree(tmp_path)
+    what = {"pid": "77", "pidfile": "/run/bgpd.pid"}[how]
+    host = Host(Place(str(root), (watch("w", how, what),)), ["process"])
+    host.look(0)
+    _restart(root, 77, 9_000_000, "/bin/stranger\0")
+    after = host.look(SECOND)
+    assert value(after, "process.up", "process=w,instance=0") == 0
+    assert [fault.text for fault in after.faults] == ["pid 77 went to another program: it is not watched"]
+
+
+def test_a_pid_that_changed_hands_between_looks_is_found_by_the_slow_round(tmp_path: Path) -> None:
+    """A process of a watched name under a pid that was there all the time appears within a minute of looks."""
+    root = _tree(tmp_path)
+    host = of_process("newcomer", root=str(root))
+    host.look(0)
+    _restart(root, 81, 5_000_000, "/usr/bin/newcomer\0")
+    ups = [value(host.look(n * SECOND), "process.up", "process=newcomer,instance=0") for n in range(1, 70)]
+    assert 1 in ups
+
+
+def test_a_fork_that_still_has_its_parents_name_is_not_taken_for_it(tmp_path: Path) -> None:
+    """A child seen between fork and exec is neither an instance nor an exit; one that stays becomes an instance."""
+    root = _tree(tmp_path)
+    host = of_process("bgpd", root=str(root))
+    host.look(0)
+    for pid in (500, 501):
+        shutil.copytree(root / "proc/77", root / f"proc/{pid}", symlinks=True)
+        _restart(root, pid, 100000 * 100, "/usr/lib/frr/bgpd\0-d\0")  # born a quarter of a second ago
+    young = host.look(SECOND)
+    assert value(young, "process.count", "process=bgpd") == 1
+    (root / "proc/500/stat").write_text((root / "proc/500/stat").read_text().replace("(bgpd)", "(ip)"))
+    (root / "proc/500/cmdline").write_text("/sbin/ip\0route\0")
+    (root / "proc/uptime").write_text("100002.00 1.00\n")
+    old = host.look(2 * SECOND)
+    assert value(old, "process.count", "process=bgpd") == 2
+    assert kinds([young, old]) == ["process.start"]
+
+
+def test_more_than_64_instances_are_counted_and_said(tmp_path: Path) -> None:
+    """The 65th process of a watch gets no series, and a fault names the number."""
+    root = _tree(tmp_path)
+    for pid in range(1000, 1070):
+        shutil.copytree(root / "proc/77", root / f"proc/{pid}", symlinks=True)
+    answer = of_process("bgpd", root=str(root)).look(0)
+    assert sum(s.metric == "process.up" for s in answer.samples) == 64
+    assert [f.text for f in answer.faults] == ["71 processes match bgpd: only the first 64 are watched"]
+
+
+def test_utilization_is_the_share_since_the_look_before(tmp_path: Path) -> None:
+    """150 ticks in one second of steady time are one and a half cores; the first look has no share."""
+    root = _tree(tmp_path)
+    host, thing = of_process("bgpd", root=str(root)), "process=bgpd,instance=0"
+    assert value(host.look(0), "process.cpu.utilization", thing) is None
+    stat = root / "proc/77/stat"
+    stat.write_text(stat.read_text().replace(" 360000 90000 ", " 360100 90050 "))
+    ticks = 100 / os.sysconf("SC_CLK_TCK")
+    assert value(host.look(SECOND), "process.cpu.utilization", thing) == pytest.approx(1.5 * ticks)
+
+
+def test_the_start_time_does_not_move_with_the_clock(tmp_path: Path) -> None:
+    """The kernel's time of boot moves when the clock is set; the start time stays until the boot id changes."""
+    root = _tree(tmp_path)
+    host, thing = of_process("bgpd", root=str(root)), "process=bgpd,instance=0"
+    first = value(host.look(0), "process.start_time", thing)
+    stat = root / "proc/stat"
+    stat.write_text(stat.read_text().replace("btime 1790000000", "btime 1790003601"))
+    assert value(host.look(SECOND), "process.start_time", thing) == first

@@ -1,0 +1,171 @@
+"""The record on disks that are full, limited or read-only."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from soakwatch.errors import RecordError
+from soakwatch.record import Record, RecordFull, RecordView, SeriesKey, add_outside_event
+from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_rules.rule import Event
+
+SECOND = 10**9
+T0 = 1_700_000_000 * SECOND
+KEYS = tuple(SeriesKey("dut", "process.memory.usage", f"process=p{n}") for n in range(50))
+
+
+def poll(source: int, at: int) -> Poll:
+    """A poll with 50 readings that tell when it was due."""
+    due = T0 + at * SECOND
+    samples = tuple(Sample(key.metric, key.object, at * 4096 + n, due) for n, key in enumerate(KEYS))
+    return Poll(source, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ()))
+
+
+def new(folder: Path, polls: int = 0) -> Record:
+    """A record with one source and some polls."""
+    record = Record.create(folder)
+    source = record.source("dut", "local", "dut/local", SECOND, required=True)
+    record.put([poll(source.id, at) for at in range(polls)])
+    return record
+
+
+def values(path: Path) -> list[float]:
+    """The readings of the first series."""
+    with RecordView.open(path) as view:
+        found: list[float] = view.series(KEYS[0]).value.tolist()
+        return found
+
+
+def python(code: str, *arguments: str, before: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a program in another process."""
+    program = [sys.executable, "-c", textwrap.dedent(code), *arguments]
+    return subprocess.run(program, capture_output=True, text=True, timeout=60, check=False, preexec_fn=before)
+
+
+def one_sentence(text: str, *parts: str) -> None:
+    """Assert that an error is one line that names the file and the remedy."""
+    assert "\n" not in text
+    assert "Traceback" not in text
+    for part in parts:
+        assert part in text
+
+
+def record_sources(folder: Path) -> list[int]:
+    """The ids of the sources of a record."""
+    with RecordView.open(folder) as view:
+        return [source.id for source in view.sources()]
+
+
+def mounted(folder: Path, size: str) -> Iterator[Path]:
+    """A small file system of its own; needs root."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
+    made = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 600 kB."""
+    yield from mounted(tmp_path / "small", "600k")
+
+
+@pytest.fixture
+def roomy(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 16 MB."""
+    yield from mounted(tmp_path / "roomy", "16m")
+
+
+def test_a_full_disk_loses_nothing_that_was_committed(small: Path) -> None:
+    """On a full disk put fails in one sentence and keeps nothing; with room again the same polls go in."""
+    ballast = small / "ballast"
+    ballast.write_bytes(bytes(150_000))
+    with new(small / "run") as record:
+        (source,) = record_sources(small / "run")
+        at = 0
+        with pytest.raises(RecordFull) as caught:  # noqa: PT012 - the disk says when
+            while True:
+                record.put([poll(source, at), poll(source, at + 1)])
+                at += 2
+        one_sentence(str(caught.value), str(small / "run" / "record.sqlite"), "make room")
+        assert at > 10
+        with pytest.raises(RecordFull):
+            record.put([poll(source, at), poll(source, at + 1)])
+        assert values(small / "run") == [4096 * n for n in range(at)]
+        ballast.unlink()
+        record.put([poll(source, at), poll(source, at + 1)])
+        assert values(small / "run") == [4096 * n for n in range(at + 2)]
+        with RecordView.open(small / "run") as view:
+            assert view.faults() == ()
+
+
+def test_no_room_for_a_new_record_is_one_sentence(small: Path) -> None:
+    """A record that does not even fit on the disk is refused in one sentence, and nothing is left behind."""
+    (small / "ballast").write_bytes(bytes(590_000))
+    with pytest.raises(RecordFull) as caught:
+        Record.create(small / "run")
+    one_sentence(str(caught.value), "record.sqlite")
+    assert not list((small / "run").glob("*.sqlite*"))
+
+
+def test_a_quota_on_the_size_of_files_is_one_sentence(tmp_path: Path) -> None:
+    """A process that may write no more than a quota gets one sentence, and the record stays readable."""
+    code = """
+        import sys
+        from pathlib import Path
+        from test_record_disk import new, poll, record_sources
+        from soakwatch.record import RecordFull
+        record = new(Path(sys.argv[1]))
+        (source,) = record_sources(Path(sys.argv[1]))
+        try:
+            for at in range(100000):
+                record.put([poll(source, at)])
+        except RecordFull as error:
+            print(at)
+            sys.exit(str(error))
+    """
+    here = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+    limit = 300_000
+    done = python(
+        here + textwrap.dedent(code),
+        str(tmp_path),
+        before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    one_sentence(done.stderr.strip(), "record.sqlite cannot be written")
+    assert values(tmp_path) == [4096 * n for n in range(int(done.stdout))]
+
+
+def test_a_read_only_file_system_is_read_and_not_written(roomy: Path) -> None:
+    """On a read-only file system finished, cleanly closed and killed records are read; writing is one sentence."""
+    finished, closed, killed = (roomy / name for name in ("finished", "closed", "killed"))
+    with new(finished, 20) as record:
+        record.finish()
+    new(closed, 20).close()
+    with new(roomy / "source", 20):
+        killed.mkdir()
+        for suffix in ("", "-wal"):
+            shutil.copy(roomy / "source" / f"record.sqlite{suffix}", killed)
+    subprocess.run(["mount", "-o", "remount,ro", str(roomy)], check=True)
+    for folder in (finished, closed, killed):
+        assert values(folder) == [4096 * n for n in range(20)], folder.name
+        with pytest.raises(RecordError) as caught:
+            Record.open(folder)
+        one_sentence(str(caught.value), str(folder))
+    with pytest.raises(RecordError) as caught:
+        Record.create(roomy / "another")
+    one_sentence(str(caught.value), "another", "Read-only")
+    with pytest.raises(RecordError):
+        add_outside_event(finished, "", Event("e", "", "", 1, None))

@@ -1,0 +1,198 @@
+"""cpu_spike: what is a spike, what is not, and what cannot be told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from soakwatch_rules.detectors.cpu_spike import CpuSpike
+from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.synthetic import busy, raised, readings
+
+S = 10**9
+METRIC = "system.cpu.utilization"
+
+
+def judge(series: Series, *phases: Phase, baseline: tuple[Series, ...] = (), seconds: float | None = None) -> Finding:
+    """The one finding of one series whose window begins at 0."""
+    length = seconds if seconds is not None else len(series) * (series.cadence_s or 1.0)
+    case = Case("dut", series.object, Window(0, round(length * S)), (series,), phases, baseline=baseline)
+    return CpuSpike().judge(case)[0]
+
+
+def flat(n: int = 3600, level: float = 0.3, cadence_s: float = 1.0) -> Series:
+    """A utilisation without noise."""
+    return readings(METRIC, np.full(n, level), cadence_s)
+
+
+def with_values(series: Series, at: int, values: list[float]) -> Series:
+    """Some readings replaced."""
+    value = series.values.copy()
+    value[at : at + len(values)] = values
+    return replace(series, value=value)
+
+
+@pytest.mark.parametrize(
+    ("peak", "lasting", "expected"),
+    [
+        (1.0, 10, Outcome.FAIL),
+        (0.999, 10, Outcome.FAIL),
+        (0.95, 10, Outcome.FAIL),
+        (0.949, 600, Outcome.PASS),
+        (1.0, 9, Outcome.PASS),
+        (1.0, 1, Outcome.PASS),
+    ],
+)
+def test_level_and_duration(peak: float, lasting: int, expected: Outcome) -> None:
+    """From 95 % on for 10 s is a spike; 94.9 % for ever and 100 % for 9 s are none."""
+    finding = judge(with_values(flat(), 2000, [peak] * lasting))
+    assert finding.outcome is expected
+    if expected is Outcome.FAIL:
+        assert finding.measured == pytest.approx(10)
+        assert finding.marks[0].begin_ns == 1999 * S, "a reading speaks for the time before it"
+        assert finding.marks[0].end_ns == 2009 * S
+    elif peak >= 0.95:
+        assert finding.numbers["brief_peaks"] == 1
+
+
+def test_a_wavering_plateau_is_one_spike() -> None:
+    """Readings between 85 and 95 % do not end a spike; one below 85 % does."""
+    wavering = with_values(flat(), 1000, [0.97, 0.93, 0.99, 0.86] * 30)
+    assert judge(wavering).numbers["spikes"] == 1
+    two = with_values(flat(), 1000, [1.0] * 20 + [0.84] + [1.0] * 20)
+    assert judge(two).numbers["spikes"] == 2
+
+
+@pytest.mark.parametrize("minutes", [5, 14, 16, 20, 30, 120])
+def test_a_long_spike_does_not_become_the_level(minutes: int) -> None:
+    """The level is frozen while a spike lasts, so all of it counts; one that follows at once is seen as well."""
+    series = with_values(flat(6 * 3600), 7200, [1.0] * (60 * minutes) + [0.3] * 20 + [1.0] * 30)
+    finding = judge(series)
+    assert finding.numbers["spikes"] == 2
+    assert finding.measured == pytest.approx(60 * minutes)
+
+
+def test_a_spike_at_the_begin_and_one_that_does_not_end() -> None:
+    """The first seconds and the last ones are judged like all others."""
+    assert judge(with_values(flat(), 0, [1.0] * 15)).outcome is Outcome.FAIL
+    assert judge(with_values(flat(), 3600 - 15, [1.0] * 15)).outcome is Outcome.FAIL
+
+
+def test_saturation_until_the_end_is_no_poll_mode() -> None:
+    """A device that goes to 100 % after a fifth of the run and stays there fails: its median alone would hide it."""
+    assert judge(with_values(flat(), 720, [1.0] * 2880)).outcome is Outcome.FAIL
+
+
+def test_poll_mode_is_not_judged() -> None:
+    """A core busy from the begin on is poll-mode, by its own readings or by its baseline."""
+    core = busy(1, 0.99, 0.01, 3600, metric="system.cpu.core.utilization")
+    assert judge(core).outcome is Outcome.NOT_APPLICABLE
+    assert "poll-mode" in judge(core).reason
+    by_baseline = judge(with_values(flat(), 0, [1.0] * 3600), baseline=(flat(600, 0.97),))
+    assert by_baseline.outcome is Outcome.NOT_APPLICABLE
+
+
+def test_baseline_gives_the_level() -> None:
+    """With a calm baseline phase a whole soak at 97 % is a spike; a baseline of under 16 readings is not used."""
+    soak = flat(3600, 0.97)
+    assert judge(soak, baseline=(flat(600, 0.2),)).outcome is Outcome.FAIL
+    assert judge(soak, baseline=(flat(15, 0.2),)).outcome is Outcome.NOT_APPLICABLE
+
+
+def test_no_head_room_is_not_a_pass() -> None:
+    """From a level of 85 % no rise of 20 points can show: not applicable, and neither fail nor pass."""
+    finding = judge(busy(3, 0.85, 0.03, 7200))
+    assert finding.outcome is Outcome.NOT_APPLICABLE
+    assert "head room" in finding.reason
+
+
+def phase(name: str, begin_s: int, end_s: int) -> Phase:
+    """A phase in seconds."""
+    return Phase(name, Window(begin_s * S, end_s * S))
+
+
+@pytest.mark.parametrize("name", ["spike", "stress"])
+def test_planned_spikes_are_told_and_do_not_fail(name: str) -> None:
+    """A spike inside a spike or stress phase (5 s and a reading more) was asked for; one outside fails beside it."""
+    planned = with_values(flat(), 1000, [1.0] * 104)
+    inside = judge(planned, phase(name, 1003, 1100))
+    assert inside.outcome is Outcome.PASS
+    assert inside.numbers["planned_spikes"] == 1
+    assert any("did not count" in doubt for doubt in inside.doubts)
+    assert judge(planned, phase(name, 1020, 1100)).outcome is Outcome.FAIL
+    assert judge(planned, phase("soak", 0, 3600)).outcome is Outcome.FAIL
+    both = judge(with_values(planned, 3000, [1.0] * 20), phase(name, 1003, 1100))
+    assert both.outcome is Outcome.FAIL
+    assert both.numbers["spikes"] == 1
+
+
+def test_too_few_readings_never_pass() -> None:
+    """Under 16 readings, or under half of those expected, are inconclusive; a spike that was seen still fails."""
+    assert judge(flat(15)).outcome is Outcome.INCONCLUSIVE
+    assert judge(flat(16)).outcome is Outcome.PASS
+    assert judge(flat(100), seconds=201).outcome is Outcome.INCONCLUSIVE
+    assert judge(with_values(flat(100), 50, [1.0] * 20), seconds=201).outcome is Outcome.FAIL
+
+
+def test_gaps_are_told() -> None:
+    """A gap of over three readings is a doubt, and so is a spike that was open on both sides of it."""
+    spiky = with_values(flat(), 1000, [1.0] * 200)
+    keep = np.ones(3600, dtype=bool)
+    keep[1050:1150] = False
+    finding = judge(replace(spiky, time_ns=spiky.time_ns[keep], value=spiky.value[keep]))
+    assert finding.numbers["spikes"] == 1
+    assert any("1 gap" in doubt for doubt in finding.doubts)
+    assert any("still open" in doubt for doubt in finding.doubts)
+    assert finding.measured == pytest.approx(102), "a reading speaks for three readings at most"
+
+
+@pytest.mark.parametrize(("cadence", "always"), [(0.2, 10.2), (1.0, 11.0), (5.0, 15.0), (10.0, 20.0), (30.0, 60.0),
+                                                (60.0, 120.0)])  # fmt: skip
+def test_a_spike_of_the_stated_length_is_always_seen(cadence: float, always: float) -> None:
+    """A spike as long as smallest_detectable is found wherever it begins; the finding states that length."""
+    calm = flat(max(200, round(1200 / cadence)), 0.3, cadence)
+    finding = judge(calm)
+    assert finding.smallest_detectable == pytest.approx(always)
+    for offset in np.linspace(0, cadence, 7):
+        assert judge(raised(calm, 300 + float(offset), always + 1e-6)).outcome is Outcome.FAIL
+
+
+def test_coarse_readings_decide_nothing() -> None:
+    """Five minutes between readings are inconclusive; a spike that they show fails all the same."""
+    coarse = flat(100, 0.3, 300.0)
+    assert judge(coarse).outcome is Outcome.INCONCLUSIVE
+    assert "poll every" in judge(coarse).settle
+    assert judge(with_values(coarse, 50, [1.0])).outcome is Outcome.FAIL
+
+
+BACKGROUNDS = {"30 %": (0.3, 0.06, 30.0), "60 % bursty": (0.6, 0.06, 10.0), "white": (0.4, 0.1, 0.0)}
+
+
+@pytest.mark.parametrize("name", BACKGROUNDS)
+@pytest.mark.parametrize("seed", range(2))
+def test_backgrounds_without_a_spike_pass_and_a_spike_is_found(name: str, seed: int) -> None:
+    """Six hours of noise pass where the level leaves head room; with one minute at 100 % they fail."""
+    level, sd, tau = BACKGROUNDS[name]
+    calm = busy(seed, level, sd, 6 * 3600, tau_s=tau)
+    assert judge(calm).outcome in {Outcome.PASS, Outcome.NOT_APPLICABLE}
+    if level == 0.3:
+        assert judge(calm).outcome is Outcome.PASS
+        assert judge(raised(calm, 7777.3, 60)).outcome is Outcome.FAIL
+
+
+def test_polls_a_little_early_or_late_change_nothing() -> None:
+    """Ten readings at the top are a spike although their times waver by some milliseconds."""
+    rng = np.random.default_rng(5)
+    series = with_values(flat(600), 300, [1.0] * 10)
+    wavering = replace(series, time_ns=series.time_ns + rng.integers(0, 20_000_000, 600))
+    assert judge(wavering).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("bad", [{"enter": 1.5}, {"leave": 0.99}, {"rise": -1.0}, {"seconds": 0.0}])
+def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None:
+    """Nonsense is refused with a sentence that names the rule."""
+    with pytest.raises(ValueError, match="cpu_spike"):
+        CpuSpike(**bad)
