@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Optional, Sequence, Set
@@ -13,6 +14,7 @@ from soakwatch_agent.watching import Identity, Match, Portrait, matcher, own_lin
 _RESCAN_NS = 60 * SECOND  # within this time every process is looked at again
 _MOST_NEW = 256  # new processes examined a look; the rescan finds the others
 _LOOKS_AGAIN = 2  # a new process is looked at again so often, since exec gives it another name
+_SETTLED_S = 2.0  # until this age it is looked at again at each look: a busy machine execs late
 _YOUNG_S = 0.5  # a fork carries its parent's name until it execs: it is taken for itself only when it is older
 
 
@@ -43,6 +45,7 @@ class Census:
         self._debt = 0.0
         self._last_ns: Optional[int] = None
         self._first = True
+        self._uptime_s: Optional[float] = None
         self._queue: List[str] = []
         self._stats: Dict[int, Optional[PidStat]] = {}
         self.count = 0
@@ -56,6 +59,7 @@ class Census:
     def look(self, now_ns: int) -> None:
         """Begins a look: lists the processes."""
         self._stats.clear()
+        self._uptime_s = None
         names = set(os.listdir(self._proc))
         fresh = [name for name in names - self._known if name.isdigit()]
         self.count += len(fresh) - sum(name.isdigit() for name in self._known - names)
@@ -99,17 +103,18 @@ class Census:
                 continue
             face = portrait(self._place, pid, stat)
             watches = [at for at, match in self._matches.items() if match(face)]
-            if not watches:
-                continue
-            if not self._first and self._young(stat):
-                self._again[name] = _LOOKS_AGAIN
-                continue
-            finds.append(Found(face, watches))
+            age_s = self._uptime() - stat.start / self._hz
+            if watches and (self._first or not 0 <= age_s < _YOUNG_S):
+                finds.append(Found(face, watches))
+            elif 0 <= age_s < _SETTLED_S:
+                self._again.setdefault(name, 1)
         return finds
 
-    def _young(self, stat: PidStat) -> bool:
-        try:
-            uptime_s = float(read_text(f"{self._proc}/uptime").split()[0])
-        except (OSError, ValueError):
-            return False
-        return 0 <= uptime_s - stat.start / self._hz < _YOUNG_S
+    def _uptime(self) -> float:
+        """Seconds since boot, read once a look; without them every process counts as old."""
+        if self._uptime_s is None:
+            try:
+                self._uptime_s = float(read_text(f"{self._proc}/uptime").split()[0])
+            except (OSError, ValueError):
+                self._uptime_s = math.inf
+        return self._uptime_s

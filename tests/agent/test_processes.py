@@ -20,6 +20,7 @@ from soakwatch_agent.sample import Answer
 
 _EDGE = Path(__file__).parent / "roots" / "edge-4cores" / "root"
 _DEADLINE_S = 20.0
+_OWN = f"soak{os.getpid()}"  # runs of these tests side by side do not see one another
 
 
 @contextmanager
@@ -74,13 +75,13 @@ def of_process(*texts: str, root: str = "/") -> Host:
 
 def test_a_process_that_is_killed_and_started_again_keeps_its_series_and_gives_one_restart() -> None:
     """After kill -9 and a new start instance 0 is up again under another pid, with one exit and one restart event."""
-    host, thing = of_process("soakphoenix"), "process=soakphoenix,instance=0"
-    with sleeper("soakphoenix") as first:
+    host, thing = of_process(f"{_OWN}phoenix"), f"process={_OWN}phoenix,instance=0"
+    with sleeper(f"{_OWN}phoenix") as first:
         before = look_until(host, is_up(thing))
         first.kill()
         first.wait()
         between = look_until(host, is_down(thing))
-    with sleeper("soakphoenix") as second:
+    with sleeper(f"{_OWN}phoenix") as second:
         after = look_until(host, is_up(thing))
         assert value(after[-1], "process.pid", thing) == second.pid
     assert kinds(before) == []
@@ -96,25 +97,25 @@ def test_a_process_that_is_killed_and_started_again_keeps_its_series_and_gives_o
 
 def test_a_process_that_appears_later_gives_a_start_and_one_that_never_does_stays_down() -> None:
     """A late first appearance is a start and no restart; a name that nobody has answers 0 from the first look on."""
-    host = of_process("soaklate", "soaknever")
+    host = of_process(f"{_OWN}late", f"{_OWN}never")
     first = host.look(0)
-    assert value(first, "process.up", "process=soaknever,instance=0") == 0
-    assert value(first, "process.count", "process=soaknever") == 0
-    with sleeper("soaklate"):
-        answers = look_until(host, is_up("process=soaklate,instance=0"))
+    assert value(first, "process.up", f"process={_OWN}never,instance=0") == 0
+    assert value(first, "process.count", f"process={_OWN}never") == 0
+    with sleeper(f"{_OWN}late"):
+        answers = look_until(host, is_up(f"process={_OWN}late,instance=0"))
     assert kinds(answers) == ["process.start"]
-    assert value(answers[-1], "process.up", "process=soaknever,instance=0") == 0
+    assert value(answers[-1], "process.up", f"process={_OWN}never,instance=0") == 0
 
 
 def test_every_way_of_watching_finds_the_process(tmp_path: Path) -> None:
     """Name, glob, command line, pid and pidfile all find the same real process."""
-    with sleeper("soakways", "777") as child:
+    with sleeper(f"{_OWN}ways", "777") as child:
         pidfile = tmp_path / "ways.pid"
         pidfile.write_text(f"{child.pid}\n")
         watches = (
-            watch("a", "name", "soakways"),
-            watch("b", "name", "soakw?ys"),
-            watch("c", "cmdline", r"soakways 600 77\d"),
+            watch("a", "name", f"{_OWN}ways"),
+            watch("b", "name", f"{_OWN}w?ys"),
+            watch("c", "cmdline", rf"{_OWN}ways 600 77\d"),
             watch("d", "pid", str(child.pid)),
             watch("e", "pidfile", str(pidfile)),
         )
@@ -126,39 +127,39 @@ def test_every_way_of_watching_finds_the_process(tmp_path: Path) -> None:
 
 def test_several_instances_have_a_seat_each_and_a_restart_returns_to_the_seat_of_its_command_line() -> None:
     """Of three instances the last is restarted with its own command line while another seat is free as well."""
-    host = of_process("soakmany")
+    host = of_process(f"{_OWN}many")
     with ExitStack() as stack:
-        children = [stack.enter_context(sleeper("soakmany", word)) for word in ("11", "12", "13")]
-        third = "process=soakmany,instance=2"
+        children = [stack.enter_context(sleeper(f"{_OWN}many", word)) for word in ("11", "12", "13")]
+        third = f"process={_OWN}many,instance=2"
         look_until(host, is_up(third))
         for child in children[1:]:
             child.kill()
             child.wait()
         look_until(host, is_down(third))
-        again = stack.enter_context(sleeper("soakmany", "13"))
+        again = stack.enter_context(sleeper(f"{_OWN}many", "13"))
         answer = look_until(host, is_up(third))[-1]
         assert value(answer, "process.pid", third) == again.pid
-        assert value(answer, "process.up", "process=soakmany,instance=1") == 0
-        assert value(answer, "process.count", "process=soakmany") == 2
+        assert value(answer, "process.up", f"process={_OWN}many,instance=1") == 0
+        assert value(answer, "process.count", f"process={_OWN}many") == 2
 
 
 def test_a_zombie_is_down_and_its_state_tells_why() -> None:
     """A child that nobody waits for is dead: up is 0 while the state is Z."""
-    host, thing = of_process("soakzombie"), "process=soakzombie,instance=0"
-    with sleeper("soakzombie") as child:
+    host, thing = of_process(f"{_OWN}zombie"), f"process={_OWN}zombie,instance=0"
+    with sleeper(f"{_OWN}zombie") as child:
         look_until(host, is_up(thing))
         child.kill()
         answers = look_until(host, is_down(thing))
         assert value(answers[-1], "process.state", thing) == ord("Z")
-        assert value(answers[-1], "process.count", "process=soakzombie") == 0
+        assert value(answers[-1], "process.count", f"process={_OWN}zombie") == 0
         assert kinds(answers) == ["process.exit"]
 
 
 def test_readings_agree_with_psutil() -> None:
     """Start, threads, descriptors, RSS and address space of this very process are what psutil says."""
     me = psutil.Process()
-    host = Host(Place(watches=(watch("child", "cmdline", "soakoracle"),)), ["process"])
-    command = [sys.executable, "-c", "import sys; sys.stdin.read()  # soakoracle"]
+    host = Host(Place(watches=(watch("child", "cmdline", f"{_OWN}oracle"),)), ["process"])
+    command = [sys.executable, "-c", f"import sys; sys.stdin.read()  # {_OWN}oracle"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
         thing = "process=child,instance=0"
         answer = look_until(host, is_up(thing))[-1]
@@ -275,3 +276,16 @@ def test_the_start_time_does_not_move_with_the_clock(tmp_path: Path) -> None:
     stat = root / "proc/stat"
     stat.write_text(stat.read_text().replace("btime 1790000000", "btime 1790003601"))
     assert value(host.look(SECOND), "process.start_time", thing) == first
+
+
+def test_a_process_that_execs_after_the_first_look_is_found(tmp_path: Path) -> None:
+    """What had another name at the very first look, being just born, is looked at again until it is two seconds old."""
+    root = _tree(tmp_path)
+    _restart(root, 81, 100000 * 100, "/bin/sh\0")
+    host = of_process("late-exec", root=str(root))
+    assert value(host.look(0), "process.up", "process=late-exec,instance=0") == 0
+    for tick, uptime in ((1, "100000.90"), (2, "100001.10"), (3, "100001.40")):
+        (root / "proc/uptime").write_text(f"{uptime} 1.00\n")
+        assert value(host.look(tick * SECOND // 5), "process.up", "process=late-exec,instance=0") == 0
+    (root / "proc/81/cmdline").write_text("/bin/late-exec\0")
+    assert value(host.look(SECOND), "process.up", "process=late-exec,instance=0") == 1

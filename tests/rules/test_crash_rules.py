@@ -162,6 +162,13 @@ def test_an_announced_reboot_allows_the_restart_that_it_brings() -> None:
     assert restarted(ups(), starts(), intent).outcome is Outcome.PASS
 
 
+def test_down_while_an_announced_event_is_under_way() -> None:
+    """A process that is down before the deadline of a planned restart or reboot is not yet gone."""
+    for key in ("process.restart", "reboot"):
+        assert restarted(ups((90, N)), announced(key, 1, 85, 200)).outcome is Outcome.INCONCLUSIVE
+        assert restarted(ups((90, N)), announced(key, 1, 20, 40)).outcome is Outcome.FAIL
+
+
 def test_a_clock_step_is_no_restart() -> None:
     """A start time that moves together with the clock is taken for the clock, and doubted."""
     finding = restarted(ups(), starts(50), happened("clock.step", 50))

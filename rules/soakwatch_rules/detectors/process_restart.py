@@ -29,7 +29,7 @@ class ProcessRestart:
     within two readings of each other are one restart, two of the same kind are two. Not counted: the first
     appearance, and what a planned event announced (``process.restart``: N, or the restarts that a planned ``reboot``
     brings) between its begin and its deadline; an announcement that is not kept fails as well. Gone at the end fails
-    whatever is allowed.
+    whatever is allowed, unless an announced event is still under way.
 
     Start times are compared at both ends of a gap, so a restart while the monitor was away is found. Counts have no
     unit, times are UTC.
@@ -106,7 +106,8 @@ class ProcessRestart:
         gone_ns = gone(up, starts, own)
         back = [i for i in seen if i not in stepped and not _last_exit(i, gone_ns, slack_ns)]
         others = [e.begin_ns for e in case.events if e.kind == "process.restart" and not e.expect and e not in own]
-        reckoned = reckon(back, _announced(case), case.window, "restart", slack_ns, others)
+        announced = _announced(case)
+        reckoned = reckon(back, announced, case.window, "restart", slack_ns, others)
         number = len(reckoned.unplanned)
         marks = [Mark(i.begin_ns, i.end_ns, f"restart: {i.text}") for i in back]
         marks += [Mark(gone_ns, None, "exited and did not come back")] if gone_ns is not None else []
@@ -118,15 +119,19 @@ class ProcessRestart:
             ),
             numbers={"restarts": float(len(back)), "planned": float(len(reckoned.planned))},
         )  # fmt: skip
-        faulty = [f"exited at {moment(gone_ns)} and did not come back"] if gone_ns is not None else []
+        waited = gone_ns is not None and any(
+            i.begin_ns - slack_ns <= gone_ns and i.end_ns >= case.window.end_ns for i in announced
+        )
+        faulty = [f"exited at {moment(gone_ns)} and did not come back"] if gone_ns is not None and not waited else []
         if number > self.allowed:
             times = some([f"{moment(i.end_ns)} ({i.text})" for i in reckoned.unplanned])
             faulty.insert(0, f"{counted(number, 'restart')}: {times}")
         faulty += reckoned.broken
         if faulty:
             return replace(made, outcome=Outcome.FAIL, reason=f"{_name(case)}: {'; '.join(faulty)}")
-        if reckoned.open:
-            return replace(made, reason=reckoned.open[0], settle="judge again after the deadline")
+        if reckoned.open or waited:
+            reason = next(iter(reckoned.open), "it is down while an announced event is under way")
+            return replace(made, reason=f"{_name(case)}: {reason}", settle="judge again after the deadline")
         both = np.union1d(up.time_ns if up else [], starts.time_ns if starts else []).astype(np.int64)
         begin_ns = int(both[0]) if both.size else case.window.begin_ns  # an instance may come late: that is told
         blind = unseen(both, replace(case.window, begin_ns=begin_ns))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.level import robust
 
+_POLL_MODE = 0.90
 LEAST = 16
 """Readings that a level needs."""
 
@@ -92,6 +93,17 @@ def head_room(value: NDArray[np.float64], shape: Shape, keep: int, looks: int = 
     ends = np.unique(np.linspace(min(keep, value.size), value.size, looks).astype(np.int64)).tolist()
     could = sum(shape.threshold(*robust(value[max(0, end - keep) : end])) <= 1 for end in ends)
     return could / len(ends)
+
+
+def poll_mode(value: NDArray[np.float64], level: tuple[float, float] | None, keep: int) -> bool:
+    """Whether it is busy (over 90 %) all the time, from the beginning on; what saturates later is no poll-mode core.
+
+    ``level`` (median, robust sigma), if it is known, decides alone.
+    """
+    if level is not None:
+        return level[0] > _POLL_MODE
+    early = value[: max(LEAST, min(keep, value.size // 20))]
+    return float(np.median(value)) > _POLL_MODE and float(np.median(early)) > _POLL_MODE
 
 
 def _level(value: NDArray[np.float64], begin: int, end: int, found: Sequence[Spike], keep: int) -> tuple[float, float]:
