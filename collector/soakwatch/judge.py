@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from soakwatch.derived import derived_events
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
 from soakwatch.verdict import DUT, Verdict, fold
 from soakwatch_agent.metric import BY_NAME, STATE
@@ -89,7 +90,8 @@ class _Court:
         self.roles = dict(record.roles())
         self.window = record.window()
         self.phases = record.phases()
-        self._events = tuple(stored.event for stored in record.events())
+        events = tuple(stored.event for stored in record.events())
+        self._events = (*events, *derived_events(record, events))
         self._ledgers = record.ledgers(self.window)
         self._faults = record.faults()
         self._facts = self._read_facts()

@@ -35,9 +35,11 @@ def run_to_the_end(course: Course, record: Record, clock: Clock) -> int:
             raise MonitorBroken(f"{soak.trouble}; what was committed before is kept: soakwatch judge {course.folder}")
         _tell(console, f"ended after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
         record.seal(final=True)
-        verdict = conclude(course.folder, record, end_ns)
         record.set_meta("ended_ns", str(end_ns))
-        record.finish()
+        try:
+            verdict = conclude(course.folder, record, end_ns)
+        finally:
+            record.finish()
     except RecordError as error:
         raise MonitorBroken(f"{error}; what was committed before is kept: soakwatch judge {course.folder}") from error
     finally:

@@ -132,7 +132,8 @@ def test_planned_spikes_are_told_and_do_not_fail(name: str) -> None:
 def test_too_few_readings_never_pass() -> None:
     """Under 16 readings, or under half of those expected, are inconclusive; a spike that was seen still fails."""
     assert judge(flat(15)).outcome is Outcome.INCONCLUSIVE
-    assert judge(flat(16)).outcome is Outcome.PASS
+    assert judge(flat(29)).outcome is Outcome.INCONCLUSIVE  # no room for three spikes of 10 s
+    assert judge(flat(30)).outcome is Outcome.PASS
     assert judge(flat(100), seconds=201).outcome is Outcome.INCONCLUSIVE
     assert judge(with_values(flat(100), 50, [1.0] * 20), seconds=201).outcome is Outcome.FAIL
 

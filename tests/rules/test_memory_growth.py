@@ -34,7 +34,7 @@ def judge(series: Series, seconds: float | None = None, *events: Event, rule: Me
     """The one finding of one series whose window begins at 0."""
     end = seconds if seconds is not None else len(series) * (series.cadence_s or 1.0)
     case = Case("dut", series.object, Window(0, round(end * S)), (series,), events=events)
-    return (rule or MemoryGrowth()).judge(case)[0]
+    return (rule or MemoryGrowth(stage=0)).judge(case)[0]
 
 
 def staged(first: list[float], middle: list[float], last: list[float], metric: str = METRIC) -> Series:
@@ -210,13 +210,21 @@ def test_signals_of_known_truth(name: str, seed: int) -> None:
 
 def test_smallest_detectable_is_seen_in_four_of_five() -> None:
     """A leak of the stated smallest slope is found in 70 to 95 of 100 runs, one of half of it in few."""
-    rule = MemoryGrowth(tolerance=0.001)
+    rule = MemoryGrowth(tolerance=0.001, stage=0)
     stated = [judge(noise(seed, METRIC, 7200, 10.0), 7200, rule=rule).smallest_detectable or 0 for seed in range(50)]
     rate = float(np.mean(stated)) / 3600
     found = [judge(leak(noise(seed, METRIC, 7200, 10.0), rate), 7200, rule=rule).outcome for seed in range(100)]
     assert 70 <= found.count(Outcome.FAIL) <= 95
     missed = [judge(leak(noise(s, METRIC, 7200, 10.0), rate / 2), 7200, rule=rule).outcome for s in range(100)]
     assert missed.count(Outcome.FAIL) <= 5
+
+
+def test_seconds_are_no_soak() -> None:
+    """However many readings it has, a life of under half a minute is not judged, and says what is missing."""
+    case = Case("dut", "", Window(0, 20 * 10**9), (noise(1, METRIC, 20, 0.2),))
+    finding = MemoryGrowth().judge(case)[0]
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "10 s more" in finding.settle
 
 
 @pytest.mark.parametrize("bad", [{"tolerance": -0.1}, {"tolerance": math.nan}, {"width": 0.0}, {"least": 1.0}])

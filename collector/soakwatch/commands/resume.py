@@ -21,7 +21,8 @@ is closed and judged with what it has."""
 @click.argument("run", metavar="RUN")
 @click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
               help="Folder in which RUN is looked up.")  # fmt: skip
-@click.option("--stop-on-fail", is_flag=True, help="End the run at the first live finding that fails.")
+@click.option("--stop-on-fail", is_flag=True,
+              help="End the run at the first live finding that fails (growth only warns before the end).")  # fmt: skip
 def command(run: str, runs_folder: Path, stop_on_fail: bool) -> int:  # noqa: FBT001 - click's signature
     """Go on with RUN (a folder, a record file, or 'last') until its planned end; then judge it."""
     from soakwatch.errors import RecordError

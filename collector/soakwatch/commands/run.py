@@ -34,7 +34,8 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 @click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
               help="Folder of all runs.")  # fmt: skip
 @click.option("--into", type=click.Path(path_type=Path), help="Exact folder of this run (default: RUNS/TIME-NAME).")
-@click.option("--stop-on-fail", is_flag=True, help="End the run at the first live finding that fails.")
+@click.option("--stop-on-fail", is_flag=True,
+              help="End the run at the first live finding that fails (growth only warns before the end).")  # fmt: skip
 def command(
     plan: Path | None, targets: tuple[str, ...], processes: tuple[str, ...], interval: str | None, duration: str | None,
     name: str | None, runs_folder: Path, into: Path | None, stop_on_fail: bool,  # noqa: FBT001 - click's signature

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from soakwatch_rules.rule import Event
 
@@ -18,6 +22,24 @@ class Source:
     interval_ns: int
     required: bool
     role: str | None = None
+
+
+def source_label(source: Source, sources: Iterable[Source]) -> str:
+    """The name under which a ledger tells of a source: target/name, and its label where its target has two such."""
+    twins = sum(other.target == source.target and other.name == source.name for other in sources)
+    return f"{source.target}/{source.name}" if twins == 1 else f"{source.target}/{source.name} {source.label}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PollOutcomes:
+    """How the polls of one source ended: ``due_ns`` and ``outcome`` int64 of shape (n,), sorted by due time.
+
+    ``words[outcome]`` is the word for an outcome; 0 is the poll that was answered.
+    """
+
+    due_ns: NDArray[np.int64]
+    outcome: NDArray[np.int64]
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, order=True)

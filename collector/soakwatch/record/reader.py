@@ -9,14 +9,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, get_args
 
+import numpy as np
+
 from soakwatch.errors import RecordError
 from soakwatch.record.columns import Columns
 from soakwatch.record.files import record_file, size_of
 from soakwatch.record.findings import finding_from_json
 from soakwatch.record.ledger import ledger_of
-from soakwatch.record.model import Artifact, Counts, SeriesKey, Source, Span, StoredEvent, StoredFault
+from soakwatch.record.model import (
+    Artifact,
+    Counts,
+    PollOutcomes,
+    SeriesKey,
+    Source,
+    Span,
+    StoredEvent,
+    StoredFault,
+    source_label,
+)
 from soakwatch.record.replay import Replay
-from soakwatch.record.rows import EVENT_COLUMNS, event_of, last_time, sources_of
+from soakwatch.record.rows import EVENT_COLUMNS, OUTCOMES, event_of, last_time, sources_of
 from soakwatch.record.snapshot import open_snapshot
 from soakwatch.record.trouble import damaged, told
 from soakwatch_agent.metric import BY_NAME
@@ -180,6 +192,14 @@ class RecordView:
                 for source in self.sources()
             )
 
+    def poll_outcomes(self, source: int) -> PollOutcomes:
+        """How every poll of a source ended, in the order in which they were due; empty for an unknown source."""
+        with self._reading():
+            polls = self._columns.polls(source, 0, 2**63 - 1)
+        order = np.argsort(polls.due_ns, kind="stable")
+        words = tuple(OUTCOMES[number].value for number in sorted(OUTCOMES))
+        return PollOutcomes(polls.due_ns[order], polls.outcome[order].astype(np.int64), words)
+
     def polls_after(self, cursor: str, limit: int) -> tuple[tuple[Poll, ...], str]:
         """At most ``limit`` polls behind a cursor, and the cursor behind them; "" begins at the beginning.
 
@@ -255,8 +275,7 @@ class RecordView:
         return 0 if last_ns is None else last_ns + 1
 
     def _shown(self, source: Source) -> str:
-        twins = sum(other.target == source.target and other.name == source.name for other in self.sources())
-        return f"{source.target}/{source.name}" if twins == 1 else f"{source.target}/{source.name} {source.label}"
+        return source_label(source, self.sources())
 
 
 def _trait(metric: str, unit: str, kind: str) -> Trait:

@@ -73,9 +73,11 @@ class Record:
                 undo.callback(release_lock, descriptor)
                 if new and path.exists():
                     raise RecordError(f"{path} was made by another process just now: name a new folder")
-                connection = connect(path, new=new)
+                if new:
+                    _make(path)
+                connection = connect(path)
                 undo.callback(connection.close)
-                migrate(connection, 0 if new else version_of(connection, path))
+                migrate(connection, version_of(connection, path))
                 record = cls(path, connection, descriptor)
             except sqlite3.Error as error:
                 raise told(error, path) from None
@@ -312,6 +314,14 @@ class Record:
                 drop_unused_layouts(sql)
                 self._standing.intake.forget_layouts()
         self._standing.sealed(source, polls, samples)
+
+
+def _make(path: Path) -> None:
+    """An empty record, complete from the moment at which it bears its name. Raises sqlite3.Error, OSError."""
+    draft = path.with_name(f"{path.name}.new")
+    with closing(connect(draft, new=True)) as connection:
+        migrate(connection, 0)
+    draft.rename(path)
 
 
 def add_outside_event(path: Path, target: str, event: Event, origin: str = "user") -> int:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.report.show import Scale, scale_of
-from soakwatch.report.source import ReportSource, SeriesKey
-from soakwatch_rules.rule import Window
+from soakwatch.report.source import SeriesKey
 from soakwatch_rules.series import Series
 
 _HOLE = 3.5  # times the usual distance of readings: a longer silence is drawn as a hole
 _MOST_HOLES_KEPT = 200
 _BIRTHS = ("start_time", "boot.time")
-_LOADS = ("load.request.rate", "load.offered.rate", "load.requests")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,17 +47,19 @@ def shown(series: Series) -> tuple[Series, str]:
     return series, ""
 
 
-def curve_of(series: Series, points: int) -> Curve:
+def curve_of(series: Series, points: int, scale: Scale | None = None) -> Curve:
     """At most about ``points`` points of the series, chosen by MinMaxLTTB so that every spike survives.
 
-    A restart of a counter and a silence of more than 3.5 times the usual distance break the line.
+    A restart of a counter and a silence of more than 3.5 times the usual distance break the line. ``scale`` is that
+    of the lines it stands beside; without one it gets its own.
     """
     drawn, note = shown(series)
     good = drawn.finite()
     values = good.values
     peak = float(np.abs(values).max()) if len(good) else 0.0
     state = drawn.trait.kind == "state" and not note
-    scale = Scale(1.0, "") if state and drawn.trait.unit == "1" else scale_of(drawn.trait.unit, peak)
+    if scale is None:
+        scale = Scale(1.0, "") if state and drawn.trait.unit == "1" else scale_of(drawn.trait.unit, peak)
     time_ms, picked = _thin(good.time_ns, values * scale.factor, _broken(drawn, good), points)
     return Curve(
         SeriesKey(series.target, series.metric, series.object),
@@ -111,46 +110,3 @@ def _thin(
     passed = np.searchsorted(holes, picked, side="right")
     cut = np.flatnonzero(np.diff(passed) > 0) + 1
     return np.insert(time_ms, cut, time_ms[cut]), np.insert(drawn, cut, np.nan)
-
-
-@dataclass(frozen=True, slots=True)
-class LoadSummary:
-    """What one generator did in a window: the lowest, mean and highest rate and the number of readings."""
-
-    name: str
-    unit: str
-    low: float | None
-    mean: float | None
-    high: float | None
-    readings: int
-
-
-def load_series(source: ReportSource) -> tuple[Series, ...]:
-    """The load as rates: request rate where there is one, else the next best ``load.*`` rate; one a generator."""
-    every = source.keys()
-    keys = [key for key in every if key.metric.startswith("load.")]
-    for metric in (*_LOADS, *sorted({key.metric for key in keys})):
-        found = [source.series(key) for key in keys if key.metric == metric]
-        rates = [shown(one)[0] for one in found if one.trait.unit.endswith("/s") or one.trait.kind == "counter"]
-        rates = [one for one in rates if len(one.finite())]
-        if rates:
-            return tuple(rates)
-    return ()
-
-
-def load_in(load: Sequence[Series], window: Window) -> tuple[LoadSummary, ...]:
-    """What the generators did in the window."""
-    told = []
-    for one in load:
-        part = one.between(window.begin_ns, window.end_ns).finite()
-        values = part.values
-        name = f"{one.target} {one.metric}" + (f" {one.object}" if one.object else "")
-        if len(part):
-            told.append(
-                LoadSummary(
-                    name, one.trait.unit, float(values.min()), float(values.mean()), float(values.max()), len(part)
-                )
-            )
-        else:
-            told.append(LoadSummary(name, one.trait.unit, None, None, None, 0))
-    return tuple(told)

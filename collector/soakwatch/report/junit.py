@@ -10,6 +10,7 @@ from soakwatch.verdict import Verdict
 from soakwatch_rules.rule import Finding, Outcome
 
 _WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
+_TAGS = {Outcome.FAIL: "failure", Outcome.INCONCLUSIVE: "error"}
 
 
 def render_junit(verdict: Verdict) -> str:
@@ -32,12 +33,8 @@ def render_junit(verdict: Verdict) -> str:
             _count(counts, _case(suite, target.target, rule, list(group)))
         if not own:
             case = _element(suite, target.target, "judged")
-            if target.outcome is Outcome.PASS:  # nothing asked of it, nothing said: not green, not red
-                ET.SubElement(case, "skipped", message="nothing was judged of this target")
-                _count(counts, Outcome.NOT_APPLICABLE)
-            else:
-                _say(case, "error", target.reason, "", "inconclusive")
-                _count(counts, Outcome.INCONCLUSIVE)
+            _tell(case, target.outcome, target.reason, "")
+            _count(counts, target.outcome)
         for name, value in zip(("tests", "failures", "errors", "skipped"), counts, strict=True):
             suite.set(name, str(value))
         total = [a + b for a, b in zip(total, counts, strict=True)]
@@ -63,21 +60,19 @@ def _case(suite: ET.Element, target: str, rule: str, findings: list[Finding]) ->
     worst = min((f.outcome for f in findings), key=_WORST_FIRST.index)
     told = [f for f in findings if f.outcome is worst]
     message, body = _summary(told), "\n\n".join(_story(f) for f in told)
-    if worst is Outcome.FAIL:
-        _say(case, "failure", message, body, "fail")
-    elif worst is Outcome.INCONCLUSIVE:
-        _say(case, "error", message, body, "inconclusive")
-    elif worst is Outcome.NOT_APPLICABLE:
-        ET.SubElement(case, "skipped", message=printable(message))
+    _tell(case, worst, message, body)
     warned = [f for f in findings if f.outcome is Outcome.WARN]
     if warned:
         ET.SubElement(case, "system-out").text = printable("\n\n".join(_story(f) for f in warned), lines=True)
     return worst
 
 
-def _say(case: ET.Element, tag: str, message: str, body: str, kind: str) -> None:
-    element = ET.SubElement(case, tag, message=printable(message), type=kind)
-    element.text = printable(body, lines=True) or None
+def _tell(case: ET.Element, outcome: Outcome, message: str, body: str) -> None:
+    if outcome is Outcome.NOT_APPLICABLE:
+        ET.SubElement(case, "skipped", message=printable(message))
+    elif outcome in _TAGS:
+        element = ET.SubElement(case, _TAGS[outcome], message=printable(message), type=outcome.value)
+        element.text = printable(body, lines=True) or None
 
 
 def _summary(findings: list[Finding]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from soakwatch.report.show import SYMBOLS, printable, quantity, share_text, source_name, standing, subject, utc
+from soakwatch.report.show import SYMBOLS, printable, quantity, share_text, source_name, subject, utc
 from soakwatch.units import show_seconds
 from soakwatch.verdict import Verdict
 from soakwatch_rules.rule import Finding, Ledger, Outcome
@@ -28,7 +28,7 @@ def render_markdown(verdict: Verdict) -> str:
         "|---|---|---|---|",
     ]
     lines += [
-        f"| {_text(t.target)} | {_text(t.role)} | {' '.join(standing(verdict, t))} | {_text(t.reason, 200)} |"
+        f"| {_text(t.target)} | {_text(t.role)} | {SYMBOLS[t.outcome]} {t.outcome.value} | {_text(t.reason, 200)} |"
         for t in verdict.targets[:_TARGETS]
     ]
     lines += _more(verdict.targets, _TARGETS, "targets")

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from soakwatch.report.curves import Curve, LoadSummary, curve_of, load_in, load_series
+from soakwatch.report.curves import Curve, curve_of
+from soakwatch.report.load import Generator, LoadLine, generators, load_lines
 from soakwatch.report.plots import Drawing
 from soakwatch.report.show import natural
 from soakwatch.report.source import ReportSource, SeriesKey
 from soakwatch.verdict import Verdict
 from soakwatch_rules.rule import Event, Finding, Outcome, Window
-from soakwatch_rules.series import Series
 
 POINTS = 2000
 IDENTITIES = frozenset({"system.boot.id"})
@@ -26,7 +26,7 @@ class Page:
     source: ReportSource
     verdict: Verdict
     drawing: Drawing
-    load: tuple[Series, ...]
+    load: tuple[Generator, ...]
     events: tuple[Event, ...]
     keys: frozenset[SeriesKey]
     _curves: dict[tuple[SeriesKey, int], Curve] = field(default_factory=dict)
@@ -63,9 +63,9 @@ class Page:
             and (event.begin_ns if event.end_ns is None else event.end_ns) >= window.begin_ns
         )
 
-    def load_in(self, window: Window) -> tuple[LoadSummary, ...]:
-        """What the generators did in the window."""
-        return load_in(self.load, window)
+    def load_in(self, window: Window) -> tuple[LoadLine, ...]:
+        """What the generators did in the window, in brief."""
+        return load_lines(self.load, window)
 
 
 class Section(Protocol):
@@ -82,11 +82,13 @@ class Section(Protocol):
 
 def open_page(source: ReportSource, verdict: Verdict) -> Page:
     """Read what every section needs."""
-    load = load_series(source)
+    load = generators(source)
+    rates = [one.rate.series for one in load if one.rate is not None]
+    alike = [rate for rate in rates if rate.trait.unit == rates[0].trait.unit]
     stored: Sequence[Event] = [one.event for one in source.events()]
     events = tuple(sorted(stored, key=lambda e: (e.begin_ns, e.target, e.kind, e.object)))
     phases = verdict.phases or source.phases()
-    drawing = Drawing(verdict.window, phases, events, [curve_of(one, POINTS) for one in load[:4]])
+    drawing = Drawing(verdict.window, phases, events, [curve_of(one, POINTS) for one in alike[:4]])
     return Page(source, verdict, drawing, load, events, frozenset(source.keys()))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from bokeh.core.json_encoder import serialize_json
 from bokeh.document import Document
-from bokeh.models import ColumnDataSource, CrosshairTool, HoverTool, LinearAxis, PlainText, Range1d
+from bokeh.models import ColumnDataSource, CrosshairTool, HoverTool, LinearAxis, LinearScale, PlainText, Range1d
 from bokeh.models.annotations import BoxAnnotation, Legend, LegendItem
 from bokeh.plotting import figure
 from bokeh.resources import Resources
@@ -62,22 +62,31 @@ class Drawing:
         judged: Window | None = None,
         limit: float | None = None,
         height: int = 260,
+        names: Sequence[str] = (),
+        load: bool = True,
+        everywhere: bool = False,
     ) -> str:
         """Draw curves of one unit over the load; the id of the element that will hold the plot.
 
-        ``limit`` is in the curves' unit; ``judged`` is the window that a finding looked at.
+        ``limit`` is in the curves' unit; ``judged`` is the window that a finding looked at. ``names`` stand in the
+        legend in place of the curves' own; with ``load`` False there is no load behind them, and with ``everywhere``
+        the events of all targets are marked. Curves that are all above zero and far apart get a logarithmic axis.
         """
+        steep = limit is None and _is_steep(curves)
         plot: Any = figure(
-            x_axis_type="datetime", x_range=self._x_range, y_range=_reach(curves, limit), height=height,
+            x_axis_type="datetime", x_range=self._x_range, height=height, y_axis_type="log" if steep else "linear",
+            y_range=_decades(curves) if steep else _reach(curves, limit),
             min_width=280, sizing_mode="stretch_width", tools="xpan,xbox_zoom,xzoom_in,xzoom_out,reset,save",
         )  # fmt: skip
-        _dress(plot, curves[0].unit if curves else "", days=self._window.seconds > _A_DAY)
+        unit = curves[0].unit or curves[0].key.metric.rpartition(".")[2] if curves else ""
+        _dress(plot, unit, days=self._window.seconds > _A_DAY)
         items = self._draw_ground(plot, judged)
-        items += self._draw_load(plot)
+        items += self._draw_load(plot) if load else []
         targets = {curve.key.target for curve in curves}
-        items += self._draw_events(plot, [e for e in self._events if not e.target or e.target in targets])
+        items += self._draw_events(plot, [e for e in self._events if everywhere or e.target in {"", *targets}])
         items += self._draw_marks(plot, marks)
-        front = [self._draw_curve(plot, place, curve, len(curves)) for place, curve in enumerate(curves)]
+        words = [_plain(name) for name in names] or _names(curves)
+        front = [self._draw_curve(plot, place, curve, words) for place, curve in enumerate(curves)]
         if limit is not None:
             line = plot.hspan(y=[limit], line_color=BLACK, line_dash="dashdot", line_width=1.5)
             front.append(LegendItem(label=_value("limit"), renderers=[line]))
@@ -120,6 +129,7 @@ class Drawing:
                 )
             )  # fmt: skip
         plot.extra_y_ranges = {"band": Range1d(start=0, end=1)}
+        plot.extra_y_scales = {"band": LinearScale(), "load": LinearScale()}
         if self._phases:
             plot.text(
                 x="x", y="y", text="text", source=self._phase_names(), y_range_name="band", text_baseline="top",
@@ -201,17 +211,20 @@ class Drawing:
         line = plot.vspan(x="x", source=source, line_color=colour, line_dash=dash, line_width=1.5, line_alpha=0.85)
         drawn = [line]
         if spans:
+            long = (self._window.end_ns - self._window.begin_ns) / 10**6 / 20
             strip = ColumnDataSource({
                 "x0": [x for x, _, _ in spans], "x1": [x for _, x, _ in spans],
                 "text": [_plain(t) for _, _, t in spans],
+                "alpha": [0.07 if end - begin > long else alpha for begin, end, _ in spans],  # hides no phase
             })  # fmt: skip
             drawn.append(
-                plot.vstrip(x0="x0", x1="x1", source=strip, fill_color=colour, fill_alpha=alpha, line_color=None)
+                plot.vstrip(x0="x0", x1="x1", source=strip, fill_color=colour, fill_alpha="alpha", line_color=None)
             )
         plot.add_tools(HoverTool(renderers=drawn, tooltips=[(name, "@text")], line_policy="nearest"))
         return [LegendItem(label=_value(name), renderers=[line])]
 
-    def _draw_curve(self, plot: Any, place: int, curve: Curve, curves: int) -> LegendItem:
+    def _draw_curve(self, plot: Any, place: int, curve: Curve, names: Sequence[str]) -> LegendItem:
+        curves = len(names)
         source = self._source(curve)
         colour, dash = LINES[place % len(LINES)], DASHES[place // len(LINES) % len(DASHES)]
         if curve.steps:
@@ -222,15 +235,14 @@ class Drawing:
             plot.scatter("time", "value", source=source, size=4, color=colour)
         tips = [("time (UTC)", "@time{%F %T}"), ("value", f"@value{{0,0.[000]}} {_unit(curve.unit)}".rstrip())]
         if curves > 1:
-            tips.append(("line", str(place + 1)))
+            tips.append(("line", re.sub(r"[@${}]", "", names[place])))
         plot.add_tools(
             HoverTool(
                 renderers=[line], tooltips=tips, formatters={"@time": "datetime"},
                 mode="mouse" if curves > 1 else "vline", visible=place == 0 or curves <= 3,
             )
         )  # fmt: skip
-        name = f"{place + 1} {_name(curve, metric=False)}" if curves > 1 else _plain(curve.key.metric)
-        return LegendItem(label=_value(name), renderers=[line])
+        return LegendItem(label=_value(names[place]), renderers=[line])
 
     def _source(self, curve: Curve) -> ColumnDataSource:
         key = (curve.key, curve.value.size)
@@ -259,6 +271,21 @@ def _reach(curves: Sequence[Curve], limit: float | None) -> Range1d:
     low -= span * (0.05 if level else 0.02)  # a line at the bottom is seen beside the axis
     high = low + span * 1.25  # the phases' names stand above the line
     return Range1d(start=low, end=high)
+
+
+def _is_steep(curves: Sequence[Curve]) -> bool:
+    """Whether several lines of measured times would lie on one another at the bottom of a linear axis."""
+    lows = [float(np.nanmedian(c.value)) for c in curves if c.low is not None]
+    highs = [c.high for c in curves if c.high is not None]
+    positive = all(c.low is not None and c.low > 0 for c in curves)
+    return len(curves) > 1 and positive and curves[0].source_unit == "s" and max(highs) > 8 * min(lows)
+
+
+def _decades(curves: Sequence[Curve]) -> Range1d:
+    lows = [c.low for c in curves if c.low is not None]
+    highs = [c.high for c in curves if c.high is not None]
+    low, high = min(lows), max(highs)
+    return Range1d(start=low / 1.3, end=high * (high / low) ** 0.2 * 1.2)
 
 
 def _dress(plot: Any, unit: str, *, days: bool) -> None:
@@ -290,6 +317,13 @@ def _plain(text: str) -> str:
     """Text that BokehJS takes neither for TeX nor for anything else: delimiters of formulas are taken apart."""
     line = printable(text)
     return line.replace("$$", "$\u200b$").replace("\\(", "\\\u200b(").replace("\\[", "\\\u200b[")
+
+
+def _names(curves: Sequence[Curve]) -> list[str]:
+    """The words of a legend: the metric of one line, numbered objects of several."""
+    if len(curves) == 1:
+        return [_plain(curves[0].key.metric)]
+    return [f"{place} {_name(curve, metric=False)}" for place, curve in enumerate(curves, 1)]
 
 
 def _name(curve: Curve, *, metric: bool = True) -> str:

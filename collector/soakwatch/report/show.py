@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from soakwatch.units import show_seconds
-from soakwatch.verdict import TargetVerdict, Verdict
 from soakwatch_rules.rule import Ledger, Outcome
 
 UNKNOWN = "not known"
@@ -47,10 +46,11 @@ def scale_of(unit: str, peak: float) -> Scale:
     >>> scale_of("1", 0.4), scale_of("s/s", 0.4)
     (Scale(factor=100.0, label='%'), Scale(factor=100.0, label='% of a core'))
     >>> scale_of("{packet}/s", 2e6)
-    Scale(factor=1e-06, label='M packet/s')
+    Scale(factor=1e-06, label='M packets/s')
     """
     peak = abs(peak) if math.isfinite(peak) else 0.0
     base, slash, per = unit.partition("/")
+    per = per[1:-1] if _is_annotation(per) else per
     if unit == "1":
         return Scale(100.0, "%")
     if unit == "s/s":
@@ -65,7 +65,7 @@ def scale_of(unit: str, peak: float) -> Scale:
         steps = _LONG if peak >= 180 else _TIME
         length, name = next(((s, n) for s, n in steps if peak >= s), steps[-1])
         return Scale(1 / length, name) if peak else Scale(1.0, "s")
-    word = base[1:-1] if base.startswith("{") and base.endswith("}") else _NAMES.get(base, base)
+    word = plural(base[1:-1]) if _is_annotation(base) else _NAMES.get(base, base)
     if base == "Cel" or not word:
         return Scale(1.0, word + suffix)
     power, prefix = next(((p, n) for p, n in _SI if peak >= p), _SI[-1])
@@ -93,7 +93,9 @@ def quantity(value: float | None, unit: str) -> str:
     """A value with its unit in human size.
 
     >>> quantity(20 * 2**20, "By"), quantity(0.053, "1"), quantity(0.25, "s"), quantity(3, "{restart}")
-    ('20.0 MiB', '5.3 %', '250 ms', '3 restart')
+    ('20.0 MiB', '5.3 %', '250 ms', '3 restarts')
+    >>> quantity(1, "{restart}"), quantity(0, "{restart}"), quantity(1, "{request}/s")
+    ('1 restart', '0 restarts', '1 request/s')
     >>> quantity(7000, "s"), quantity(None, "By")
     ('1h56m', 'not known')
     """
@@ -107,7 +109,28 @@ def quantity(value: float | None, unit: str) -> str:
         text = f"{shown:.1f}"
     else:
         text = f"{shown:.4g}" if abs(shown) < 1e4 else number(float(round(shown)))
+    base, slash, per = unit.partition("/")
+    if text in {"1", "-1"} and scale.factor == 1 and _is_annotation(base):
+        return f"{text} {base[1:-1]}{slash}{per[1:-1] if _is_annotation(per) else per}"
     return f"{text} {scale.label}".rstrip()
+
+
+def _is_annotation(unit: str) -> bool:
+    """Whether a unit is a word in braces, UCUM's way to say what is counted."""
+    return len(unit) > 2 and unit[0] == "{" and unit[-1] == "}"
+
+
+def plural(word: str) -> str:
+    """More than one of what a UCUM annotation names; a word that ends in s is taken for a plural.
+
+    >>> plural("packet"), plural("process"), plural("context switch"), plural("query"), plural("bytes")
+    ('packets', 'processes', 'context switches', 'queries', 'bytes')
+    """
+    if word.endswith(("ss", "x", "ch", "sh")):
+        return word + "es"
+    if word.endswith("y") and word[-2:-1] not in {"a", "e", "o", "u", ""}:
+        return word[:-1] + "ies"
+    return word if word.endswith("s") else word + "s"
 
 
 def share_text(value: float | None) -> str:
@@ -167,13 +190,6 @@ def source_name(ledger: Ledger) -> str:
     if ledger.source.startswith(f"{ledger.target}/"):
         return ledger.source
     return f"{ledger.target}/{ledger.source}"
-
-
-def standing(verdict: Verdict, target: TargetVerdict) -> tuple[str, str]:
-    """Sign and word of a target's verdict; one that no rule looked at is "not judged", whatever its fold says."""
-    if target.outcome is Outcome.PASS and not any(finding.target == target.target for finding in verdict.findings):
-        return SYMBOLS[Outcome.NOT_APPLICABLE], "not judged"
-    return SYMBOLS[target.outcome], target.outcome.value
 
 
 def printable(text: str, *, lines: bool = False) -> str:

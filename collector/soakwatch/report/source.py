@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from soakwatch.record.model import Counts, SeriesKey, Source, Span, StoredEvent, StoredFault
+from soakwatch.record.model import Counts, PollOutcomes, SeriesKey, Source, Span, StoredEvent, StoredFault
 from soakwatch_rules.rule import Phase, Window
 from soakwatch_rules.series import Series
 
-__all__ = ["Counts", "ReportSource", "SeriesKey", "Source", "Span", "StoredEvent", "StoredFault"]
+__all__ = ["Counts", "PollOutcomes", "ReportSource", "SeriesKey", "Source", "Span", "StoredEvent", "StoredFault"]
 
 
 class ReportSource(Protocol):
@@ -29,6 +29,10 @@ class ReportSource(Protocol):
 
     def sources(self) -> tuple[Source, ...]:
         """Everything that is polled."""
+        ...
+
+    def poll_outcomes(self, source: int) -> PollOutcomes:
+        """How each poll of a source ended, in the order in which they were due."""
         ...
 
     def phases(self) -> tuple[Phase, ...]:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from soakwatch.report.show import SYMBOLS, printable, quantity, share_text, source_name, standing, subject, utc
+from soakwatch.report.show import SYMBOLS, printable, quantity, share_text, source_name, subject, utc
 from soakwatch.units import show_seconds
 from soakwatch.verdict import Verdict
 from soakwatch_rules.rule import Finding, Outcome
@@ -20,6 +20,7 @@ _STYLES = {
     Outcome.INCONCLUSIVE: "bold magenta",
     Outcome.WARN: "yellow",
     Outcome.PASS: "green",
+    Outcome.NOT_APPLICABLE: "dim",
 }
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _MOST = 12
@@ -76,13 +77,13 @@ def _line(console: Console, text: str | Text) -> None:
 def _targets(verdict: Verdict, console: Console) -> None:
     if not console.is_terminal:
         for target in verdict.targets:
-            word, name = standing(verdict, target)[1], printable(target.target)
-            _line(console, f"{word}: {name} ({target.role}): {printable(target.reason)}")
+            word, name = target.outcome.value, printable(target.target)
+            _line(console, f"{word}: {name} ({printable(target.role)}): {printable(target.reason)}")
         _line(console, "")
         return
     table = Table("target", "role", "verdict", "reason", title=None, pad_edge=False)
     for target in verdict.targets:
-        mark = Text(" ".join(standing(verdict, target)), style=_STYLES[target.outcome])
+        mark = Text(f"{SYMBOLS[target.outcome]} {target.outcome.value}", style=_STYLES[target.outcome])
         table.add_row(Text(printable(target.target)), Text(target.role), mark, Text(printable(target.reason)))
     console.print(table)
 

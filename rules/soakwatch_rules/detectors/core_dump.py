@@ -62,7 +62,7 @@ class CoreDump:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
 
-    allowed: float = parameter(0.0, "1", "new core files that do not fail", "a soak has none")
+    allowed: float = parameter(0.0, "{file}", "new core files that do not fail", "a soak has none")
 
     def __post_init__(self) -> None:
         """Refuses parameters that mean nothing."""

@@ -21,6 +21,7 @@ from soakwatch_rules.words import counted, lasting, moment, quantity, some
 _PLANNED = frozenset({"spike", "stress"})
 _PLANNED_SLACK_S = 5.0
 _GAP = 3.0  # cadences
+_WINDOWS = 3.0  # a window that holds less than three spikes is no soak
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class CpuSpike:
     enter: float = parameter(0.95, "1", "a spike is at least this busy", "99.9 % is a spike as much as 100 %")
     leave: float = parameter(0.85, "1", "a spike ends below this", "measured: one plateau is one spike")
     rise: float = parameter(0.20, "1", "least rise above the level", "measured: no false alarm on busy devices")
-    sigmas: float = parameter(6.0, "1", "least rise in robust sigmas of the level", "measured, as above")
+    sigmas: float = parameter(6.0, "{sigma}", "least rise in robust sigmas of the level", "measured, as above")
     seconds: float = parameter(10.0, "s", "least time at the top", "shorter peaks are counted and told")
     trailing: float = parameter(1800.0, "s", "time before a spike that makes the level", "30 min follow a daily wave")
     coarsest: float = parameter(60.0, "s", "readings further apart decide nothing", "a pass would hide 2 min spikes")
@@ -140,6 +141,9 @@ class CpuSpike:
         if unasked:
             told = some([f"{moment(marks[i].begin_ns)}: {marks[i].text}" for i in unasked])
             return replace(made, outcome=Outcome.FAIL, reason=f"{counted(len(unasked), 'spike')}: {told}")
+        if (short := _WINDOWS * self.seconds - n * apart) > 0:
+            reason = f"{lasting(n * apart)} of readings: too short to have shown a spike of {self.seconds:g} s"
+            return replace(made, reason=reason, settle=f"needs {lasting(short)} more")
         if made.expected is not None and 2 * n < made.expected:
             reason = f"{n} of {made.expected} expected readings, less than half: a spike may lie between them"
             return replace(made, reason=reason, settle="needs at least half of the expected readings")

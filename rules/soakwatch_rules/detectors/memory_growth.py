@@ -43,7 +43,7 @@ class MemoryGrowth:
 
     Neighbours: ``process_restart`` tells of the restarts between the lives; ``oom_kill`` of memory that ran out.
 
-    Parameters: ``tolerance``, ``width``, ``least`` (below).
+    Parameters: ``tolerance``, ``width``, ``least``, ``stage`` (below).
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Case, Window
@@ -75,10 +75,9 @@ class MemoryGrowth:
     phases: ClassVar[tuple[str, ...]] = ("soak",)
 
     tolerance: float = parameter(0.05, "1", "growth of the mean that is not worth a verdict", "the method's wording")
-    width: float = parameter(
-        1.0, "1", "half width of a stage's interval in standard deviations", "the method's wording"
-    )
-    least: float = parameter(8.0, "1", "readings that the first and the last stage need each", "half of 16 blocks")
+    width: float = parameter(1.0, "{sd}", "half width of a stage's interval", "the method's wording")
+    least: float = parameter(8.0, "{reading}", "what the first and the last stage need each", "half of 16 blocks")
+    stage: float = parameter(10.0, "s", "shortest stage that is compared", "less is a program starting, not a soak")
 
     def __post_init__(self) -> None:
         """Refuses parameters that mean nothing."""
@@ -88,13 +87,16 @@ class MemoryGrowth:
             raise ValueError(f"memory_growth: a width of {self.width} standard deviations sees nothing: use 0 to 3")
         if not 2 <= self.least < math.inf:
             raise ValueError(f"memory_growth: {self.least} readings a stage have no spread: use 2 or more")
+        if not 0 <= self.stage < math.inf:
+            raise ValueError(f"memory_growth: a stage of {self.stage} s means nothing: use 0 or more, such as 10s")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
             f"growth if, within one life, the intervals mean ± {self.width:g} sd of the first and the last third (by "
             f"time) do not cross and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
-            f"each third needs {self.least:g} readings, each life and all together half of those expected"
+            f"each third needs {self.least:g} readings and {self.stage:g} s, each life and all together half of those "
+            "expected"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -127,7 +129,7 @@ class MemoryGrowth:
         if due is not None and 2 * len(series) < due:
             return None
         parts = stages(series.time_ns, series.values, window.begin_ns, window.end_ns)
-        if min(parts[0].n, parts[2].n) < self.least:
+        if min(parts[0].n, parts[2].n) < self.least or window.seconds < 3 * self.stage:
             return None
         down, quantum = series.trait.growth == "down", series.trait.quantum
         compared = compare(parts, down=down, tolerance=self.tolerance, width=self.width, quantum=quantum)
@@ -140,7 +142,7 @@ class MemoryGrowth:
         if apart is None:
             return replace(made, reason=reason, settle=f"needs at least {3 * self.least:g} readings without a restart")
         longest = max((len(life.series) for life in found), default=0)
-        missing = (3 * self.least - longest) * apart
+        missing = max(3 * self.least * apart, 3 * self.stage) - longest * apart
         if missing > 0:
             settle = f"needs {lasting(missing)} more without a restart, at a reading every {lasting(apart)}"
         else:

@@ -61,7 +61,7 @@ class OomKill:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
 
-    allowed: float = parameter(0.0, "1", "kills that do not fail", "a soak has none")
+    allowed: float = parameter(0.0, "{kill}", "kills that do not fail", "a soak has none")
 
     def __post_init__(self) -> None:
         """Refuses parameters that mean nothing."""
@@ -95,7 +95,7 @@ class OomKill:
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         made = replace(
             draft(self, case, about),
-            measured=float(number), limit=self.allowed, unit="1", doubts=tuple(doubts),
+            measured=float(number), limit=self.allowed, unit="{kill}", doubts=tuple(doubts),
             marks=tuple(Mark(i.begin_ns, i.end_ns, f"OOM kill: {i.text}") for i in found),
             numbers={"kills": float(len(found)), "planned": float(planned)},
         )  # fmt: skip

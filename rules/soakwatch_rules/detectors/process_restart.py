@@ -61,7 +61,7 @@ class ProcessRestart:
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
 
-    allowed: float = parameter(0.0, "1", "restarts that do not fail", "a soak has none")
+    allowed: float = parameter(0.0, "{restart}", "restarts that do not fail", "a soak has none")
 
     def __post_init__(self) -> None:
         """Refuses parameters that mean nothing."""
@@ -88,7 +88,7 @@ class ProcessRestart:
         alive_ns += [up.time_ns[up.values > 0]] if up is not None else []
         first_ns = min((int(t[0]) for t in alive_ns if t.size), default=None)
         about = next((s for s in (up, starts, series.get("process.count")) if s is not None), None)
-        made = replace(draft(self, case, about), unit="1", limit=self.allowed)
+        made = replace(draft(self, case, about), unit="{restart}", limit=self.allowed)
         if first_ns is None:
             never = "it never appeared" if about is not None and len(about) else "nothing was read of it"
             why = f": {faults(case.faults)}" if case.faults else ""

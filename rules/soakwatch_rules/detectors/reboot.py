@@ -56,7 +56,7 @@ class Reboot:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
 
-    allowed: float = parameter(0.0, "1", "reboots that do not fail", "a soak has none")
+    allowed: float = parameter(0.0, "{reboot}", "reboots that do not fail", "a soak has none")
 
     def __post_init__(self) -> None:
         """Refuses parameters that mean nothing."""
@@ -93,7 +93,7 @@ class Reboot:
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         made = replace(
             draft(self, case, about),
-            measured=float(number), limit=self.allowed, unit="1", doubts=tuple(doubts),
+            measured=float(number), limit=self.allowed, unit="{reboot}", doubts=tuple(doubts),
             marks=tuple(Mark(i.begin_ns, i.end_ns, f"reboot: {i.text}") for i in back),
             numbers={"reboots": float(len(back)), "planned": float(planned)},
         )  # fmt: skip

@@ -18,9 +18,9 @@ _MOST_PLOTS, _MOST_LINES, _MOST_CARDS, _FEW = 40, 7, 200, 20
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% for target in targets %}
-<h3 id="target-{{ loop.index }}">{% if target.silent and target.verdict.outcome.value == "pass" %}{{ m.unjudged() }}{% else %}{{ m.badge(target.verdict.outcome) }}{% endif %} <span class="name">{{ target.verdict.target }}</span>
+<h3 id="target-{{ loop.index }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
 <span class="soft">{{ target.verdict.role }}</span></h3>
-{% if not target.cards and not target.passed %}<p class="soft">Nothing was judged of this target.</p>{% endif %}
+{% if not target.cards and not target.passed %}<p class="soft">{{ target.verdict.reason }}</p>{% endif %}
 {% for card in target.cards %}
 <article class="card {{ card.finding.outcome.value }}" id="{{ card.anchor }}">
 <h4>{{ m.badge(card.finding.outcome) }} {{ card.finding.rule }}
@@ -36,8 +36,9 @@ TEMPLATE = """\
 {% if card.finding.settle %}<p><b>Would settle it.</b> {{ card.finding.settle }}</p>{% endif %}
 {% if card.finding.doubts %}<p><b>Doubts.</b></p><ul>{% for doubt in card.finding.doubts %}<li>{{ doubt }}</li>{% endfor %}</ul>{% endif %}
 <p><b>Load in this window.</b>
-{% for load in card.load %}{{ load.name }}: {% if load.readings %}{{ load.low|quantity(load.unit) }} / {{ load.mean|quantity(load.unit) }} / {{ load.high|quantity(load.unit) }} (lowest / mean / highest of {{ load.readings|number }} readings){% else %}no readings{% endif %}{{ "; " if not loop.last }}
-{% else %}No generator reported its load.{% endfor %}</p>
+{% for load in card.load %}<span class="name">{{ load.name }}</span>: {% for f in load.figures %}{{ f.word }} {% if f.readings %}{{ f.mean|quantity(f.unit) }}{% if f.low != f.high %} ({{ f.low|quantity(f.unit) }} to {{ f.high|quantity(f.unit) }}){% endif %}{% else %}without a reading{% endif %}{{ ", " if not loop.last }}{% endfor %}{% if not load.has_failures %}; failures were not recorded{% endif %}{% if not load.has_latency %}; latency was not recorded{% endif %}{{ "; " if not loop.last else "." }}
+{% else %}No generator was recorded.{% endfor %}
+{% if card.load %}<span class="soft">Means, lowest to highest in brackets.</span>{% endif %}</p>
 {% if card.marks %}<p><b>Where.</b></p><ul class="events">
 {% for mark in card.marks[:12] %}<li><time>{{ mark.begin_ns|utc }}</time>{% if mark.end_ns %} to <time>{{ mark.end_ns|utc }}</time>{% endif %} {{ mark.text }}</li>{% endfor %}
 {% if card.marks|length > 12 %}<li>and {{ card.marks|length - 12 }} more, marked in the plot</li>{% endif %}</ul>{% endif %}
@@ -90,7 +91,6 @@ def facts(page: Page) -> Mapping[str, object]:
             "cards": cards,
             "not_told": len(told) - len(cards),
             "passed": passed,
-            "silent": not own,
             "by_rule": ", ".join(f"{n} {rule}" for rule, n in sorted(Counter(f.rule for f in passed).items())),
             "definitions": sorted({(f.rule, f.version, f.definition) for f in passed}),
         })  # fmt: skip

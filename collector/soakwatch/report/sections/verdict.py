@@ -23,11 +23,11 @@ TEMPLATE = """\
 {% endfor %}
 </dl>
 <div class="card scroll"><table>
-<thead><tr><th>target</th><th>role</th><th>verdict</th><th>why</th><th class="num">findings</th></tr></thead>
+<thead><tr><th>target</th><th>role</th><th>verdict</th><th>why</th><th>findings</th></tr></thead>
 <tbody>
 {% for target, counts in targets %}
 <tr><td class="name"><a href="#target-{{ loop.index }}">{{ target.target }}</a></td><td>{{ target.role }}</td>
-<td>{% if counts == "none" and target.outcome.value == "pass" %}{{ m.unjudged() }}{% else %}{{ m.badge(target.outcome) }}{% endif %}</td><td>{{ target.reason }}</td><td class="num">{{ counts }}</td></tr>
+<td>{{ m.badge(target.outcome) }}</td><td class="why">{{ target.reason }}</td><td class="count">{{ counts }}</td></tr>
 {% endfor %}
 </tbody></table></div>
 """
@@ -39,13 +39,12 @@ def facts(page: Page) -> Mapping[str, object]:
     due = sum(ledger.due for ledger in verdict.ledgers)
     got = sum(ledger.got for ledger in verdict.ledgers)
     run = [
-        ("start (UTC)", utc(verdict.window.begin_ns)),
+        ("begin (UTC)", utc(verdict.window.begin_ns)),
         ("end (UTC)", utc(verdict.window.end_ns)),
         ("duration", show_seconds(verdict.window.seconds)),
         ("samples", number(counts.samples)),
-        ("polls answered", f"{number(got)} of {number(due)}"),
-        ("coverage", share_text(got / due if due else None)),
-        ("size of the record", show_bytes(counts.bytes)),
+        ("polls answered", f"{number(got)} of {number(due)} ({share_text(got / due)})" if due else "none was due"),
+        ("record on disk", show_bytes(counts.bytes)),
     ]
     return {
         "verdict": verdict,

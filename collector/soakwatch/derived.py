@@ -1,0 +1,66 @@
+"""Events that the samples prove though nobody told them: restarts and reboots while the monitor was away.
+
+A probe tells of a restart that it saw happen. After a gap there is only a start time, or a boot id, that is not the
+one from before; rules that judge per life need the moment as an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from soakwatch.record import SeriesKey
+from soakwatch_rules.rule import Event
+from soakwatch_rules.series import Series
+
+START_TIME_SLACK_S = 2.0  # the kernel's time of boot, on which start times rest, is rounded to the second
+_SAME = 3  # readings within which an event that was told is the one that the samples show
+
+
+class StateRecord(Protocol):
+    """The parts of a record that are read here."""
+
+    def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
+        """The series."""
+        ...
+
+    def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
+        """One of them."""
+        ...
+
+
+def derived_events(record: StateRecord, told: Iterable[Event]) -> tuple[Event, ...]:
+    """The restarts and reboots that the record's states show and that none of the events tells."""
+    known = tuple(told)
+    return tuple(
+        event
+        for metric, kind, slack in (
+            ("process.start_time", "process.restart", START_TIME_SLACK_S),
+            ("system.boot.id", "reboot", 0.0),
+        )
+        for key in record.keys([metric])
+        for event in _changes(record.series(key), kind, slack)
+        if not any(_same(event, other, record.series(key)) for other in known)
+    )
+
+
+def _changes(series: Series, kind: str, slack: float) -> Iterator[Event]:
+    series = series.finite()
+    for index in np.flatnonzero(np.abs(np.diff(series.values)) > slack):
+        begin_ns = int(series.time_ns[index + 1])
+        detail = {"from": "the samples", "last_before_ns": str(int(series.time_ns[index]))}
+        yield Event(kind, series.target, series.object, begin_ns, begin_ns, detail)
+
+
+def _same(event: Event, other: Event, series: Series) -> bool:
+    near_ns = _SAME * (series.cadence_s or 1.0) * 1e9
+    since_ns = int(event.detail["last_before_ns"]) - near_ns
+    return (
+        other.kind == event.kind
+        and other.target in {"", event.target}
+        and other.object == event.object
+        and not other.expect
+        and since_ns <= other.begin_ns <= event.begin_ns + near_ns
+    )

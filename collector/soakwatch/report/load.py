@@ -1,0 +1,186 @@
+"""What the traffic generators did: offered, answered, failed, and how long an answer took, in any stretch of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from soakwatch.report.curves import shown
+from soakwatch.report.show import natural
+from soakwatch.report.source import ReportSource, SeriesKey
+from soakwatch_agent.sample import object_labels, object_text
+from soakwatch_rules.rule import Window
+from soakwatch_rules.series import Series
+
+_QUANTILE = "quantile"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """One line of a generator's account: its word ("answered", "latency p99") and its readings as a gauge."""
+
+    word: str
+    series: Series
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generator:
+    """One stream of one traffic generator; what it does not report is None or missing.
+
+    ``failures`` counts failed requests reading by reading, for sums. ``latencies`` rise from the lowest quantile to
+    the maximum. ``others`` are the remaining ``load.*`` series.
+    """
+
+    target: str
+    object: str
+    offered: Trace | None
+    answered: Trace | None
+    failed: Trace | None
+    failures: Series | None
+    latencies: tuple[Trace, ...]
+    others: tuple[Trace, ...]
+
+    @property
+    def name(self) -> str:
+        """Target and labels."""
+        return f"{self.target} {self.object}".rstrip()
+
+    @property
+    def rate(self) -> Trace | None:
+        """What stands for the load behind every plot: the answered rate, else the next best rate."""
+        rates = [one for one in self.others if one.series.trait.unit.endswith("/s")]
+        return self.answered or self.offered or next(iter(rates), None)
+
+    @property
+    def latency(self) -> Trace | None:
+        """The 99th percentile, else the highest quantile that there is."""
+        words = {one.word: one for one in self.latencies}
+        return words.get("latency p99") or next(reversed(self.latencies), None)
+
+    def traces(self) -> tuple[Trace, ...]:
+        """Everything, in the order of a table."""
+        first = [one for one in (self.offered, self.answered, self.failed) if one is not None]
+        return (*first, *self.latencies, *self.others)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One trace in one stretch of time: lowest, mean and highest of ``readings`` readings, None where there is none."""
+
+    word: str
+    unit: str
+    low: float | None
+    mean: float | None
+    high: float | None
+    readings: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLine:
+    """One generator in one window, in brief; ``has_failures`` and ``has_latency`` tell what it reports at all."""
+
+    name: str
+    figures: tuple[Figure, ...]
+    has_failures: bool
+    has_latency: bool
+
+
+def generators(source: ReportSource) -> tuple[Generator, ...]:
+    """The generators of a record, by target and labels; empty if no ``load.*`` metric has a reading."""
+    streams: dict[tuple[str, str], list[SeriesKey]] = {}
+    for key in source.keys():
+        if key.metric.startswith("load."):
+            streams.setdefault((key.target, _stream(key.object)), []).append(key)
+    found = [_generator(source, target, name, keys) for (target, name), keys in sorted(streams.items())]
+    return tuple(one for one in found if one.traces())
+
+
+def figure_of(trace: Trace, window: Window) -> Figure:
+    """The trace in the window; readings that are no numbers are left out."""
+    part = trace.series.between(window.begin_ns, window.end_ns).finite()
+    unit = trace.series.trait.unit
+    if not len(part):
+        return Figure(trace.word, unit, None, None, None, 0)
+    values = part.values
+    return Figure(trace.word, unit, float(values.min()), float(values.mean()), float(values.max()), len(part))
+
+
+def failures_in(generator: Generator, window: Window) -> float | None:
+    """How many requests failed in the window; None if they were not counted, or nothing was read.
+
+    Too small where the generator's counter began anew: what it counted between two readings is then not known.
+    """
+    if generator.failures is None:
+        return None
+    part = generator.failures.between(window.begin_ns, window.end_ns).finite()
+    return float(part.values.sum()) if len(part) else None
+
+
+def failed_share(generator: Generator, window: Window) -> float | None:
+    """Failed requests as a share of all that were answered or failed; None where one of the two is not known."""
+    if generator.answered is None or generator.failed is None:
+        return None
+    good, bad = figure_of(generator.answered, window).mean, figure_of(generator.failed, window).mean
+    return None if good is None or bad is None or good + bad <= 0 else bad / (good + bad)
+
+
+def answered_share(generator: Generator, window: Window) -> float | None:
+    """The answered rate as a share of the offered one; None where one of the two is not known."""
+    if generator.answered is None or generator.offered is None:
+        return None
+    got, offered = figure_of(generator.answered, window).mean, figure_of(generator.offered, window).mean
+    return None if got is None or not offered else got / offered
+
+
+def load_lines(load: tuple[Generator, ...], window: Window) -> tuple[LoadLine, ...]:
+    """What each generator did in the window: its rate, its failures and its slow answers, where recorded."""
+    lines = []
+    for one in load:
+        told = [trace for trace in (one.rate, one.failed, one.latency) if trace is not None]
+        figures = tuple(figure_of(trace, window) for trace in told)
+        lines.append(LoadLine(one.name, figures, one.failed is not None, one.latency is not None))
+    return tuple(lines)
+
+
+def _stream(text: str) -> str:
+    """An object's labels without the quantile, which tells lines of one stream apart."""
+    if "=" not in text:
+        return text
+    return object_text(**{name: value for name, value in object_labels(text).items() if name != _QUANTILE})
+
+
+def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKey]) -> Generator:
+    by_metric: dict[str, list[SeriesKey]] = {}
+    for key in sorted(keys):
+        by_metric.setdefault(key.metric, []).append(key)
+
+    def taken(metric: str, read: Callable[[Series], Series]) -> Series | None:
+        series = [read(source.series(key)) for key in by_metric.pop(metric, [])[:1]]
+        return next((one for one in series if len(one.finite())), None)
+
+    def rate(metric: str, counter: str, word: str) -> Trace | None:
+        counted, series = taken(counter, Series.rate), taken(metric, lambda one: one)
+        best = series if series is not None else counted
+        return None if best is None else Trace(word, best)
+
+    steps = [source.series(key).increments() for key in by_metric.get("load.failures", [])[:1]]
+    failures = next((one for one in steps if len(one.finite())), None)
+    offered, answered = rate("load.offered.rate", "", "offered"), rate("load.request.rate", "load.requests", "answered")
+    failed = rate("load.failure.rate", "load.failures", "failed")
+    quantiles = [(object_labels(key.object).get(_QUANTILE, ""), key) for key in by_metric.pop("load.latency", [])]
+    quantiles.sort(key=lambda one: (one[0] == "max", natural(one[0])))
+    latencies = [Trace(f"latency {word}".rstrip(), source.series(key)) for word, key in quantiles]
+    others = [
+        Trace(metric.removeprefix("load."), shown(source.series(key))[0])
+        for metric, rest in sorted(by_metric.items())
+        for key in rest
+    ]
+    return Generator(
+        target, name, offered, answered, failed, failures, _with_readings(latencies), _with_readings(others)
+    )
+
+
+def _with_readings(traces: list[Trace]) -> tuple[Trace, ...]:
+    return tuple(trace for trace in traces if bool(np.isfinite(trace.series.values).any()))

@@ -1,0 +1,279 @@
+"""CPU time and memory of judging a full record with all rules on one core; prints tables, asserts nothing.
+
+    python tests/bench/judge.py                          makes 72 h x 200 series x 1 s first: some minutes
+    python tests/bench/judge.py --hours 2 --keep /tmp/two-hours
+    python tests/bench/judge.py --record /tmp/two-hours  judges that one again
+
+Every series is one that a rule reads: cores, memory, the life of watched processes, boot, crashes, and the load.
+The judge is a process of its own, bound to one core and one thread, so its figures hold nothing of the making.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.bench.record import BEGIN_NS, Signal, polls
+
+from soakwatch.record import Counts, Record, RecordView, SeriesKey, StoredEvent, StoredFault
+from soakwatch.record.blocks import Values
+from soakwatch.verdict import Verdict
+from soakwatch_agent.sample import object_text
+from soakwatch_rules.rule import Ledger, Phase, Window
+from soakwatch_rules.series import Series
+
+BATCH = 10  # polls a commit
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")}
+TARGET_S = 60.0
+
+
+class Steady(Signal):
+    """A reading that never changes (``level``), or grows with the time (``kind`` is ``uptime``)."""
+
+    def draw(self, count: int) -> Values:
+        """The next readings."""
+        if self.kind == "uptime":
+            first, self.at = self.at, self.at + count
+            return np.arange(first, first + count, dtype=np.float64) * self.level
+        return np.full(count, int(self.level), dtype=np.int64)
+
+
+def device(count: int, interval_s: float, seed: int) -> list[Signal]:
+    """The device: 33 utilisations, memory, boot, crashes, and watched processes until there are enough series."""
+    made: list[Signal] = []
+
+    def add(metric: str, kind: str, level: float, /, **labels: object) -> None:
+        rng = np.random.default_rng([seed, len(made)])
+        sort = Steady if kind in {"fixed", "uptime"} else Signal
+        made.append(sort(metric, object_text(**labels), kind, level, rng, int(rng.integers(1, 10**6))))
+
+    add("system.cpu.utilization", "share", 0.4)
+    for core in range(32):
+        add("system.cpu.core.utilization", "share", min(0.02 * core + 0.05, 0.95), core=core)
+    for metric in ("usage", "available", "committed"):
+        add(f"system.memory.{metric}", "pages", 500_000)
+    add("system.memory.limit", "fixed", 2**34)
+    add("system.boot.id", "fixed", 2**47 - 1)
+    add("system.boot.time", "fixed", BEGIN_NS // 10**9 - 10**6)
+    add("system.uptime", "uptime", interval_s)
+    add("system.memory.oom_kills", "fixed", 0)
+    add("system.core.files", "fixed", 0, folder="/var/crash")
+    for kind in ("oom", "segfault"):
+        add("system.kernel.alarms", "fixed", 0, kind=kind)
+    for process in range(count):
+        labels = {"process": f"worker{process}", "instance": "0"}
+        add("process.memory.usage", "pages", 30_000, **labels)
+        add("process.up", "fixed", 1, **labels)
+        add("process.start_time", "fixed", BEGIN_NS // 10**9 - 1000, **labels)
+        add("process.pid", "fixed", 1000 + process, **labels)
+        add("process.count", "fixed", 1, process=f"worker{process}")
+        if len(made) >= count:
+            break
+    return made[:count]
+
+
+def generator(seed: int) -> list[Signal]:
+    """The load: what every case is shown beside its own series."""
+    made: list[Signal] = []
+    for metric, kind, level, labels in (
+        ("load.requests", "poisson", 12000, {}),
+        ("load.request.rate", "latency", 12000, {}),
+        ("load.failure.rate", "fixed", 0, {}),
+        *(("load.latency", "latency", 0.002, {"quantile": quantile}) for quantile in ("0.5", "0.9", "0.99")),
+    ):
+        rng = np.random.default_rng([seed, 1000 + len(made)])
+        sort = Steady if kind == "fixed" else Signal
+        made.append(sort(metric, object_text(**labels), kind, level, rng))
+    return made
+
+
+def make(folder: Path, hours: float, series: int, interval_s: float, seed: int) -> None:
+    """A record of that length with a plan, two targets, a baseline (a tenth, at most an hour) and a soak."""
+    interval_ns, total = round(interval_s * 1e9), round(hours * 3600 / interval_s)
+    minutes = max(2, round(hours * 60))
+    baseline = max(1, min(60, minutes // 10))
+    plan = f"""name: bench
+duration: {minutes}m
+phases: [{{baseline: {baseline}m}}, {{soak: {minutes - baseline}m}}]
+targets:
+  dut: {{role: dut, sources: [local: {{interval: {interval_ns / 1e6:g}ms}}]}}
+  tg: {{role: generator, sources: [command: {{run: ["true"], interval: {interval_ns / 1e6:g}ms}}]}}
+"""
+    load = generator(seed)
+    made = device(series - len(load), interval_s, seed)
+    with Record.create(folder) as record:
+        for key, text in {"run": "bench", "plan": plan, "start_ns": str(BEGIN_NS)}.items():
+            record.set_meta(key, text)
+        record.target("dut", "dut")
+        record.target("tg", "generator")
+        record.begin_span(BEGIN_NS)
+        local = record.source("dut", "local", "local", interval_ns, required=True)
+        command = record.source("tg", "command", "command", interval_ns, required=True)
+        record.begin_phase("baseline", BEGIN_NS)
+        soak_ns, soaking = BEGIN_NS + baseline * 60 * 10**9, False
+        both = zip(
+            polls(local.id, made, interval_ns, total, seed),
+            polls(command.id, load, interval_ns, total, seed + 1),
+            strict=True,
+        )
+        for of_device, of_load in both:
+            for at in range(0, len(of_device), BATCH):
+                batch = [*of_device[at : at + BATCH], *of_load[at : at + BATCH]]
+                if not soaking and batch[0].due_ns >= soak_ns:
+                    record.begin_phase("soak", soak_ns)
+                    soaking = True
+                record.put(batch)
+        record.end_phase(BEGIN_NS + total * interval_ns)
+        record.set_meta("ended_ns", str(BEGIN_NS + total * interval_ns))
+        record.finish()
+
+
+class Metered:
+    """A record that counts what judging reads of it, and the CPU time of that."""
+
+    def __init__(self, view: RecordView) -> None:
+        self._view = view
+        self.reads: Counter[SeriesKey] = Counter()
+        self.cpu_s = 0.0
+        self.accounts = 0
+
+    def roles(self) -> Mapping[str, str]:
+        """As in the record."""
+        return self._view.roles()
+
+    def window(self) -> Window:
+        """As in the record."""
+        return self._view.window()
+
+    def phases(self) -> tuple[Phase, ...]:
+        """As in the record."""
+        return self._view.phases()
+
+    def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
+        """As in the record."""
+        return self._view.keys(metrics)
+
+    def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
+        """As in the record, counted."""
+        self.reads[key] += 1
+        began = time.process_time()
+        try:
+            return self._view.series(key, begin_ns, end_ns)
+        finally:
+            self.cpu_s += time.process_time() - began
+
+    def events(self) -> tuple[StoredEvent, ...]:
+        """As in the record."""
+        return self._view.events()
+
+    def faults(self) -> tuple[StoredFault, ...]:
+        """As in the record."""
+        return self._view.faults()
+
+    def ledgers(self, window: Window) -> tuple[Ledger, ...]:
+        """As in the record, counted."""
+        self.accounts += 1
+        began = time.process_time()
+        try:
+            return self._view.ledgers(window)
+        finally:
+            self.cpu_s += time.process_time() - began
+
+
+def judge_here(folder: Path) -> None:
+    """Judge in this process and print what it took; then the same for the report."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    start = time.process_time()
+    from soakwatch.judge import RuleUse, judge
+    from soakwatch.judging import recorded_plan
+    from soakwatch.plan_rules import optional_rules, planned_rules
+
+    imported = time.process_time()
+    by_rule: Counter[str] = Counter()
+    since = ("(set-up)", time.process_time())
+
+    def told(text: str) -> None:
+        nonlocal since
+        now = time.process_time()
+        by_rule[since[0]] += now - since[1]  # type: ignore[assignment]  # a Counter adds floats as well
+        since = (text.partition(" ")[0], now)
+
+    wall = time.perf_counter()
+    with RecordView.open(folder) as view:
+        counts, rules = view.counts(), recorded_plan(view).rules
+        metered = Metered(view)
+        uses = [RuleUse(rule, rule.name not in optional_rules(rules)) for rule in planned_rules(rules)]
+        verdict = judge(metered, "bench", uses, told)
+        told("(end)")
+        judged, wall = time.process_time(), time.perf_counter() - wall
+        tell(counts, verdict, metered, judged - imported, wall)
+        print(f"imports          {imported - start:7.2f} s CPU\n\n{'rule':18}{'s CPU':>8}{'findings':>10}")
+        per_rule = Counter(finding.rule for finding in verdict.findings)
+        for name, took in sorted(by_rule.items(), key=lambda pair: -pair[1]):
+            print(f"{name:18}{took:8.2f}{per_rule[name]:10}", flush=True)
+        from soakwatch.report.html import render_html
+
+        before = time.process_time()
+        page = render_html(view, verdict)
+        rendered = time.process_time() - before
+    print(
+        f"\nreport           {rendered:7.2f} s CPU, {len(page.encode()) / 1e6:.2f} MB of HTML; peak {peak_mb():.0f} MB"
+    )
+
+
+def tell(counts: Counts, verdict: Verdict, metered: Metered, cpu_s: float, wall_s: float) -> None:
+    """Print what judging took and what came of it."""
+    outcomes = Counter(finding.outcome.value for finding in verdict.findings)
+    reads, different = sum(metered.reads.values()), len(metered.reads)
+    print(f"{counts.samples:,} samples in {counts.polls:,} polls, {counts.bytes / 1e6:.1f} MB; one core, one thread")
+    print(f"judging          {cpu_s:7.2f} s CPU, {wall_s:.2f} s wall; target {TARGET_S:g} s")
+    print(
+        f"  of it reading  {metered.cpu_s:7.2f} s CPU: {reads} reads of {different} series, {metered.accounts} accounts"
+    )
+    print(f"peak memory      {peak_mb():7.0f} MB")
+    print(f"verdict          {verdict.outcome.value}: {verdict.reason}")
+    print("findings         " + ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items())))
+
+
+def peak_mb() -> float:
+    """The most memory that this process has had resident, MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+
+
+def main() -> int:
+    """Run the bench."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", type=Path, help="judge this record: none is made")
+    parser.add_argument("--keep", type=Path, help="make the record in this folder and leave it there")
+    parser.add_argument("--hours", type=float, default=72)
+    parser.add_argument("--series", type=int, default=200)
+    parser.add_argument("--interval", type=float, default=1.0, help="seconds")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.here:
+        judge_here(options.record)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="soakwatch-bench-") as work:
+        folder: Path = options.record or options.keep or Path(work, "run")
+        if options.record is None:
+            began = time.process_time()
+            make(folder, options.hours, options.series, options.interval, options.seed)
+            print(f"made {options.hours:g} h in {time.process_time() - began:.0f} s CPU", flush=True)
+        command = [sys.executable, __file__, "--here", "--record", str(folder)]
+        return subprocess.run(command, env={**os.environ, **ONE_THREAD}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
