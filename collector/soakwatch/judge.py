@@ -72,7 +72,7 @@ def judge(record: Judged, run: str, rules: Iterable[RuleUse], told: Callable[[st
         for finding in use.rule.judge(case)
     ]
     optional = frozenset(use.rule.name for use in uses if not use.required)
-    return fold(run, court.window, court.roles, findings, record.ledgers(court.window), court.phases, optional)
+    return fold(run, court.window, court.roles, findings, court.accounts(court.window), court.phases, optional)
 
 
 def _of_role(finding: Finding, role: str) -> Finding:
@@ -92,7 +92,7 @@ class _Court:
         self.phases = record.phases()
         events = tuple(stored.event for stored in record.events())
         self._events = (*events, *derived_events(record, events))
-        self._ledgers = record.ledgers(self.window)
+        self._accounts: dict[Window, tuple[Ledger, ...]] = {}
         self._faults = record.faults()
         self._facts = self._read_facts()
         generators = {name for name, role in self.roles.items() if role == "generator"}
@@ -133,8 +133,13 @@ class _Court:
         )  # fmt: skip
 
     def _ledgers_in(self, target: str, window: Window) -> tuple[Ledger, ...]:
-        ledgers = self._ledgers if window == self.window else self._record.ledgers(window)
-        return tuple(ledger for ledger in ledgers if ledger.target == target and ledger.required)
+        return tuple(ledger for ledger in self.accounts(window) if ledger.target == target and ledger.required)
+
+    def accounts(self, window: Window) -> tuple[Ledger, ...]:
+        """The account of every source in a window, made up once: many cases share one."""
+        if window not in self._accounts:
+            self._accounts[window] = self._record.ledgers(window)
+        return self._accounts[window]
 
     def _read_facts(self) -> dict[str, dict[str, float]]:
         facts: dict[str, dict[str, float]] = {}

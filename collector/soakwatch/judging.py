@@ -18,10 +18,6 @@ from soakwatch.plan_rules import RulePlan, optional_rules, planned_rules, read_r
 from soakwatch.plan_yaml import parse, plan_error
 from soakwatch.record import Record, RecordView, finding_to_json
 from soakwatch.registry import INSTALLED
-from soakwatch.report.html import render_html
-from soakwatch.report.json import render_json
-from soakwatch.report.junit import render_junit
-from soakwatch.report.markdown import render_markdown
 from soakwatch.verdict import Verdict
 from soakwatch_rules.rule import Finding, Outcome
 
@@ -61,6 +57,12 @@ def judge_record(
 
 def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
     """Write report.html, verdict.json, junit.xml and report.md; the path of the page."""
+    # Bokeh and Jinja2 are not for a collector that runs for days, nor for its live judge.
+    from soakwatch.report.html import render_html
+    from soakwatch.report.json import render_json
+    from soakwatch.report.junit import render_junit
+    from soakwatch.report.markdown import render_markdown
+
     texts = {
         "html": render_html(view, verdict),
         "json": render_json(verdict),

@@ -90,7 +90,7 @@ class LoadLine:
 def generators(source: ReportSource) -> tuple[Generator, ...]:
     """The generators of a record, by target and labels; empty if no ``load.*`` metric has a reading."""
     streams: dict[tuple[str, str], list[SeriesKey]] = {}
-    for key in source.keys():
+    for key in sorted(source.keys()):
         if key.metric.startswith("load."):
             streams.setdefault((key.target, _stream(key.object)), []).append(key)
     found = [_generator(source, target, name, keys) for (target, name), keys in sorted(streams.items())]
@@ -173,13 +173,15 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
     quantiles.sort(key=lambda one: (one[0] == "max", natural(one[0])))
     latencies = [Trace(f"latency {word}".rstrip(), source.series(key)) for word, key in quantiles]
     others = [
-        Trace(metric.removeprefix("load."), shown(source.series(key))[0])
-        for metric, rest in sorted(by_metric.items())
-        for key in rest
+        Trace(_word(key), shown(source.series(key))[0]) for metric, rest in sorted(by_metric.items()) for key in rest
     ]
     return Generator(
         target, name, offered, answered, failed, failures, _with_readings(latencies), _with_readings(others)
     )
+
+
+def _word(key: SeriesKey) -> str:
+    return f"{key.metric.removeprefix('load.')} {object_labels(key.object).get(_QUANTILE, '')}".rstrip()
 
 
 def _with_readings(traces: list[Trace]) -> tuple[Trace, ...]:

@@ -245,7 +245,7 @@ class Drawing:
         return LegendItem(label=_value(names[place]), renderers=[line])
 
     def _source(self, curve: Curve) -> ColumnDataSource:
-        key = (curve.key, curve.value.size)
+        key = (curve.key, curve.value.size, curve.unit)
         if key not in self._sources:
             self._sources[key] = ColumnDataSource({"time": curve.time_ms, "value": curve.value})
         return self._sources[key]

@@ -146,6 +146,17 @@ def share_text(value: float | None) -> str:
     return f"{math.floor(value * 10000) / 100:.4g} %"
 
 
+def small_share(value: float | None) -> str:
+    """A share that ought to be nothing, as a percentage that is "0 %" for nothing only.
+
+    >>> small_share(0.0), small_share(1e-6), small_share(0.00034), small_share(None)
+    ('0 %', 'under 0.01 %', '0.034 %', 'not known')
+    """
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    return "under 0.01 %" if 0 < value < 1e-4 else f"{100 * value:.3g} %"
+
+
 def utc(time_ns: int | None) -> str:
     """A time in UTC to the second; empty where there is none.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.incidents import Incident, incidents
@@ -132,7 +133,7 @@ class ProcessRestart:
         if reckoned.open or waited:
             reason = next(iter(reckoned.open), "it is down while an announced event is under way")
             return replace(made, reason=f"{_name(case)}: {reason}", settle="judge again after the deadline")
-        both = np.union1d(up.time_ns if up else [], starts.time_ns if starts else []).astype(np.int64)
+        both = _times(up, starts)
         begin_ns = int(both[0]) if both.size else case.window.begin_ns  # an instance may come late: that is told
         blind = unseen(both, replace(case.window, begin_ns=begin_ns))
         if blind:
@@ -141,6 +142,17 @@ class ProcessRestart:
         calm = f"{counted(number, 'restart')}, {len(reckoned.planned)} announced" if back else "no restart"
         late = f"; it appeared at {moment(first_ns)}, {lasting(late_s)} after the begin" if late_s > 3 * apart_s else ""
         return replace(made, outcome=Outcome.PASS, reason=f"{_name(case)}: {calm}{late}")
+
+
+def _times(*some_series: Series | None) -> NDArray[np.int64]:
+    """When any of them was read. Mostly they were read together: then nothing needs to be sorted."""
+    different: list[NDArray[np.int64]] = []
+    for series in some_series:
+        if series and not any(np.array_equal(series.time_ns, times) for times in different):
+            different.append(series.time_ns)
+    if len(different) == 1:
+        return different[0]
+    return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *different]))
 
 
 def _name(case: Case) -> str:

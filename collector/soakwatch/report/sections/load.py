@@ -16,7 +16,7 @@ from soakwatch.report.load import (
     figure_of,
 )
 from soakwatch.report.page import POINTS, Page
-from soakwatch.report.show import number, quantity, scale_of, share_text, small_share
+from soakwatch.report.show import number, quantity, scale_of, small_share
 from soakwatch_rules.rule import Window
 
 ORDER = 25
@@ -55,9 +55,7 @@ def facts(page: Page) -> Mapping[str, object]:
     stretches = [("the run", run), *((phase.name, phase.window) for phase in phases)]
     seen = {one.target for one in page.load}
     return {
-        "streams": [
-            _stream(page, one, stretches, draw=place < _MOST_PLOTTED) for place, one in enumerate(page.load)
-        ],
+        "streams": [_stream(page, one, stretches, draw=place < _MOST_PLOTTED) for place, one in enumerate(page.load)],
         "stretches": [name for name, _ in stretches],
         "silent": sorted(n for n, role in page.source.roles().items() if role == "generator" and n not in seen),
         "unplotted": len(page.load) > _MOST_PLOTTED,
@@ -70,13 +68,19 @@ def _stream(page: Page, one: Generator, stretches: Sequence[tuple[str, Window]],
     windows = [window for _, window in stretches]
     rows = [{"word": trace.word, "cells": [_cell(figure_of(trace, w)) for w in windows]} for trace in one.traces()]
     if one.answered is not None and one.offered is not None:
-        rows.insert(2, {"word": "answered, of offered", "cells": [(share_text(answered_share(one, w)), "") for w in windows]})
+        rows.insert(
+            2, {"word": "answered, of offered", "cells": [(quantity(answered_share(one, w), "1"), "") for w in windows]}
+        )
     if one.failed is not None:
         place = next(n for n, row in enumerate(rows) if row["word"] == one.failed.word) + 1
         if one.answered is not None:
-            rows.insert(place, {"word": "failed, of all", "cells": [(small_share(failed_share(one, w)), "") for w in windows]})
+            rows.insert(
+                place, {"word": "failed, of all", "cells": [(small_share(failed_share(one, w)), "") for w in windows]}
+            )
         if one.failures is not None:
-            rows.insert(place, {"word": "failed requests", "cells": [(number(failures_in(one, w)), "") for w in windows]})
+            rows.insert(
+                place, {"word": "failed requests", "cells": [(number(failures_in(one, w)), "") for w in windows]}
+            )
     missing = [
         word
         for word, known in (
@@ -97,7 +101,7 @@ def _brief(one: Generator, run: Window) -> list[tuple[str, str]]:
         told.append(("answered, mean", _mean(figure_of(one.answered, run))))
     if one.offered is not None:
         told.append(("offered, mean", _mean(figure_of(one.offered, run))))
-        told.append(("answered, of offered", share_text(answered_share(one, run))))
+        told.append(("answered, of offered", quantity(answered_share(one, run), "1")))
     if one.failed is not None:
         failures, share = failures_in(one, run), failed_share(one, run)
         count = _mean(figure_of(one.failed, run)) if failures is None else number(failures)
@@ -145,7 +149,7 @@ def _plots(page: Page, one: Generator) -> list[tuple[str, str]]:
 
 
 def _words(traces: Sequence[Trace]) -> list[str]:
-    return [f"{trace.word} {trace.series.object if trace.word not in _PLAIN else ''}".strip() for trace in traces]
+    return [trace.word for trace in traces]
 
 
 def _curves(traces: Sequence[Trace]) -> list[Curve]:

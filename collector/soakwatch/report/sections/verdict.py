@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
+
 """The verdict in one line, a line for each target, and the facts of the run."""
 
 from __future__ import annotations
