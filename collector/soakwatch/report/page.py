@@ -29,6 +29,7 @@ class Page:
     load: tuple[Generator, ...]
     events: tuple[Event, ...]
     keys: frozenset[SeriesKey]
+    drawn: dict[SeriesKey, str] = field(default_factory=dict)  # what has a plot with its finding, and where
     _curves: dict[tuple[SeriesKey, int], Curve] = field(default_factory=dict)
 
     def curve(self, key: SeriesKey, points: int = POINTS) -> Curve:

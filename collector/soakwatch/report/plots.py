@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 from bokeh.core.json_encoder import serialize_json
 from bokeh.document import Document
-from bokeh.models import ColumnDataSource, CrosshairTool, HoverTool, LinearAxis, LinearScale, PlainText, Range1d
+from bokeh.models import (
+    BasicTickFormatter,
+    ColumnDataSource,
+    CrosshairTool,
+    HoverTool,
+    LinearAxis,
+    LinearScale,
+    PlainText,
+    Range1d,
+)
 from bokeh.models.annotations import BoxAnnotation, Legend, LegendItem
 from bokeh.plotting import figure
 from bokeh.resources import Resources
@@ -80,6 +89,8 @@ class Drawing:
         )  # fmt: skip
         unit = curves[0].unit or curves[0].key.metric.rpartition(".")[2] if curves else ""
         _dress(plot, unit, days=self._window.seconds > _A_DAY)
+        if steep:
+            plot.yaxis.formatter = BasicTickFormatter(use_scientific=False)
         items = self._draw_ground(plot, judged)
         items += self._draw_load(plot) if load else []
         targets = {curve.key.target for curve in curves}

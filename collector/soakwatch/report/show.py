@@ -105,14 +105,37 @@ def quantity(value: float | None, unit: str) -> str:
         return show_seconds(value)
     scale = scale_of(unit, value)
     shown = value * scale.factor
+    if not math.isfinite(shown):
+        return f"{value:.4g} × {unit}"
     if unit.startswith("By") and scale.factor != 1:
         text = f"{shown:.1f}"
     else:
-        text = f"{shown:.4g}" if abs(shown) < 1e4 else number(float(round(shown)))
+        text = _digits(shown)
     base, slash, per = unit.partition("/")
     if text in {"1", "-1"} and scale.factor == 1 and _is_annotation(base):
         return f"{text} {base[1:-1]}{slash}{per[1:-1] if _is_annotation(per) else per}"
     return f"{text} {scale.label}".rstrip()
+
+
+def extent(low: float | None, high: float | None, unit: str) -> str:
+    """From the lowest to the highest value, in one scale and with the unit once.
+
+    >>> extent(20, 300, "{request}/s"), extent(0.0015, 0.107, "s"), extent(5, 5, "By"), extent(None, 1, "s")
+    ('20 to 300 requests/s', '1.5 to 107 ms', '5 B', 'not known')
+    """
+    if low is None or high is None or not math.isfinite(low) or not math.isfinite(high):
+        return UNKNOWN
+    if low == high:
+        return quantity(low, unit)
+    peak = max(abs(low), abs(high))
+    if (unit == "s" and peak >= 60) or not math.isfinite(100 * peak):
+        return f"{quantity(low, unit)} to {quantity(high, unit)}"
+    scale = scale_of(unit, peak)
+    return f"{_digits(low * scale.factor)} to {_digits(high * scale.factor)} {scale.label}".rstrip()
+
+
+def _digits(shown: float) -> str:
+    return f"{shown:.4g}" if abs(shown) < 1e4 else number(float(round(shown)))
 
 
 def _is_annotation(unit: str) -> bool:
@@ -166,6 +189,16 @@ def utc(time_ns: int | None) -> str:
     if time_ns is None:
         return ""
     return datetime.fromtimestamp(time_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def span_text(begin_ns: int, end_ns: int) -> str:
+    """A stretch of time in UTC; the day stands once where it is the same.
+
+    >>> span_text(1_700_000_000_000_000_000, 1_700_000_300_000_000_000)
+    '2023-11-14 22:13:20 to 22:18:20'
+    """
+    begin, end = utc(begin_ns), utc(end_ns)
+    return f"{begin} to {end[11:] if begin[:10] == end[:10] else end}"
 
 
 def iso(time_ns: int) -> str:

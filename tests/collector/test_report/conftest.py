@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from soakwatch.record.model import Counts, SeriesKey, Source, Span, StoredEvent, StoredFault
+from soakwatch.record.model import Counts, PollOutcomes, SeriesKey, Source, Span, StoredEvent, StoredFault
 from soakwatch.verdict import Verdict, fold
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Event, Finding, Ledger, Mark, Outcome, Phase, Window
@@ -69,6 +69,13 @@ class MemoryRecord:
 
     def sources(self) -> tuple[Source, ...]:
         return tuple(Source(n, name, "local", "local", 10**9, True) for n, name in enumerate(self.names, 1))
+
+    def poll_outcomes(self, source: int) -> PollOutcomes:
+        """Ten minutes of timeouts and one lone failure; nothing from the source of the monitor."""
+        second = np.arange(self.length if source < 4 else 0, dtype=np.int64)
+        outcome = np.where((second > 14_000) & (second <= 14_600), 2, 0)
+        outcome[20_000:20_001] = 1
+        return PollOutcomes(BEGIN + second * 10**9, outcome.astype(np.int64), ("ok", "failed", "timeout"))
 
     def phases(self) -> tuple[Phase, ...]:
         return self.stretch
@@ -138,7 +145,15 @@ def overnight(extra: int = 0) -> tuple[MemoryRecord, Verdict]:
             made(name, "system.network.packets", "interface=eth0,direction=receive", t, np.cumsum(rate * 11).round()),
             made(name, "process.start_time", process, t, start if name == "leaker" else start * 0 + BEGIN * 1e-9 - 60),
         ]
-    record.data.append(made("tg", "load.request.rate", "", t, rate))
+    lost = np.where((t > 18_000) & (t <= 18_004), 25.0, 0.0)
+    record.data += [
+        made("tg", "load.request.rate", "", t, rate),
+        made("tg", "load.offered.rate", "", t, np.where(rate > 1600, 2400.0, 800.0)),
+        made("tg", "load.failure.rate", "", t, lost),
+        made("tg", "load.failures", "", t, np.cumsum(lost)),
+        made("tg", "load.latency", "quantile=p99", t, 0.004 + lost / 100),
+        made("tg", "load.latency", "quantile=max", t, 0.006 + lost / 50),
+    ]
     for n in range(extra):
         walk = (20 + n % 13) * 2**20 + np.cumsum(noise.normal(0, 900, t.size))
         record.data.append(made("twin", "process.memory.usage", f"process=worker,instance={n}", t, walk))

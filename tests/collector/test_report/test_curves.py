@@ -8,11 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from soakwatch.report.curves import Curve, curve_of, load_in, load_series
-from soakwatch.report.show import number, printable, quantity, share_text
-from soakwatch.report.source import ReportSource
-from soakwatch.verdict import Verdict
-from soakwatch_rules.rule import Window
+from soakwatch.report.curves import Curve, curve_of
+from soakwatch.report.show import extent, number, printable, quantity, share_text
 from soakwatch_rules.series import Series, Trait
 
 GAUGE = Trait("By", "gauge")
@@ -54,7 +51,7 @@ def test_a_hole_breaks_the_line() -> None:
 def test_a_counter_is_drawn_as_a_rate_with_a_hole_at_its_restart() -> None:
     """Increments per second; the restart of the counter is a hole and not a fall."""
     curve = curve_of(series(np.array([0, 10, 20, 5, 15, 25], dtype=np.int64), COUNTER), 100)
-    assert curve.unit == "packet/s"
+    assert curve.unit == "packets/s"
     assert np.nanmax(curve.value) == np.nanmin(curve.value) == 10.0
     assert int(np.isnan(curve.value).sum()) == 1
 
@@ -79,22 +76,14 @@ def test_memory_is_drawn_in_human_units() -> None:
     assert (curve.unit, curve.high) == ("MiB", 20.0)
 
 
-def test_the_load_in_a_window(night: tuple[ReportSource, Verdict]) -> None:
-    """Lowest, mean and highest request rate of the window; a window without readings says so."""
-    load = load_series(night[0])
-    begin = night[0].window().begin_ns
-    spike = load_in(load, Window(begin + 25_300 * 10**9, begin + 25_700 * 10**9))[0]
-    assert spike.mean == pytest.approx(2400, rel=0.01)
-    silent = load_in(load, Window(begin + 14_100 * 10**9, begin + 14_200 * 10**9))[0]
-    assert (silent.readings, silent.mean) == (0, None)
-
-
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
         (None, "By", "not known"), (float("nan"), "1", "not known"), (0.0, "By", "0 B"), (1.5e-5, "s", "15 µs"),
         (16.2 * 2**20, "By/h", "16.2 MiB/h"), (-3 * 2**20, "By", "-3.0 MiB"), (2.4e9, "Hz", "2.4 GHz"),
-        (41.5, "Cel", "41.5 °C"), (3, "{restart}", "3 restart"), (0, "", "0"), (12.5, "%", "12.5 %"),
+        (1, "{restart}", "1 restart"), (0, "{context switch}", "0 context switches"), (1e6, "{packet}/s", "1 M packets/s"),
+        (1, "By/{packet}", "1 B/packet"), (2, "{query}", "2 queries"), (1, "{}", "1 {}"),
+        (41.5, "Cel", "41.5 °C"), (3, "{restart}", "3 restarts"), (0, "", "0"), (12.5, "%", "12.5 %"),
     ],
 )  # fmt: skip
 def test_quantities_as_people_read_them(value: float | None, unit: str, text: str) -> None:
@@ -107,6 +96,7 @@ def test_quantities_as_people_read_them(value: float | None, unit: str, text: st
 def test_no_number_and_no_unit_breaks_the_text(value: float | None, unit: str) -> None:
     """Any float in any unit has a text, and no text says nan or inf."""
     assert quantity(value, unit)
+    assert extent(0.0, value, unit)
     assert "nan" not in number(value)
     assert "nan" not in share_text(value)
 

@@ -179,10 +179,11 @@ def test_terminal_text_is_plain_where_nobody_looks(night: Night) -> None:
     assert "coverage monitor/snmp: 0 of 2880 polls (0 %), no answer ever; 2880 failed" in text.splitlines()
 
 
-def test_a_target_without_findings_is_called_not_judged(night: Night) -> None:
+def test_a_target_without_findings_is_not_applicable(night: Night) -> None:
     """The generator, of which no rule said anything, is not shown as a pass to people."""
-    assert "| tg | generator | – not judged |" in render_markdown(night[1])
-    assert "not judged: tg (generator)" in shown(night[1], night, terminal=False)
+    assert "| tg | generator | – not applicable |" in render_markdown(night[1])
+    assert "not applicable: tg (generator)" in shown(night[1], night, terminal=False)
+    assert json.loads(render_json(night[1]))["targets"]["tg"]["verdict"] == "not applicable"
 
 
 def test_terminal_text_names_what_failed(night: Night) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from soakwatch.report.page import IDENTITIES, Page, worst_first
-from soakwatch.report.show import number, quantity, share_text, utc
+from soakwatch.report.show import extent, number, quantity, share_text, span_text
 from soakwatch.units import show_seconds
 from soakwatch_rules.rule import Finding, Outcome
 
@@ -36,7 +36,7 @@ TEMPLATE = """\
 {% if card.finding.settle %}<p><b>Would settle it.</b> {{ card.finding.settle }}</p>{% endif %}
 {% if card.finding.doubts %}<p><b>Doubts.</b></p><ul>{% for doubt in card.finding.doubts %}<li>{{ doubt }}</li>{% endfor %}</ul>{% endif %}
 <p><b>Load in this window.</b>
-{% for load in card.load %}<span class="name">{{ load.name }}</span>: {% for f in load.figures %}{{ f.word }} {% if f.readings %}{{ f.mean|quantity(f.unit) }}{% if f.low != f.high %} ({{ f.low|quantity(f.unit) }} to {{ f.high|quantity(f.unit) }}){% endif %}{% else %}without a reading{% endif %}{{ ", " if not loop.last }}{% endfor %}{% if not load.has_failures %}; failures were not recorded{% endif %}{% if not load.has_latency %}; latency was not recorded{% endif %}{{ "; " if not loop.last else "." }}
+{% for load in card.load %}<span class="name">{{ load.name }}</span>: {% for f in load.figures %}{{ f.word }} {% if f.readings %}{{ f.mean|quantity(f.unit) }}{% if f.low != f.high %} ({{ f.low|extent(f.high, f.unit) }}){% endif %}{% else %}without a reading{% endif %}{{ ", " if not loop.last }}{% endfor %}{% if not load.has_failures %}; failures were not recorded{% endif %}{% if not load.has_latency %}; latency was not recorded{% endif %}{{ "; " if not loop.last else "." }}
 {% else %}No generator was recorded.{% endfor %}
 {% if card.load %}<span class="soft">Means, lowest to highest in brackets.</span>{% endif %}</p>
 {% if card.marks %}<p><b>Where.</b></p><ul class="events">
@@ -58,7 +58,7 @@ TEMPLATE = """\
 <th class="num">samples</th><th class="num">smallest detectable</th></tr></thead><tbody>
 {% for f in target.passed %}
 <tr><td>{{ m.badge(f.outcome) }}</td><td class="keep">{{ f.rule }}</td><td class="name">{{ subject(f.metric, f.object) or "the target" }}</td>
-<td>{{ f.reason }}{% for doubt in f.doubts %} <span class="soft">{{ doubt }}.</span>{% endfor %}</td><td class="num">{{ f.measured|quantity(f.unit) if f.measured is not none else "–" }}</td>
+<td class="told">{{ f.reason }}{% for doubt in f.doubts %}<div class="soft">{{ doubt }}</div>{% endfor %}</td><td class="num">{{ f.measured|quantity(f.unit) if f.measured is not none else "–" }}</td>
 <td class="num">{{ f.limit|quantity(f.unit) if f.limit is not none else "–" }}</td>
 <td class="num">{{ f.samples|number }}{% if f.expected %} of {{ f.expected|number }}{% endif %}</td>
 <td class="num">{{ f.smallest_detectable|quantity(f.detectable_unit) if f.smallest_detectable is not none else "–" }}</td></tr>
@@ -112,6 +112,8 @@ def _card(page: Page, finding: Finding, *, draw: bool) -> dict[str, object]:
         if finding.limit is not None and finding.unit == first.source_unit:
             limit = finding.limit * first.scale.factor
         alike = [curve for curve in curves if curve.unit == first.unit]
+        for key in (curve.key for curve in alike):
+            page.drawn.setdefault(key, anchor(page, finding))
         plots = [page.drawing.draw(alike, marks=finding.marks, judged=finding.window, limit=limit, height=HEIGHT)]
         if len(alike) < len(keys):
             left_out = f"{len(keys) - len(alike)} more series of this finding are not in this plot."
@@ -130,13 +132,13 @@ def _numbers(finding: Finding) -> list[tuple[str, str]]:
     rows = [("measured", quantity(finding.measured, unit)), ("limit", _stated(finding.limit, unit))]
     if finding.interval is not None:
         low, high = finding.interval
-        rows.append(("interval", f"{quantity(low, unit)} to {quantity(high, unit)}"))
+        rows.append(("interval", extent(low, high, unit)))
     expected = "" if finding.expected is None else f" of {number(finding.expected)} expected"
     rows += [
         ("samples", number(finding.samples) + expected),
         ("coverage", share_text(finding.coverage)),
         ("smallest detectable", _stated(finding.smallest_detectable, finding.detectable_unit)),
-        ("window (UTC)", f"{utc(finding.window.begin_ns)} to {utc(finding.window.end_ns)}"),
+        ("window (UTC)", span_text(finding.window.begin_ns, finding.window.end_ns)),
         ("length", show_seconds(finding.window.seconds)),
     ]
     return rows

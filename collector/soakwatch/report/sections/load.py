@@ -16,7 +16,7 @@ from soakwatch.report.load import (
     figure_of,
 )
 from soakwatch.report.page import POINTS, Page
-from soakwatch.report.show import number, quantity, scale_of, small_share
+from soakwatch.report.show import extent, number, quantity, scale_of, small_share
 from soakwatch_rules.rule import Window
 
 ORDER = 25
@@ -122,7 +122,7 @@ def _cell(figure: Figure) -> tuple[str, str]:
         return "no reading", ""
     if figure.low == figure.high:
         return _mean(figure), ""
-    return _mean(figure), f"{quantity(figure.low, figure.unit)} to {quantity(figure.high, figure.unit)}"
+    return _mean(figure), extent(figure.low, figure.high, figure.unit)
 
 
 def _plots(page: Page, one: Generator) -> list[tuple[str, str]]:

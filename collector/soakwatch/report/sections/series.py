@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - lines of HTML are as long as they are
-"""Every series that a finding judged, drawn over the load: what failed first."""
+"""Every series that a finding judged and that has no plot above, drawn over the load; constant ones in words."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import groupby
 
-from soakwatch.report.page import IDENTITIES, Page, worst_first
+from soakwatch.report.curves import Curve
+from soakwatch.report.page import IDENTITIES, POINTS, Page, worst_first
 from soakwatch.report.sections.findings import anchor
-from soakwatch.report.show import natural
+from soakwatch.report.show import UNKNOWN, natural, quantity
 from soakwatch.report.source import SeriesKey
 from soakwatch_rules.rule import Finding, Outcome
 
 ORDER = 30
-TITLE = "Every judged series"
+TITLE = "The other judged series"
 HEIGHT, TALL = 230, 320
-_MOST_SINGLE, _CROWD, _LINES, _POINTS = 40, 6, 7, 500
+_MOST_SINGLE, _CROWD, _LINES, _POINTS, _MOST_STILL = 40, 6, 7, 500, 40
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 <p class="soft">All plots share their time axis (UTC): zoom one, and all follow. Phases are shaded and named, grey is the
 load (right axis), dashed verticals are events. Counters are drawn as rates. At most {{ points }} points a line,
 chosen so that no peak is lost; a line is broken where readings are missing.</p>
-{% if not singles %}<p>No series was judged.</p>{% endif %}
+{% if above %}<p>Drawn with their findings above: {% for key, link in above %}<a href="#{{ link }}"><span class="name">{{ key.target }}</span> {{ subject(key.metric, key.object) }}</a>{{ "; " if not loop.last }}{% endfor %}.</p>{% endif %}
+{% if not singles and not above and not still and not groups %}<p>No series was judged.</p>{% endif %}
 <div class="grid">
 {% for one in singles %}
 <div class="card {{ one.outcome.value }}">
@@ -34,19 +36,25 @@ chosen so that no peak is lost; a line is broken where readings are missing.</p>
 {% endfor %}
 </div>
 {% if groups %}
-<h3>The other judged series, by metric</h3>
+<h3>Further series, by metric</h3>
 <p class="soft">{{ others }} further series share plots, up to {{ lines }} a plot, at most {{ few }} points a line.</p>
 {% for group in groups %}
 <div class="card"><h4>{{ group.metric }} <span class="soft">{{ group.curves }} series, {{ group.outcomes }}</span></h4>
 {{ m.plot(group.element, tall) }}</div>
 {% endfor %}
 {% endif %}
+{% if still %}<div class="card scroll"><h4>Passed, and never changed</h4><table class="pairs"><tbody>
+{% for key, value, readings in still[:most_still] %}<tr><td class="name">{{ key.target }}</td><td class="name">{{ subject(key.metric, key.object) }}</td><td class="num">{{ value }}</td><td class="soft">in {{ readings|number }} readings</td></tr>
+{% endfor %}</tbody></table>{% if still|length > most_still %}<p class="soft">and {{ still|length - most_still }} more.</p>{% endif %}</div>{% endif %}
 {% if undrawn %}<p class="soft">Judged, but not drawn: {{ undrawn|join("; ") }}.</p>{% endif %}
 """
 
 
 def facts(page: Page) -> Mapping[str, object]:
-    """One plot a series for the first forty, the worst first; the others, and calm crowds, together by metric."""
+    """One plot a series for the first forty, the worst first; the others, and calm crowds, together by metric.
+
+    A series that has a plot with its finding is named only; one that passed and never changed is told in words.
+    """
     judged: dict[SeriesKey, list[Finding]] = {}
     undrawn = set()
     for finding in sorted(page.verdict.findings, key=worst_first):
@@ -58,9 +66,17 @@ def facts(page: Page) -> Mapping[str, object]:
             else:
                 judged.setdefault(key, []).append(finding)
     order = list(Outcome)
-    ranked = sorted(judged, key=lambda k: (order.index(judged[k][0].outcome), k.metric, natural(k.object), k.target))
-    calm = Counter((k.target, k.metric) for k in ranked if judged[k][0].outcome is Outcome.PASS)
-    crowd = {k for k in ranked if judged[k][0].outcome is Outcome.PASS and calm[k.target, k.metric] > _CROWD}
+    everything = sorted(
+        judged, key=lambda k: (order.index(judged[k][0].outcome), k.metric, natural(k.object), k.target)
+    )
+    above = [(key, page.drawn[key]) for key in everything if key in page.drawn]
+    apart = [key for key in everything if key not in page.drawn]
+    calm = Counter((k.target, k.metric) for k in apart if judged[k][0].outcome is Outcome.PASS)
+    crowd = {k for k in apart if judged[k][0].outcome is Outcome.PASS and calm[k.target, k.metric] > _CROWD}
+    passed = [k for k in apart if judged[k][0].outcome is Outcome.PASS]
+    looked = {k: page.curve(k, _POINTS if k in crowd else POINTS) for k in passed}
+    still = {k: curve for k, curve in looked.items() if curve.low is not None and curve.low == curve.high}
+    ranked = [key for key in apart if key not in still]
     alone = [k for k in ranked if k not in crowd][:_MOST_SINGLE]
     singles = [_single(page, key, judged[key]) for key in alone]
     rest = sorted(set(ranked).difference(alone), key=lambda k: (k.metric, ranked.index(k)))
@@ -70,9 +86,19 @@ def facts(page: Page) -> Mapping[str, object]:
         for first in range(0, len(alike), _LINES):
             groups += _groups(page, metric, alike[first : first + _LINES], judged)
     return {
-        "singles": singles, "groups": groups, "others": len(rest), "undrawn": sorted(undrawn), "height": HEIGHT,
+        "above": above, "still": [(k, _constant(curve), curve.readings) for k, curve in still.items()],
+        "most_still": _MOST_STILL, "singles": singles, "groups": groups, "others": len(rest), "undrawn": sorted(undrawn), "height": HEIGHT,
         "tall": TALL, "points": "2000", "lines": _LINES, "few": _POINTS,
     }  # fmt: skip
+
+
+def _constant(curve: Curve) -> str:
+    """The value of a line that never changed."""
+    return (
+        UNKNOWN
+        if curve.low is None
+        else quantity(curve.low / curve.scale.factor, "" if curve.steps else curve.source_unit)
+    )
 
 
 def _single(page: Page, key: SeriesKey, findings: list[Finding]) -> dict[str, object]:

@@ -1,4 +1,3 @@
-
 """The verdict in one line, a line for each target, and the facts of the run."""
 
 from __future__ import annotations

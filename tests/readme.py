@@ -1,0 +1,51 @@
+"""The README's blocks that are the output of a command: written anew with --update, compared by tests/test_docs.py."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+README = Path(__file__).parent.parent / "README.md"
+_BLOCK = re.compile(r"(<!-- output: (?P<what>[^>]+) -->\n).*?(<!-- /output -->)", re.DOTALL)
+
+
+def _table(*words: str) -> str:
+    """The rows of a command's plain table, as Markdown."""
+    said = subprocess.run(
+        [Path(sys.executable).with_name("soakwatch"), *words], capture_output=True, text=True, check=True
+    ).stdout
+    rows = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in said.splitlines() if line.strip()]
+    return "\n".join([_row(*rows[0]), "|---|---|", *(_row(f"`{name}`", text) for name, text in rows[1:])])
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _commands() -> str:
+    from soakwatch.cli import COMMANDS
+
+    return "\n".join(["| command | what it does |", "|---|---|",
+                      *(_row(f"`{name}`", COMMANDS.summary(name)) for name in COMMANDS.names())])  # fmt: skip
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "soakwatch commands": _commands,
+    "soakwatch rules": lambda: _table("rules"),
+}
+
+
+def renewed(text: str) -> str:
+    """The README with every block as its command prints it now."""
+    return _BLOCK.sub(lambda match: f"{match[1]}{BLOCKS[match['what']]()}\n{match[3]}", text)
+
+
+if __name__ == "__main__":
+    new = renewed(README.read_text(encoding="utf-8"))
+    if "--update" in sys.argv:
+        README.write_text(new, encoding="utf-8")
+    elif new != README.read_text(encoding="utf-8"):
+        sys.exit("README.md is not up to date: python tests/readme.py --update")

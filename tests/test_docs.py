@@ -1,0 +1,72 @@
+"""Documentation that can be checked is checked: generated blocks, the example plan, commands, links."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+
+from soakwatch.cli import COMMANDS
+from soakwatch.plan import load_plan, plan_from_text
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def _fenced(kind: str) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", README, re.DOTALL)
+
+
+def test_generated_blocks_are_up_to_date() -> None:
+    """What a command prints stands in the README as it prints it (python tests/readme.py --update)."""
+    spec = importlib.util.spec_from_file_location("readme", ROOT / "tests" / "readme.py")
+    assert spec is not None
+    assert spec.loader is not None
+    readme = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(readme)
+    assert readme.renewed(README) == README
+
+
+def test_the_readmes_plan_can_be_run() -> None:
+    """The plan in the README parses, and so does every example plan."""
+    (plan,) = _fenced("yaml")
+    assert plan_from_text(plan, "README.md").duration_s == 12 * 3600
+    for example in ROOT.glob("deploy/examples/*/plan.yaml"):
+        load_plan(example)
+
+
+def _commands() -> list[list[str]]:
+    shown = re.findall(r"^soakwatch ([^#\n&|]+)", "\n".join(_fenced("sh")), re.MULTILINE)
+    inline = re.findall(r"`soakwatch ([a-z][^`]*)`", README)
+    return [line.split() for line in [*shown, *inline]]
+
+
+@pytest.mark.parametrize("words", _commands(), ids=" ".join)
+def test_commands_of_the_readme_exist(words: list[str]) -> None:
+    """Each command that the README shows exists, with the options that it shows."""
+    assert words[0] in COMMANDS.names()
+    command = COMMANDS.module(words[0]).command
+    assert isinstance(command, click.Command)
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words[1:] if word.startswith("-")} <= known
+
+
+def test_links_lead_somewhere() -> None:
+    """Relative links of every Markdown file point to files that are there."""
+    tracked = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=ROOT,
+                             capture_output=True, text=True, check=True).stdout.split()  # fmt: skip
+    for name in tracked:
+        for link in re.findall(r"\]\(([^)#\s]+)\)", (ROOT / name).read_text(encoding="utf-8")):
+            assert "://" in link or (ROOT / name).parent.joinpath(link).exists(), f"{name}: {link}"
+
+
+def test_every_exit_code_and_word_is_explained() -> None:
+    """The README explains the exit codes and the words."""
+    for code in range(5):
+        assert f"| {code} |" in README
+    for word in ("target", "sample", "series", "load", "phase", "event", "record", "finding", "verdict", "coverage"):
+        assert re.search(rf"^\| [^|]*\b{word}\b", README, re.MULTILINE), word

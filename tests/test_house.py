@@ -1,0 +1,284 @@
+"""The house rules: what the wheel holds, which way imports go, what every file on a shelf owes its readers."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from soakwatch.cli import COMMANDS
+from soakwatch.registry import INSTALLED, camel_case, poller_module, rule_class
+from soakwatch.report.html import all_sections
+from soakwatch_agent.host import probe_names, source
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_rules.rule import Outcome
+
+ROOT = Path(__file__).parents[1]
+CODE = {name: ROOT / name for name in ("agent", "rules", "collector")}
+PACKAGES = {"soakwatch_agent", "soakwatch_rules", "soakwatch"}
+LONGEST = 400  # lines
+SHELVES = (
+    "agent/soakwatch_agent/probes",
+    "rules/soakwatch_rules/detectors",
+    "rules/soakwatch_rules/stats",
+    "collector/soakwatch/pollers",
+    "collector/soakwatch/loads",
+    "collector/soakwatch/commands",
+    "collector/soakwatch/report/sections",
+)
+
+
+def files_of(shelf: str) -> list[Path]:
+    """The modules on a shelf."""
+    return sorted(file for file in (ROOT / shelf).glob("*.py") if not file.name.startswith("_"))
+
+
+def sources(*folders: str) -> list[Path]:
+    """All Python files below some folders of the project."""
+    return sorted(file for folder in folders for file in (ROOT / folder).rglob("*.py"))
+
+
+def named_in(*folders: str) -> str:
+    """The text of all tests (and what they compare with) below some folders of tests, but for this file."""
+    return "\n".join(
+        file.read_text(encoding="utf-8")
+        for folder in folders
+        for pattern in ("*.py", "golden.txt")
+        for file in sorted((ROOT / "tests" / folder).rglob(pattern))
+        if file != Path(__file__)
+    )
+
+
+def python(*args: str, cwd: Path, path: str = "") -> subprocess.CompletedProcess[str]:
+    """Run this interpreter; what fails shows why."""
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "error"}
+    done = subprocess.run(
+        [sys.executable, *args], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as it would be published."""
+    folder = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def test_the_wheel_holds_three_packages_and_nothing_else(wheel: Path) -> None:
+    """Its top level is the three import packages and the wheel's own folder; no test, bench or cache comes along."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    tops = {name.partition("/")[0] for name in names}
+    (info,) = tops - PACKAGES
+    assert tops >= PACKAGES
+    assert re.fullmatch(r"soakwatch-[\w.]+\.dist-info", info)
+    assert f"{info}/licenses/LICENSE" in names
+    assert not [name for name in names if "__pycache__" in name or "tests" in name.split("/")]
+
+
+def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
+    """Code, type markers, schema, styles and templates: what lies in a package is in the wheel."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *CODE],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    tracked = {line.partition("/")[2] for line in listed.stdout.splitlines() if (ROOT / line).is_file()}
+    tracked = {name for name in tracked if name.partition("/")[0] in PACKAGES}
+    with zipfile.ZipFile(wheel) as archive:
+        packed = set(archive.namelist())
+    assert tracked <= packed
+    for package in PACKAGES:
+        assert f"{package}/py.typed" in packed
+    for data in ("verdict.schema.json", "style.css", "page.html.jinja", "macros.html.jinja"):
+        assert f"soakwatch/report/{data}" in packed
+
+
+def test_the_wheel_brings_both_commands(wheel: Path) -> None:
+    """The entry points name callables that exist."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt")]
+        points = ConfigParser()
+        points.read_string(archive.read(name).decode())
+    scripts = dict(points["console_scripts"])
+    assert set(scripts) == {"soakwatch", "soakwatch-agent"}
+    calls = "; ".join(
+        f"from {module} import {function}; assert callable({function})"
+        for module, _, function in (target.partition(":") for target in scripts.values())
+    )
+    python("-c", calls, cwd=ROOT.parent)
+
+
+def test_the_wheel_works_from_elsewhere(wheel: Path, tmp_path: Path) -> None:
+    """Installed without the checkout, the packages import from there, and the command lists its rules and schema."""
+    target, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    install = ("-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-compile", "--target")
+    python(*install, str(target), str(wheel), cwd=elsewhere)
+    path = os.pathsep.join([str(target), sysconfig.get_paths()["purelib"]])
+    places = python(
+        "-c", "import soakwatch, soakwatch_agent, soakwatch_rules as r;"
+        "print(soakwatch.__file__, soakwatch_agent.__file__, r.__file__, sep='\\n')",
+        cwd=elsewhere, path=path,
+    ).stdout.split()  # fmt: skip
+    assert [Path(place).parent.parent for place in places] == [target] * 3
+    command = ("-m", "soakwatch.cli")
+    assert "memory_growth" in python(*command, "rules", cwd=elsewhere, path=path).stdout
+    assert '"$schema"' in python(*command, "schema", "verdict", cwd=elsewhere, path=path).stdout
+
+
+@pytest.mark.parametrize("file", sources("agent"), ids=lambda file: file.name)
+def test_the_agent_parses_on_python_3_9(file: Path) -> None:
+    """Every file of the agent is Python 3.9: devices under test are old."""
+    ast.parse(file.read_text(encoding="utf-8"), str(file), feature_version=(3, 9))
+
+
+def test_packages_import_one_way() -> None:
+    """The agent imports psutil at most, the rules numpy and scipy, the rules and the agent not each other."""
+    allowed = {"agent": {"psutil", "soakwatch_agent"}, "rules": {"numpy", "scipy", "soakwatch_rules"}}
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {name}"
+        for folder, own in allowed.items()
+        for file in sources(folder)
+        for name in _imported(file)
+        if name not in own | set(sys.stdlib_module_names)
+    ]
+    assert wrong == []
+
+
+def _imported(file: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or "").partition(".")[0])
+    return names
+
+
+def test_the_command_line_is_light(tmp_path: Path) -> None:
+    """Neither importing the command line nor its help loads numpy, scipy, bokeh or pydantic."""
+    heavy = {"numpy", "scipy", "bokeh", "pydantic"}
+    code = (
+        "import sys\nimport soakwatch.cli\n"
+        f"early = {heavy!r} & set(sys.modules)\n"
+        "assert soakwatch.cli.run(['--help']) == 0\n"
+        f"print(sorted(early | {heavy!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    assert python("-c", code, cwd=tmp_path).stderr.strip() == "[]"
+
+
+def test_a_running_collector_is_light(tmp_path: Path) -> None:
+    """What a run and its live judge import holds no scipy, no plots and no page: those wait for the end."""
+    heavy = {"scipy", "bokeh", "jinja2", "tsdownsample"}
+    code = (
+        "import sys\nimport soakwatch.commands.run, soakwatch.running, soakwatch.setting_out, soakwatch.judging\n"
+        "from soakwatch.plan_rules import planned_rules\n"
+        "from soakwatch.registry import poller_module\n"
+        "poller_module('local'), poller_module('command'), planned_rules(())\n"
+        f"print(sorted({heavy!r} & set(sys.modules)))"
+    )
+    assert python("-c", code, cwd=tmp_path).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("file", [file for shelf in SHELVES for file in files_of(shelf)], ids=lambda file: file.stem)
+def test_every_file_on_a_shelf_says_what_it_is(file: Path) -> None:
+    """Its name is a word in snake case and its docstring begins with one sentence: lists are made of both."""
+    assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", file.stem)
+    first, *rest = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").splitlines()
+    sentence = " ".join([first, *rest]).partition("\n\n")[0]
+    assert len(sentence) > 10
+    assert first[0].isupper()
+
+
+def test_every_poller_and_load_has_its_config_and_start() -> None:
+    """The file is the source: it holds Config with a description of every key of its own, and an async start."""
+    for shelf in (INSTALLED.pollers, INSTALLED.loads):
+        for name in shelf.names():
+            config = poller_module(name).config
+            undocumented = [key for key, field in config.model_fields.items() if not field.description]
+            assert (name, undocumented) == (name, [])
+
+
+def test_every_rule_reads_metrics_of_the_catalogue() -> None:
+    """The file is the rule: its class has its name, a version, a summary, and metrics that exist."""
+    for name in INSTALLED.rules.names():
+        rule = rule_class(name)
+        assert rule.name == name
+        assert rule.version >= 1
+        assert rule.summary
+        assert set(rule.metrics) <= set(BY_NAME)
+        assert rule.scope in {"object", "metric", "target"}
+        assert rule().definition()
+    assert {outcome.value for outcome in Outcome} == {"fail", "inconclusive", "warn", "pass", "not applicable"}
+
+
+def test_every_probe_brings_metrics_of_the_catalogue() -> None:
+    """The file is the probe: its METRICS exist, and no two probes bring the same."""
+    brought = [metric for name in probe_names() for metric in source(name).metrics]
+    assert set(brought) <= set(BY_NAME)
+    assert len(brought) == len(set(brought))
+
+
+def test_every_file_on_a_shelf_has_a_test_that_names_it() -> None:
+    """A rule by its class, a source or command by its quoted name, a probe by its metrics, a section by its heading."""
+    rules, agent, everything = named_in("rules"), named_in("agent"), named_in(".")
+    unnamed = [f"rule {name}" for name in INSTALLED.rules.names() if camel_case(name) not in rules]
+    unnamed += [
+        f"{shelf.word} {name}"
+        for shelf in (INSTALLED.pollers, INSTALLED.loads, COMMANDS)
+        for name in shelf.names()
+        if not re.search(rf"""["'/\[ ]{name}["':,\] ]""", everything)
+    ]
+    unnamed += [f"probe {n}" for n in probe_names() if not any(metric in agent for metric in source(n).metrics)]
+    report = named_in("collector/test_report", "e2e")
+    unnamed += [
+        f"section {name}"
+        for name, section in all_sections()
+        if not re.search(rf"""["'>]({name}|{section.TITLE})["'<]""", report)
+    ]
+    assert unnamed == []
+
+
+def test_every_command_shows_an_example(tmp_path: Path) -> None:
+    """The help of every command that the help lists works, and ends with examples of the command itself."""
+    listed = python("-m", "soakwatch.cli", "--help", cwd=tmp_path).stdout
+    for name in COMMANDS.names():
+        assert re.search(rf"^  {name} ", listed, re.MULTILINE)
+        page = python("-m", "soakwatch.cli", name, "--help", cwd=tmp_path).stdout
+        assert re.search(rf"Examples?:\n\s+.*soakwatch {name}", page), name
+
+
+def test_no_file_is_long() -> None:
+    """A file of more than 400 lines is asking to be two."""
+    lengths = {file: file.read_text(encoding="utf-8").count("\n") for file in sources(*CODE, "tests")}
+    assert {str(file.relative_to(ROOT)): lines for file, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def test_no_file_names_a_machine() -> None:
+    """No tracked file holds the path of somebody's machine."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    paths = re.compile(rb"(?<![\w/])/(?:work|root|home)/\w")
+    found = [
+        name
+        for name in listed.stdout.split("\0")
+        if name and (file := ROOT / name).is_file() and not file.is_symlink() and paths.search(file.read_bytes())
+    ]
+    assert found == []
