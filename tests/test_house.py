@@ -129,7 +129,9 @@ def test_the_wheel_works_from_elsewhere(wheel: Path, tmp_path: Path) -> None:
     target, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
     elsewhere.mkdir()
     install = ("-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-compile", "--target")
-    python(*install, str(target), str(wheel), cwd=elsewhere)
+    command = [sys.executable, *install, str(target), str(wheel)]
+    done = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
     path = os.pathsep.join([str(target), sysconfig.get_paths()["purelib"]])
     places = python(
         "-c", "import soakwatch, soakwatch_agent, soakwatch_rules as r;"
@@ -137,9 +139,9 @@ def test_the_wheel_works_from_elsewhere(wheel: Path, tmp_path: Path) -> None:
         cwd=elsewhere, path=path,
     ).stdout.split()  # fmt: skip
     assert [Path(place).parent.parent for place in places] == [target] * 3
-    command = ("-m", "soakwatch.cli")
-    assert "memory_growth" in python(*command, "rules", cwd=elsewhere, path=path).stdout
-    assert '"$schema"' in python(*command, "schema", "verdict", cwd=elsewhere, path=path).stdout
+    told = ("-m", "soakwatch.cli")
+    assert "memory_growth" in python(*told, "rules", cwd=elsewhere, path=path).stdout
+    assert '"$schema"' in python(*told, "schema", "verdict", cwd=elsewhere, path=path).stdout
 
 
 @pytest.mark.parametrize("file", sources("agent"), ids=lambda file: file.name)

@@ -5,6 +5,7 @@ The same code judges a run while it goes on, at its end, and a year later: it re
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -16,9 +17,15 @@ from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Window
 from soakwatch_rules.series import Series
 
+PLANNED_KEY = "planned"
+
 
 class Judged(Protocol):
     """The parts of a record that judging needs."""
+
+    def meta(self, key: str) -> str | None:
+        """A text that the run left."""
+        ...
 
     def roles(self) -> Mapping[str, str]:
         """Targets and their roles."""
@@ -54,6 +61,28 @@ class Judged(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """What the run set out to do: its length and its phases. A record of anybody's series has none."""
+
+    duration_s: float
+    phases: frozenset[str]
+
+    @classmethod
+    def of(cls, record: Judged) -> Planned | None:
+        """What the record says of it, or None."""
+        text = record.meta(PLANNED_KEY)
+        if text is None:
+            return None
+        told = json.loads(text)
+        return cls(float(told["duration_s"]), frozenset(map(str, told["phases"])))
+
+
+def planned_text(duration_s: float, phases: Iterable[str]) -> str:
+    """How the record keeps it, under ``PLANNED_KEY``."""
+    return json.dumps({"duration_s": duration_s, "phases": list(phases)})
+
+
+@dataclass(frozen=True, slots=True)
 class RuleUse:
     """A rule with the plan's parameters; ``required`` says whether its doubt makes the run inconclusive."""
 
@@ -69,10 +98,30 @@ def judge(record: Judged, run: str, rules: Iterable[RuleUse], told: Callable[[st
         _of_role(finding, court.roles.get(finding.target, DUT))
         for use in uses
         for case in court.cases(use.rule, told)
-        for finding in use.rule.judge(case)
+        for finding in (use.rule.judge(case) if court.begun(use.rule) else (_never_begun(use.rule, case),))
     ]
     optional = frozenset(use.rule.name for use in uses if not use.required)
-    return fold(run, court.window, court.roles, findings, court.accounts(court.window), court.phases, optional)
+    planned_s = None if court.planned is None else court.planned.duration_s
+    accounts = court.accounts(court.window)
+    return fold(run, court.window, court.roles, findings, accounts, court.phases, optional, planned_s)
+
+
+def _never_begun(rule: Rule, case: Case) -> Finding:
+    """Nobody judges the growth of a soak by the baseline before it."""
+    phases = " or ".join(rule.phases)
+    return Finding(
+        rule=rule.name,
+        version=rule.version,
+        outcome=Outcome.INCONCLUSIVE if case.series else Outcome.NOT_APPLICABLE,
+        target=case.target,
+        metric=case.series[0].metric if case.series else "",
+        object=case.object,
+        window=case.window,
+        definition=rule.definition(),
+        reason=f"the {phases} phase, in which this is judged, never began",
+        samples=0,
+        settle=f"let the run reach its {phases} phase" if case.series else "",
+    )
 
 
 def _of_role(finding: Finding, role: str) -> Finding:
@@ -89,6 +138,7 @@ class _Court:
         self._record = record
         self.roles = dict(record.roles())
         self.window = record.window()
+        self.planned = Planned.of(record)
         self.phases = record.phases()
         events = tuple(stored.event for stored in record.events())
         self._events = (*events, *derived_events(record, events))
@@ -98,6 +148,11 @@ class _Court:
         generators = {name for name, role in self.roles.items() if role == "generator"}
         told = [metric.name for metric in BY_NAME.values() if metric.name.startswith("load.")]
         self._load = tuple(record.series(key) for key in record.keys(told) if key.target in generators)
+
+    def begun(self, rule: Rule) -> bool:
+        """Whether the phases in which the rule judges have begun, if the run planned any of them."""
+        planned = frozenset() if self.planned is None else self.planned.phases & set(rule.phases)
+        return not planned or any(phase.name in planned for phase in self.phases)
 
     def cases(self, rule: Rule, told: Callable[[str], None] | None) -> Iterator[Case]:
         """The cases of one rule, in a fixed order."""

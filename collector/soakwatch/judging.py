@@ -90,16 +90,8 @@ def main() -> None:
     """Print the findings of a run so far, one JSON text a line."""
     os.nice(10)
     with RecordView.open(Path(sys.argv[1])) as view:
-        for finding in judge_record(view, only=begun_rules(view)).findings:
+        for finding in judge_record(view).findings:
             print(finding_to_json(early(finding)))
-
-
-def begun_rules(view: RecordView) -> list[str]:
-    """The rules whose phases have begun: nobody judges the growth of a soak by the baseline before it."""
-    planned = {phase.name for phase in recorded_plan(view).phases}
-    begun = {phase.name for phase in view.phases()}
-    rules = planned_rules(recorded_rules(view))
-    return [rule.name for rule in rules if not planned & set(rule.phases) or begun & set(rule.phases)]
 
 
 def early(finding: Finding) -> Finding:

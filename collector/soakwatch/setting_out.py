@@ -11,6 +11,7 @@ from pathlib import Path
 
 from soakwatch.clock import Clock, SteadyClock
 from soakwatch.errors import RecordError
+from soakwatch.judge import PLANNED_KEY, planned_text
 from soakwatch.judging import recorded_plan
 from soakwatch.plan import Plan, TargetPlan, plan_text
 from soakwatch.record import Record, RecordView
@@ -39,6 +40,7 @@ def begin(
         "run": plan.name,
         "plan": plan_text(plan),
         "start_ns": str(start_ns),
+        PLANNED_KEY: planned_text(plan.duration_s, [phase.name for phase in plan.phases]),
         "command": " ".join(command),
         "versions": json.dumps(versions(), sort_keys=True),
         "fingerprint": json.dumps(

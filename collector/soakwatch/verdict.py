@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from soakwatch.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
+from soakwatch.units import show_seconds
 from soakwatch_rules.rule import Finding, Ledger, Outcome, Phase, Window
 
 DUT = "dut"
+REACHED = 0.95  # the floor of coverage, applied to the run itself
 VERDICTS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 EXIT_CODES: Mapping[Outcome, int] = {
     Outcome.FAIL: EXIT_FAIL,
@@ -57,12 +59,14 @@ def fold(
     ledgers: Iterable[Ledger],
     phases: Iterable[Phase],
     optional_rules: frozenset[str] = frozenset(),
+    planned_s: float | None = None,
 ) -> Verdict:
     """Fail if any finding fails; else inconclusive if any required rule is; else pass.
 
-    A run in which nothing was judged is inconclusive, never pass; so is a target of role ``dut`` of which nothing
-    was judged. Findings are ordered worst first, then by target, rule and object, so that equal records give equal
-    verdicts.
+    A run that ended, or is looked at, before ``REACHED`` of its planned length cannot pass: the polls that it did not
+    live to see were due. A run in which nothing was judged is inconclusive, never pass; so is a target of role
+    ``dut`` of which nothing was judged. Findings are ordered worst first, then by target, rule and object, so that
+    equal records give equal verdicts.
     """
     order = list(Outcome)
     ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
@@ -71,9 +75,11 @@ def fold(
         for name, role in sorted(roles.items(), key=lambda item: (item[1] != DUT, item[0]))
     )
     outcome = _worst(targets)
-    return Verdict(
-        run, outcome, _headline(outcome, targets, ordered), window, targets, ordered, tuple(ledgers), tuple(phases)
-    )
+    headline = _headline(outcome, targets, ordered)
+    if planned_s is not None and window.seconds < REACHED * planned_s:
+        headline = f"ended early, {show_seconds(window.seconds)} of {show_seconds(planned_s)}: {headline}"
+        outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
+    return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), tuple(phases))
 
 
 def _of_target(name: str, role: str, findings: list[Finding], optional: frozenset[str]) -> TargetVerdict:

@@ -27,7 +27,12 @@ _OWN = f"soak{os.getpid()}"  # runs of these tests side by side do not see one a
 def sleeper(name: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     """A real process that sleeps under a name of ours; it is killed at the end."""
     child = subprocess.Popen([name, "600", *words], executable="/bin/sleep")
+    shown, end = Path(f"/proc/{child.pid}/cmdline"), time.monotonic() + _DEADLINE_S
     try:
+        # The kernel lets a new program go before its words can be read; a look in between does not know its name.
+        while not shown.read_bytes().startswith(name.encode()):
+            assert time.monotonic() < end, f"{name} did not start within {_DEADLINE_S} s"
+            time.sleep(0.001)
         yield child
     finally:
         child.kill()

@@ -59,3 +59,15 @@ def test_a_run_without_a_device_under_test_is_inconclusive() -> None:
     verdict = fold("run", WINDOW, {"tg": "generator"}, [], (), ())
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert verdict.targets[0].outcome is Outcome.NOT_APPLICABLE
+
+
+def test_a_run_that_ended_early_cannot_pass() -> None:
+    """Five minutes of a planned day are no pass; what failed in them has failed."""
+    day = 86400.0
+    good = fold("run", Window(0, 300 * 10**9), {"dut": "dut"}, [finding(Outcome.PASS)], (), (), planned_s=day)
+    assert good.outcome is Outcome.INCONCLUSIVE
+    assert good.reason.startswith("ended early, 5m of 1d: dut stood it")
+    bad = fold("run", Window(0, 300 * 10**9), {"dut": "dut"}, [finding(Outcome.FAIL)], (), (), planned_s=day)
+    assert bad.outcome is Outcome.FAIL
+    whole = fold("run", Window(0, 86399 * 10**9), {"dut": "dut"}, [finding(Outcome.PASS)], (), (), planned_s=day)
+    assert whole.outcome is Outcome.PASS

@@ -92,6 +92,7 @@ def test_ctrl_c_ends_the_run_properly(started: Started, until: Until, tmp_path: 
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 3, output
     assert "INCONCLUSIVE" in output
+    assert "ended early" in output
     assert (run / "report.html").is_file()
     with RecordView.open(run) as view:
         assert view.meta("ended_ns") is not None
@@ -99,7 +100,7 @@ def test_ctrl_c_ends_the_run_properly(started: Started, until: Until, tmp_path: 
 
 
 def test_killed_and_resumed(started: Started, soakwatch: Command, until: Until, tmp_path: Path) -> None:
-    """kill -9 loses at most the batch in flight; `resume` goes on, and the gap is an event and a hole in the account."""
+    """kill -9 loses at most the batch in flight; `resume` goes on, and the gap is an event and a counted hole."""
     process = started("run", "--process", ME, "--interval", "200ms", "--duration", "12s")
     until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
     run = one_run(tmp_path)
@@ -280,6 +281,27 @@ events: [{{kind: failover, at: 1s}}]
     verdict = json.loads((one_run(tmp_path) / "verdict.json").read_text())
     assert [phase["name"] for phase in verdict["phases"]] == ["baseline", "soak"]
     with RecordView.open(one_run(tmp_path)) as view:
-        (rate,) = [key for key in view.keys() if key.metric == "load.request.rate"]
+        (rate,) = view.keys(["load.request.rate"])
         assert set(view.series(rate).values) == {12.0}
         assert [stored.event.kind for stored in view.events() if stored.origin == "plan"] == ["failover"]
+
+
+def test_a_run_that_never_reached_its_soak_is_inconclusive(started: Started, until: Until, tmp_path: Path) -> None:
+    """Interrupted in the baseline, a run does not judge the growth of a soak by it."""
+    plan = f"""
+phases: [{{baseline: 5m}}, {{soak: 5m}}]
+targets: {{dut: {{sources: [{{local: {{interval: 200ms, probes: [process]}}}}]}}}}
+watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
+"""
+    (tmp_path / "plan.yaml").write_text(plan)
+    process = started("run", "plan.yaml")
+    until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
+    run = one_run(tmp_path)
+    until(lambda: polls_so_far(run) > 10, "ten polls")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 3, output
+    findings = json.loads((run / "verdict.json").read_text())["findings"]
+    (growth,) = [f for f in findings if f["rule"] == "memory_growth"]
+    assert growth["outcome"] == "inconclusive"
+    assert "never began" in growth["reason"]

@@ -134,8 +134,8 @@ class Columns:
         else:
             found = self._sql.execute(
                 "SELECT block.axis, block.data FROM block JOIN axis ON axis.id = block.axis"
-                " WHERE series=? AND (?2 IS NULL OR last_ns>=?2) AND (?3 IS NULL OR first_ns<?3) ORDER BY block.id",
-                (series, begin_ns, end_ns),
+                " WHERE series=? AND (? IS NULL OR last_ns>=?) AND (? IS NULL OR first_ns<?) ORDER BY block.id",
+                (series, begin_ns, begin_ns, end_ns, end_ns),
             )
         axes: list[int] = []
         parts: list[Values] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.report.show import Scale, scale_of
+from soakwatch.report.show import Scale, quantity, scale_of, utc
 from soakwatch.report.source import SeriesKey
 from soakwatch_rules.series import Series
 
@@ -21,7 +21,8 @@ class Curve:
     """A thinned line: ``time_ms`` and ``value`` (already in ``unit``, NaN where the line breaks).
 
     ``readings`` is the length of the series it stands for, ``low``/``high`` its true extremes in ``unit`` (None if
-    nothing can be drawn), ``note`` what was done to it.
+    nothing can be drawn), ``note`` what was done to it. ``constant`` is the one value that every reading has, in words;
+    empty if they differ.
     """
 
     key: SeriesKey
@@ -35,6 +36,7 @@ class Curve:
     scale: Scale
     source_unit: str
     note: str
+    constant: str
 
 
 def shown(series: Series) -> tuple[Series, str]:
@@ -73,7 +75,18 @@ def curve_of(series: Series, points: int, scale: Scale | None = None) -> Curve:
         scale,
         drawn.trait.unit,
         note,
+        _constant(series),
     )
+
+
+def _constant(series: Series) -> str:
+    values = series.finite().value
+    if not len(values) or values.min() != values.max():
+        return ""
+    if series.trait.kind == "state" and series.metric.endswith(_BIRTHS):
+        return f"{utc(int(values[0] * 10**9))} UTC"
+    unit = "" if series.trait.kind == "state" and series.trait.unit == "1" else series.trait.unit
+    return quantity(float(values[0]), unit)
 
 
 def _broken(drawn: Series, good: Series) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.report.show import number, utc
+from soakwatch.report.show import number, span_text
 from soakwatch.report.source import PollOutcomes
 from soakwatch_rules.rule import Window
 
@@ -51,30 +51,32 @@ def losses_of(polls: PollOutcomes, most: int) -> tuple[tuple[Loss, ...], int]:
     return told, int(begins.size) - len(told)
 
 
-def cells_of(polls: PollOutcomes, window: Window, cells: int) -> tuple[Cell, ...]:
-    """The lost polls on a strip of ``cells`` cells; neighbouring cells that ended alike are one.
+def cells_of(polls: PollOutcomes, window: Window, cells: int, interval_ns: int) -> tuple[Cell, ...]:
+    """The polls on a strip of ``cells`` cells; neighbouring cells that ended alike are one.
 
-    A single lost poll fills its cell, so that it is seen in any number of answered ones.
+    A single lost poll fills its cell, so that it is seen in any number of answered ones. A poll stands for the cells
+    up to the next one, as far as its interval reaches; where none was due there is no cell.
     """
-    lost = polls.outcome != 0
-    if not bool(lost.any()):
-        return ()
     length = max(window.end_ns - window.begin_ns, 1)
-    due, outcome = polls.due_ns[lost], polls.outcome[lost]
+    due, outcome = polls.due_ns, polls.outcome
     place = np.clip(((due - window.begin_ns) / length * cells).astype(np.int64), 0, cells - 1)
     kinds = len(polls.words)
     table = np.bincount(place * kinds + outcome, minlength=cells * kinds).reshape(cells, kinds)
-    word = np.where(table.any(axis=1), table.argmax(axis=1), 0)
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], word, [0]])))
+    lost = table[:, 1:].any(axis=1)
+    word = np.where(lost, table[:, 1:].argmax(axis=1) + 1, 0)
+    seat = np.arange(cells)
+    last = np.maximum.accumulate(np.where(table.any(axis=1), seat, -1))
+    reach = -(-interval_ns * cells // length)
+    word = np.where((last >= 0) & (seat - last < max(reach, 1)), word[last], -1)
+    edges = np.flatnonzero(np.diff(np.concatenate([[-1], word, [-1]])))
     made = []
     for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         kind = int(word[begin])
-        if not kind:
+        if kind < 0:
             continue
-        first, last = np.searchsorted(place, [begin, end])
-        count = int(table[begin:end].sum())
-        span = utc(int(due[first])) + (f" to {utc(int(due[last - 1]))}" if count > 1 else "")
-        title = f"{_counted(outcome[first:last], polls.words)}, {span} UTC"
+        low, high = np.searchsorted(place, [begin, end])
+        told = low + np.flatnonzero((outcome[low:high] != 0) == (kind != 0))
+        title = f"{_counted(outcome[told], polls.words)}, {span_text(int(due[told[0]]), int(due[told[-1]]))} UTC"
         made.append(Cell(f"{begin / cells * 100:.3f}", f"{(end - begin) / cells * 100:.3f}", polls.words[kind], title))
     return tuple(made)
 

@@ -166,7 +166,7 @@ def share_text(value: float | None) -> str:
         return UNKNOWN
     if value >= 1:
         return "100 %"
-    return f"{math.floor(value * 10000) / 100:.4g} %"
+    return f"{math.floor(max(value, 0.0) * 10000) / 100:.4g} %"
 
 
 def small_share(value: float | None) -> str:

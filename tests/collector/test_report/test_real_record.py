@@ -68,7 +68,7 @@ def test_a_record_on_disk_is_a_source(tmp_path: Path) -> None:
         "PSS may not be read",
         "timed out after 1 s",
         "name: real",
-        "answered 503 requests/s (500 to 506)",
+        "answered 503 requests/s (500 to 506 requests/s)",
         "failures were not recorded; latency was not recorded",
         "60 timeout, ",
         "540 of 600",

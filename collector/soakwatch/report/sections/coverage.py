@@ -17,6 +17,7 @@ ORDER = 40
 TITLE = "Coverage"
 _CELLS, _LISTED = 600, 8
 _WORDS = {
+    "ok": "answered",
     "failed": "the source answered with an error, or not at all",
     "timeout": "no answer in time",
     "overrun": "the look before was still under way",
@@ -27,7 +28,7 @@ _WORDS = {
 TEMPLATE = """\
 {% if rows %}
 <div class="card scroll"><table>
-<thead><tr><th>source</th><th>the run, lost polls hatched</th><th class="num">every</th><th class="num">answered</th><th class="num">coverage</th>
+<thead><tr><th>source</th><th>the run</th><th class="num">every</th><th class="num">answered</th><th class="num">coverage</th>
 <th>lost</th><th>longest hole</th></tr></thead><tbody>
 {% for row in rows %}
 <tr><td class="name">{{ row.name }}{% if not row.required %} <span class="soft">(optional)</span>{% endif %}</td>
@@ -106,7 +107,7 @@ def _row(page: Page, ledger: Ledger, source: int | None) -> Row:
     more = 0
     if source is not None:
         polls = within(page.source.poll_outcomes(source), window)
-        cells = cells_of(polls, window, _CELLS)
+        cells = cells_of(polls, window, _CELLS, round(ledger.interval_s * 1e9))
         listed, more = losses_of(polls, _LISTED)
     return Row(
         name=name,

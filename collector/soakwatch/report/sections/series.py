@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import groupby
 
-from soakwatch.report.curves import Curve
 from soakwatch.report.page import IDENTITIES, POINTS, Page, worst_first
 from soakwatch.report.sections.findings import anchor
-from soakwatch.report.show import UNKNOWN, natural, quantity
+from soakwatch.report.show import natural
 from soakwatch.report.source import SeriesKey
 from soakwatch_rules.rule import Finding, Outcome
 
@@ -75,7 +74,7 @@ def facts(page: Page) -> Mapping[str, object]:
     crowd = {k for k in apart if judged[k][0].outcome is Outcome.PASS and calm[k.target, k.metric] > _CROWD}
     passed = [k for k in apart if judged[k][0].outcome is Outcome.PASS]
     looked = {k: page.curve(k, _POINTS if k in crowd else POINTS) for k in passed}
-    still = {k: curve for k, curve in looked.items() if curve.low is not None and curve.low == curve.high}
+    still = {k: curve for k, curve in looked.items() if curve.constant}
     ranked = [key for key in apart if key not in still]
     alone = [k for k in ranked if k not in crowd][:_MOST_SINGLE]
     singles = [_single(page, key, judged[key]) for key in alone]
@@ -86,19 +85,10 @@ def facts(page: Page) -> Mapping[str, object]:
         for first in range(0, len(alike), _LINES):
             groups += _groups(page, metric, alike[first : first + _LINES], judged)
     return {
-        "above": above, "still": [(k, _constant(curve), curve.readings) for k, curve in still.items()],
+        "above": above, "still": [(k, curve.constant, curve.readings) for k, curve in still.items()],
         "most_still": _MOST_STILL, "singles": singles, "groups": groups, "others": len(rest), "undrawn": sorted(undrawn), "height": HEIGHT,
         "tall": TALL, "points": "2000", "lines": _LINES, "few": _POINTS,
     }  # fmt: skip
-
-
-def _constant(curve: Curve) -> str:
-    """The value of a line that never changed."""
-    return (
-        UNKNOWN
-        if curve.low is None
-        else quantity(curve.low / curve.scale.factor, "" if curve.steps else curve.source_unit)
-    )
 
 
 def _single(page: Page, key: SeriesKey, findings: list[Finding]) -> dict[str, object]:
