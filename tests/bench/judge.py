@@ -148,6 +148,10 @@ class Metered:
         self.cpu_s = 0.0
         self.accounts = 0
 
+    def meta(self, key: str) -> str | None:
+        """As in the record."""
+        return self._view.meta(key)
+
     def roles(self) -> Mapping[str, str]:
         """As in the record."""
         return self._view.roles()
@@ -194,7 +198,6 @@ class Metered:
 def judge_here(folder: Path) -> None:
     """Judge in this process and print what it took; then the same for the report."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    start = time.process_time()
     from soakwatch.judge import RuleUse, judge
     from soakwatch.judging import recorded_plan
     from soakwatch.plan_rules import optional_rules, planned_rules
@@ -218,7 +221,7 @@ def judge_here(folder: Path) -> None:
         told("(end)")
         judged, wall = time.process_time(), time.perf_counter() - wall
         tell(counts, verdict, metered, judged - imported, wall)
-        print(f"imports          {imported - start:7.2f} s CPU\n\n{'rule':18}{'s CPU':>8}{'findings':>10}")
+        print(f"start and imports{imported:7.2f} s CPU\n\n{'rule':18}{'s CPU':>8}{'findings':>10}")
         per_rule = Counter(finding.rule for finding in verdict.findings)
         for name, took in sorted(by_rule.items(), key=lambda pair: -pair[1]):
             print(f"{name:18}{took:8.2f}{per_rule[name]:10}", flush=True)

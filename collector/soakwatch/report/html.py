@@ -13,7 +13,7 @@ from markupsafe import Markup
 from soakwatch.report import sections
 from soakwatch.report.page import Section, open_page
 from soakwatch.report.plots import javascript
-from soakwatch.report.show import SYMBOLS, extent, iso, number, printable, quantity, share_text, subject, utc
+from soakwatch.report.show import SYMBOLS, extent, iso, number, printable, quantity, share_text, span_text, subject, utc
 from soakwatch.report.source import ReportSource
 from soakwatch.units import show_bytes, show_seconds
 from soakwatch.verdict import Verdict
@@ -66,8 +66,8 @@ def _environment() -> Environment:
         finalize=lambda value: printable(value, lines=True) if type(value) is str else value,
     )
     environment.filters |= {
-        "utc": utc, "iso": iso, "number": number, "quantity": quantity, "extent": extent, "share": share_text,
-        "bytes": show_bytes, "duration": show_seconds,
+        "utc": utc, "span": span_text, "iso": iso, "number": number, "quantity": quantity, "extent": extent,
+        "share": share_text, "bytes": show_bytes, "duration": show_seconds,
     }  # fmt: skip
     environment.globals |= {"symbols": SYMBOLS, "subject": subject}
     return environment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from soakwatch.report.show import number, span_text
 from soakwatch.report.source import PollOutcomes
 from soakwatch_rules.rule import Window
+
+_FEW, _HALF = 0.1, 0.5
+_HEIGHTS = (100, 45, 70, 100)  # of answered polls; of few, some and most polls lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +28,14 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A piece of a strip, as percentages of its width; ``word`` is how most of its lost polls ended."""
+    """A piece of a strip, as percentages of its width and height; ``word`` is "ok", or how most lost polls ended.
+
+    The height of lost ones tells their share of the piece's polls: below a tenth, below a half, or more.
+    """
 
     left: str
     width: str
+    height: int
     word: str
     title: str
 
@@ -52,33 +60,44 @@ def losses_of(polls: PollOutcomes, most: int) -> tuple[tuple[Loss, ...], int]:
 
 
 def cells_of(polls: PollOutcomes, window: Window, cells: int, interval_ns: int) -> tuple[Cell, ...]:
-    """The polls on a strip of ``cells`` cells; neighbouring cells that ended alike are one.
+    """The polls on a strip of ``cells`` cells: first the answered pieces, then the lost ones that lie upon them.
 
-    A single lost poll fills its cell, so that it is seen in any number of answered ones. A poll stands for the cells
-    up to the next one, as far as its interval reaches; where none was due there is no cell.
+    Neighbouring cells that ended alike are one piece. A single lost poll shows over its whole cell, so that it is
+    seen in any number of answered ones. A poll stands for the cells up to the next one, as far as its interval
+    reaches; where none was due there is no piece.
     """
     length = max(window.end_ns - window.begin_ns, 1)
-    due, outcome = polls.due_ns, polls.outcome
-    place = np.clip(((due - window.begin_ns) / length * cells).astype(np.int64), 0, cells - 1)
+    place = np.clip(((polls.due_ns - window.begin_ns) / length * cells).astype(np.int64), 0, cells - 1)
     kinds = len(polls.words)
-    table = np.bincount(place * kinds + outcome, minlength=cells * kinds).reshape(cells, kinds)
-    lost = table[:, 1:].any(axis=1)
-    word = np.where(lost, table[:, 1:].argmax(axis=1) + 1, 0)
+    table = np.bincount(place * kinds + polls.outcome, minlength=cells * kinds).reshape(cells, kinds)
     seat = np.arange(cells)
     last = np.maximum.accumulate(np.where(table.any(axis=1), seat, -1))
-    reach = -(-interval_ns * cells // length)
-    word = np.where((last >= 0) & (seat - last < max(reach, 1)), word[last], -1)
-    edges = np.flatnonzero(np.diff(np.concatenate([[-1], word, [-1]])))
+    reach = max(-(-interval_ns * cells // length), 1)
+    table = np.where(((last >= 0) & (seat - last < reach))[:, None], table[last], 0)
+    lost = table[:, 1:].sum(axis=1)
+    share = lost / np.maximum(table.sum(axis=1), 1)
+    size = 1 + (share >= _FEW).astype(np.int64) + (share >= _HALF)
+    kind = (table[:, 1:].argmax(axis=1) + 1) * len(_HEIGHTS) + size
     made = []
-    for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        kind = int(word[begin])
-        if kind < 0:
-            continue
-        low, high = np.searchsorted(place, [begin, end])
-        told = low + np.flatnonzero((outcome[low:high] != 0) == (kind != 0))
-        title = f"{_counted(outcome[told], polls.words)}, {span_text(int(due[told[0]]), int(due[told[-1]]))} UTC"
-        made.append(Cell(f"{begin / cells * 100:.3f}", f"{(end - begin) / cells * 100:.3f}", polls.words[kind], title))
+    for layer in ((table[:, 0] > 0).astype(np.int64), np.where(lost > 0, kind, 0)):
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], layer, [0]])))
+        for begin, end in pairwise(edges.tolist()):
+            code = int(layer[begin])
+            if code:
+                word, height = divmod(code, len(_HEIGHTS)) if code > 1 else (0, 0)
+                made.append(_cell(polls, place, cells, (begin, end), word, _HEIGHTS[height]))
     return tuple(made)
+
+
+def _cell(
+    polls: PollOutcomes, place: NDArray[np.int64], cells: int, edges: tuple[int, int], word: int, height: int
+) -> Cell:
+    begin, end = edges
+    low, high = np.searchsorted(place, [begin, end])
+    told = low + np.flatnonzero((polls.outcome[low:high] != 0) == (word != 0))
+    when = span_text(int(polls.due_ns[told[0]]), int(polls.due_ns[told[-1]]))
+    title = f"{_counted(polls.outcome[told], polls.words)}, {when} UTC"
+    return Cell(f"{begin / cells * 100:.3f}", f"{(end - begin) / cells * 100:.3f}", height, polls.words[word], title)
 
 
 def _loss(polls: PollOutcomes, begin: int, end: int) -> Loss:

@@ -32,13 +32,13 @@ TEMPLATE = """\
 <th>lost</th><th>longest hole</th></tr></thead><tbody>
 {% for row in rows %}
 <tr><td class="name">{{ row.name }}{% if not row.required %} <span class="soft">(optional)</span>{% endif %}</td>
-<td><div class="strip">{% for cell in row.cells %}<span class="{{ cell.word|replace(" ", "-") }}" style="left:{{ cell.left }}%;width:{{ cell.width }}%" title="{{ cell.title }}"></span>{% endfor %}</div></td>
+<td><div class="strip">{% for cell in row.cells %}<span class="{{ cell.word|replace(" ", "-") }}" style="left:{{ cell.left }}%;width:{{ cell.width }}%;height:{{ cell.height }}%" title="{{ cell.title }}"></span>{% endfor %}</div></td>
 <td class="num">{{ row.every }}</td><td class="num">{{ row.answered }}</td><td class="num">{{ row.coverage }}</td>
 <td>{{ row.lost }}</td><td>{{ row.hole }}</td></tr>
 {% if row.errors %}<tr><td></td><td colspan="6" class="soft">{% for error in row.errors %}<div>{{ error }}</div>{% endfor %}</td></tr>{% endif %}
 {% endfor %}
 </tbody></table>
-{% if words %}<p class="strips">{% for word, meaning in words %}<span class="strip"><span class="{{ word|replace(" ", "-") }}"></span></span> {{ word }}: {{ meaning }}{{ "; " if not loop.last }}{% endfor %}</p>{% endif %}</div>
+{% if words %}<p class="strips">{% for word, meaning in words %}<span class="strip"><span class="{{ word|replace(" ", "-") }}"></span></span> {{ word }}: {{ meaning }}{{ "; " if not loop.last }}{% endfor %}. The height is the share of lost polls: below 10 %, below half, or more; grey is where no poll is recorded.</p>{% endif %}</div>
 {% if losses %}
 <details{% if losses <= 12 %} open{% endif %}><summary>When polls were lost</summary>
 <div class="card scroll"><table>

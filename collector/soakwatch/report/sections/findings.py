@@ -40,7 +40,7 @@ TEMPLATE = """\
 {% else %}No generator was recorded.{% endfor %}
 {% if card.load %}<span class="soft">Means, lowest to highest in brackets.</span>{% endif %}</p>
 {% if card.marks %}<p><b>Where.</b></p><ul class="events">
-{% for mark in card.marks[:12] %}<li><time>{{ mark.begin_ns|utc }}</time>{% if mark.end_ns %} to <time>{{ mark.end_ns|utc }}</time>{% endif %} {{ mark.text }}</li>{% endfor %}
+{% for mark in card.marks[:12] %}<li><time>{% if mark.end_ns %}{{ mark.begin_ns|span(mark.end_ns) }}{% else %}{{ mark.begin_ns|utc }}{% endif %}</time> {{ mark.text }}</li>{% endfor %}
 {% if card.marks|length > 12 %}<li>and {{ card.marks|length - 12 }} more, marked in the plot</li>{% endif %}</ul>{% endif %}
 {% if card.events %}<p><b>Events in this window.</b></p>{{ m.events(card.events) }}{% endif %}
 </div></div>

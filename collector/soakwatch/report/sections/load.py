@@ -105,7 +105,8 @@ def _brief(one: Generator, run: Window) -> list[tuple[str, str]]:
     if one.failed is not None:
         failures, share = failures_in(one, run), failed_share(one, run)
         count = _mean(figure_of(one.failed, run)) if failures is None else number(failures)
-        told.append(("failed requests", count + ("" if share is None else f" ({small_share(share)})")))
+        word = "failed, mean" if failures is None else "failed requests"
+        told.append((word, count + ("" if share is None else f" ({small_share(share)})")))
     if one.latency is not None:
         figure = figure_of(one.latency, run)
         told.append((f"{figure.word}, mean", _mean(figure)))

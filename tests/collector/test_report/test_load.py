@@ -1,0 +1,138 @@
+"""What the report says of the load, whatever a generator reports or leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from soakwatch.record.model import SeriesKey
+from soakwatch.report.html import render_html
+from soakwatch.report.load import (
+    answered_share,
+    failed_share,
+    failures_in,
+    figure_of,
+    generators,
+    load_lines,
+)
+from soakwatch.report.source import ReportSource
+from soakwatch.verdict import Verdict
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_rules.rule import Window
+from soakwatch_rules.series import Series, Trait
+
+Night = tuple[ReportSource, Verdict]
+SECOND = 10**9
+ALL = Window(0, 100 * SECOND)
+
+
+class Loads:
+    """A record that holds nothing but series of generators."""
+
+    def __init__(self, *data: Series) -> None:
+        self._data = data
+
+    def keys(self, _metrics: object = None) -> tuple[SeriesKey, ...]:
+        return tuple(SeriesKey(s.target, s.metric, s.object) for s in self._data)
+
+    def series(self, key: SeriesKey) -> Series:
+        return next(s for s in self._data if SeriesKey(s.target, s.metric, s.object) == key)
+
+
+def told(metric: str, values: list[float] | NDArray[np.float64], obj: str = "", target: str = "tg") -> Series:
+    """Readings once a second of one metric of the catalogue."""
+    entry = BY_NAME[metric]
+    trait = Trait(entry.unit, entry.kind)  # type: ignore[arg-type]
+    value = np.asarray(values, dtype=np.float64)
+    return Series(target, metric, obj, trait, np.arange(value.size, dtype=np.int64) * SECOND, value, 1.0)
+
+
+def source(*data: Series) -> ReportSource:
+    """The series as a record."""
+    return Loads(*data)  # type: ignore[return-value]
+
+
+def test_rates_come_from_counters_where_there_is_nothing_better() -> None:
+    """A generator that only counts has rates, a failed share and a sum of failures."""
+    (one,) = generators(source(told("load.requests", [0, 90, 180]), told("load.failures", [0, 10, 20])))
+    assert one.answered is not None
+    assert figure_of(one.answered, ALL).mean == 90.0
+    assert failures_in(one, ALL) == 20.0
+    assert failed_share(one, ALL) == pytest.approx(0.1)
+    assert answered_share(one, ALL) is None
+
+
+def test_what_a_generator_does_not_report_is_not_known_and_never_zero() -> None:
+    """Without failures and offered rate there is no share; in a silent window there is no mean."""
+    (one,) = generators(source(told("load.request.rate", [5, 5, 5])))
+    assert (failures_in(one, ALL), failed_share(one, ALL), answered_share(one, ALL)) == (None, None, None)
+    assert one.answered is not None
+    assert figure_of(one.answered, Window(50 * SECOND, 60 * SECOND)).mean is None
+    (line,) = load_lines((one,), ALL)
+    assert (line.has_failures, line.has_latency) == (False, False)
+
+
+def test_a_counter_that_began_anew_takes_nothing_back() -> None:
+    """The step across a restart of the generator is not known; the others are summed."""
+    (one,) = generators(source(told("load.failures", [7, 9, 1, 4])))
+    assert failures_in(one, ALL) == 5.0
+
+
+def test_quantiles_rise_and_p99_stands_for_them() -> None:
+    """Latencies are sorted from low to high with the maximum last; the line in a finding takes p99."""
+    data = [told("load.latency", [n, n], f"quantile={q}") for n, q in enumerate(("max", "p99.9", "p50", "p99"), 1)]
+    (one,) = generators(source(*data))
+    assert [trace.word for trace in one.latencies] == [f"latency {q}" for q in ("p50", "p99", "p99.9", "max")]
+    assert one.latency is not None
+    assert one.latency.word == "latency p99"
+
+
+def test_streams_and_targets_are_kept_apart() -> None:
+    """Two generators and two streams of one have accounts of their own; quantiles do not part a stream."""
+    data = (
+        told("load.request.rate", [1.0], "port=0"), told("load.latency", [1.0], "port=0,quantile=p99"),
+        told("load.request.rate", [2.0], "port=1"), told("load.request.rate", [3.0], target="tg2"),
+    )  # fmt: skip
+    found = generators(source(*data))
+    assert [one.name for one in found] == ["tg port=0", "tg port=1", "tg2"]
+    assert [len(one.latencies) for one in found] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("values", [[], [np.nan, np.nan]])
+def test_a_generator_without_a_reading_is_none(values: list[float]) -> None:
+    """A series without a single number makes no generator."""
+    assert generators(source(told("load.request.rate", values), told("load.latency", values))) == ()
+
+
+def test_the_section_tells_each_phase(night: Night) -> None:
+    """The table has a column a phase with the spike's rate, and the failures where they happened."""
+    page = render_html(*night)
+    section = page.split('<section id="load">', 1)[1].split("</section>", 1)[0]
+    for word in ("baseline", "soak", "spike", "recovery"):
+        assert f'<th class="num">{word}</th>' in section
+    assert "2,400 requests/s" in section or "2400 requests/s" in section
+    assert "100 (0.000413 %)" in section or "under 0.01 %" in section
+    assert section.count('class="plot"') == 3
+
+
+def test_a_run_without_a_generator_says_so(make_night: Callable[[int], Night]) -> None:
+    """Cards and section state that no generator was recorded, and that the one in the plan told nothing."""
+    record, verdict = make_night(0)
+
+    class Bare:
+        """The record without its load."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(record, name)
+
+        def keys(self, metrics: object = None) -> tuple[SeriesKey, ...]:
+            return tuple(key for key in record.keys(metrics) if key.target != "tg")  # type: ignore[arg-type]
+
+    page = render_html(Bare(), replace(verdict))  # type: ignore[arg-type]
+    assert "No generator was recorded." in page
+    assert "No generator was recorded: what the targets were asked to do is not known." in page
+    assert "has the role generator, but no load was recorded of it" in page

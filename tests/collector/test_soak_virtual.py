@@ -1,0 +1,139 @@
+"""Days of soak in seconds: the real timers, wrapper, outbox and record in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+
+from soakwatch.committing import Committer
+from soakwatch.poller import Poller, SourceFailed
+from soakwatch.polling import Connect, PolledSource, timing
+from soakwatch.record import Record, RecordView
+from soakwatch.testing.virtual import VirtualTime
+from soakwatch.timers import Timers
+from soakwatch_agent.sample import Answer, Sample, object_text
+
+HOUR_S = 3600
+SILENT = range(10 * HOUR_S, 11 * HOUR_S)  # seconds of the run in which one source does not answer
+
+
+class Device:
+    """A device with a few series; one of the devices falls silent for an hour."""
+
+    def __init__(self, number: int, start_ns: int) -> None:
+        self._number, self._start_ns = number, start_ns
+
+    async def poll(self, now_ns: int) -> Answer:
+        """A plausible look."""
+        second = (now_ns - self._start_ns) // 10**9
+        if self._number == 0 and second in SILENT:
+            raise SourceFailed("no answer from 198.51.100.1")
+        await asyncio.sleep(0.02)
+        wave = math.sin(second / 7000)
+        return Answer(
+            (
+                Sample("system.cpu.utilization", "", round(0.4 + 0.1 * wave, 3), now_ns),
+                Sample("system.memory.usage", "", 2**30 + second * 4096, now_ns),
+                Sample(
+                    "system.network.packets", object_text(interface="eth0", direction="receive"), second * 977, now_ns
+                ),
+            ),
+            (),
+            (),
+        )
+
+
+def attached(device: Device) -> Connect:
+    """How the wrapper gets at a device."""
+
+    async def connect(_: AsyncExitStack) -> Poller:
+        return device
+
+    return connect
+
+
+def soak(folder: Path, hours: int, interval_s: float, sources: int) -> list[float]:
+    """Soak some devices for hours; the resident memory of this process, in MiB, at each eighth of the way."""
+    time, resident = VirtualTime(), list[float]()
+
+    async def main() -> None:
+        with Record.create(folder) as record:
+            committer = Committer(record, time.now_ns, threaded=False)
+            start_ns = time.now_ns()
+            async with AsyncExitStack() as stack:
+                polled = []
+                for number in range(sources):
+                    record.target(f"device-{number}", "dut")
+                    source = record.source(
+                        f"device-{number}", "virtual", "virtual", round(interval_s * 1e9), required=True
+                    )
+
+                    one = PolledSource(
+                        source.id,
+                        source.label,
+                        timing(start_ns, interval_s),
+                        attached(Device(number, start_ns)),
+                        time,
+                        committer.take,
+                    )
+                    polled.append(await stack.enter_async_context(one))
+                record.begin_phase("soak", start_ns)
+                async with Timers(time) as timers:
+                    for one in polled:
+                        timers.poll(one)
+                    timers.every(60, committer.commit)
+                    for _ in range(8):
+                        await asyncio.sleep(hours * HOUR_S / 8)
+                        resident.append(psutil.Process().memory_info().rss / 2**20)
+                end_ns = start_ns + hours * HOUR_S * 10**9
+                for one in polled:
+                    one.close_account(end_ns)
+                await committer.commit()
+                record.end_phase(end_ns)
+            record.finish()
+
+    time.run(main())
+    return resident
+
+
+def check(folder: Path, hours: int, interval_s: float, sources: int) -> None:
+    """Every due poll is accounted for, the silent hour is one gap, and every reading can be read back."""
+    due = round(hours * HOUR_S / interval_s)
+    with RecordView.open(folder) as view:
+        window = view.window()
+        ledgers = {ledger.target: ledger for ledger in view.ledgers(window)}
+        assert {ledger.due for ledger in ledgers.values()} == {due}
+        assert len(ledgers) == sources
+        assert all(ledgers[f"device-{n}"].got == due for n in range(1, sources))
+        silent = ledgers["device-0"]
+        assert silent.got < due
+        assert silent.got + sum(silent.lost.values()) == due
+        assert silent.errors[0] == "no answer from 198.51.100.1"
+        assert silent.longest_gap is not None
+        assert silent.longest_gap.seconds == pytest.approx(HOUR_S, abs=2 * 60)
+        for key in itertools.islice(view.keys(["system.memory.usage"]), 3):
+            if key.target != "device-0":
+                series = view.series(key)
+                assert len(series) == due
+                assert series.value[-1] - series.value[0] == round((due - 1) * interval_s) * 4096
+
+
+def test_a_day_of_20_devices(tmp_path: Path) -> None:
+    """24 h of 20 devices at one poll a minute: complete, with an hour of silence told as what it was."""
+    soak(tmp_path / "run", 24, 60, 20)
+    check(tmp_path / "run", 24, 60, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_72_hours_of_20_devices_every_10_seconds(tmp_path: Path) -> None:
+    """72 h of 20 devices at one poll in 10 s: complete, and the monitor's memory does not grow with the run."""
+    resident = soak(tmp_path / "run", 72, 10, 20)
+    check(tmp_path / "run", 72, 10, 20)
+    assert resident[-1] - resident[1] < 16
