@@ -25,7 +25,8 @@ class Metric:
 
     ``low``/``high`` bound what a reading can be (None = no bound); ``growth`` is ``up``, ``down`` or None;
     ``quantum`` is the smallest step the source can show, in the unit (None = not known);
-    ``labels`` names the labels an object of this metric carries.
+    ``labels`` names the labels an object of this metric carries; ``every`` is the shortest distance of readings in
+    seconds, for what a probe reads less often than it is asked (0 = at every look).
     """
 
     name: str
@@ -37,6 +38,7 @@ class Metric:
     high: Optional[float] = None
     growth: Optional[str] = None
     quantum: Optional[float] = None
+    every: float = 0.0
 
 
 def _m(
@@ -49,8 +51,9 @@ def _m(
     high: Optional[float] = None,
     growth: Optional[str] = None,
     quantum: Optional[float] = None,
+    every: float = 0.0,
 ) -> Metric:
-    return Metric(name, unit, kind, about, labels, low, high, growth, quantum)
+    return Metric(name, unit, kind, about, labels, low, high, growth, quantum, every)
 
 
 _PROCESS = ("process", "instance")
@@ -58,14 +61,23 @@ _PROCESS = ("process", "instance")
 CATALOGUE: Tuple[Metric, ...] = (
     # --- CPU -----------------------------------------------------------------------------------------------
     _m("system.cpu.time", "s", COUNTER, "CPU time of all cores by mode, since boot", "mode", quantum=0.01),
-    _m("system.cpu.core.time", "s", COUNTER, "CPU time of one core by mode, since boot", "core", "mode", quantum=0.01),
+    _m(
+        "system.cpu.core.time",
+        "s",
+        COUNTER,
+        "CPU time of one core by mode, since boot",
+        "core",
+        "mode",
+        quantum=0.01,
+        every=10,
+    ),
     _m("system.cpu.utilization", "1", GAUGE, "busy share of all cores since the poll before", high=1.0),
     _m("system.cpu.core.utilization", "1", GAUGE, "busy share of one core since the poll before", "core", high=1.0),
-    _m("system.cpu.frequency", "Hz", GAUGE, "current clock of one core", "core"),
+    _m("system.cpu.frequency", "Hz", GAUGE, "current clock of one core", "core", every=10),
     _m("system.cpu.load", "{process}", GAUGE, "run queue length averaged over 1, 5 or 15 minutes", "minutes"),
     _m("system.cpu.logical.count", "{cpu}", STATE, "cores online"),
     _m("system.context_switches", "{switch}", COUNTER, "context switches since boot"),
-    _m("system.interrupts", "{interrupt}", COUNTER, "interrupts served by one core since boot", "core"),
+    _m("system.interrupts", "{interrupt}", COUNTER, "interrupts served by one core since boot", "core", every=10),
     _m("system.processes", "{process}", GAUGE, "processes on the machine", growth=UP, quantum=1),
     # --- memory --------------------------------------------------------------------------------------------
     _m("system.memory.limit", "By", STATE, "physical memory"),
@@ -77,7 +89,14 @@ CATALOGUE: Tuple[Metric, ...] = (
     _m("system.memory.commit_limit", "By", GAUGE, "address space that may be promised", quantum=4096),
     _m("system.memory.swap.usage", "By", GAUGE, "swap in use", growth=UP, quantum=4096),
     _m("system.memory.swap.limit", "By", STATE, "swap space"),
-    _m("system.memory.oom_kills", "{kill}", COUNTER, "processes that the kernel killed for want of memory", quantum=1),
+    _m(
+        "system.memory.oom_kills",
+        "{kill}",
+        COUNTER,
+        "processes that the kernel killed for want of memory",
+        quantum=1,
+        every=10,
+    ),
     # --- network -------------------------------------------------------------------------------------------
     _m("system.network.io", "By", COUNTER, "bytes through an interface", "interface", "direction"),
     _m("system.network.packets", "{packet}", COUNTER, "packets through an interface", "interface", "direction"),
@@ -119,7 +138,7 @@ CATALOGUE: Tuple[Metric, ...] = (
     ),
     _m("system.tcp.retransmits", "{segment}", COUNTER, "TCP segments sent again"),
     _m("system.conntrack.count", "{connection}", GAUGE, "entries in the connection table", growth=UP, quantum=1),
-    _m("system.conntrack.limit", "{connection}", STATE, "size of the connection table"),
+    _m("system.conntrack.limit", "{connection}", STATE, "size of the connection table", every=10),
     # --- disk ----------------------------------------------------------------------------------------------
     _m("system.disk.io", "By", COUNTER, "bytes through a disk", "device", "direction"),
     _m("system.disk.operations", "{operation}", COUNTER, "operations of a disk", "device", "direction"),
@@ -132,15 +151,16 @@ CATALOGUE: Tuple[Metric, ...] = (
         "mountpoint",
         growth=UP,
         quantum=4096,
+        every=10,
     ),
-    _m("system.filesystem.limit", "By", STATE, "size of a mounted filesystem", "mountpoint"),
+    _m("system.filesystem.limit", "By", STATE, "size of a mounted filesystem", "mountpoint", every=10),
     # --- sensors -------------------------------------------------------------------------------------------
-    _m("system.temperature", "Cel", GAUGE, "temperature of a sensor", "sensor", low=-100.0, high=250.0),
+    _m("system.temperature", "Cel", GAUGE, "temperature of a sensor", "sensor", low=-100.0, high=250.0, every=10),
     # --- life and crashes ----------------------------------------------------------------------------------
-    _m("system.boot.time", "s", STATE, "time of boot, seconds since 1970"),
-    _m("system.boot.id", "1", STATE, "first 48 bits of the kernel's random boot id"),
+    _m("system.boot.time", "s", STATE, "time of boot, seconds since 1970", every=60),
+    _m("system.boot.id", "1", STATE, "first 48 bits of the kernel's random boot id", every=60),
     _m("system.uptime", "s", GAUGE, "time since boot"),
-    _m("system.core.files", "{file}", GAUGE, "core files in the core folder", "folder", quantum=1),
+    _m("system.core.files", "{file}", GAUGE, "core files in the core folder", "folder", quantum=1, every=2),
     _m(
         "system.kernel.alarms",
         "{line}",
@@ -165,8 +185,18 @@ CATALOGUE: Tuple[Metric, ...] = (
         *_PROCESS,
         growth=UP,
         quantum=1024,
+        every=30,
     ),
-    _m("process.memory.uss", "By", GAUGE, "memory that only this process has", *_PROCESS, growth=UP, quantum=1024),
+    _m(
+        "process.memory.uss",
+        "By",
+        GAUGE,
+        "memory that only this process has",
+        *_PROCESS,
+        growth=UP,
+        quantum=1024,
+        every=30,
+    ),
     _m("process.memory.virtual", "By", GAUGE, "address space", *_PROCESS, quantum=4096),
     _m("process.threads", "{thread}", GAUGE, "threads", *_PROCESS, growth=UP, quantum=1),
     _m("process.open_files", "{descriptor}", GAUGE, "open file descriptors", *_PROCESS, growth=UP, quantum=1),

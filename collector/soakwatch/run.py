@@ -131,9 +131,7 @@ class Soak:
             sources=tuple(SourceStatus(source.label, source.outcomes) for source in self._sources),
             load=dict(self._load),
             findings=self._live.findings,
-            judged_at_s=None
-            if self._live.judged_ns is None
-            else (self._live.judged_ns - self.course.start_ns) * 1e-9,
+            judged_at_s=None if self._live.judged_ns is None else (self._live.judged_ns - self.course.start_ns) * 1e-9,
             events=tuple(self._events[-5:]),
             trouble=self.trouble,
         )

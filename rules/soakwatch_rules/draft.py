@@ -12,6 +12,10 @@ from soakwatch_rules.sight import cadence, expected
 
 def draft(rule: Rule, case: Case, series: Series | None = None) -> Finding:
     """An inconclusive finding with everything that is known before judging; ``series`` is what it is about."""
+    samples = 0 if series is None else len(series.finite())
+    due = None if series is None else expected(case.window.seconds, cadence(series))
+    if due is not None and samples == due + 1:
+        due = samples  # a reading at both ends of the window
     return Finding(
         rule=rule.name,
         version=rule.version,
@@ -22,8 +26,8 @@ def draft(rule: Rule, case: Case, series: Series | None = None) -> Finding:
         window=case.window,
         definition=rule.definition(),
         reason="not judged",
-        samples=0 if series is None else len(series.finite()),
-        expected=None if series is None else expected(case.window.seconds, cadence(series)),
+        samples=samples,
+        expected=due,
     )
 
 

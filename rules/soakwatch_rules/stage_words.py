@@ -26,7 +26,7 @@ class JudgedLife:
 def sentence(judged: JudgedLife, series: Series, tolerance: float) -> str:
     """Both means with their spread, which is higher, by how much, and why that is growth or none."""
     c, unit = judged.of, series.trait.unit
-    change = f"{100 * (c.last - c.first) / abs(c.first):+.1f} %" if c.first else f"{quantity(c.last, unit)} from zero"
+    change = f"{100 * (c.last - c.first) / abs(c.first):+z.1f} %" if c.first else f"{quantity(c.last, unit)} from zero"
     higher = "the same in both" if c.last == c.first else f"higher in the {'last' if c.last > c.first else 'first'}"
     means = (
         f"{quantity(c.first, unit)} ± {quantity(c.sds[0], unit)} in the first third, {quantity(c.last, unit)} ± "
@@ -52,7 +52,9 @@ def doubts_of(judged: JudgedLife, series: Series, short: int, tolerance: float) 
         doubts.append(f"{text}a warm-up, a cache that fills or one lasting step look the same to this method")
     else:
         rate = c.smallest / judged.hours
-        share = f" ({2400 * rate / abs(c.first):.3g} % of the level a day)" if c.first else ""
+        daily = 24 * rate / abs(c.first) if c.first else 0.0
+        share = f" ({100 * daily:.3g} % of the level a day)" if 0 < daily <= 1 else ""
+        share = f" ({daily:.3g} times the level a day)" if daily > 1 else share
         doubts.append(f"a leak slower than {quantity(rate, f'{series.trait.unit}/h')}{share} would not have been seen")
     if not c.grows and c.rise > c.allowed:
         change = f" by {100 * c.rise / abs(c.first):.1f} %" if c.first else ""

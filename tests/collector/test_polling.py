@@ -54,9 +54,7 @@ def soak(time: VirtualTime, look: Look, *, interval_s: float, hours: float, time
         async with AsyncExitStack() as stack:
             watched = [
                 await stack.enter_async_context(
-                    PolledSource(
-                        n, f"source {n}", timing(start_ns, interval_s, timeout_s), connect, time, polls.append
-                    )
+                    PolledSource(n, f"source {n}", timing(start_ns, interval_s, timeout_s), connect, time, polls.append)
                 )
                 for n in range(sources)
             ]

@@ -74,9 +74,7 @@ def _moment(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not ISO 8601, such as 2026-11-21T20:15:00Z", param_hint="--at"
-        ) from None
+        raise click.BadParameter(f"{text!r} is not ISO 8601, such as 2026-11-21T20:15:00Z", param_hint="--at") from None
     if moment.tzinfo is None:
         raise click.BadParameter(f"{text!r} has no zone: write {text}Z for UTC", param_hint="--at")
     return round(moment.timestamp() * 1e9)

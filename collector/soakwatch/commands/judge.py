@@ -20,9 +20,7 @@ The verdict is computed from the record alone: the same record and rules give th
 Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke."""
 )
 @click.argument("run", metavar="RUN")
-@click.option(
-    "--plan", type=click.Path(path_type=Path), help="Take the rules from this plan instead of the run's own."
-)
+@click.option("--plan", type=click.Path(path_type=Path), help="Take the rules from this plan instead of the run's own.")
 @click.option("--rule", "names", multiple=True, help="Judge by this rule only. May be repeated.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json here ('-': print it).")
 @click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,

@@ -27,9 +27,7 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 @click.option("--process", "processes", multiple=True,
               help="Watch a process: NAME, GLOB, pid:N, cmdline:REGEX or pidfile:F. May be repeated.")  # fmt: skip
 @click.option("--interval", help="Time between polls without a plan, from 200ms up (default 1s).")
-@click.option(
-    "--duration", help="Length of the run; with a plan, its last phase of 'soak' is cut or stretched to fit."
-)
+@click.option("--duration", help="Length of the run; with a plan, its last phase of 'soak' is cut or stretched to fit.")
 @click.option("--name", help="Name of the run without a plan.")
 @click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
               help="Folder of all runs.")  # fmt: skip

@@ -156,6 +156,8 @@ class RecordView:
         else:
             number, source, unit, kind = known
             cadence_s = next((s.interval_ns * 1e-9 for s in self.sources() if s.id == source), None)
+            if cadence_s is not None and key.metric in BY_NAME:
+                cadence_s = max(cadence_s, BY_NAME[key.metric].every)
             trait = _trait(key.metric, unit, kind)
             sources = [s.id for s in self.sources() if s.target == key.target]
         with self._reading():

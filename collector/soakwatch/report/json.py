@@ -61,6 +61,7 @@ def _coverage(ledger: Ledger) -> dict[str, Json]:
         "got": ledger.got,
         "lost": dict[str, Json](sorted(ledger.lost.items())),
         "coverage": _known(ledger.coverage),
+        "required": ledger.required,
         "longest_gap_seconds": None if ledger.longest_gap is None else round(ledger.longest_gap.seconds, 6),
         "errors": list[Json](ledger.errors),
     }

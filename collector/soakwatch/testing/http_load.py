@@ -56,9 +56,7 @@ class Tally:
         }
         if done:
             for name, share in (("p50", 0.5), ("p99", 0.99), ("max", 1.0)):
-                figures[f"load.latency{{quantile={name}}}"] = round(
-                    done[min(len(done) - 1, int(share * len(done)))], 6
-                )
+                figures[f"load.latency{{quantile={name}}}"] = round(done[min(len(done) - 1, int(share * len(done)))], 6)
         self.sent = self.failed = 0
         self.latencies = []
         return json.dumps(figures)

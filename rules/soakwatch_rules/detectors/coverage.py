@@ -89,7 +89,7 @@ class Coverage:
         polls = f"{ledger.got} of {counted(ledger.due, 'due poll')}"
         text = f"{ledger.source}: {polls} brought an answer ({100 * share:.1f} %)"
         text += f", {lost}" if lost else ""
-        if silence is not None and beyond_s > 0:
+        if silence is not None and beyond_s > 0.5 * ledger.interval_s:
             text += f"; longest gap {lasting(silence.seconds)} from {moment(silence.begin_ns)}"
         if ledger.errors:
             text += f"; {faults(ledger.errors, 1)}"
