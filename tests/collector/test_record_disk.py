@@ -13,35 +13,9 @@ from pathlib import Path
 import pytest
 
 from soakwatch.errors import RecordError
-from soakwatch.record import Record, RecordFull, RecordView, SeriesKey, add_outside_event
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch.record import Record, RecordFull, RecordView, add_outside_event
+from soakwatch.testing.records import first_values, small_poll, small_record
 from soakwatch_rules.rule import Event
-
-SECOND = 10**9
-T0 = 1_700_000_000 * SECOND
-KEYS = tuple(SeriesKey("dut", "process.memory.usage", f"process=p{n}") for n in range(50))
-
-
-def poll(source: int, at: int) -> Poll:
-    """A poll with 50 readings that tell when it was due."""
-    due = T0 + at * SECOND
-    samples = tuple(Sample(key.metric, key.object, at * 4096 + n, due) for n, key in enumerate(KEYS))
-    return Poll(source, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ()))
-
-
-def new(folder: Path, polls: int = 0) -> Record:
-    """A record with one source and some polls."""
-    record = Record.create(folder)
-    source = record.source("dut", "local", "dut/local", SECOND, required=True)
-    record.put([poll(source.id, at) for at in range(polls)])
-    return record
-
-
-def values(path: Path) -> list[float]:
-    """The readings of the first series."""
-    with RecordView.open(path) as view:
-        found: list[float] = view.series(KEYS[0]).value.tolist()
-        return found
 
 
 def python(code: str, *arguments: str, before: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
@@ -93,21 +67,21 @@ def test_a_full_disk_loses_nothing_that_was_committed(small: Path) -> None:
     """On a full disk put fails in one sentence and keeps nothing; with room again the same polls go in."""
     ballast = small / "ballast"
     ballast.write_bytes(bytes(150_000))
-    with new(small / "run") as record:
+    with small_record(small / "run") as record:
         (source,) = record_sources(small / "run")
         at = 0
         with pytest.raises(RecordFull) as caught:  # noqa: PT012 - the disk says when
             while True:
-                record.put([poll(source, at), poll(source, at + 1)])
+                record.put([small_poll(source, at), small_poll(source, at + 1)])
                 at += 2
         one_sentence(str(caught.value), str(small / "run" / "record.sqlite"), "make room")
         assert at > 10
         with pytest.raises(RecordFull):
-            record.put([poll(source, at), poll(source, at + 1)])
-        assert values(small / "run") == [4096 * n for n in range(at)]
+            record.put([small_poll(source, at), small_poll(source, at + 1)])
+        assert first_values(small / "run") == [4096 * n for n in range(at)]
         ballast.unlink()
-        record.put([poll(source, at), poll(source, at + 1)])
-        assert values(small / "run") == [4096 * n for n in range(at + 2)]
+        record.put([small_poll(source, at), small_poll(source, at + 1)])
+        assert first_values(small / "run") == [4096 * n for n in range(at + 2)]
         with RecordView.open(small / "run") as view:
             assert view.faults() == ()
 
@@ -128,11 +102,11 @@ def test_a_quota_on_the_size_of_files_is_one_sentence(tmp_path: Path) -> None:
         from pathlib import Path
         from test_record_disk import new, poll, record_sources
         from soakwatch.record import RecordFull
-        record = new(Path(sys.argv[1]))
+        record = small_record(Path(sys.argv[1]))
         (source,) = record_sources(Path(sys.argv[1]))
         try:
             for at in range(100000):
-                record.put([poll(source, at)])
+                record.put([small_poll(source, at)])
         except RecordFull as error:
             print(at)
             sys.exit(str(error))
@@ -145,22 +119,22 @@ def test_a_quota_on_the_size_of_files_is_one_sentence(tmp_path: Path) -> None:
         before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )
     one_sentence(done.stderr.strip(), "record.sqlite cannot be written")
-    assert values(tmp_path) == [4096 * n for n in range(int(done.stdout))]
+    assert first_values(tmp_path) == [4096 * n for n in range(int(done.stdout))]
 
 
 def test_a_read_only_file_system_is_read_and_not_written(roomy: Path) -> None:
     """On a read-only file system finished, cleanly closed and killed records are read; writing is one sentence."""
     finished, closed, killed = (roomy / name for name in ("finished", "closed", "killed"))
-    with new(finished, 20) as record:
+    with small_record(finished, 20) as record:
         record.finish()
-    new(closed, 20).close()
-    with new(roomy / "source", 20):
+    small_record(closed, 20).close()
+    with small_record(roomy / "source", 20):
         killed.mkdir()
         for suffix in ("", "-wal"):
             shutil.copy(roomy / "source" / f"record.sqlite{suffix}", killed)
     subprocess.run(["mount", "-o", "remount,ro", str(roomy)], check=True)
     for folder in (finished, closed, killed):
-        assert values(folder) == [4096 * n for n in range(20)], folder.name
+        assert first_values(folder) == [4096 * n for n in range(20)], folder.name
         with pytest.raises(RecordError) as caught:
             Record.open(folder)
         one_sentence(str(caught.value), str(folder))

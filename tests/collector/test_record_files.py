@@ -12,36 +12,10 @@ from pathlib import Path
 import pytest
 
 from soakwatch.errors import RecordError
-from soakwatch.record import SCHEMA_VERSION, Record, RecordView, SeriesKey, add_outside_event
+from soakwatch.record import SCHEMA_VERSION, Record, RecordView, add_outside_event
 from soakwatch.record.schema import APPLICATION_ID, STEPS, migrate
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch.testing.records import KEYS, SECOND, first_values, small_poll, small_record
 from soakwatch_rules.rule import Event
-
-SECOND = 10**9
-T0 = 1_700_000_000 * SECOND
-KEYS = tuple(SeriesKey("dut", "process.memory.usage", f"process=p{n}") for n in range(50))
-
-
-def poll(source: int, at: int) -> Poll:
-    """A poll with 50 readings that tell when it was due."""
-    due = T0 + at * SECOND
-    samples = tuple(Sample(key.metric, key.object, at * 4096 + n, due) for n, key in enumerate(KEYS))
-    return Poll(source, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ()))
-
-
-def new(folder: Path, polls: int = 0) -> Record:
-    """A record with one source and some polls."""
-    record = Record.create(folder)
-    source = record.source("dut", "local", "dut/local", SECOND, required=True)
-    record.put([poll(source.id, at) for at in range(polls)])
-    return record
-
-
-def values(path: Path) -> list[float]:
-    """The readings of the first series."""
-    with RecordView.open(path) as view:
-        found: list[float] = view.series(KEYS[0]).value.tolist()
-        return found
 
 
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -60,16 +34,16 @@ def one_sentence(text: str, *parts: str) -> None:
 
 def test_a_second_record_in_a_folder_is_refused(tmp_path: Path) -> None:
     """A folder that holds a record takes no second one, and the first stays as it was."""
-    new(tmp_path, 3).close()
+    small_record(tmp_path, 3).close()
     with pytest.raises(RecordError) as caught:
         Record.create(tmp_path)
     one_sentence(str(caught.value), str(tmp_path), "resume")
-    assert len(values(tmp_path)) == 3
+    assert len(first_values(tmp_path)) == 3
 
 
 def test_a_second_writer_is_refused_while_the_first_lives(tmp_path: Path) -> None:
     """A second writer, in this process or another, is told who writes; it may once the first is gone."""
-    record = new(tmp_path)
+    record = small_record(tmp_path)
     with pytest.raises(RecordError) as caught:
         Record.open(tmp_path)
     one_sentence(str(caught.value), f"is being written by pid {os.getpid()}")
@@ -105,16 +79,16 @@ def test_a_reader_in_another_process_reads_while_the_run_goes_on(tmp_path: Path)
                 print(polls, flush=True)
             seen = polls
     """
-    with new(tmp_path) as record:
+    with small_record(tmp_path) as record:
         (source,) = record_sources(tmp_path)
         program = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)]
         with subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
             assert reader.stdout is not None
             assert reader.stderr is not None
-            record.put([poll(source, 0)])
+            record.put([small_poll(source, 0)])
             assert reader.stdout.readline()
             for at in range(1, 400):
-                record.put([poll(source, at)])
+                record.put([small_poll(source, at)])
                 if at % 60 == 0:
                     record.seal(final=True)
             told = reader.stdout.read().split()
@@ -130,7 +104,7 @@ def record_sources(folder: Path) -> list[int]:
 
 def test_an_event_from_outside_reaches_the_writer(tmp_path: Path) -> None:
     """Another process adds an event while the run goes on, and the writer sees it."""
-    with new(tmp_path, 1) as record:
+    with small_record(tmp_path, 1) as record:
         code = """
             import sys
             from pathlib import Path
@@ -152,15 +126,15 @@ def test_a_view_in_the_writers_process_does_not_let_others_take_the_log_away(tmp
         from soakwatch_rules.rule import Event
         add_outside_event(Path(sys.argv[1]), "dut", Event("failover", "dut", "", 5, None))
     """
-    with new(tmp_path) as record:
+    with small_record(tmp_path) as record:
         (source,) = record_sources(tmp_path)
         for at in range(4):
-            record.put([poll(source, at)])
-            assert len(values(tmp_path)) == at + 1
+            record.put([small_poll(source, at)])
+            assert len(first_values(tmp_path)) == at + 1
             assert python(code, str(tmp_path)).returncode == 0
             assert (tmp_path / "record.sqlite-wal").exists()
         assert len(record.events_after(0)) == 4
-    assert len(values(tmp_path)) == 4
+    assert len(first_values(tmp_path)) == 4
 
 
 def test_what_is_no_record_is_named(tmp_path: Path) -> None:
@@ -189,7 +163,7 @@ def test_what_is_no_record_is_named(tmp_path: Path) -> None:
 
 def test_a_record_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     """A record of a newer schema is refused by reader, writer and outside events, in one sentence, and not changed."""
-    record = new(tmp_path, 2)
+    record = small_record(tmp_path, 2)
     record.finish()
     record.close()
     file = tmp_path / "record.sqlite"
@@ -238,7 +212,7 @@ def test_an_older_record_is_migrated_when_it_is_opened_for_writing(tmp_path: Pat
     file = older(tmp_path)
     with Record.open(tmp_path) as record:
         source = record.source("dut", "local", "dut/local", SECOND, required=True)
-        record.put([poll(source.id, 0)])
+        record.put([small_poll(source.id, 0)])
     connection = sqlite3.connect(file)
     assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
     connection.close()
@@ -262,7 +236,7 @@ def test_a_migration_is_whole_or_nothing(tmp_path: Path) -> None:
 
 def sealed(folder: Path) -> Path:
     """A finished record of some size."""
-    with new(folder, 300) as record:
+    with small_record(folder, 300) as record:
         assert record.finish()
     return folder / "record.sqlite"
 
@@ -274,19 +248,19 @@ def test_a_truncated_record_is_one_sentence(tmp_path: Path, share: float) -> Non
     size = int(file.stat().st_size * share)
     os.truncate(file, size)
     with pytest.raises(RecordError) as caught:
-        values(tmp_path)
+        first_values(tmp_path)
     one_sentence(str(caught.value), str(file), ".recover" if size else "not a record")
 
 
 def test_damage_anywhere_is_noticed_or_harmless(tmp_path: Path) -> None:
     """Whatever page is overwritten, a series is either right or refused in one sentence; it is never wrong."""
     file = sealed(tmp_path)
-    whole, right = file.read_bytes(), values(tmp_path)
+    whole, right = file.read_bytes(), first_values(tmp_path)
     refused = 0
     for at in range(0, len(whole), 4096):
         file.write_bytes(whole[: at + 500] + bytes(range(256)) * 8 + whole[at + 500 + 2048 :])
         try:
-            assert values(tmp_path) == right
+            assert first_values(tmp_path) == right
         except RecordError as error:
             refused += 1
             one_sentence(str(error), str(file))
@@ -295,7 +269,7 @@ def test_damage_anywhere_is_noticed_or_harmless(tmp_path: Path) -> None:
 
 def test_a_closed_record_says_so(tmp_path: Path) -> None:
     """Using a record or a view after closing it is one sentence; closing twice is nothing."""
-    record = new(tmp_path, 1)
+    record = small_record(tmp_path, 1)
     view = RecordView.open(tmp_path)
     for thing in (record, view):
         thing.close()
@@ -308,6 +282,6 @@ def test_a_closed_record_says_so(tmp_path: Path) -> None:
 
 def test_finish_goes_on_without_waiting_for_readers_for_ever(tmp_path: Path) -> None:
     """A record that somebody reads is finished with its log beside it, and everything is there."""
-    with new(tmp_path, 10) as record, RecordView.open(tmp_path):
+    with small_record(tmp_path, 10) as record, RecordView.open(tmp_path):
         assert record.finish() is False
-    assert len(values(tmp_path)) == 10
+    assert len(first_values(tmp_path)) == 10
