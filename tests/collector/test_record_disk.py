@@ -100,10 +100,11 @@ def test_a_quota_on_the_size_of_files_is_one_sentence(tmp_path: Path) -> None:
     code = """
         import sys
         from pathlib import Path
-        from test_record_disk import new, poll, record_sources
-        from soakwatch.record import RecordFull
+        from soakwatch.record import RecordFull, RecordView
+        from soakwatch.testing.records import small_poll, small_record
         record = small_record(Path(sys.argv[1]))
-        (source,) = record_sources(Path(sys.argv[1]))
+        with RecordView.open(Path(sys.argv[1])) as view:
+            (source,) = [source.id for source in view.sources()]
         try:
             for at in range(100000):
                 record.put([small_poll(source, at)])
@@ -111,10 +112,9 @@ def test_a_quota_on_the_size_of_files_is_one_sentence(tmp_path: Path) -> None:
             print(at)
             sys.exit(str(error))
     """
-    here = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
     limit = 300_000
     done = python(
-        here + textwrap.dedent(code),
+        code,
         str(tmp_path),
         before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )
