@@ -188,7 +188,7 @@ class _Court:
         )  # fmt: skip
 
     def _ledgers_in(self, target: str, window: Window) -> tuple[Ledger, ...]:
-        return tuple(ledger for ledger in self.accounts(window) if ledger.target == target and ledger.required)
+        return tuple(ledger for ledger in self.accounts(window) if ledger.target == target)
 
     def accounts(self, window: Window) -> tuple[Ledger, ...]:
         """The account of every source in a window, made up once: many cases share one."""

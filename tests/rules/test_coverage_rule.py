@@ -55,3 +55,9 @@ def test_the_reason_tells_the_account() -> None:
 def test_no_account_is_not_applicable() -> None:
     """Imported data has no polls to count."""
     assert Coverage().judge(Case("dut", "", Window(0, S)))[0].outcome is Outcome.NOT_APPLICABLE
+
+
+def test_a_source_that_is_not_required_only_warns() -> None:
+    """Holes in an optional source are told and hold up nothing."""
+    optional = Ledger("monitor", "monitor", 5.0, 100, 50, {"failed": 50}, None, required=False)
+    assert judge(optional).outcome is Outcome.WARN

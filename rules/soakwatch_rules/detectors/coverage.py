@@ -15,7 +15,9 @@ _ONE_POLL = 1.5  # intervals: between one missing poll and two
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Says whether the polls of each source brought enough: never fail, only pass or inconclusive.
+    """Says whether the polls of each source brought enough: pass or inconclusive, never fail.
+
+    A source that the plan does not require only warns.
 
     Coverage is polls that brought an answer / polls that were due. It passes at ``floor`` or more if no gap is
     longer than ``gap`` of the window. A gap is what the longest silence lasted beyond one interval; a single missing
@@ -61,7 +63,7 @@ class Coverage:
         return (
             f"covered if at least {100 * self.floor:g} % of the due polls brought an answer and no gap lasted "
             f"longer than {100 * self.gap:g} % of the window beyond one interval (one missing poll is none); else "
-            "inconclusive"
+            "inconclusive, and a warning where the source is not required"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -99,4 +101,5 @@ class Coverage:
         made = replace(made, reason=text, measured=share, marks=marks, numbers=numbers)
         if share >= self.floor and not long and ledger.got:
             return replace(made, outcome=Outcome.PASS)
-        return replace(made, settle="mend the source or the path to it (or poll it less often), then run again")
+        outcome = Outcome.INCONCLUSIVE if ledger.required else Outcome.WARN
+        return replace(made, outcome=outcome, settle="mend the source or the path to it (or poll it less often), then run again")
