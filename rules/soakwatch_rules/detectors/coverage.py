@@ -102,4 +102,6 @@ class Coverage:
         if share >= self.floor and not long and ledger.got:
             return replace(made, outcome=Outcome.PASS)
         outcome = Outcome.INCONCLUSIVE if ledger.required else Outcome.WARN
-        return replace(made, outcome=outcome, settle="mend the source or the path to it (or poll it less often), then run again")
+        return replace(
+            made, outcome=outcome, settle="mend the source or the path to it (or poll it less often), then run again"
+        )
