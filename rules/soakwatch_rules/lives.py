@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from soakwatch_rules.rule import Event, Window
 from soakwatch_rules.series import Series
 
-_OF_PROCESS = frozenset({"process.start", "process.restart", "process.exit"})
+_BIRTHS = frozenset({"process.start", "process.restart"})
+_OF_PROCESS = _BIRTHS | {"process.exit"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +36,22 @@ def lives(series: Series, window: Window, events: Iterable[Event]) -> tuple[Life
         Life(Window(edges[i], edges[i + 1]), series.between(edges[i], edges[i + 1]))
         for i in np.flatnonzero(at[1:] > at[:-1]).tolist()
     )
+
+
+def dead_seconds(series: Series, window: Window, events: Iterable[Event]) -> float:
+    """How long the object is known not to have lived: readless, after an exit or before its start.
+
+    No reading was due then, so it is not missing. A stretch without readings that no event explains is not counted.
+    """
+    own = [e for e in events if _cuts(e, series)]
+    cuts = sorted((e.begin_ns, e.kind) for e in own if window.begin_ns < e.begin_ns < window.end_ns)
+    edges = [(window.begin_ns, ""), *cuts, (window.end_ns, "")]
+    dead_ns = 0
+    for (begin_ns, left), (end_ns, right) in pairwise(edges):
+        explained = left == "process.exit" or (right in _BIRTHS and left in {"", "process.exit"})
+        if explained and not len(series.between(begin_ns, end_ns)):
+            dead_ns += end_ns - begin_ns
+    return dead_ns * 1e-9
 
 
 def _cuts(event: Event, series: Series) -> bool:

@@ -105,9 +105,23 @@ def test_allowed_restarts() -> None:
 def test_gone_at_the_end_fails(allowed: float) -> None:
     """A process that exits and does not come back fails whatever is allowed, and is no restart."""
     finding = restarted(ups((80, N)), starts(n=80), happened("process.exit", 80, PROCESS), allowed=allowed)
-    assert (finding.outcome, finding.measured) == (Outcome.FAIL, 0.0)
+    assert (finding.outcome, finding.measured) == (Outcome.FAIL, None)
     assert "did not come back" in finding.reason
     assert restarted(starts(n=80), happened("process.exit", 81, PROCESS)).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(("instance", "begin", "expected"), [
+    (3, 30, Outcome.WARN),  # a visitor: a session, a worker of a pool, another program of that name
+    (0, 30, Outcome.FAIL),  # the process itself, started late
+    (3, 0, Outcome.FAIL),  # one of the processes that were there from the begin
+])  # fmt: skip
+def test_a_further_instance_that_comes_and_goes_only_warns(instance: int, begin: int, expected: Outcome) -> None:
+    """What came after the begin, beside others of its name, and went again is told, and fails nothing."""
+    thing = f"process=web,instance={instance}"
+    up = readings("process.up", np.array([float(begin <= t < 60) for t in range(N)]), 1.0, object=thing)
+    finding = one(ProcessRestart(), [up], happened("process.exit", 60, thing), thing=thing)
+    assert finding.outcome is expected
+    assert "did not come back" in finding.reason
 
 
 def test_never_appeared_is_inconclusive() -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.lives import Life, lives
+from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Mark, Outcome
 from soakwatch_rules.series import Series
@@ -109,6 +109,10 @@ class MemoryGrowth:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
         made = draft(self, case, series)
         apart, all_lives = cadence(series), lives(series, case.window, case.events)
+        dead_s = dead_seconds(series, case.window, case.events)
+        if dead_s > 0:
+            due = expected(case.window.seconds - dead_s, apart)
+            made = replace(made, expected=None if due is None else max(due, made.samples))
         with np.errstate(all="ignore"):
             judged = [c for life in all_lives if (c := self._compare(life, apart)) is not None]
         if not judged:

@@ -30,7 +30,8 @@ class ProcessRestart:
     within two readings of each other are one restart, two of the same kind are two. Not counted: the first
     appearance, and what a planned event announced (``process.restart``: N, or the restarts that a planned ``reboot``
     brings) between its begin and its deadline; an announcement that is not kept fails as well. Gone at the end fails
-    whatever is allowed, unless an announced event is still under way.
+    whatever is allowed, unless an announced event is still under way; a further instance that came after the begin
+    and went again (a session, a worker of a pool) only warns.
 
     Start times are compared at both ends of a gap, so a restart while the monitor was away is found. Counts have no
     unit, times are UTC.
@@ -128,8 +129,16 @@ class ProcessRestart:
             times = some([f"{moment(i.end_ns)} ({i.text})" for i in reckoned.unplanned])
             faulty.insert(0, f"{counted(number, 'restart')}: {times}")
         faulty += reckoned.broken
+        late_s = (first_ns - case.window.begin_ns) * 1e-9
         if faulty:
-            return replace(made, outcome=Outcome.FAIL, reason=f"{_name(case)}: {'; '.join(faulty)}")
+            if number <= self.allowed:
+                made = replace(made, measured=None, limit=None)  # what failed is not a number of restarts
+            reason = f"{_name(case)}: {'; '.join(faulty)}"
+            visitor = label(case.object, "instance") != "0" and late_s > 3 * apart_s
+            if visitor and number <= self.allowed and not reckoned.broken:
+                reason += "; it came after the begin, beside others of its name, so nobody knows that it should stay"
+                return replace(made, outcome=Outcome.WARN, reason=reason)
+            return replace(made, outcome=Outcome.FAIL, reason=reason)
         if reckoned.open or waited:
             reason = next(iter(reckoned.open), "it is down while an announced event is under way")
             return replace(made, reason=f"{_name(case)}: {reason}", settle="judge again after the deadline")
@@ -138,7 +147,6 @@ class ProcessRestart:
         blind = unseen(both, replace(case.window, begin_ns=begin_ns))
         if blind:
             return replace(made, reason=f"{_name(case)}: {blind}", settle="needs readings to the end of the run")
-        late_s = (first_ns - case.window.begin_ns) * 1e-9
         calm = f"{counted(number, 'restart')}, {len(reckoned.planned)} announced" if back else "no restart"
         late = f"; it appeared at {moment(first_ns)}, {lasting(late_s)} after the begin" if late_s > 3 * apart_s else ""
         return replace(made, outcome=Outcome.PASS, reason=f"{_name(case)}: {calm}{late}")
