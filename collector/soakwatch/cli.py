@@ -111,6 +111,7 @@ def run(args: list[str]) -> int:
         return _complain(_sentences(error), error.exit_code, debug)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
+        _let_go_of_stdout()
         return _complain(f"{place}{error.strerror or type(error).__name__}", EXIT_BROKEN, debug)
     except BaseExceptionGroup as group:
         # What tasks of a task group raise together: if all of it is for the user, tell all of it.
@@ -153,9 +154,16 @@ def _flushed(code: int) -> int:
 
 
 def _pipe_closed() -> int:
-    # Python flushes stdout once more at exit; let that go nowhere instead of complaining.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return EXIT_BROKEN_PIPE
+
+
+def _let_go_of_stdout() -> None:
+    """Python flushes stdout once more at exit, and if that fails makes the exit code 120: let it go nowhere."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(text: str, code: int, debug: bool) -> int:  # noqa: FBT001
