@@ -108,9 +108,12 @@ class Soak:
             await self._add_sources(stack, lag)
             beat = asyncio.create_task(lag.beat())
             stack.callback(beat.cancel)
-            async with Timers(self._clock) as timers:
-                self._set(timers)
-                await self._until_the_end()
+            await self._turn_phase()
+            await self._begin_events()
+            if self._clock.now_ns() < self.course.end_ns:
+                async with Timers(self._clock) as timers:
+                    self._set(timers)
+                    await self._until_the_end()
             end_ns = min(self._clock.now_ns(), self.course.end_ns)
             for source in self._sources:
                 source.close_account(end_ns)
@@ -189,7 +192,7 @@ class Soak:
         )
         return [
             Poll(source.id, due_ns, due_ns, 0, PollOutcome.GAP, "the monitor was not running", NOTHING)
-            for due_ns in range(first_ns, until_ns, source.interval_ns)
+            for due_ns in range(first_ns, min(until_ns, self.course.end_ns), source.interval_ns)
         ]
 
     def _take(self, poll: Poll) -> None:

@@ -8,6 +8,7 @@ import re
 import signal
 import sqlite3
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,6 +124,31 @@ def test_killed_and_resumed(started: Started, soakwatch: Command, until: Until, 
     again = soakwatch("resume", "last")
     assert again.returncode == 2
     assert "has ended" in again.stderr
+
+
+def test_resumed_after_its_planned_end(started: Started, soakwatch: Command, until: Until, tmp_path: Path) -> None:
+    """A run whose planned end has passed is closed and judged with what it has: all later polls are a counted gap."""
+    plan = f"""
+phases: [{{baseline: 2s}}, {{soak: 2s}}, {{recovery: 2s}}]
+targets: {{dut: {{sources: [{{local: {{interval: 200ms, probes: [process]}}}}]}}}}
+watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
+"""
+    (tmp_path / "plan.yaml").write_text(plan)
+    process = started("run", "plan.yaml", "--into", "here")
+    run = tmp_path / "here"
+    until(lambda: (run / "record.sqlite").exists() and polls_so_far(run) > 3, "three polls")
+    process.kill()
+    process.wait()
+    with RecordView.open(run) as view:
+        end_ns = int(view.meta("start_ns") or 0) + 6 * 10**9
+    until(lambda: time.time_ns() > end_ns, "the planned end")
+    done = soakwatch("resume", run)
+    assert done.returncode == 3, done.stdout + done.stderr
+    with RecordView.open(run) as view:
+        (local,) = [ledger for ledger in view.ledgers(view.window()) if ledger.target == "dut"]
+        assert 29 <= local.due <= 30
+        assert local.lost[PollOutcome.GAP.value] >= 15
+        assert [phase.name for phase in view.phases()] == ["baseline", "soak", "recovery"]
 
 
 def test_a_second_run_in_the_same_folder_is_refused(soakwatch: Command, tmp_path: Path) -> None:
@@ -305,3 +331,21 @@ watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
     (growth,) = [f for f in findings if f["rule"] == "memory_growth"]
     assert growth["outcome"] == "inconclusive"
     assert "never began" in growth["reason"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_stop_on_fail_ends_a_run_at_its_first_failure(started: Started, until: Until, tmp_path: Path) -> None:
+    """With --stop-on-fail a restart ends the run at the next live judgement, and fails it."""
+    sleeper = subprocess.Popen(["sleep", "300"])
+    process = started("run", "--process", f"pid:{sleeper.pid}", "--interval", "200ms", "--duration", "10m",
+                      "--stop-on-fail", "--into", "here")  # fmt: skip
+    run = tmp_path / "here"
+    until(lambda: (run / "record.sqlite").exists() and polls_so_far(run) > 10, "ten polls")
+    sleeper.kill()
+    sleeper.wait()
+    output, _ = process.communicate(timeout=180)
+    assert process.returncode == 1, output
+    assert "did not come back" in output
+    with RecordView.open(run) as view:
+        assert view.window().seconds < 180
