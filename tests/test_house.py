@@ -190,7 +190,7 @@ def test_a_running_collector_is_light(tmp_path: Path) -> None:
     heavy = {"scipy", "bokeh", "jinja2", "tsdownsample"}
     code = (
         "import sys\nimport soakwatch.commands.run, soakwatch.running, soakwatch.setting_out, soakwatch.judging\n"
-        "from soakwatch.plan_rules import planned_rules\n"
+        "from soakwatch.plan.rules import planned_rules\n"
         "from soakwatch.registry import poller_module\n"
         "poller_module('local'), poller_module('command'), planned_rules(())\n"
         f"print(sorted({heavy!r} & set(sys.modules)))"

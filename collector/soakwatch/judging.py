@@ -14,8 +14,8 @@ from pathlib import Path
 from soakwatch.errors import PlanError
 from soakwatch.judge import RuleUse, judge
 from soakwatch.plan import Plan, plan_from_text
-from soakwatch.plan_rules import RulePlan, optional_rules, planned_rules, read_rules
-from soakwatch.plan_yaml import parse, plan_error
+from soakwatch.plan.rules import RulePlan, optional_rules, planned_rules, read_rules
+from soakwatch.plan.text import parse, plan_error
 from soakwatch.record import Record, RecordView, finding_to_json
 from soakwatch.registry import INSTALLED
 from soakwatch.verdict import Verdict

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from soakwatch.checking import SourceLook
 from soakwatch.plan import Plan
-from soakwatch.plan_rules import planned_rules
+from soakwatch.plan.rules import planned_rules
 from soakwatch.registry import INSTALLED, Registry
 from soakwatch.units import show_seconds
 

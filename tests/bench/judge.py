@@ -200,7 +200,7 @@ def judge_here(folder: Path) -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     from soakwatch.judge import RuleUse, judge
     from soakwatch.judging import recorded_plan
-    from soakwatch.plan_rules import optional_rules, planned_rules
+    from soakwatch.plan.rules import optional_rules, planned_rules
 
     imported = time.process_time()
     by_rule: Counter[str] = Counter()

@@ -12,7 +12,7 @@ import pytest
 
 from soakwatch.errors import PlanError
 from soakwatch.plan import PhasePlan, Plan, load_plan, plan_from_text, plan_text
-from soakwatch.plan_rules import optional_rules, planned_rules
+from soakwatch.plan.rules import optional_rules, planned_rules
 from soakwatch.poller import WatchedProcess
 from soakwatch.registry import Registry, Shelf
 

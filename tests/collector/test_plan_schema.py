@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from soakwatch.plan import plan_from_text
-from soakwatch.plan_draft import draft
-from soakwatch.plan_schema import plan_schema
-from soakwatch.plan_yaml import parse
+from soakwatch.plan.draft import draft
+from soakwatch.plan.schema import plan_schema
+from soakwatch.plan.text import parse
 from soakwatch.registry import Registry, Shelf
 
 TINY = Registry(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch.errors import PlanError
-from soakwatch.plan_yaml import MOST_NODES, Plain, dump, parse, read_text
+from soakwatch.plan.text import MOST_NODES, Plain, dump, parse, read_text
 
 
 def _bomb() -> str:

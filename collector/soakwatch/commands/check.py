@@ -32,7 +32,7 @@ def command(plan: Path, runs: Path, no_connect: bool) -> int:  # noqa: FBT001 - 
     A load that is a command is started for these looks, for some seconds.
     """
     from soakwatch.plan import load_plan
-    from soakwatch.plan_rules import planned_rules
+    from soakwatch.plan.rules import planned_rules
 
     loaded = load_plan(plan)
     rules = planned_rules(loaded.rules)

@@ -41,7 +41,7 @@ def command(
 ) -> None:
     """Write a commented plan; without options, on a terminal, ask for what matters."""
     from soakwatch.plan import plan_from_text, quick_plan
-    from soakwatch.plan_draft import draft
+    from soakwatch.plan.draft import draft
 
     if output != "-" and Path(output).exists() and not force:
         raise SoakwatchError(f"{output} exists: choose another file with -o, or write over it with --force")

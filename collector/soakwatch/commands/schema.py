@@ -17,7 +17,7 @@ def command(what: str) -> None:
     if what == "plan":
         import json
 
-        from soakwatch.plan_schema import plan_schema
+        from soakwatch.plan.schema import plan_schema
 
         click.echo(json.dumps(plan_schema(), indent=2, ensure_ascii=False))
         return

@@ -17,10 +17,10 @@ from pydantic import ValidationError
 
 from soakwatch.errors import PlanError
 from soakwatch.nearest import hint
-from soakwatch.plan_model import INTERFACES_ALL, EventShape, PlanShape, ProcessShape, TargetShape, WatchShape, one_key
-from soakwatch.plan_problem import problems as problems_of
-from soakwatch.plan_rules import RulePlan, read_rules
-from soakwatch.plan_yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
+from soakwatch.plan.model import INTERFACES_ALL, EventShape, PlanShape, ProcessShape, TargetShape, WatchShape, one_key
+from soakwatch.plan.problem import problems as problems_of
+from soakwatch.plan.rules import RulePlan, read_rules
+from soakwatch.plan.text import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
 from soakwatch.poller import SourceConfig, WatchedProcess
 from soakwatch.registry import INSTALLED, Registry, poller_module
 from soakwatch.units import seconds, show_seconds
@@ -74,7 +74,7 @@ class EventPlan:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A plan that can be run. ``phases`` fill ``duration_s`` exactly; ``rules`` holds only what the plan says of them
-    (``plan_rules.planned_rules`` gives all that apply); ``text`` is the plan as it goes into the record."""
+    (``plan.rules.planned_rules`` gives all that apply); ``text`` is the plan as it goes into the record."""
 
     name: str
     duration_s: float

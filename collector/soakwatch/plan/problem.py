@@ -10,8 +10,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from soakwatch.nearest import hint, nearest
-from soakwatch.plan_model import shown
-from soakwatch.plan_yaml import Document, Path, Problem
+from soakwatch.plan.model import shown
+from soakwatch.plan.text import Document, Path, Problem
 from soakwatch.units import show_seconds
 
 _EXPECTED = {

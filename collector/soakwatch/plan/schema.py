@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from soakwatch.plan_model import PlanShape
-from soakwatch.plan_rules import REQUIRED
-from soakwatch.plan_yaml import Plain
+from soakwatch.plan.model import PlanShape
+from soakwatch.plan.rules import REQUIRED
+from soakwatch.plan.text import Plain
 from soakwatch.registry import INSTALLED, Registry, loads, poller_module, pollers, rule_class, rules
 from soakwatch.units import show_seconds
 from soakwatch_rules.parameter import parameters
