@@ -27,6 +27,7 @@ from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
 from soakwatch_rules.rule import Event, Outcome
 
 COMMIT_EVERY_S = 1.0
+FRESH_INTERVALS = 4.0  # a generator that has said nothing for so long is not shown with its last figures
 LONGEST_ALIGNMENT_NS = 1_000_000_000  # an hourly poll does not wait for the full hour to begin
 
 
@@ -79,8 +80,8 @@ class Soak:
         self._record, self._clock = record, clock
         self._committer = Committer(record, clock.now_ns, threaded=threaded)
         self._sources: list[PolledSource] = []
-        self._generators: set[int] = set()
-        self._load: dict[tuple[str, str], float] = {}
+        self._fresh_ns: dict[int, int] = {}  # how long a figure of each generator counts as its newest
+        self._load: dict[tuple[str, str], tuple[float, int]] = {}
         self._live = LiveJudge(course.folder, clock.now_ns)
         self._stretches = stretches(course.plan, course.start_ns)
         self._phases_begun, self._events_begun = course.phases_begun, course.events_begun
@@ -132,7 +133,7 @@ class Soak:
             elapsed_s=max(0, now_ns - self.course.start_ns) * 1e-9,
             left_s=max(0, self.course.end_ns - max(now_ns, self.course.start_ns)) * 1e-9,
             sources=tuple(SourceStatus(source.label, source.outcomes) for source in self._sources),
-            load=dict(self._load),
+            load={thing: value for thing, (value, until_ns) in self._load.items() if now_ns < until_ns},
             findings=self._live.findings,
             judged_at_s=None if self._live.judged_ns is None else (self._live.judged_ns - self.course.start_ns) * 1e-9,
             events=tuple(self._events[-5:]),
@@ -161,7 +162,7 @@ class Soak:
                 when = timing(_anchor(begin_ns, config.interval), config.interval, config.timeout)
                 await self._add(stack, source, when, _connector(planned, site))
                 if target.role == "generator":
-                    self._generators.add(source.id)
+                    self._fresh_ns[source.id] = round(FRESH_INTERVALS * config.interval * 1e9)
         await self._committer.call(self._record.target, TARGET, ROLE)
         own = await self._committer.call(
             self._record.source, TARGET, "monitor", "monitor", round(INTERVAL_S * 1e9), required=False
@@ -197,9 +198,10 @@ class Soak:
 
     def _take(self, poll: Poll) -> None:
         self._committer.take(poll)
-        if poll.source in self._generators:
+        fresh_ns = self._fresh_ns.get(poll.source)
+        if fresh_ns is not None:
             for sample in poll.answer.samples:
-                self._load[sample.metric, sample.object] = sample.value
+                self._load[sample.metric, sample.object] = sample.value, sample.time_ns + fresh_ns
 
     def _set(self, timers: Timers) -> None:
         for source in self._sources:

@@ -35,7 +35,8 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One moment of a run. ``load`` holds the newest figures of the generators by metric and object."""
+    """One moment of a run. ``load`` holds the newest figures of the generators by metric and object,
+    without those of a generator that has fallen silent."""
 
     run: str
     phase: str
