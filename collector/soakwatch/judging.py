@@ -75,12 +75,15 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
 
 
 def conclude(folder: Path, record: Record, end_ns: int, told: Callable[[str], None] | None = None) -> Verdict:
-    """Judge a run that has ended, keep the findings in its record, and write its reports beside it."""
-    with RecordView.open(folder) as view:
-        verdict = judge_record(view, told=told)
-    record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
-    record.set_meta("verdict", verdict.outcome.value)
-    record.set_meta("reason", verdict.reason)
+    """Judge a run that has ended, keep the findings in its record, close it, and write its reports beside it."""
+    try:
+        with RecordView.open(folder) as view:
+            verdict = judge_record(view, told=told)
+        record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
+        record.set_meta("verdict", verdict.outcome.value)
+        record.set_meta("reason", verdict.reason)
+    finally:
+        record.finish()
     with RecordView.open(folder) as view:
         write_reports(view, verdict, folder)
     return verdict

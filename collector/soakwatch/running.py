@@ -36,10 +36,7 @@ def run_to_the_end(course: Course, record: Record, clock: Clock) -> int:
         _tell(console, f"ended after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
         record.seal(final=True)
         record.set_meta("ended_ns", str(end_ns))
-        try:
-            verdict = conclude(course.folder, record, end_ns)
-        finally:
-            record.finish()
+        verdict = conclude(course.folder, record, end_ns)
     except RecordError as error:
         raise MonitorBroken(f"{error}; what was committed before is kept: soakwatch judge {course.folder}") from error
     finally:

@@ -62,7 +62,8 @@ def test_judging_again_gives_the_same_verdict_bit_for_bit(soakwatch: Command, tm
     assert again.returncode == 3
     assert again.stdout == (run / "verdict.json").read_text()
     soakwatch("report", "last", "--json", "v.json", "--junit", "j.xml", "--md", "r.md", "--html", "r.html")
-    for theirs, ours in (("v.json", "verdict.json"), ("j.xml", "junit.xml"), ("r.md", "report.md")):
+    pairs = (("v.json", "verdict.json"), ("j.xml", "junit.xml"), ("r.md", "report.md"), ("r.html", "report.html"))
+    for theirs, ours in pairs:
         assert (tmp_path / theirs).read_bytes() == (run / ours).read_bytes()
 
 
