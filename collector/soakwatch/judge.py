@@ -18,6 +18,8 @@ from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, R
 from soakwatch_rules.series import Series
 
 PLANNED_KEY = "planned"
+ACCOUNT = "coverage"  # the rule on the account of the polls
+_ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPLICABLE}
 
 
 class Judged(Protocol):
@@ -125,10 +127,15 @@ def _never_begun(rule: Rule, case: Case) -> Finding:
 
 
 def _of_role(finding: Finding, role: str) -> Finding:
-    """What fails on a generator or on the monitor is no failure of the device: it is a warning about the run."""
-    if role == DUT or finding.outcome is not Outcome.FAIL:
+    """What fails on a generator or on the monitor is no failure of the device: it is a warning about the run.
+
+    What cannot be told of them holds up nothing either, but for the account of their polls: without the load's
+    figures nobody knows what the device stood.
+    """
+    instead = _ELSEWHERE.get(finding.outcome)
+    if role == DUT or instead is None or (finding.rule == ACCOUNT and finding.outcome is Outcome.INCONCLUSIVE):
         return finding
-    return replace(finding, outcome=Outcome.WARN, reason=f"{finding.reason} (not the device: its role is {role})")
+    return replace(finding, outcome=instead, reason=f"{finding.reason} (not the device: its role is {role})")
 
 
 class _Court:

@@ -329,7 +329,7 @@ watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 3, output
     findings = json.loads((run / "verdict.json").read_text())["findings"]
-    (growth,) = [f for f in findings if f["rule"] == "memory_growth"]
+    (growth,) = [f for f in findings if f["rule"] == "memory_growth" and f["target"] == "dut"]
     assert growth["outcome"] == "inconclusive"
     assert "never began" in growth["reason"]
 

@@ -1,0 +1,70 @@
+"""Judging a record: roles, and what holds up a pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from soakwatch.judge import RuleUse, judge
+from soakwatch.record import Record, RecordView
+from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_rules.detectors.coverage import Coverage
+from soakwatch_rules.detectors.memory_growth import MemoryGrowth
+from soakwatch_rules.rule import Outcome, Rule
+
+SECOND = 10**9
+T0 = 1_700_000_000 * SECOND
+
+
+def recorded(folder: Path, role: str, levels: list[float | None]) -> RecordView:
+    """A record of a good device and of a second target, whose memory has these levels (None: a failed poll)."""
+    with Record.create(folder) as record:
+        for target, its_role, values in (("dut", "dut", [1e8] * len(levels)), ("second", role, levels)):
+            record.target(target, its_role)
+            source = record.source(target, "local", "local", SECOND, required=True)
+            record.begin_phase("soak", T0)
+            for at, value in enumerate(values):
+                due = T0 + at * SECOND
+                if value is None:
+                    record.put([Poll(source.id, due, due, 0, PollOutcome.FAILED, "silent", NOTHING)])
+                else:
+                    sample = Sample("system.memory.usage", "", value, due)
+                    record.put([Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer((sample,), (), ()))])
+        record.end_phase(T0 + len(levels) * SECOND)
+    return RecordView.open(folder)
+
+
+LEAK: list[float | None] = [1e8 + 1e6 * at for at in range(60)]
+FEW: list[float | None] = [1e8] * 5
+HOLES: list[float | None] = [1e8] * 30 + [None] * 30
+
+
+@pytest.mark.parametrize(
+    ("role", "levels", "rule", "finding", "verdict"),
+    [
+        ("dut", LEAK, MemoryGrowth(), Outcome.FAIL, Outcome.FAIL),
+        ("monitor", LEAK, MemoryGrowth(), Outcome.WARN, Outcome.PASS),
+        ("generator", LEAK, MemoryGrowth(), Outcome.WARN, Outcome.PASS),
+        ("dut", HOLES, Coverage(), Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE),
+        ("generator", HOLES, Coverage(), Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE),
+        ("monitor", HOLES, Coverage(), Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE),
+    ],
+)
+def test_only_a_device_can_fail(
+    tmp_path: Path, role: str, levels: list[float | None], rule: Rule, finding: Outcome, verdict: Outcome
+) -> None:
+    """A leak of the generator or the monitor warns; holes in a required source hold up a pass, whoever it is."""
+    with recorded(tmp_path / "run", role, levels) as view:
+        judged = judge(view, "run", [RuleUse(rule)])
+    assert [f.outcome for f in judged.findings if f.target == "second"] == [finding]
+    assert judged.outcome is verdict
+
+
+def test_what_cannot_be_told_of_the_monitor_holds_up_nothing(tmp_path: Path) -> None:
+    """Too few readings of the monitor's own memory are told, and are no doubt about the device."""
+    with recorded(tmp_path / "run", "monitor", [*FEW, *HOLES[30:], *[None] * 25]) as view:
+        judged = judge(view, "run", [RuleUse(MemoryGrowth())])
+    (of_monitor,) = [f for f in judged.findings if f.target == "second"]
+    assert of_monitor.outcome is Outcome.NOT_APPLICABLE
+    assert judged.outcome is Outcome.PASS
