@@ -6,7 +6,8 @@ Everything that is opened is entered into one exit stack; polls go to the record
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+import contextlib
+from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from soakwatch.live import LiveJudge
 from soakwatch.plan import Plan, SourcePlan
 from soakwatch.poller import Poller, Site
 from soakwatch.polling import Connect, PolledSource, Timing, timing
-from soakwatch.record import Record, Source
+from soakwatch.record import Record, RecordFull, Source
 from soakwatch.registry import poller_module
 from soakwatch.selfwatch import INTERVAL_S, ROLE, TARGET, LoopLag, SelfWatch
 from soakwatch.status import SourceStatus, Status
@@ -27,6 +28,7 @@ from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
 from soakwatch_rules.rule import Event, Outcome
 
 COMMIT_EVERY_S = 1.0
+SHOWN_EVENTS = 5
 FRESH_INTERVALS = 4.0  # a generator that has said nothing for so long is not shown with its last figures
 LONGEST_ALIGNMENT_NS = 1_000_000_000  # an hourly poll does not wait for the full hour to begin
 
@@ -85,7 +87,9 @@ class Soak:
         self._live = LiveJudge(course.folder, clock.now_ns)
         self._stretches = stretches(course.plan, course.start_ns)
         self._phases_begun, self._events_begun = course.phases_begun, course.events_begun
-        self._last_event, self._events = 0, list[str]()
+        self._last_event = 0
+        self._events: deque[str] = deque(maxlen=SHOWN_EVENTS)  # of a storm of days only the newest are shown
+        self._turning = asyncio.Lock()
         self._stop = asyncio.Event()
 
     @property
@@ -109,8 +113,7 @@ class Soak:
             await self._add_sources(stack, lag)
             beat = asyncio.create_task(lag.beat())
             stack.callback(beat.cancel)
-            await self._turn_phase()
-            await self._begin_events()
+            await self._turn()
             if self._clock.now_ns() < self.course.end_ns:
                 async with Timers(self._clock) as timers:
                     self._set(timers)
@@ -120,6 +123,7 @@ class Soak:
                 source.close_account(end_ns)
             await self._committer.commit()
             if self.trouble is None:
+                await self._turn()
                 await self._committer.call(self._record.end_phase, end_ns)
             return end_ns
 
@@ -136,7 +140,7 @@ class Soak:
             load={thing: value for thing, (value, until_ns) in self._load.items() if now_ns < until_ns},
             findings=self._live.findings,
             judged_at_s=None if self._live.judged_ns is None else (self._live.judged_ns - self.course.start_ns) * 1e-9,
-            events=tuple(self._events[-5:]),
+            events=tuple(self._events),
             trouble=self.trouble,
         )
 
@@ -207,19 +211,29 @@ class Soak:
         for source in self._sources:
             timers.poll(source)
         for stretch in self._stretches[self._phases_begun :]:
-            timers.once(stretch.begin_ns, self._turn_phase)
+            timers.once(stretch.begin_ns, self._turn)
         for planned in self.course.plan.events[self._events_begun :]:
-            timers.once(self.course.start_ns + round(planned.at_s * 1e9), self._begin_events)
+            timers.once(self.course.start_ns + round(planned.at_s * 1e9), self._turn)
         timers.every(COMMIT_EVERY_S, self._commit)
         timers.every(COMMIT_EVERY_S, self._judge)
+
+    async def _turn(self) -> None:
+        """Record the phases and planned events whose time has come.
+
+        On a full disk they stay due: the outbox complains of it, and the next batch that is written brings them.
+        """
+        async with self._turning:
+            with contextlib.suppress(RecordFull):
+                await self._turn_phase()
+                await self._begin_events()
 
     async def _turn_phase(self) -> None:
         while self._phases_begun < len(self._stretches):
             stretch = self._stretches[self._phases_begun]
             if stretch.begin_ns > self._clock.now_ns():
                 return
-            self._phases_begun += 1
             await self._committer.call(self._record.begin_phase, stretch.name, stretch.begin_ns)
+            self._phases_begun += 1
 
     async def _begin_events(self) -> None:
         while self._events_begun < len(self.course.plan.events):
@@ -227,7 +241,6 @@ class Soak:
             begin_ns = self.course.start_ns + round(planned.at_s * 1e9)
             if begin_ns > self._clock.now_ns():
                 return
-            self._events_begun += 1
             event = Event(
                 kind=planned.kind,
                 target=planned.target or "",
@@ -238,11 +251,13 @@ class Soak:
                 deadline_ns=None if planned.within_s is None else begin_ns + round(planned.within_s * 1e9),
             )
             await self._committer.call(self._record.add_event, event.target, event, "plan")
+            self._events_begun += 1
 
     async def _commit(self) -> None:
         await self._committer.commit()
         if self.trouble is not None:
             return
+        await self._turn()
         for stored in await self._committer.call(self._record.events_after, self._last_event):
             self._last_event = stored.id
             where = " ".join(part for part in (stored.event.target, stored.event.object) if part)
@@ -252,7 +267,10 @@ class Soak:
         if self.trouble is None and await self._live.judge_when_due():
             judged_ns = self._live.judged_ns
             assert judged_ns is not None
-            await self._committer.call(self._record.put_findings, self._live.findings, live=True, judged_ns=judged_ns)
+            with contextlib.suppress(RecordFull):  # the outbox complains of it; the next judgement replaces these
+                await self._committer.call(
+                    self._record.put_findings, self._live.findings, live=True, judged_ns=judged_ns
+                )
             if self.course.stop_on_fail and any(f.outcome is Outcome.FAIL for f in self._live.findings):
                 self.stop()
 

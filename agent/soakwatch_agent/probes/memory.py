@@ -55,16 +55,21 @@ class MemoryProbe:
                 notes.fault(metric, "", f"the kernel does not tell {key}")
         if "SwapTotal" in info and "SwapFree" in info:
             notes.sample("system.memory.swap.usage", "", info["SwapTotal"] - info["SwapFree"])
-        try:
-            kills = parse_words(read_text(self._vmstat)).get("oom_kill") if self._slow.due(now_ns) else -1
-        except OSError as error:
-            notes.fault("system.memory.oom_kills", "", f"/proc/vmstat cannot be read: {why(error)}")
-            return notes.answer()
-        if kills is None:
-            notes.fault("system.memory.oom_kills", "", "the kernel does not count its OOM kills (it does from 4.13 on)")
-        elif kills >= 0:
-            notes.sample("system.memory.oom_kills", "", kills)
+        if self._slow.due(now_ns):
+            self._read_kills()
         return notes.answer()
+
+    def _read_kills(self) -> None:
+        metric = "system.memory.oom_kills"
+        try:
+            kills = parse_words(read_text(self._vmstat)).get("oom_kill")
+        except OSError as error:
+            self._notes.fault(metric, "", f"/proc/vmstat cannot be read: {why(error)}")
+            return
+        if kills is None:
+            self._notes.fault(metric, "", "the kernel does not count its OOM kills (it does from 4.13 on)")
+        else:
+            self._notes.sample(metric, "", kills)
 
     def close(self) -> None:
         """Nothing stays open."""
