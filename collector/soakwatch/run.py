@@ -29,6 +29,7 @@ from soakwatch_rules.rule import Event, Outcome
 
 COMMIT_EVERY_S = 1.0
 SHOWN_EVENTS = 5
+BEAT_EVERY_NS = 10_000_000_000  # a sign of life costs a commit
 FRESH_INTERVALS = 4.0  # a generator that has said nothing for so long is not shown with its last figures
 LONGEST_ALIGNMENT_NS = 1_000_000_000  # an hourly poll does not wait for the full hour to begin
 
@@ -90,6 +91,7 @@ class Soak:
         self._last_event = 0
         self._events: deque[str] = deque(maxlen=SHOWN_EVENTS)  # of a storm of days only the newest are shown
         self._turning = asyncio.Lock()
+        self._beat_ns = 0
         self._stop = asyncio.Event()
 
     @property
@@ -108,7 +110,8 @@ class Soak:
         """
         async with AsyncExitStack() as stack:
             await self._committer.enter(stack)
-            await self._committer.call(self._record.begin_span, self._clock.now_ns())
+            self._beat_ns = self._clock.now_ns()
+            await self._committer.call(self._record.begin_span, self._beat_ns)
             lag = LoopLag()
             await self._add_sources(stack, lag)
             beat = asyncio.create_task(lag.beat())
@@ -124,6 +127,7 @@ class Soak:
             await self._committer.commit()
             if self.trouble is None:
                 await self._turn()
+                await self._show_life(end_ns)
                 await self._committer.call(self._record.end_phase, end_ns)
             return end_ns
 
@@ -258,10 +262,19 @@ class Soak:
         if self.trouble is not None:
             return
         await self._turn()
+        if self._clock.now_ns() - self._beat_ns >= BEAT_EVERY_NS:
+            with contextlib.suppress(RecordFull):  # the next batch meets the same disk and says so
+                await self._show_life(self._clock.now_ns())
         for stored in await self._committer.call(self._record.events_after, self._last_event):
             self._last_event = stored.id
             where = " ".join(part for part in (stored.event.target, stored.event.object) if part)
             self._events.append(f"{stored.event.kind} {where}".strip())
+
+    async def _show_life(self, now_ns: int) -> None:
+        """Keep how long this life of the monitor has lasted; a life that began after the planned end has no length."""
+        if now_ns > self._beat_ns:
+            self._beat_ns = now_ns
+            await self._committer.call(self._record.heartbeat, now_ns)
 
     async def _judge(self) -> None:
         if self.trouble is None and await self._live.judge_when_due():

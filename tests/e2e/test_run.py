@@ -121,6 +121,7 @@ def test_killed_and_resumed(started: Started, soakwatch: Command, until: Until, 
         assert 59 <= local.due <= 60
         assert local.lost[PollOutcome.GAP.value] >= 1
         assert len(view.spans()) == 2
+        assert view.spans()[1].end_ns - view.spans()[1].begin_ns > 10**9
         assert len(view.phases()) == 1
     again = soakwatch("resume", "last")
     assert again.returncode == 2
