@@ -26,7 +26,9 @@ class Metric:
     ``low``/``high`` bound what a reading can be (None = no bound); ``growth`` is ``up``, ``down`` or None;
     ``quantum`` is the smallest step the source can show, in the unit (None = not known);
     ``labels`` names the labels an object of this metric carries; ``every`` is the shortest distance of readings in
-    seconds, for what a probe reads less often than it is asked (0 = at every look).
+    seconds, for what a probe reads less often than it is asked (0 = at every look); ``floor`` is the growth within one
+    run that nobody cares about (one page, one descriptor); ``ceiling`` names the metric that states the most there can
+    be of this one, of the same object or of the whole target.
     """
 
     name: str
@@ -39,6 +41,8 @@ class Metric:
     growth: Optional[str] = None
     quantum: Optional[float] = None
     every: float = 0.0
+    floor: float = 0.0
+    ceiling: Optional[str] = None
 
 
 def _m(
@@ -52,8 +56,10 @@ def _m(
     growth: Optional[str] = None,
     quantum: Optional[float] = None,
     every: float = 0.0,
+    ceiling: Optional[str] = None,
 ) -> Metric:
-    return Metric(name, unit, kind, about, labels, low, high, growth, quantum, every)
+    floor = quantum if quantum is not None and growth is not None else 0.0
+    return Metric(name, unit, kind, about, labels, low, high, growth, quantum, every, floor, ceiling)
 
 
 _PROCESS = ("process", "instance")
@@ -81,13 +87,37 @@ CATALOGUE: Tuple[Metric, ...] = (
     _m("system.processes", "{process}", GAUGE, "processes on the machine", growth=UP, quantum=1),
     # --- memory --------------------------------------------------------------------------------------------
     _m("system.memory.limit", "By", STATE, "physical memory"),
-    _m("system.memory.usage", "By", GAUGE, "memory in use: total less available", growth=UP, quantum=4096),
+    _m(
+        "system.memory.usage",
+        "By",
+        GAUGE,
+        "memory in use: total less available",
+        growth=UP,
+        quantum=4096,
+        ceiling="system.memory.limit",
+    ),
     _m("system.memory.available", "By", GAUGE, "memory that can be had without swapping", growth=DOWN, quantum=4096),
     _m("system.memory.cached", "By", GAUGE, "page cache and reclaimable slab", quantum=4096),
     _m("system.memory.slab", "By", GAUGE, "kernel slab, reclaimable or not", quantum=4096),
-    _m("system.memory.committed", "By", GAUGE, "address space promised to processes", growth=UP, quantum=4096),
+    _m(
+        "system.memory.committed",
+        "By",
+        GAUGE,
+        "address space promised to processes",
+        growth=UP,
+        quantum=4096,
+        ceiling="system.memory.commit_limit",
+    ),
     _m("system.memory.commit_limit", "By", GAUGE, "address space that may be promised", quantum=4096),
-    _m("system.memory.swap.usage", "By", GAUGE, "swap in use", growth=UP, quantum=4096),
+    _m(
+        "system.memory.swap.usage",
+        "By",
+        GAUGE,
+        "swap in use",
+        growth=UP,
+        quantum=4096,
+        ceiling="system.memory.swap.limit",
+    ),
     _m("system.memory.swap.limit", "By", STATE, "swap space"),
     _m(
         "system.memory.oom_kills",
@@ -137,8 +167,29 @@ CATALOGUE: Tuple[Metric, ...] = (
         growth=UP,
     ),
     _m("system.tcp.retransmits", "{segment}", COUNTER, "TCP segments sent again"),
-    _m("system.conntrack.count", "{connection}", GAUGE, "entries in the connection table", growth=UP, quantum=1),
+    _m(
+        "system.conntrack.count",
+        "{connection}",
+        GAUGE,
+        "entries in the connection table",
+        growth=UP,
+        quantum=1,
+        ceiling="system.conntrack.limit",
+    ),
     _m("system.conntrack.limit", "{connection}", STATE, "size of the connection table", every=10),
+    # --- queues ------------------------------------------------------------------------------------------------
+    _m(
+        "queue.depth",
+        "{packet}",
+        GAUGE,
+        "packets waiting in a queue",
+        "queue",
+        growth=UP,
+        quantum=1,
+        ceiling="queue.limit",
+    ),
+    _m("queue.limit", "{packet}", STATE, "packets that a queue holds at most", "queue"),
+    _m("queue.dropped", "{packet}", COUNTER, "packets that a queue dropped", "queue", growth=UP),
     # --- disk ----------------------------------------------------------------------------------------------
     _m("system.disk.io", "By", COUNTER, "bytes through a disk", "device", "direction"),
     _m("system.disk.operations", "{operation}", COUNTER, "operations of a disk", "device", "direction"),
@@ -152,6 +203,7 @@ CATALOGUE: Tuple[Metric, ...] = (
         growth=UP,
         quantum=4096,
         every=10,
+        ceiling="system.filesystem.limit",
     ),
     _m("system.filesystem.limit", "By", STATE, "size of a mounted filesystem", "mountpoint", every=10),
     # --- sensors -------------------------------------------------------------------------------------------
@@ -176,7 +228,16 @@ CATALOGUE: Tuple[Metric, ...] = (
     _m("process.state", "1", STATE, "state letter of the process as its character code (82 = R, 90 = Z)", *_PROCESS),
     _m("process.cpu.time", "s", COUNTER, "CPU time of the process by mode", *_PROCESS, "mode", quantum=0.01),
     _m("process.cpu.utilization", "1", GAUGE, "CPU of the process since the poll before; 1 = one core", *_PROCESS),
-    _m("process.memory.usage", "By", GAUGE, "resident memory (RSS)", *_PROCESS, growth=UP, quantum=4096),
+    _m(
+        "process.memory.usage",
+        "By",
+        GAUGE,
+        "resident memory (RSS)",
+        *_PROCESS,
+        growth=UP,
+        quantum=4096,
+        ceiling="system.memory.limit",
+    ),
     _m(
         "process.memory.pss",
         "By",
@@ -186,6 +247,7 @@ CATALOGUE: Tuple[Metric, ...] = (
         growth=UP,
         quantum=1024,
         every=30,
+        ceiling="system.memory.limit",
     ),
     _m(
         "process.memory.uss",
@@ -196,6 +258,7 @@ CATALOGUE: Tuple[Metric, ...] = (
         growth=UP,
         quantum=1024,
         every=30,
+        ceiling="system.memory.limit",
     ),
     _m("process.memory.virtual", "By", GAUGE, "address space", *_PROCESS, quantum=4096),
     _m("process.threads", "{thread}", GAUGE, "threads", *_PROCESS, growth=UP, quantum=1),
@@ -208,6 +271,12 @@ CATALOGUE: Tuple[Metric, ...] = (
     _m("load.offered.rate", "{request}/s", GAUGE, "requests per second that the generator was told to send"),
     _m("load.latency", "s", GAUGE, "time to answer a request", "quantile"),
     _m("load.connections", "{connection}", GAUGE, "connections open at the generator"),
+    _m("load.tx.packets", "{packet}", COUNTER, "packets sent by the generator since it began"),
+    _m("load.rx.packets", "{packet}", COUNTER, "packets that came back to the generator since it began"),
+    _m("load.offered.packet.rate", "{packet}/s", GAUGE, "packets per second that the generator was told to send"),
+    _m("load.ceiling.packet.rate", "{packet}/s", STATE, "most packets per second that the generator was seen to send"),
+    _m("load.queue_full", "{event}", COUNTER, "times that the generator could not send because its queue was full"),
+    _m("load.cpu.utilization", "1", GAUGE, "busy share of the generator's cores", high=1.0),
     # --- the monitor itself --------------------------------------------------------------------------------
     _m("monitor.cpu.time", "s", COUNTER, "CPU time of the collector"),
     _m("monitor.memory.usage", "By", GAUGE, "resident memory of the collector", growth=UP, quantum=4096),

@@ -14,11 +14,12 @@ from soakwatch.derived import derived_events
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
 from soakwatch.verdict import DUT, Verdict, fold
 from soakwatch_agent.metric import BY_NAME, STATE
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Window
+from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Why, Window
 from soakwatch_rules.series import Series
 
 PLANNED_KEY = "planned"
-ACCOUNT = "coverage"  # the rule on the account of the polls
+ACCOUNTS = frozenset({"coverage", "generator_health"})  # in doubt of these nobody knows what the device stood
+GENERATOR_RULE = "generator_health"
 _ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPLICABLE}
 
 
@@ -86,10 +87,13 @@ def planned_text(duration_s: float, phases: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RuleUse:
-    """A rule with the plan's parameters; ``required`` says whether its doubt makes the run inconclusive."""
+    """A rule with the plan's parameters; ``required`` says whether its doubt makes the run inconclusive.
+
+    None, where the plan does not name the rule: it does unless the run is shorter than the rule can judge.
+    """
 
     rule: Rule
-    required: bool = True
+    required: bool | None = None
 
 
 def judge(record: Judged, run: str, rules: Iterable[RuleUse], told: Callable[[str], None] | None = None) -> Verdict:
@@ -102,8 +106,14 @@ def judge(record: Judged, run: str, rules: Iterable[RuleUse], told: Callable[[st
         for case in court.cases(use.rule, told)
         for finding in (use.rule.judge(case) if court.begun(use.rule) else (_never_begun(use.rule, case),))
     ]
-    optional = frozenset(use.rule.name for use in uses if not use.required)
+    findings = _without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
     planned_s = None if court.planned is None else court.planned.duration_s
+    length_s = court.window.seconds if planned_s is None else planned_s
+    optional = frozenset(
+        use.rule.name
+        for use in uses
+        if not (use.required if use.required is not None else length_s >= use.rule.manner.shortest_s)
+    )
     accounts = court.accounts(court.window)
     return fold(run, court.window, court.roles, findings, accounts, court.phases, optional, planned_s)
 
@@ -122,6 +132,7 @@ def _never_begun(rule: Rule, case: Case) -> Finding:
         definition=rule.definition(),
         reason=f"the {phases} phase, in which this is judged, never began",
         samples=0,
+        why=Why.NOT_BEGUN if case.series else None,
         settle=f"let the run reach its {phases} phase" if case.series else "",
     )
 
@@ -129,13 +140,32 @@ def _never_begun(rule: Rule, case: Case) -> Finding:
 def _of_role(finding: Finding, role: str) -> Finding:
     """What fails on a generator or on the monitor is no failure of the device: it is a warning about the run.
 
-    What cannot be told of them holds up nothing either, but for the account of their polls: without the load's
-    figures nobody knows what the device stood.
+    What cannot be told of them holds up nothing either, but for the account of their polls and the generator's health:
+    without the load's figures nobody knows what the device stood.
     """
     instead = _ELSEWHERE.get(finding.outcome)
-    if role == DUT or instead is None or (finding.rule == ACCOUNT and finding.outcome is Outcome.INCONCLUSIVE):
+    if role == DUT or instead is None or (finding.rule in ACCOUNTS and finding.outcome is Outcome.INCONCLUSIVE):
         return finding
     return replace(finding, outcome=instead, reason=f"{finding.reason} (not the device: its role is {role})")
+
+
+def _without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding]:
+    """With a generator at fault, what rests on its load is not told: neither for the device nor against it."""
+    fault = next((f for f in findings if f.rule == GENERATOR_RULE and f.outcome is Outcome.INCONCLUSIVE), None)
+    if fault is None:
+        return findings
+    return [
+        replace(
+            f,
+            outcome=Outcome.INCONCLUSIVE,
+            why=Why.GENERATOR,
+            reason=f"the generator was at fault ({fault.reason}); without that: {f.outcome}, {f.reason}",
+            settle="mend the generator, then run again",
+        )
+        if f.rule in bound and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}
+        else f
+        for f in findings
+    ]
 
 
 class _Court:
@@ -152,6 +182,7 @@ class _Court:
         self._accounts: dict[Window, tuple[Ledger, ...]] = {}
         self._faults = record.faults()
         self._facts = self._read_facts()
+        self._ceilings = self._read_ceilings()
         generators = {name for name, role in self.roles.items() if role == "generator"}
         told = [metric.name for metric in BY_NAME.values() if metric.name.startswith("load.")]
         self._load = tuple(record.series(key) for key in record.keys(told) if key.target in generators)
@@ -175,12 +206,13 @@ class _Court:
         ranks = {metric: rank for rank, metric in enumerate(rule.metrics)}
         ordered = sorted(keys, key=lambda key: (ranks[key.metric], key.object))
         single = rule.scope != "target" and bool(ordered)
+        begin_ns, end_ns = window.begin_ns, window.end_ns
         baseline = _stretch(self.phases, ("baseline",))
         return Case(
             target=target,
             object=ordered[0].object if single else "",
             window=window,
-            series=tuple(self._record.series(key, window.begin_ns, window.end_ns) for key in ordered),
+            series=tuple(self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered),
             phases=self.phases,
             events=tuple(event for event in self._events if _touches(event, target, window)),
             ledgers=self._ledgers_in(target, window),
@@ -192,7 +224,28 @@ class _Court:
             faults=tuple(
                 fault.text for fault in self._faults if fault.target == target and fault.metric in rule.metrics
             ),
+            role=self.roles.get(target, DUT),
+            devices=sum(role == DUT for role in self.roles.values()),
         )  # fmt: skip
+
+    def _bounded(self, series: Series) -> Series:
+        """With what the device states as the most there can be, of this object or of the whole."""
+        entry = BY_NAME.get(series.metric)
+        if entry is None or entry.ceiling is None:
+            return series
+        ceilings = self._ceilings
+        stated = ceilings.get((series.target, entry.ceiling, series.object))
+        stated = ceilings.get((series.target, entry.ceiling, "")) if stated is None else stated
+        return series if stated is None else replace(series, trait=replace(series.trait, ceiling=stated))
+
+    def _read_ceilings(self) -> dict[tuple[str, str, str], float]:
+        names = {metric.ceiling for metric in BY_NAME.values() if metric.ceiling is not None}
+        last = {key: self._record.series(key).finite() for key in self._record.keys(sorted(names))}
+        return {
+            (key.target, key.metric, key.object): float(series.value[-1])
+            for key, series in last.items()
+            if len(series) and series.value[-1] > 0
+        }
 
     def _ledgers_in(self, target: str, window: Window) -> tuple[Ledger, ...]:
         return tuple(ledger for ledger in self.accounts(window) if ledger.target == target)

@@ -14,7 +14,7 @@ from pathlib import Path
 from soakwatch.errors import PlanError
 from soakwatch.judge import RuleUse, judge
 from soakwatch.plan import Plan, plan_from_text
-from soakwatch.plan.rules import RulePlan, optional_rules, planned_rules, read_rules
+from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
 from soakwatch.plan.text import parse, plan_error
 from soakwatch.record import Record, RecordView, finding_to_json
 from soakwatch.registry import INSTALLED
@@ -50,8 +50,8 @@ def judge_record(
 ) -> Verdict:
     """The verdict of a record under its own plan, or another, or only some of its rules."""
     said = recorded_rules(view) if plan is None else plan.rules
-    optional = optional_rules(said)
-    uses = [RuleUse(rule, rule.name not in optional) for rule in planned_rules(said) if not only or rule.name in only]
+    required = {rule.name: rule.required for rule in said} | dict.fromkeys(only, True)
+    uses = [RuleUse(rule, required.get(rule.name)) for rule in planned_rules(said) if not only or rule.name in only]
     return judge(view, view.meta("run") or "run", uses, told)
 
 

@@ -14,64 +14,99 @@ from typing import Final
 import numpy as np
 
 from soakwatch_rules.parameter import parameters
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Rule, Window
+from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.synthetic import PROCESS, readings, trait
 
 _SECOND: Final = 10**9
-_N: Final = 120
+_PER_PHASE: Final = (("baseline", 0.2), ("soak", 0.3), ("stress", 0.1), ("recovery", 0.4))
 _CLEAR: Final = (Outcome.PASS, Outcome.WARN)
 _OBJECTS: Final = {"system.kernel.alarms": "kind=oom", "system.core.files": "folder=/var/crash",
-                   "system.cpu.core.utilization": "core=0"}  # fmt: skip
+                   "system.cpu.core.utilization": "core=0", "queue.depth": "queue=0", "queue.dropped": "queue=0",
+                   "load.latency": "quantile=0.99"}  # fmt: skip
+_LOAD: Final = ("load.tx.packets", "load.rx.packets", "load.offered.packet.rate", "load.requests", "load.request.rate",
+                "load.offered.rate", "load.failures", "load.latency", "load.queue_full", "load.cpu.utilization",
+                "load.ceiling.packet.rate")  # fmt: skip
+_RUNS: Final = 5  # earlier runs of the calm device
 
-Values = Callable[[str], np.ndarray[tuple[int], np.dtype[np.float64]]]
+Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
+Values = Callable[[str, int], Floats]
+
+
+def grid(rule: Rule) -> tuple[int, float]:
+    """Readings and their distance in seconds: two minutes by the second, or a day by the minute for slow rules."""
+    return (1440, 60.0) if rule.manner.shortest_s > 0 else (120, 1.0)
 
 
 def cases(rule: Rule, values: Values, *, due: int | None = None, begin_ns: int = 0) -> Iterator[Case]:
-    """The cases of a rule on one reading a second of ``values(metric)``, as its scope cuts them."""
-    made = [_series(metric, values(metric), begin_ns) for metric in rule.metrics]
-    n = max((len(s) for s in made), default=_N)
+    """The cases of a rule on readings of ``values(metric, n)``, as its scope cuts them.
+
+    The run has a baseline, a soak, a stress and a recovery phase, a load that keeps on, and five earlier runs.
+    """
+    n, apart = grid(rule)
+    made = [_series(metric, values(metric, n), apart, begin_ns) for metric in rule.metrics]
+    load = tuple(_series(metric, values(metric, n), apart, begin_ns) for metric in _LOAD)
+    n = max((len(s) for s in (*made, *load)), default=n)
     got = n if due is None else due
-    window = Window(begin_ns, begin_ns + max(n, 1) * _SECOND)
-    ledgers = (Ledger("dut", "local", 1.0, got, got, {}, None),)
+    length_ns = round(max(n, 1) * apart * 1e9)
+    edges = [begin_ns + round(share * length_ns) for share in np.cumsum([0.0, *(share for _, share in _PER_PHASE)])]
+    phases = tuple(Phase(_PER_PHASE[i][0], Window(edges[i], edges[i + 1])) for i in range(len(_PER_PHASE)))
+    role = "generator" if any(metric.startswith("load.") for metric in rule.metrics) else "dut"
+    ledgers = (Ledger("dut", "local", apart, got, got, {}, None),)
+    whole = Case(
+        "dut", "", Window(begin_ns, begin_ns + length_ns), phases=phases, ledgers=ledgers, load=load, role=role
+    )
     if rule.scope == "metric":
-        yield from (Case("dut", s.object, window, (s,), ledgers=ledgers) for s in made)
+        for s in made:
+            earlier = tuple(_series(s.metric, values(s.metric, n), apart, -run * 2 * length_ns) for run in range(_RUNS))
+            before = (s.between(edges[0], edges[1]),)
+            yield replace(whole, object=s.object, series=(s,), baseline=before, earlier=earlier)
     else:
         kept = tuple(s for s in made if s.metric != "process.count") if rule.scope == "object" else tuple(made)
-        yield Case("dut", PROCESS if rule.scope == "object" else "", window, kept, ledgers=ledgers)
+        calm = tuple(s.between(edges[0], edges[1]) for s in kept) if rule.scope == "object" else ()
+        yield replace(whole, object=PROCESS if rule.scope == "object" else "", series=kept, baseline=calm)
 
 
-def _series(metric: str, value: np.ndarray[tuple[int], np.dtype[np.float64]], begin_ns: int) -> Series:
+def _series(metric: str, value: Floats, apart: float, begin_ns: int) -> Series:
     thing = PROCESS if metric.startswith("process.") else _OBJECTS.get(metric, "")
-    return readings(metric, value, 1.0, object=thing, begin_ns=begin_ns)
+    return readings(metric, value, apart, object=thing, begin_ns=begin_ns)
 
 
-def quiet(metric: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Readings of a device that is well: two minutes, one a second."""
-    rng, at = np.random.default_rng(7), np.arange(_N, dtype=np.float64)
-    if trait(metric).unit == "By":
-        return 1e8 * (1 + 0.001 * rng.standard_normal(_N))
+def quiet(metric: str, n: int) -> Floats:
+    """Readings of a device that is well."""
+    rng, at, what = np.random.default_rng(7), np.arange(n, dtype=np.float64), trait(metric)
+    if metric in {"load.tx.packets", "load.rx.packets", "load.requests"}:
+        return 60_000.0 * at
+    if metric in {"load.offered.packet.rate", "load.offered.rate", "load.request.rate", "load.ceiling.packet.rate"}:
+        level = 1250.0 if "ceiling" in metric else 1000.0
+        return level + rng.standard_normal(n) * float("request" in metric)
+    if metric == "load.latency":
+        return 0.002 * (1 + 0.02 * rng.standard_normal(n))
+    if what.unit == "By":
+        return 1e8 * (1 + 0.001 * rng.standard_normal(n))
     if "utilization" in metric:
-        return np.clip(0.3 + 0.03 * rng.standard_normal(_N), 0, 1)
+        return np.clip(0.3 + 0.03 * rng.standard_normal(n), 0, 1)
     if metric == "system.uptime":
         return 5000 + at
-    return np.full(_N, 0.0 if trait(metric).kind == "counter" or "core" in metric else 1.0)
+    if what.floor == 1.0:
+        return 200.0 + rng.integers(-1, 2, n)
+    return np.full(n, 0.0 if what.kind == "counter" or "core" in metric else 1.0)
 
 
-def _empty(metric: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return quiet(metric)[:0]
+def _empty(metric: str, n: int) -> Floats:
+    return quiet(metric, n)[:0]
 
 
-def _one(metric: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return quiet(metric)[:1]
+def _one(metric: str, n: int) -> Floats:
+    return quiet(metric, n)[:1]
 
 
-def _nan(metric: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.full(quiet(metric).size, math.nan)
+def _nan(metric: str, n: int) -> Floats:
+    return np.full(quiet(metric, n).size, math.nan)
 
 
-def _infinite(metric: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.full(quiet(metric).size, math.inf)
+def _infinite(metric: str, n: int) -> Floats:
+    return np.full(quiet(metric, n).size, math.inf)
 
 
 ODD: Final[dict[str, Values]] = {"nothing": _empty, "one reading": _one, "NaN": _nan, "infinity": _infinite}
@@ -87,6 +122,7 @@ def check_form(rule: Rule) -> None:
     assert "".join(p.capitalize() for p in rule.name.split("_")) == kind.__name__, f"{kind.__name__} is not {rule.name}"
     assert rule.version >= 1, "versions count from 1"
     assert rule.scope in {"object", "metric", "target"}, f"{rule.scope} is no scope"
+    assert rule.manner.needs, f"{rule.name} does not tell the least data that it needs"
     assert rule.summary, f"{rule.name} has no summary"
     assert not rule.summary.endswith("."), f"the summary of {rule.name} is a sentence"
     for p in parameters(kind):
@@ -145,6 +181,8 @@ def check_complete(rule: Rule, case: Case, finding: Finding) -> None:
     assert finding.reason != "not judged", f"{rule.name} left a finding unfinished"
     unsettled = finding.outcome is Outcome.INCONCLUSIVE and not finding.settle
     assert not unsettled, f"{rule.name} does not say what would settle: {finding.reason}"
+    unsaid = (finding.outcome is Outcome.INCONCLUSIVE) != (finding.why is not None)
+    assert not unsaid, f"{rule.name} says {finding.outcome} with the reason {finding.why}: {finding.reason}"
     given = [finding.measured, finding.limit, finding.smallest_detectable, *finding.numbers.values()]
     given += list(finding.interval or ())
     assert all(math.isfinite(x) for x in given if x is not None), f"{rule.name} gives a number that is none: {given}"
@@ -161,7 +199,7 @@ def check_too_little(rule: Rule) -> None:
                 assert finding.outcome not in _CLEAR, f"{rule.name} passes on {name}: {finding.reason}"
                 check_complete(rule, case, finding)
     for faults in ((), ("no permission",)):
-        bare = Case("dut", PROCESS if rule.scope == "object" else "", Window(0, _N * _SECOND), faults=faults)
+        bare = Case("dut", PROCESS if rule.scope == "object" else "", Window(0, 120 * _SECOND), faults=faults)
         for finding in rule.judge(bare):
             assert finding.outcome in {Outcome.NOT_APPLICABLE, Outcome.INCONCLUSIVE}, f"{rule.name} judges nothing"
             check_complete(rule, bare, finding)
@@ -190,9 +228,11 @@ def check_shift(rule: Rule) -> None:
 def check_scale(rule: Rule) -> None:
     """Bytes told in another unit change no outcome."""
     for factor in (1 / 1024, 1000.0):
-        for case in cases(rule, lambda m: quiet(m) + 1e5 * np.arange(_N) * (trait(m).unit == "By")):
+        for case in cases(rule, lambda m, n: quiet(m, n) + 1e5 * np.arange(n) * (trait(m).unit == "By")):
             wide = tuple(
-                replace(s, value=s.values * factor, trait=replace(s.trait, quantum=None)) if s.trait.unit == "By" else s
+                replace(s, value=s.values * factor, trait=replace(s.trait, quantum=None, floor=s.trait.floor * factor))
+                if s.trait.unit == "By"
+                else s
                 for s in case.series
             )
             for one, two in zip(rule.judge(case), rule.judge(replace(case, series=wide)), strict=True):

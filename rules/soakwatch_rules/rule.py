@@ -20,6 +20,24 @@ class Outcome(StrEnum):
     NOT_APPLICABLE = "not applicable"
 
 
+class Why(StrEnum):
+    """Why a finding is inconclusive: the word by which such findings are grouped; the sentence is in ``reason``."""
+
+    TOO_SHORT = "too short"
+    TOO_FEW = "too few readings"
+    CADENCE = "cadence too coarse"
+    RESOLUTION = "resolution of the reading"
+    GAP = "gap"
+    GENERATOR = "generator at fault"
+    CYCLE = "cycle longer than the run"
+    RELEASE = "after a release"
+    NOISE = "noise"
+    UNREAD = "could not be read"
+    PENDING = "not over yet"
+    NO_REFERENCE = "nothing to compare with"
+    NOT_BEGUN = "phase never began"
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """A stretch of time, begin <= t < end, in nanoseconds since 1970 UTC."""
@@ -57,11 +75,20 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Silence:
+    """A stretch without an answer of one source; ``lost`` counts the polls that were due in it by how they ended."""
+
+    window: Window
+    lost: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Ledger:
     """The account of one source in one window: polls that were due, and how they ended.
 
     ``got`` polls brought an answer; ``lost`` counts the others by how they ended. ``longest_gap`` is the longest
     stretch without an answer, None where nothing ever came. ``errors`` are the most frequent error sentences.
+    ``silences`` are the stretches without an answer of three intervals and more in order of time, the 1000 longest.
     """
 
     target: str
@@ -73,6 +100,7 @@ class Ledger:
     longest_gap: Window | None
     errors: tuple[str, ...] = ()
     required: bool = True  # without enough of a required source there is no pass
+    silences: tuple[Silence, ...] = ()
 
     @property
     def coverage(self) -> float | None:
@@ -88,7 +116,9 @@ class Case:
     ``metrics``; it may be empty. ``events`` touch the window and belong to the target (or to none). ``load`` is
     what the generators reported. ``baseline`` is the run's baseline phase, if it had one. ``facts`` are numbers
     that the device stated of itself, by metric name (``system.memory.limit``). ``faults`` are the sentences why
-    a named metric could not be read.
+    a named metric could not be read. ``role`` is the target's (dut, generator, monitor); ``devices`` is the number
+    of targets of role dut, among which the load cannot be told apart. ``earlier`` is the first of ``series`` in
+    earlier runs that were named for comparison, one series a run, on the times of that run.
     """
 
     target: str
@@ -102,6 +132,23 @@ class Case:
     baseline: tuple[Series, ...] = ()
     facts: Mapping[str, float] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
+    role: str = "dut"
+    devices: int = 1
+    earlier: tuple[Series, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """When something is reached if it goes on like this, in seconds from the end of the finding's window.
+
+    ``low_s`` <= ``after_s`` <= ``high_s`` is the interval that holds the truth with probability ``confidence``.
+    """
+
+    what: str  # "system.memory.limit (3.80 GiB)"
+    after_s: float
+    low_s: float
+    high_s: float
+    confidence: float = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +191,30 @@ class Finding:
     marks: tuple[Mark, ...] = ()
     numbers: Mapping[str, float] = field(default_factory=dict)  # the rule's own arithmetic, by name
     doubts: tuple[str, ...] = ()  # known weaknesses of the method that matter here
+    why: Why | None = None  # what makes an inconclusive finding so
+    forecast: Forecast | None = None
 
     @property
     def coverage(self) -> float | None:
         """Share of the expected readings that were there (at most 1), None if nobody knows what to expect."""
         return min(1.0, self.samples / self.expected) if self.expected else None
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a rule wants to be used. ``needs`` tells the least data that lets it decide, in one sentence.
+
+    ``shortest_s``: in a run that is planned shorter than this, and whose plan does not name the rule, its doubt does
+    not hold up a pass. ``needs_load``: what it says depends on the load having been what the generator was told: with a
+    generator at fault its findings become inconclusive. ``live`` says what it looks at while the run goes on: "recent"
+    readings (at most the last hour; what it finds there stays found), "minutes" (means of one minute since the begin),
+    the "whole" window (for rules that look at events and ledgers only), or nothing before the "end".
+    """
+
+    needs: str
+    shortest_s: float = 0.0
+    needs_load: bool = False
+    live: Literal["recent", "minutes", "whole", "end"] = "recent"
 
 
 class Rule(Protocol):
@@ -166,6 +232,7 @@ class Rule(Protocol):
     metrics: ClassVar[tuple[str, ...]]
     scope: ClassVar[Literal["object", "metric", "target"]]
     phases: ClassVar[tuple[str, ...]]
+    manner: ClassVar[Manner]
 
     def definition(self) -> str:
         """The exact definition in one sentence, with the parameters filled in."""

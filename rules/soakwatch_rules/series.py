@@ -16,7 +16,12 @@ _WRAP_BITS = (32, 64)
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """What the catalogue and the device say of a metric: rules take unit and direction from here only."""
+    """What the catalogue and the device say of a metric: rules take unit, direction and limits from here only.
+
+    ``low``/``high`` bound what a reading can be; ``quantum`` is the smallest step that the source shows. ``floor`` is
+    the growth within one run that nobody cares about (one page, one descriptor), ``ceiling`` what the device states as
+    the most there can be (its memory, the size of its table); all in ``unit``, None or 0 where nobody knows.
+    """
 
     unit: str
     kind: Kind
@@ -24,6 +29,8 @@ class Trait:
     low: float | None = None
     high: float | None = None
     quantum: float | None = None
+    floor: float = 0.0
+    ceiling: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

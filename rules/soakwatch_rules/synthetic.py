@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from soakwatch_rules.series import Growth, Kind, Series, Trait
+from soakwatch_rules.series import Growth, Series, Trait
 
 PROCESS: Final = "process=web,instance=0"
 LEVEL: Final = 100.0 * 2**20
@@ -24,22 +24,45 @@ class Truth:
     spikes: tuple[tuple[float, float], ...] = ()
 
 
+_COUNTERS = frozenset({
+    "system.memory.oom_kills", "system.kernel.alarms", "system.network.packet.dropped", "system.network.errors",
+    "system.network.packets", "system.softnet.dropped", "system.udp.receive_errors", "system.tcp.receive_errors",
+    "queue.dropped", "load.requests", "load.failures", "load.tx.packets", "load.rx.packets", "load.queue_full",
+    "process.cpu.time",
+})  # fmt: skip
+_STATES = frozenset({
+    "system.boot.id", "system.boot.time", "process.up", "process.start_time", "process.pid", "queue.limit",
+    "load.ceiling.packet.rate",
+})  # fmt: skip
+_COUNTS = {
+    "system.conntrack.count": "{connection}", "process.threads": "{thread}", "process.open_files": "{descriptor}",
+    "queue.depth": "{packet}", "monitor.threads": "{thread}", "monitor.open_files": "{descriptor}",
+    "system.processes": "{process}",
+}  # fmt: skip
+_UNITS = {
+    "queue.dropped": "{packet}", "queue.limit": "{packet}", "load.requests": "{request}", "load.failures": "{request}",
+    "load.tx.packets": "{packet}", "load.rx.packets": "{packet}", "load.queue_full": "{event}",
+    "load.request.rate": "{request}/s", "load.offered.rate": "{request}/s", "load.failure.rate": "{request}/s",
+    "load.offered.packet.rate": "{packet}/s", "load.ceiling.packet.rate": "{packet}/s", "load.latency": "s",
+    "system.network.packet.dropped": "{packet}", "system.network.packets": "{packet}", "process.cpu.time": "s",
+    "system.boot.time": "s", "system.uptime": "s", "process.start_time": "s", "monitor.loop.lag": "s",
+    "system.softnet.dropped": "{packet}", "system.network.errors": "{error}",
+    "system.udp.receive_errors": "{datagram}", "system.tcp.receive_errors": "{segment}",
+}  # fmt: skip
+
+
 def trait(metric: str) -> Trait:
     """Unit, kind and direction of a metric as the catalogue has them (for the metrics that the rules judge)."""
-    kind: Kind = "gauge"
-    unit, growth, high = "1", None, None
-    if "memory" in metric and "oom" not in metric:
+    if metric in _COUNTERS:
+        return Trait(_UNITS.get(metric, "1"), "counter", None, 0.0)
+    if metric in _STATES:
+        return Trait(_UNITS.get(metric, "1"), "state", None, 0.0)
+    if metric in _COUNTS:
+        return Trait(_COUNTS[metric], "gauge", "up", 0.0, None, 1.0, 1.0)
+    if "memory" in metric or metric == "system.filesystem.usage":
         grows: Growth = "down" if metric.endswith("available") else "up"
-        return Trait("By", "gauge", grows, 0.0, None, 4096.0)
-    if metric in {"system.memory.oom_kills", "system.kernel.alarms"}:
-        kind = "counter"
-    elif metric in {"system.boot.id", "system.boot.time", "process.up", "process.start_time", "process.pid"}:
-        kind = "state"
-    if metric in {"system.boot.time", "system.uptime", "process.start_time"}:
-        unit = "s"
-    if "utilization" in metric:
-        high = 1.0
-    return Trait(unit, kind, growth, 0.0, high)
+        return Trait("By", "gauge", grows, 0.0, None, 4096.0, 4096.0)
+    return Trait(_UNITS.get(metric, "1"), "gauge", None, 0.0, 1.0 if "utilization" in metric else None)
 
 
 def readings(

@@ -200,7 +200,7 @@ def judge_here(folder: Path) -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     from soakwatch.judge import RuleUse, judge
     from soakwatch.judging import recorded_plan
-    from soakwatch.plan.rules import optional_rules, planned_rules
+    from soakwatch.plan.rules import planned_rules
 
     imported = time.process_time()
     by_rule: Counter[str] = Counter()
@@ -216,7 +216,7 @@ def judge_here(folder: Path) -> None:
     with RecordView.open(folder) as view:
         counts, rules = view.counts(), recorded_plan(view).rules
         metered = Metered(view)
-        uses = [RuleUse(rule, rule.name not in optional_rules(rules)) for rule in planned_rules(rules)]
+        uses = [RuleUse(rule) for rule in planned_rules(rules)]
         verdict = judge(metered, "bench", uses, told)
         told("(end)")
         judged, wall = time.process_time(), time.perf_counter() - wall

@@ -12,7 +12,7 @@ import pytest
 
 from soakwatch.errors import PlanError
 from soakwatch.plan import PhasePlan, Plan, load_plan, plan_from_text, plan_text
-from soakwatch.plan.rules import optional_rules, planned_rules
+from soakwatch.plan.rules import planned_rules
 from soakwatch.poller import WatchedProcess
 from soakwatch.registry import Registry, Shelf
 
@@ -95,7 +95,7 @@ def test_a_full_plan_gives_what_it_says() -> None:
     assert tg.processes == (WatchedProcess("trex", "name", "trex"),)
     assert dut.interfaces == tg.interfaces == ("eth0", "ens*")
     assert plan.rules[0].parameters == {"tolerance": 0.02, "hold": 60.0, "floor": 1048576.0, "sigmas": 3.0}
-    assert optional_rules(plan.rules) == {"slow_drift"}
+    assert {rule.name for rule in plan.rules if not rule.required} == {"slow_drift"}
     event = plan.events[0]
     assert (event.at_s, event.within_s, event.lasts_s, event.expect) == (43200.0, 600.0, 60.0, {"reboot": 1})
 

@@ -94,10 +94,20 @@ def test_no_input_raises(
         PROCESS if rule.scope == "object" else "",
         window,
         tuple(made),
-        phases=(Phase("spike", Window(0, 10**9)),),
+        phases=(
+            Phase("baseline", Window(0, length * 2 * 10**8)),
+            Phase("spike", Window(length * 2 * 10**8, length * 4 * 10**8)),
+            Phase("recovery", Window(length * 4 * 10**8, length * 10**9)),
+        ),
         events=tuple(happened),
         ledgers=(ledger,),
         baseline=tuple(made[:1]),
+        load=tuple(
+            readings(metric, np.array(values, dtype=np.float64), cadence)
+            for metric, values in zip(("load.tx.packets", "load.rx.packets", "load.request.rate"), data, strict=False)
+        ),
+        role="generator" if any(metric.startswith("load.") for metric in rule.metrics) else "dut",
+        earlier=tuple(made[:1]) * 2,
     )
     for finding in rule.judge(case):
         check_complete(rule, case, finding)

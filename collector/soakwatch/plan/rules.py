@@ -131,8 +131,3 @@ def planned_rules(plans: tuple[RulePlan, ...], registry: Registry = INSTALLED) -
         if plan.on:
             made.append(_build(rule_class(name, registry), plan.parameters))
     return tuple(made)
-
-
-def optional_rules(plans: tuple[RulePlan, ...]) -> frozenset[str]:
-    """The rules whose ``inconclusive`` does not hold up a pass (``required: false``)."""
-    return frozenset(plan.name for plan in plans if not plan.required)

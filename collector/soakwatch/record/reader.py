@@ -286,4 +286,4 @@ def _trait(metric: str, unit: str, kind: str) -> Trait:
     if entry is None:
         return Trait(unit, _KINDS[kind])
     growth = None if entry.growth is None else _GROWTH[entry.growth]
-    return Trait(entry.unit, _KINDS[entry.kind], growth, entry.low, entry.high, entry.quantum)
+    return Trait(entry.unit, _KINDS[entry.kind], growth, entry.low, entry.high, entry.quantum, entry.floor)

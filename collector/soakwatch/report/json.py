@@ -14,7 +14,7 @@ from importlib import resources
 from soakwatch.report.show import iso
 from soakwatch.verdict import TargetVerdict, Verdict
 from soakwatch_agent.sample import object_labels
-from soakwatch_rules.rule import Finding, Ledger, Mark, Phase
+from soakwatch_rules.rule import Finding, Forecast, Ledger, Mark, Phase
 
 SCHEMA = 1
 
@@ -92,6 +92,18 @@ def _numbers(numbers: Mapping[str, float]) -> dict[str, Json]:
     return {name: _known(float(value)) for name, value in sorted(numbers.items())}
 
 
+def _forecast(forecast: Forecast | None) -> Json:
+    if forecast is None:
+        return None
+    return {
+        "what": forecast.what,
+        "after_seconds": _known(forecast.after_s),
+        "low_seconds": _known(forecast.low_s),
+        "high_seconds": _known(forecast.high_s),
+        "confidence": _known(forecast.confidence),
+    }
+
+
 def _finding(finding: Finding) -> dict[str, Json]:
     interval: Json = None
     if finding.interval is not None:
@@ -117,7 +129,9 @@ def _finding(finding: Finding) -> dict[str, Json]:
         "detectable_unit": finding.detectable_unit,
         "definition": finding.definition,
         "reason": finding.reason,
+        "why": None if finding.why is None else finding.why.value,
         "settle": finding.settle,
+        "forecast": _forecast(finding.forecast),
         "doubts": list[Json](finding.doubts),
         "marks": [_mark(mark) for mark in finding.marks],
         "numbers": _numbers(finding.numbers),

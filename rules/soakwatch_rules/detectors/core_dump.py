@@ -12,7 +12,7 @@ from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.incidents import Incident, Witness
 from soakwatch_rules.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, Mark, Outcome
+from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.words import counted, moment, some
@@ -61,6 +61,7 @@ class CoreDump:
     metrics: ClassVar[tuple[str, ...]] = ("system.core.files",)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner("readings of the core folder from end to end of the window", live="whole")
 
     allowed: float = parameter(0.0, "{file}", "new core files that do not fail", "a soak has none")
 
@@ -109,7 +110,12 @@ class CoreDump:
         unclear = blind or next(iter(reckoned.open), "")
         if unclear:
             return (
-                replace(made, reason=unclear, settle="needs readings of the core folder from end to end of the run"),
+                replace(
+                    made,
+                    reason=unclear,
+                    why=Why.GAP if blind else Why.PENDING,
+                    settle="needs readings of the core folder from end to end of the run",
+                ),
             )
         calm = f"no new core file{before}" if not found else f"{counted(planned, 'announced core file')}{before}"
         return (replace(made, outcome=Outcome.PASS, reason=calm),)

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Ledger, Mark, Outcome
+from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Why
 from soakwatch_rules.words import counted, lasting, moment
 
 _ONE_POLL = 1.5  # intervals: between one missing poll and two
@@ -49,6 +49,7 @@ class Coverage:
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner("one poll that was due", live="whole")
 
     floor: float = parameter(0.95, "1", "least share of due polls that brought an answer", "definition of a verdict")
     gap: float = parameter(0.05, "1", "longest gap as a share of the window", "definition of a verdict")
@@ -83,7 +84,12 @@ class Coverage:
         )
         share = ledger.coverage
         if share is None:
-            return replace(made, reason=f"{ledger.source}: no poll was due", settle="run for longer than the interval")
+            return replace(
+                made,
+                reason=f"{ledger.source}: no poll was due",
+                why=Why.TOO_SHORT,
+                settle="run for longer than the interval",
+            )
         silence = ledger.longest_gap
         beyond_s = 0.0 if silence is None else max(0.0, silence.seconds - ledger.interval_s)
         long = beyond_s > max(self.gap * case.window.seconds, _ONE_POLL * ledger.interval_s)
@@ -103,5 +109,8 @@ class Coverage:
             return replace(made, outcome=Outcome.PASS)
         outcome = Outcome.INCONCLUSIVE if ledger.required else Outcome.WARN
         return replace(
-            made, outcome=outcome, settle="mend the source or the path to it (or poll it less often), then run again"
+            made,
+            outcome=outcome,
+            why=Why.GAP if outcome is Outcome.INCONCLUSIVE else None,
+            settle="mend the source or the path to it (or poll it less often), then run again",
         )

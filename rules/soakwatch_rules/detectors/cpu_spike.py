@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Mark, Outcome
+from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.level import robust
@@ -70,6 +70,9 @@ class CpuSpike:
     metrics: ClassVar[tuple[str, ...]] = ("system.cpu.utilization", "system.cpu.core.utilization")
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner(
+        "16 readings, half of those expected, a cadence of at most half the duration of a spike"
+    )
 
     enter: float = parameter(0.95, "1", "a spike is at least this busy", "99.9 % is a spike as much as 100 %")
     leave: float = parameter(0.85, "1", "a spike ends below this", "measured: one plateau is one spike")
@@ -109,7 +112,12 @@ class CpuSpike:
         apart, n = cadence(series), len(series)
         if n < LEAST or apart is None:
             more = f"needs {lasting((LEAST - n) * apart)} more" if apart else f"needs {LEAST} readings"
-            return replace(made, reason=f"{counted(n, 'reading')}: too few to know the device's level", settle=more)
+            return replace(
+                made,
+                reason=f"{counted(n, 'reading')}: too few to know the device's level",
+                why=Why.TOO_FEW,
+                settle=more,
+            )
         value, keep = np.clip(series.values, 0.0, 2.0), max(LEAST, round(self.trailing / apart))
         base = _baseline(case, series)
         if poll_mode(value, base, keep):
@@ -143,13 +151,13 @@ class CpuSpike:
             return replace(made, outcome=Outcome.FAIL, reason=f"{counted(len(unasked), 'spike')}: {told}")
         if (short := _WINDOWS * self.seconds - n * apart) > 0:
             reason = f"{lasting(n * apart)} of readings: too short to have shown a spike of {self.seconds:g} s"
-            return replace(made, reason=reason, settle=f"needs {lasting(short)} more")
+            return replace(made, reason=reason, why=Why.TOO_SHORT, settle=f"needs {lasting(short)} more")
         if made.expected is not None and 2 * n < made.expected:
             reason = f"{n} of {made.expected} expected readings, less than half: a spike may lie between them"
-            return replace(made, reason=reason, settle="needs at least half of the expected readings")
+            return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
         if apart > self.coarsest:
             reason = f"a reading every {lasting(apart)} would not show a spike under {lasting(2 * apart)}"
-            return replace(made, reason=reason, settle=f"poll every {lasting(self.seconds / 2)}")
+            return replace(made, reason=reason, why=Why.CADENCE, settle=f"poll every {lasting(self.seconds / 2)}")
         room = head_room(value, shape, keep) if base is None else float(shape.threshold(*base) <= 1)
         if room < 0.5:
             reason = (f"no head room: the level {quantity(middle, '1')} ± {quantity(sigma, '1')} leaves no room for a "

@@ -11,7 +11,7 @@ import numpy as np
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Mark, Outcome
+from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stage_words import JudgedLife, doubts_of, sentence
@@ -74,6 +74,9 @@ class MemoryGrowth:
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
+    manner: ClassVar[Manner] = Manner(
+        "8 readings and 10 s in the first and in the last third of a life, half of the expected", live="minutes"
+    )
 
     tolerance: float = parameter(0.05, "1", "growth of the mean that is not worth a verdict", "the method's wording")
     width: float = parameter(1.0, "{sd}", "half width of a stage's interval", "the method's wording")
@@ -125,7 +128,9 @@ class MemoryGrowth:
         read = sum(len(c.life.series) for c in judged)
         if made.expected is not None and 2 * read < made.expected:
             reason = f"the lives that can be judged hold {read} of {made.expected} expected readings, less than half"
-            return replace(made, reason=reason, settle="needs at least half of the expected readings in long lives")
+            return replace(
+                made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings in long lives"
+            )
         return replace(made, outcome=Outcome.PASS, reason=sentence(worst, series, self.tolerance))
 
     def _compare(self, life: Life, apart: float | None) -> JudgedLife | None:
@@ -145,14 +150,19 @@ class MemoryGrowth:
         of = f" of {made.expected} expected" if made.expected is not None else ""
         reason = f"{readings}{of} in {counted(len(found), 'life').replace('lifes', 'lives')}: no life is long enough"
         if apart is None:
-            return replace(made, reason=reason, settle=f"needs at least {3 * self.least:g} readings without a restart")
+            return replace(
+                made,
+                reason=reason,
+                why=Why.TOO_FEW,
+                settle=f"needs at least {3 * self.least:g} readings without a restart",
+            )
         longest = max((len(life.series) for life in found), default=0)
         missing = max(3 * self.least * apart, 3 * self.stage) - longest * apart
         if missing > 0:
             settle = f"needs {lasting(missing)} more without a restart, at a reading every {lasting(apart)}"
         else:
             settle = "needs readings in the first and the last third, and half of those expected"
-        return replace(made, reason=reason, settle=settle)
+        return replace(made, reason=reason, why=Why.TOO_SHORT if missing > 0 else Why.GAP, settle=settle)
 
     def _measured(self, made: Finding, worst: JudgedLife, series: Series, alive: int, judged: int) -> Finding:
         c, (first, middle, last) = worst.of, worst.of.stages

@@ -13,7 +13,7 @@ from soakwatch_rules.incidents import Incident, Witness, incidents, witnessed
 from soakwatch_rules.intents import intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, Mark, Outcome
+from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.words import counted, moment, some
@@ -60,6 +60,7 @@ class OomKill:
     metrics: ClassVar[tuple[str, ...]] = (_COUNTER, "system.kernel.alarms")
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner("two readings of the counter, from end to end of the window", live="whole")
 
     allowed: float = parameter(0.0, "{kill}", "kills that do not fail", "a soak has none")
 
@@ -110,7 +111,7 @@ class OomKill:
         unclear = blind or next(iter(reckoned.open), "")
         if unclear:
             settle = "needs the kernel's counter or log from end to end of the run"
-            return (replace(made, reason=unclear, settle=settle),)
+            return (replace(made, reason=unclear, why=Why.GAP if blind else Why.PENDING, settle=settle),)
         calm = f"{counted(planned, 'announced OOM kill')}" if found else "no OOM kill"
         return (replace(made, outcome=Outcome.PASS, reason=calm),)
 

@@ -15,7 +15,7 @@ from soakwatch_rules.intents import Intent, intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.process_life import changes, downs, gone, told
-from soakwatch_rules.rule import Case, Finding, Mark, Outcome
+from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.words import counted, lasting, moment, some
@@ -62,6 +62,9 @@ class ProcessRestart:
     metrics: ClassVar[tuple[str, ...]] = ("process.up", "process.start_time", "process.pid", "process.count")
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner(
+        "two readings of the process, from its first to the end of the window", live="whole"
+    )
 
     allowed: float = parameter(0.0, "{restart}", "restarts that do not fail", "a soak has none")
 
@@ -95,7 +98,12 @@ class ProcessRestart:
             never = "it never appeared" if about is not None and len(about) else "nothing was read of it"
             why = f": {faults(case.faults)}" if case.faults else ""
             return (
-                replace(made, reason=f"{_name(case)}: {never}{why}", settle="check the watch: name, glob or pidfile"),
+                replace(
+                    made,
+                    reason=f"{_name(case)}: {never}{why}",
+                    why=Why.UNREAD,
+                    settle="check the watch: name, glob or pidfile",
+                ),
             )
         return (self._of(case, made, up, starts, first_ns),)
 
@@ -141,12 +149,16 @@ class ProcessRestart:
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         if reckoned.open or waited:
             reason = next(iter(reckoned.open), "it is down while an announced event is under way")
-            return replace(made, reason=f"{_name(case)}: {reason}", settle="judge again after the deadline")
+            return replace(
+                made, reason=f"{_name(case)}: {reason}", why=Why.PENDING, settle="judge again after the deadline"
+            )
         both = _times(up, starts)
         begin_ns = int(both[0]) if both.size else case.window.begin_ns  # an instance may come late: that is told
         blind = unseen(both, replace(case.window, begin_ns=begin_ns))
         if blind:
-            return replace(made, reason=f"{_name(case)}: {blind}", settle="needs readings to the end of the run")
+            return replace(
+                made, reason=f"{_name(case)}: {blind}", why=Why.GAP, settle="needs readings to the end of the run"
+            )
         calm = f"{counted(number, 'restart')}, {len(reckoned.planned)} announced" if back else "no restart"
         late = f"; it appeared at {moment(first_ns)}, {lasting(late_s)} after the begin" if late_s > 3 * apart_s else ""
         return replace(made, outcome=Outcome.PASS, reason=f"{_name(case)}: {calm}{late}")

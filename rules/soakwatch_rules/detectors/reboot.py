@@ -11,7 +11,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.incidents import Incident, incidents, witnessed
 from soakwatch_rules.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Mark, Outcome, Window
+from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.words import counted, moment, some
@@ -55,6 +55,9 @@ class Reboot:
     metrics: ClassVar[tuple[str, ...]] = ("system.boot.id", "system.boot.time", "system.uptime")
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner(
+        "two readings of boot id, boot time or uptime, from end to end of the window", live="whole"
+    )
 
     allowed: float = parameter(0.0, "{reboot}", "reboots that do not fail", "a soak has none")
 
@@ -81,7 +84,9 @@ class Reboot:
         if about is None:
             if case.series or announced:
                 text = "fewer than two readings of boot id or uptime: it takes two to see a reboot"
-                return (replace(draft(self, case), reason=text, settle="needs two readings of the uptime"),)
+                return (
+                    replace(draft(self, case), reason=text, why=Why.TOO_FEW, settle="needs two readings of the uptime"),
+                )
             return (absent(self, case, "boot id or uptime"),)
         slack_ns = round(2e9 * (spacing(about) or 0.0))
         seen, doubts, unsure = reboots(boot_id, boot_time, uptime)
@@ -106,7 +111,7 @@ class Reboot:
         unclear = unsure or next(iter(reckoned.open), "") or _blind(about, uptime, case.window)
         if unclear:
             settle = "needs uptime or boot id from end to end of the run, to the end of what was announced"
-            return (replace(made, reason=unclear, settle=settle),)
+            return (replace(made, reason=unclear, why=Why.PENDING if reckoned.open else Why.GAP, settle=settle),)
         calm = f"{counted(len(back), 'reboot')}, {planned} announced" if back else "no reboot"
         what = {"system.boot.id": "one boot id", "system.uptime": "the uptime ran on"}.get(
             about.metric, "one boot time"
