@@ -21,7 +21,7 @@ def reboots(
     """Reboots as the best series shows them, doubts, and why it cannot be told (empty if it can)."""
     moved = _moves(boot_time)
     if boot_id is not None and len(boot_id) > 1:
-        at = np.flatnonzero(np.diff(boot_id.values) != 0).tolist()
+        at = np.flatnonzero(boot_id.values[1:] != boot_id.values[:-1]).tolist()
         found = [Witness("id", int(boot_id.time_ns[i]), int(boot_id.time_ns[i + 1]), "new boot id") for i in at]
         tail = [w for w in _restarts(uptime, boot_time, []) if w.begin_ns >= boot_id.time_ns[-1]]
         return [*found, *tail], _steps(moved, found), ""

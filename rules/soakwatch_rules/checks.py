@@ -79,9 +79,9 @@ def quiet(metric: str, n: int) -> Floats:
         return 60_000.0 * at
     if metric in {"load.offered.packet.rate", "load.offered.rate", "load.request.rate", "load.ceiling.packet.rate"}:
         level = 1250.0 if "ceiling" in metric else 1000.0
-        return level + rng.standard_normal(n) * float("request" in metric)
+        return np.full(n, level) + rng.normal(0.0, float("request" in metric), n)
     if metric == "load.latency":
-        return 0.002 * (1 + 0.02 * rng.standard_normal(n))
+        return rng.normal(0.002, 0.00004, n)
     if what.unit == "By":
         return 1e8 * (1 + 0.001 * rng.standard_normal(n))
     if "utilization" in metric:
@@ -89,7 +89,7 @@ def quiet(metric: str, n: int) -> Floats:
     if metric == "system.uptime":
         return 5000 + at
     if what.floor == 1.0:
-        return 200.0 + rng.integers(-1, 2, n)
+        return rng.integers(199, 202, n).astype(np.float64)
     return np.full(n, 0.0 if what.kind == "counter" or "core" in metric else 1.0)
 
 
