@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from soakwatch.derived import derived_events
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
 from soakwatch.verdict import DUT, Verdict, fold
 from soakwatch_agent.metric import BY_NAME, STATE
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Why, Window, wanted
 from soakwatch_rules.series import Series
 
 PLANNED_KEY = "planned"
@@ -99,14 +100,14 @@ class RuleUse:
 def judge(record: Judged, run: str, rules: Iterable[RuleUse], told: Callable[[str], None] | None = None) -> Verdict:
     """The verdict of a record under these rules. ``told`` hears which rule and object is looked at (for progress)."""
     uses = sorted(rules, key=lambda use: use.rule.name)
-    court = _Court(record)
+    court = Court(record)
     findings = [
-        _of_role(finding, court.roles.get(finding.target, DUT))
+        of_role(finding, court.roles.get(finding.target, DUT))
         for use in uses
         for case in court.cases(use.rule, told)
         for finding in (use.rule.judge(case) if court.begun(use.rule) else (_never_begun(use.rule, case),))
     ]
-    findings = _without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
+    findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
     planned_s = None if court.planned is None else court.planned.duration_s
     length_s = court.window.seconds if planned_s is None else planned_s
     optional = frozenset(
@@ -115,7 +116,7 @@ def judge(record: Judged, run: str, rules: Iterable[RuleUse], told: Callable[[st
         if not (use.required if use.required is not None else length_s >= use.rule.manner.shortest_s)
     )
     accounts = court.accounts(court.window)
-    return fold(run, court.window, court.roles, findings, accounts, court.phases, optional, planned_s)
+    return fold(run, court.window, court.roles, findings, accounts, court.phases, optional, planned_s, court.events)
 
 
 def _never_begun(rule: Rule, case: Case) -> Finding:
@@ -137,7 +138,7 @@ def _never_begun(rule: Rule, case: Case) -> Finding:
     )
 
 
-def _of_role(finding: Finding, role: str) -> Finding:
+def of_role(finding: Finding, role: str) -> Finding:
     """What fails on a generator or on the monitor is no failure of the device: it is a warning about the run.
 
     What cannot be told of them holds up nothing either, but for the account of their polls and the generator's health:
@@ -149,7 +150,7 @@ def _of_role(finding: Finding, role: str) -> Finding:
     return replace(finding, outcome=instead, reason=f"{finding.reason} (not the device: its role is {role})")
 
 
-def _without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding]:
+def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding]:
     """With a generator at fault, what rests on its load is not told: neither for the device nor against it."""
     fault = next((f for f in findings if f.rule == GENERATOR_RULE and f.outcome is Outcome.INCONCLUSIVE), None)
     if fault is None:
@@ -168,7 +169,7 @@ def _without_load(findings: list[Finding], bound: frozenset[str]) -> list[Findin
     ]
 
 
-class _Court:
+class Court:
     """What all cases of one record share; series are read one at a time, so memory does not grow with the record."""
 
     def __init__(self, record: Judged) -> None:
@@ -178,14 +179,12 @@ class _Court:
         self.planned = Planned.of(record)
         self.phases = record.phases()
         events = tuple(stored.event for stored in record.events())
-        self._events = (*events, *derived_events(record, events))
+        self.events = (*events, *derived_events(record, events))
         self._accounts: dict[Window, tuple[Ledger, ...]] = {}
         self._faults = record.faults()
         self._facts = self._read_facts()
         self._ceilings = self._read_ceilings()
-        generators = {name for name, role in self.roles.items() if role == "generator"}
-        told = [metric.name for metric in BY_NAME.values() if metric.name.startswith("load.")]
-        self._load = tuple(record.series(key) for key in record.keys(told) if key.target in generators)
+        self._load = self._read_load()
 
     def begun(self, rule: Rule) -> bool:
         """Whether the phases in which the rule judges have begun, if the run planned any of them."""
@@ -194,27 +193,48 @@ class _Court:
 
     def cases(self, rule: Rule, told: Callable[[str], None] | None) -> Iterator[Case]:
         """The cases of one rule, in a fixed order."""
-        window = _stretch(self.phases, rule.phases) or self.window
-        keys = sorted(self._record.keys(rule.metrics) if rule.metrics else (), key=_order)
+        window = self.stretch(rule)
+        for target, objects in self.subjects(rule):
+            if told is not None:
+                told(f"{rule.name} {target} {objects[0].object if objects else ''}")
+            yield self.case(rule, target, objects, window)
+
+    def stretch(self, rule: Rule) -> Window:
+        """The window of a rule: the stretch of its phases, else the whole run."""
+        return stretch(self.phases, rule.phases) or self.window
+
+    def subjects(self, rule: Rule) -> Iterator[tuple[str, list[SeriesKey]]]:
+        """What a rule looks at, one case each: the target and its series."""
+        keys = sorted(self._record.keys(wanted(rule)) if wanted(rule) else (), key=_order)
         for target in sorted(self.roles):
             for objects in _grouped(rule, [key for key in keys if key.target == target]):
-                if told is not None:
-                    told(f"{rule.name} {target} {objects[0].object if objects else ''}")
-                yield self._case(rule, target, objects, window)
+                yield target, objects
 
-    def _case(self, rule: Rule, target: str, keys: Sequence[SeriesKey], window: Window) -> Case:
+    def seeing(self, record: Judged) -> Court:
+        """The same court with another view of the same record: readings and accounts come from there."""
+        other = copy(self)
+        other.look_through(record)
+        return other
+
+    def look_through(self, record: Judged) -> None:
+        """Go on with another view of the same record."""
+        self._record, self._accounts = record, {}
+        self._load = self._read_load()
+
+    def case(self, rule: Rule, target: str, keys: Sequence[SeriesKey], window: Window) -> Case:
+        """One case of a rule."""
         ranks = {metric: rank for rank, metric in enumerate(rule.metrics)}
         ordered = sorted(keys, key=lambda key: (ranks[key.metric], key.object))
         single = rule.scope != "target" and bool(ordered)
         begin_ns, end_ns = window.begin_ns, window.end_ns
-        baseline = _stretch(self.phases, ("baseline",))
+        baseline = stretch(self.phases, ("baseline",))
         return Case(
             target=target,
             object=ordered[0].object if single else "",
             window=window,
             series=tuple(self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered),
             phases=self.phases,
-            events=tuple(event for event in self._events if _touches(event, target, window)),
+            events=tuple(event for event in self.events if _touches(event, target, window)),
             ledgers=self._ledgers_in(target, window),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
             baseline=() if baseline is None or rule.scope == "target" else tuple(
@@ -227,6 +247,11 @@ class _Court:
             role=self.roles.get(target, DUT),
             devices=sum(role == DUT for role in self.roles.values()),
         )  # fmt: skip
+
+    def _read_load(self) -> tuple[Series, ...]:
+        generators = {name for name, role in self.roles.items() if role == "generator"}
+        told = [metric.name for metric in BY_NAME.values() if metric.name.startswith("load.")]
+        return tuple(self._record.series(key) for key in self._record.keys(told) if key.target in generators)
 
     def _bounded(self, series: Series) -> Series:
         """With what the device states as the most there can be, of this object or of the whole."""
@@ -282,7 +307,7 @@ def _grouped(rule: Rule, keys: list[SeriesKey]) -> Iterator[list[SeriesKey]]:
         yield from ([key for key in keys if key.object == name] for name in objects)
 
 
-def _stretch(phases: Iterable[Phase], names: Sequence[str]) -> Window | None:
+def stretch(phases: Iterable[Phase], names: Sequence[str]) -> Window | None:
     """From the begin of the first phase so named to the end of the last."""
     found = [phase.window for phase in phases if phase.name in names]
     if not found:

@@ -1,14 +1,8 @@
-"""From a record to its verdict: the rules of its plan, the judge, and the files that tell of it.
-
-``python -m soakwatch.judging FOLDER`` judges a run that goes on and prints one finding a line, for live judging.
-"""
+"""From a record to its verdict: the rules of its plan, the judge, and the files that tell of it."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from soakwatch.errors import PlanError
@@ -16,12 +10,13 @@ from soakwatch.judge import RuleUse, judge
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
 from soakwatch.plan.text import parse, plan_error
-from soakwatch.record import Record, RecordView, finding_to_json
+from soakwatch.record import Record, RecordView
 from soakwatch.registry import INSTALLED
 from soakwatch.verdict import Verdict
+from soakwatch.widening import named_rules, nothing_passes_unseen, outside_gauges, widened
 from soakwatch_rules.rule import Finding, Outcome
 
-GROWTH_RULES = frozenset({"memory_growth"})
+ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
 REPORT_FILES = {"html": "report.html", "json": "verdict.json", "junit": "junit.xml", "md": "report.md"}
 
 
@@ -35,7 +30,10 @@ def recorded_plan(view: RecordView) -> Plan:
 
 def recorded_rules(view: RecordView) -> tuple[RulePlan, ...]:
     """What the recorded plan says of rules; its sources need not be installed here. Raises PlanError."""
-    document = parse(view.meta("plan") or "", "plan in the record")
+    text = view.meta("plan")
+    if text is None:  # anybody's series
+        return ()
+    document = parse(text, "plan in the record")
     rules, problems = read_rules(document, INSTALLED)
     if problems:
         raise plan_error("plan in the record", problems)
@@ -48,11 +46,21 @@ def judge_record(
     only: Sequence[str] = (),
     told: Callable[[str], None] | None = None,
 ) -> Verdict:
-    """The verdict of a record under its own plan, or another, or only some of its rules."""
+    """The verdict of a record under its own plan, or another, or only some of its rules.
+
+    Rules that are named in ``only``, or were when somebody's series were imported, also judge gauges outside of the
+    catalogue, where they judge each series by itself.
+    """
+    only = only or (named_rules(view) if plan is None else ())
     said = recorded_rules(view) if plan is None else plan.rules
     required = {rule.name: rule.required for rule in said} | dict.fromkeys(only, True)
-    uses = [RuleUse(rule, required.get(rule.name)) for rule in planned_rules(said) if not only or rule.name in only]
-    return judge(view, view.meta("run") or "run", uses, told)
+    outside = outside_gauges(view) if only else ()
+    uses = [
+        RuleUse(widened(rule, outside), required.get(rule.name))
+        for rule in planned_rules(said)
+        if not only or rule.name in only
+    ]
+    return nothing_passes_unseen(view, judge(view, view.meta("run") or "run", uses, told))
 
 
 def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
@@ -67,18 +75,25 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
         "html": render_html(view, verdict),
         "json": render_json(verdict),
         "junit": render_junit(verdict),
-        "md": render_markdown(verdict),
+        "md": render_markdown(verdict, view.withdrawn()),
     }
     for kind, text in texts.items():
         (folder / REPORT_FILES[kind]).write_text(text, encoding="utf-8")
     return folder / REPORT_FILES["html"]
 
 
+def _that_stand(said: Iterable[Finding], verdict: Iterable[Finding]) -> list[Finding]:
+    """What was said while the run went on, without the alarms that the verdict does not share: they are withdrawn."""
+    alarms = {(f.rule, f.target, f.metric, f.object) for f in verdict if f.outcome in ALARMS}
+    return [f for f in said if f.outcome not in ALARMS or (f.rule, f.target, f.metric, f.object) in alarms]
+
+
 def conclude(folder: Path, record: Record, end_ns: int, told: Callable[[str], None] | None = None) -> Verdict:
     """Judge a run that has ended, keep the findings in its record, close it, and write its reports beside it."""
     try:
         with RecordView.open(folder) as view:
-            verdict = judge_record(view, told=told)
+            verdict, said = judge_record(view, told=told), view.findings(live=True)
+        record.put_findings(_that_stand(said, verdict.findings), live=True, judged_ns=end_ns)
         record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
         record.set_meta("verdict", verdict.outcome.value)
         record.set_meta("reason", verdict.reason)
@@ -87,22 +102,3 @@ def conclude(folder: Path, record: Record, end_ns: int, told: Callable[[str], No
     with RecordView.open(folder) as view:
         write_reports(view, verdict, folder)
     return verdict
-
-
-def main() -> None:
-    """Print the findings of a run so far, one JSON text a line."""
-    os.nice(10)
-    with RecordView.open(Path(sys.argv[1])) as view:
-        for finding in judge_record(view).findings:
-            print(finding_to_json(early(finding)))
-
-
-def early(finding: Finding) -> Finding:
-    """A finding of a run that goes on: growth only warns, for a warm-up looks like a leak until it levels off."""
-    if finding.rule not in GROWTH_RULES or finding.outcome is not Outcome.FAIL:
-        return finding
-    return replace(finding, outcome=Outcome.WARN, reason=f"{finding.reason} (so far: it may be a warm-up)")
-
-
-if __name__ == "__main__":
-    main()

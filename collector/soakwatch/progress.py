@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,12 +15,32 @@ from soakwatch.status import Status
 from soakwatch.table import harmless
 from soakwatch.units import show_seconds
 from soakwatch_agent.sample import PollOutcome
+from soakwatch_rules.forecast_words import forecast_words
 from soakwatch_rules.rule import Finding, Outcome
 
 LINE_EVERY_S = 10.0
 LONG_RUN_LINE_EVERY_S = 300.0
 _STYLES = {Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "magenta", Outcome.WARN: "yellow", Outcome.PASS: "green"}
-_SHOWN_FINDINGS = 8
+_SHOWN_FINDINGS, _SHOWN_WITHDRAWN = 8, 3
+
+
+class Alarms:
+    """Failures and warnings that were told so far, and those of them that a later look did not find again."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[str, ...], Finding] = {}
+        self._judged_at_s: float | None = None
+        self.withdrawn: dict[tuple[str, ...], Finding] = {}
+
+    def look(self, status: Status) -> tuple[list[Finding], list[Finding]]:
+        """What is told for the first time (or has become worse), and what is withdrawn by a newer look."""
+        now = {(f.rule, f.target, f.metric, f.object): f for f in _worrying(status)}
+        new = [f for key, f in now.items() if key not in self._told or self._told[key].outcome is not f.outcome]
+        gone = {key: f for key, f in self._told.items() if key not in now and status.judged_at_s != self._judged_at_s}
+        self._judged_at_s = status.judged_at_s
+        self._told = {key: f for key, f in self._told.items() if key not in gone} | now
+        self.withdrawn = {key: f for key, f in {**self.withdrawn, **gone}.items() if key not in now}
+        return new, list(gone.values())
 
 
 class Lines:
@@ -30,17 +49,17 @@ class Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._phase = ""
-        self._told: set[tuple[str, str, str, str]] = set()
+        self._alarms = Alarms()
         self._next_s = 0.0
 
     def show(self, status: Status) -> None:
         """Print what is new."""
         news = status.phase != self._phase
-        for finding in _worrying(status):
-            key = (finding.rule, finding.target, finding.object, finding.outcome.value)
-            if key not in self._told:
-                self._told.add(key)
-                self._print(f"{_clock(status)} {_finding(finding)}")
+        new, gone = self._alarms.look(status)
+        for finding in new:
+            self._print(f"{_clock(status)} {_finding(finding)}")
+        for finding in gone:
+            self._print(f"{_clock(status)} WITHDRAWN {_finding(finding)}")
         if news or status.elapsed_s >= self._next_s:
             self._phase = status.phase
             every = LINE_EVERY_S if status.elapsed_s + status.left_s <= 1800 else LONG_RUN_LINE_EVERY_S
@@ -61,10 +80,12 @@ class Panel:
 
     def __init__(self, live: Live) -> None:
         self._live = live
+        self._alarms = Alarms()
 
     def show(self, status: Status) -> None:
-        """Draw it anew."""
-        self._live.update(panel(status))
+        """Draw it anew, at once."""
+        self._alarms.look(status)
+        self._live.update(panel(status, tuple(self._alarms.withdrawn.values())), refresh=True)
 
 
 @contextlib.contextmanager
@@ -74,20 +95,11 @@ def shown(console: Console) -> Iterator[Lines | Panel]:
         yield Lines(console)
         return
     with Live(console=console, auto_refresh=False, transient=True, redirect_stderr=True) as live:
-        yield _Refreshing(live)
+        yield Panel(live)
 
 
-@dataclass
-class _Refreshing(Panel):
-    live: Live
-
-    def show(self, status: Status) -> None:
-        """Draw it anew, at once."""
-        self.live.update(panel(status), refresh=True)
-
-
-def panel(status: Status) -> RenderableType:
-    """The whole picture of one moment."""
+def panel(status: Status, withdrawn: tuple[Finding, ...] = ()) -> RenderableType:
+    """The whole picture of one moment; ``withdrawn`` are the alarms that did not last."""
     total = max(status.elapsed_s + status.left_s, 1e-9)
     head = Table.grid(padding=(0, 2))
     head.add_row(
@@ -119,6 +131,9 @@ def panel(status: Status) -> RenderableType:
     parts += [Text(f"  {_finding(f)}", style=_STYLES[f.outcome], no_wrap=True) for f in worrying[:_SHOWN_FINDINGS]]
     if len(worrying) > _SHOWN_FINDINGS:
         parts.append(Text(f"  and {len(worrying) - _SHOWN_FINDINGS} more", style="dim"))
+    parts += [Text(f"  withdrawn: {_finding(f)}", style="dim", no_wrap=True) for f in withdrawn[-_SHOWN_WITHDRAWN:]]
+    if len(withdrawn) > _SHOWN_WITHDRAWN:
+        parts.append(Text(f"  and {len(withdrawn) - _SHOWN_WITHDRAWN} withdrawn before", style="dim"))
     if status.events:
         parts.append(Text.assemble(("events    ", "dim"), harmless(", ".join(status.events))))
     if status.trouble:
@@ -133,7 +148,9 @@ def _worrying(status: Status) -> list[Finding]:
 
 def _finding(finding: Finding) -> str:
     where = " ".join(part for part in (finding.target, finding.metric, finding.object) if part)
-    return harmless(f"{finding.outcome.value.upper()} {finding.rule} {where}: {finding.reason}")
+    ahead = "" if finding.forecast is None else forecast_words(finding.forecast)
+    told = f"{finding.reason}; if it goes on: {ahead}" if ahead else finding.reason
+    return harmless(f"{finding.outcome.value.upper()} {finding.rule} {where}: {told}")
 
 
 def _counts(findings: tuple[Finding, ...]) -> str:

@@ -25,7 +25,7 @@ from soakwatch.selfwatch import INTERVAL_S, ROLE, TARGET, LoopLag, SelfWatch
 from soakwatch.status import SourceStatus, Status
 from soakwatch.timers import Timers
 from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
-from soakwatch_rules.rule import Event, Outcome
+from soakwatch_rules.rule import Event
 
 COMMIT_EVERY_S = 1.0
 SHOWN_EVENTS = 5
@@ -85,7 +85,7 @@ class Soak:
         self._sources: list[PolledSource] = []
         self._fresh_ns: dict[int, int] = {}  # how long a figure of each generator counts as its newest
         self._load: dict[tuple[str, str], tuple[float, int]] = {}
-        self._live = LiveJudge(course.folder, clock.now_ns)
+        self._live = LiveJudge(course.folder, clock.now_ns, confirm=course.stop_on_fail)
         self._stretches = stretches(course.plan, course.start_ns)
         self._phases_begun, self._events_begun = course.phases_begun, course.events_begun
         self._last_event = 0
@@ -110,6 +110,7 @@ class Soak:
         """
         async with AsyncExitStack() as stack:
             await self._committer.enter(stack)
+            stack.push_async_callback(self._live.close)
             self._beat_ns = self._clock.now_ns()
             await self._committer.call(self._record.begin_span, self._beat_ns)
             lag = LoopLag()
@@ -280,11 +281,13 @@ class Soak:
         if self.trouble is None and await self._live.judge_when_due():
             judged_ns = self._live.judged_ns
             assert judged_ns is not None
-            with contextlib.suppress(RecordFull):  # the outbox complains of it; the next judgement replaces these
-                await self._committer.call(
-                    self._record.put_findings, self._live.findings, live=True, judged_ns=judged_ns
-                )
-            if self.course.stop_on_fail and any(f.outcome is Outcome.FAIL for f in self._live.findings):
+            if self._live.unrecorded:
+                with contextlib.suppress(RecordFull):  # the outbox complains of it; the next judgement replaces these
+                    await self._committer.call(
+                        self._record.put_findings, self._live.findings, live=True, judged_ns=judged_ns
+                    )
+                    self._live.recorded()
+            if self.course.stop_on_fail and self._live.confirmed:
                 self.stop()
 
 

@@ -13,7 +13,7 @@ from soakwatch.clock import Clock
 from soakwatch.errors import MonitorBroken, RecordError
 from soakwatch.judging import REPORT_FILES, conclude
 from soakwatch.progress import Lines, Panel, shown
-from soakwatch.record import Record
+from soakwatch.record import Record, RecordView
 from soakwatch.report.terminal import print_verdict
 from soakwatch.run import Course, Soak
 from soakwatch.setting_out import utc_text
@@ -42,7 +42,8 @@ def run_to_the_end(course: Course, record: Record, clock: Clock) -> int:
     finally:
         with suppress(RecordError):
             record.close()
-    print_verdict(verdict, console)
+    with RecordView.open(course.folder) as view:
+        print_verdict(verdict, console, withdrawn=view.withdrawn())
     size = (course.folder / "record.sqlite").stat().st_size
     _tell(console, f"record  {course.folder / 'record.sqlite'} ({show_bytes(size)})")
     _tell(console, f"report  {course.folder / REPORT_FILES['html']}")

@@ -14,7 +14,10 @@ from soakwatch.units import show_seconds
 if TYPE_CHECKING:
     from soakwatch_rules.rule import Rule
 
-CPU_RULE, GROWTH_RULE = "cpu_spike", "memory_growth"
+CPU_RULE, GROWTH_RULE, TREND_RULE = "cpu_spike", "memory_growth", "growth"
+_POWER = 2.49  # one-sided 5 %, power 80 %: 1.645 + 0.842
+_NOISE = 0.01  # of the level: what the sentence assumes, and says
+_SLOW_S = 600.0
 
 
 def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = INSTALLED) -> tuple[str, ...]:
@@ -37,6 +40,12 @@ def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = 
                 judged_s(plan, rule.phases),
                 _number(rule, "least", 8),
                 _number(rule, "tolerance", 0.05),
+            )
+            sentences.append(f"{who}: {told}")
+        if TREND_RULE in on and metrics & set(on[TREND_RULE].metrics):
+            rule = on[TREND_RULE]
+            told = trend_sentence(
+                look.interval_s, judged_s(plan, rule.phases), rule.manner.shortest_s, _number(rule, "tolerance", 0.05)
             )
             sentences.append(f"{who}: {told}")
     return tuple(sentences) or ("neither cpu_spike nor memory_growth finds its metrics here: they will not apply",)
@@ -87,4 +96,34 @@ def growth_sentence(interval_s: float, window_s: float, least: float, tolerance:
     return (
         f"{told}: growth of more than {tolerance * 100:g}% from the first to the last third shows, if it exceeds the"
         " spread; a slower leak passes"
+    )
+
+
+def smallest_slope(noise: float, correlation_s: float, window_s: float) -> float:
+    """The smallest slope per second that a window shows with 80 % power: 2.49·sqrt(12·LRV/T³), LRV = 2·sd²·tau.
+
+    ``noise`` is the sd in the unit of the readings, ``correlation_s`` (tau) how long it remembers: for independent
+    readings half of their distance. In the unit per second. Ordinary least squares over the whole window; a leak that
+    begins late must be steeper.
+
+    >>> round(100 * 86400 * smallest_slope(0.01, 600, 86400), 2)
+    1.02
+    """
+    return _POWER * math.sqrt(12 * 2 * noise**2 * correlation_s / window_s**3)
+
+
+def trend_sentence(interval_s: float, window_s: float, shortest_s: float, tolerance: float) -> str:
+    """What growth can see in this window."""
+    if window_s < shortest_s:
+        return (
+            f"growth decides nothing: a soak of {show_seconds(window_s)} is too short to tell of growth a day; run "
+            f"{show_seconds(shortest_s)} or more"
+        )
+    fast, slow = (
+        100 * 86400 * smallest_slope(_NOISE, tau_s, window_s) for tau_s in (interval_s / 2, max(_SLOW_S, interval_s))
+    )
+    return (
+        f"growth, {show_seconds(window_s)}: with readings that scatter by 1% of the level, leaks of {fast:.2g}% to "
+        f"{slow:.2g}% of the level a day show above the tolerance of {tolerance * 100:g}% a day (the more, the longer "
+        "the scatter lasts)"
     )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from soakwatch.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.units import show_seconds
-from soakwatch_rules.rule import Finding, Ledger, Outcome, Phase, Window
+from soakwatch_rules.causes import Cause, causes
+from soakwatch_rules.rule import Event, Finding, Ledger, Outcome, Phase, Window
 
 DUT = "dut"
 REACHED = 0.95  # the floor of coverage, applied to the run itself
@@ -34,7 +35,10 @@ class TargetVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What holds for the run. ``outcome`` is fail, inconclusive or pass; ``reason`` is one line for a manager."""
+    """What holds for the run. ``outcome`` is fail, inconclusive or pass; ``reason`` is one line for a manager.
+
+    ``causes`` hold each finding that fails, warns or is in doubt exactly once, by its place in ``findings``.
+    """
 
     run: str
     outcome: Outcome
@@ -44,6 +48,7 @@ class Verdict:
     findings: tuple[Finding, ...]
     ledgers: tuple[Ledger, ...]
     phases: tuple[Phase, ...]
+    causes: tuple[Cause, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -60,18 +65,23 @@ def fold(
     phases: Iterable[Phase],
     optional_rules: frozenset[str] = frozenset(),
     planned_s: float | None = None,
+    events: Iterable[Event] = (),
 ) -> Verdict:
     """Fail if any finding fails; else inconclusive if any required rule is; else pass.
 
     A run that ended, or is looked at, before ``REACHED`` of its planned length cannot pass: the polls that it did not
     live to see were due. A run in which nothing was judged is inconclusive, never pass; so is a target of role
     ``dut`` of which nothing was judged. Findings are ordered worst first, then by target, rule and object, so that
-    equal records give equal verdicts.
+    equal records give equal verdicts. Causes only group the findings: they change no outcome.
     """
     order = list(Outcome)
     ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
+    stretches = tuple(phases)
+    found = causes(ordered, events, stretches)
+    led = {place: rank for rank, place in enumerate(place for cause in found for place in cause.findings)}
+    first = sorted(range(len(ordered)), key=lambda place: led.get(place, len(led)))
     targets = tuple(
-        _of_target(name, role, [f for f in ordered if f.target == name], optional_rules)
+        _of_target(name, role, [ordered[p] for p in first if ordered[p].target == name], optional_rules)
         for name, role in sorted(roles.items(), key=lambda item: (item[1] != DUT, item[0]))
     )
     outcome = _worst(targets)
@@ -79,10 +89,11 @@ def fold(
     if planned_s is not None and window.seconds < REACHED * planned_s:
         headline = f"ended early, {show_seconds(window.seconds)} of {show_seconds(planned_s)}: {headline}"
         outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
-    return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), tuple(phases))
+    return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, found)
 
 
 def _of_target(name: str, role: str, findings: list[Finding], optional: frozenset[str]) -> TargetVerdict:
+    """The fold of a target's findings, which come in the order of their causes: the first gives the reason."""
     judged = [f for f in findings if f.outcome is not Outcome.NOT_APPLICABLE]
     failed = [f for f in judged if f.outcome is Outcome.FAIL]
     unsure = [f for f in judged if f.outcome is Outcome.INCONCLUSIVE and f.rule not in optional]

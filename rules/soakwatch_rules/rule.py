@@ -217,6 +217,12 @@ class Manner:
     live: Literal["recent", "minutes", "whole", "end"] = "recent"
 
 
+def wanted(rule: Rule) -> tuple[str, ...]:
+    """The metrics that a rule looks at with its parameters: ``metrics``, or fewer if it has a property ``wanted``."""
+    chosen: tuple[str, ...] = getattr(rule, "wanted", rule.metrics)
+    return chosen
+
+
 class Rule(Protocol):
     """A rule is a frozen dataclass of parameters (made with ``parameter``) and one method.
 

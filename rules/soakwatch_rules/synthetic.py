@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
+from soakwatch_rules.rule import Case
 from soakwatch_rules.series import Growth, Series, Trait
 
 PROCESS: Final = "process=web,instance=0"
@@ -18,10 +20,54 @@ LEVEL: Final = 100.0 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What a signal holds: growth at its end in unit per second, and the stretches (seconds) of its spikes."""
+    """What a signal holds, as it was made: what is not said is not there.
+
+    ``growth`` is the growth at the end in unit per second, ``spikes`` and ``pauses`` are stretches (begin, end) in
+    seconds, ``steps`` lasting changes of level (second, height), ``deaths`` the seconds of restarts and reboots.
+    ``period_s`` is the period of what comes again and again, ``full_s`` when the ceiling is reached, in seconds after
+    the end, if it goes on like this. ``back_s`` is when a disturbed level is back, in seconds
+    after the disturbance, inf where it does not come back. ``residue``, ``lost`` and ``change`` are ratios: what stays
+    of a disturbance, packets lost beyond what had to be lost, and the level against earlier runs.
+    """
 
     growth: float = 0.0
     spikes: tuple[tuple[float, float], ...] = ()
+    pauses: tuple[tuple[float, float], ...] = ()
+    steps: tuple[tuple[float, float], ...] = ()
+    deaths: tuple[float, ...] = ()
+    period_s: float | None = None
+    full_s: float | None = None
+    back_s: float | None = None
+    residue: float = 0.0
+    lost: float = 0.0
+    change: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A case and what is true of it."""
+
+    case: Case
+    truth: Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A kind of signal: ``make(seed, hours, cadence_s)`` gives one of it, always the same for the same seed.
+
+    Rules are tried on families of scenarios. ``hours`` and ``cadence_s`` are how long and how finely it is looked at
+    unless asked otherwise.
+    """
+
+    family: str
+    name: str
+    make: Callable[[int, float, float], Signal]
+    hours: float = 24.0
+    cadence_s: float = 10.0
+
+    def signal(self, seed: int, hours: float | None = None, cadence_s: float | None = None) -> Signal:
+        """One signal of this kind."""
+        return self.make(seed, self.hours if hours is None else hours, cadence_s or self.cadence_s)
 
 
 _COUNTERS = frozenset({
@@ -44,6 +90,7 @@ _UNITS = {
     "load.tx.packets": "{packet}", "load.rx.packets": "{packet}", "load.queue_full": "{event}",
     "load.request.rate": "{request}/s", "load.offered.rate": "{request}/s", "load.failure.rate": "{request}/s",
     "load.offered.packet.rate": "{packet}/s", "load.ceiling.packet.rate": "{packet}/s", "load.latency": "s",
+    "system.temperature": "Cel",
     "system.network.packet.dropped": "{packet}", "system.network.packets": "{packet}", "process.cpu.time": "s",
     "system.boot.time": "s", "system.uptime": "s", "process.start_time": "s", "monitor.loop.lag": "s",
     "system.softnet.dropped": "{packet}", "system.network.errors": "{error}",

@@ -9,9 +9,11 @@ import pytest
 from soakwatch.judge import RuleUse, judge
 from soakwatch.record import Record, RecordView
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_rules.causes import CauseKind
 from soakwatch_rules.detectors.coverage import Coverage
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
-from soakwatch_rules.rule import Outcome, Rule
+from soakwatch_rules.detectors.process_restart import ProcessRestart
+from soakwatch_rules.rule import Event, Outcome, Rule
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND
@@ -68,3 +70,21 @@ def test_what_cannot_be_told_of_the_monitor_holds_up_nothing(tmp_path: Path) -> 
     (of_monitor,) = [f for f in judged.findings if f.target == "second"]
     assert of_monitor.outcome is Outcome.NOT_APPLICABLE
     assert judged.outcome is Outcome.PASS
+
+
+def test_events_reach_the_causes(tmp_path: Path) -> None:
+    """A restart that only the samples show, and a failover that was told before it, are one cause of the verdict."""
+    process = "process=web,instance=0"
+    with Record.create(tmp_path / "run") as record:
+        record.target("dut", "dut")
+        source = record.source("dut", "local", "local", SECOND, required=True)
+        for at in range(600):
+            due = T0 + at * SECOND
+            started = Sample("process.start_time", process, 1000.0 if at < 300 else 2000.0, due)
+            record.put([Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer((started,), (), ()))])
+        record.add_event("dut", Event("failover", "dut", "", T0 + 298 * SECOND, None), "user")
+    with RecordView.open(tmp_path / "run") as view:
+        verdict = judge(view, "run", [RuleUse(ProcessRestart())])
+    (cause,) = verdict.causes
+    assert (cause.kind, cause.outcome) == (CauseKind.EVENT, Outcome.FAIL)
+    assert [mark.text.partition(":")[0] for mark in cause.timeline] == ["failover", "process_restart web"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from soakwatch.verdict import fold
-from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_rules.causes import CauseKind
+from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
 
 WINDOW = Window(0, 10**9)
 
@@ -71,3 +74,21 @@ def test_a_run_that_ended_early_cannot_pass() -> None:
     assert bad.outcome is Outcome.FAIL
     whole = fold("run", Window(0, 86399 * 10**9), {"dut": "dut"}, [finding(Outcome.PASS)], (), (), planned_s=day)
     assert whole.outcome is Outcome.PASS
+
+
+def test_causes_hold_what_speaks_against_the_run_and_change_no_outcome() -> None:
+    """A restart and the spike at it are one cause, which an event explains; both still fail, and the restart leads."""
+    day, at = Window(0, 86_400 * 10**9), (Mark(5000 * 10**9, None, "here"),)
+    spike = replace(finding(Outcome.FAIL, "cpu_spike"), window=day, marks=at)
+    restart = replace(finding(Outcome.FAIL, "process_restart"), window=day, marks=at, reason="httpd restarted")
+    calm = replace(finding(Outcome.PASS), window=day)
+    event = Event("failover", "dut", "", 4999 * 10**9, None)
+    verdict = fold("run", day, {"dut": "dut"}, [calm, spike, restart], (), (), events=(event,))
+    assert [(one.kind, one.findings) for one in verdict.causes] == [(CauseKind.EVENT, (1, 0))]
+    assert verdict.outcome is Outcome.FAIL
+    assert verdict.targets[0].reason == "cpu_spike, process_restart: httpd restarted"
+    alone = fold("run", day, {"dut": "dut"}, [calm, spike, restart], (), ())
+    assert (alone.outcome, alone.findings, alone.causes[0].kind) == (
+        verdict.outcome, verdict.findings, CauseKind.INCIDENT
+    )  # fmt: skip
+    assert fold("run", day, {"dut": "dut"}, [calm], (), ()).causes == ()

@@ -10,6 +10,7 @@ import pytest
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Window
 from soakwatch_rules.series import Series
+from soakwatch_rules.stats.spikes import Shape, chance
 from soakwatch_rules.synthetic import busy, raised, readings
 
 S = 10**9
@@ -41,20 +42,22 @@ def with_values(series: Series, at: int, values: list[float]) -> Series:
         (1.0, 10, Outcome.FAIL),
         (0.999, 10, Outcome.FAIL),
         (0.95, 10, Outcome.FAIL),
-        (0.949, 600, Outcome.PASS),
+        (0.949, 600, Outcome.WARN),
+        (0.949, 60, Outcome.PASS),
+        (0.79, 600, Outcome.PASS),
         (1.0, 9, Outcome.PASS),
         (1.0, 1, Outcome.PASS),
     ],
 )
 def test_level_and_duration(peak: float, lasting: int, expected: Outcome) -> None:
-    """From 95 % on for 10 s is a spike; 94.9 % for ever and 100 % for 9 s are none."""
+    """From 95 % on for 10 s is a spike; 94.9 % is a surge at most, and 100 % for 9 s is neither."""
     finding = judge(with_values(flat(), 2000, [peak] * lasting))
     assert finding.outcome is expected
     if expected is Outcome.FAIL:
         assert finding.measured == pytest.approx(10)
         assert finding.marks[0].begin_ns == 1999 * S, "a reading speaks for the time before it"
         assert finding.marks[0].end_ns == 2009 * S
-    elif peak >= 0.95:
+    elif peak >= 0.95 and expected is Outcome.PASS:
         assert finding.numbers["brief_peaks"] == 1
 
 
@@ -192,7 +195,59 @@ def test_polls_a_little_early_or_late_change_nothing() -> None:
     assert judge(wavering).outcome is Outcome.FAIL
 
 
-@pytest.mark.parametrize("bad", [{"enter": 1.5}, {"leave": 0.99}, {"rise": -1.0}, {"seconds": 0.0}])
+@pytest.mark.parametrize(("begin", "expected"), [(-70, Outcome.WARN), (-30, Outcome.PASS), (10, Outcome.WARN)])
+def test_a_surge_warns_unless_a_phase_just_began(begin: int, expected: Outcome) -> None:
+    """From 30 % to 85 % for 100 s is a surge; if a phase began up to a minute before, its load explains it."""
+    surge = with_values(flat(), 2000, [0.85] * 100)
+    finding = judge(surge, phase("ramp", 2000 + begin, 3000))
+    assert finding.outcome is expected
+    assert finding.numbers["surges"] == (expected is Outcome.WARN)
+    assert finding.numbers["spikes"] == 0
+
+
+def test_a_surge_in_a_stress_phase_was_asked_for() -> None:
+    """Inside of a stress phase it is not even told."""
+    surge = with_values(flat(), 2000, [0.85] * 100)
+    assert judge(surge, phase("stress", 1500, 2200)).outcome is Outcome.PASS
+    assert judge(surge, phase("soak", 1500, 2200)).outcome is Outcome.WARN
+
+
+@pytest.mark.parametrize("cadence", [3.34, 5.0, 10.0, 30.0, 60.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_three_readings_at_the_top_are_a_spike(cadence: float, seed: int) -> None:
+    """Three readings of 100 % in a row are found at every cadence at which they last 10 s."""
+    calm = busy(seed, 0.3, 0.06, 500 * cadence, cadence)
+    assert judge(calm).outcome is Outcome.PASS
+    assert judge(with_values(calm, 200 + 7 * seed, [1.0] * 3)).outcome is Outcome.FAIL
+
+
+def test_little_room_asks_for_a_longer_plateau() -> None:
+    """From 70 % ± 6 six sigmas reach beyond 100 %, four do not: 30 s at 100 % are a spike, 20 s are none."""
+    calm = busy(2, 0.7, 0.06, 6 * 3600)
+    assert judge(calm).outcome is Outcome.PASS
+    assert judge(with_values(calm, 9000, [1.0] * 20)).numbers["spikes"] == 0
+    assert judge(with_values(calm, 9000, [1.0] * 31)).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(("cadence", "lasting"), [(60.0, 60.0), (60.0, 100.0), (5.0, 12.0), (30.0, 45.0)])
+def test_the_chance_of_a_short_spike_is_what_it_says(cadence: float, lasting: float) -> None:
+    """Of spikes that begin at any time the stated share is found."""
+    shape = Shape(0.95, 0.85, 0.2, 6.0, 10.0, 1800.0)
+    calm, begins = flat(100, 0.3, cadence), np.linspace(0, cadence, 100, endpoint=False)
+    found = sum(judge(raised(calm, 50 * cadence + float(b), lasting)).outcome is Outcome.FAIL for b in begins)
+    assert found / 100 == pytest.approx(chance(lasting, cadence, shape, 0.3), abs=0.02)
+
+
+def test_a_poll_a_minute_may_come_a_little_late() -> None:
+    """Readings 60.4 s apart decide as those 60 s apart do; a single low reading at 5 min is no spike of no length."""
+    assert judge(replace(flat(200, 0.3, 60.4), cadence_s=None), seconds=12080).outcome is Outcome.PASS
+    coarse = with_values(readings(METRIC, 0.5 + 0.3 * np.sin(np.arange(100.0)), 300.0), 50, [0.96])
+    assert all("0 ms" not in mark.text for mark in judge(coarse).marks)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"enter": 1.5}, {"leave": 0.99}, {"rise": -1.0}, {"seconds": 0.0}, {"surge": 1.5}, {"surge_seconds": 0.0}]
+)
 def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None:
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="cpu_spike"):

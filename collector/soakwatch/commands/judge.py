@@ -1,12 +1,19 @@
-"""Judges a finished record again, under its own plan, another plan, or single rules."""
+"""Judges a finished record again, under its own plan, another plan, or single rules; or anybody's table."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from soakwatch.importing.command_line import is_table, options_of, table_options, table_told
 from soakwatch.runs import DEFAULT_RUNS
+
+if TYPE_CHECKING:
+    from soakwatch.record import RecordView
 
 
 @click.command(
@@ -15,32 +22,41 @@ Examples:
   soakwatch judge last
   soakwatch judge runs/20261121T200000Z-fw-7.2 --plan stricter.yaml
   soakwatch judge mailed-record.sqlite --rule memory_growth --json verdict.json
+  soakwatch judge data.csv --rule growth
+  soakwatch judge host.csv.gz --map 'rss=process.memory.usage,process=nginx:KB' --unit cpu=%
+  soakwatch judge pods.csv --rule growth --by pod --time ts --json -
 \b
 The verdict is computed from the record alone: the same record and rules give the same verdict, bit for bit.
+A table is judged by every rule whose metrics it holds; rules that are named with --rule also judge its other columns
+('soakwatch import --help' tells how columns are understood).
 Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke."""
 )
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN|DATA.csv")
 @click.option("--plan", type=click.Path(path_type=Path), help="Take the rules from this plan instead of the run's own.")
 @click.option("--rule", "names", multiple=True, help="Judge by this rule only. May be repeated.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json here ('-': print it).")
 @click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
               help="Folder in which RUN is looked up.")  # fmt: skip
-def command(run: str, plan: Path | None, names: tuple[str, ...], json_file: Path | None, runs_folder: Path) -> int:
-    """Judge RUN (a folder, a record file, or 'last') and print the verdict; the exit code is the verdict's."""
+@table_options
+def command(
+    run: str, plan: Path | None, names: tuple[str, ...], json_file: Path | None, runs_folder: Path, **given: object
+) -> int:
+    """Judge RUN (a folder, a record file, or 'last') or a table (CSV, '-': standard input) and print the verdict.
+
+    The exit code is the verdict's.
+    """
     from rich.console import Console
 
     from soakwatch.judging import judge_record
     from soakwatch.plan import load_plan
-    from soakwatch.record import RecordView
     from soakwatch.registry import rule_class
     from soakwatch.report.json import render_json
     from soakwatch.report.terminal import print_verdict
-    from soakwatch.runs import find_run
 
     for name in names:
         rule_class(name)
     told_plan = load_plan(plan) if plan is not None else None
-    with RecordView.open(find_run(run, runs_folder)) as view:
+    with _opened(run, runs_folder, names, given) as view:
         console = Console()
         with console.status("judging") as shown:
             verdict = judge_record(view, told_plan, names, lambda text: shown.update(f"judging: {text}"))
@@ -51,3 +67,37 @@ def command(run: str, plan: Path | None, names: tuple[str, ...], json_file: Path
         json_file.write_text(render_json(verdict), encoding="utf-8")
     print_verdict(verdict, console)
     return verdict.exit_code
+
+
+@contextmanager
+def _opened(
+    run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[str, object]
+) -> Iterator[RecordView]:  # fmt: skip
+    """The record that is meant, or one made of a table for this judging only."""
+    from soakwatch.record import RecordView
+    from soakwatch.runs import find_run
+
+    if not is_table(run):
+        options = table_told(given)
+        if options:
+            raise click.UsageError(f"{', '.join(options)}: only for tables, and {run} is a run")
+        with RecordView.open(find_run(run, runs_folder)) as view:
+            yield view
+        return
+    import tempfile
+
+    from rich.console import Console
+
+    from soakwatch.importing.files import import_files, stem_of
+    from soakwatch.importing.judged import growth_of, told_of_rules
+    from soakwatch.table import harmless
+
+    told = options_of(given, growth_of(names))
+    with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
+        with Console(stderr=True).status("reading") as shown:
+            made = import_files([run], Path(folder) / "run", stem_of(run), told, ["soakwatch", "judge", run],
+                                shown.update)  # fmt: skip
+        for note in (*made.notes, *told_of_rules(run, made.series, names)):
+            click.echo(f"note: {harmless(note.removeprefix(f'{run}: '))}", err=True)
+        with RecordView.open(Path(folder) / "run") as view:
+            yield view

@@ -44,16 +44,16 @@ def command(
 
     console = Console()
     with RecordView.open(find_run(run, runs_folder)) as view:
-        verdict = judge_record(view)
+        verdict, withdrawn = judge_record(view), view.withdrawn()
         texts = (
             (html_file, render_html(view, verdict) if html_file else ""),
             (json_file, render_json(verdict)),
             (junit_file, render_junit(verdict)),
-            (md_file, render_markdown(verdict)),
+            (md_file, render_markdown(verdict, withdrawn)),
         )
     for file, text in texts:
         if file is not None:
             file.write_text(text, encoding="utf-8")
             click.echo(f"wrote {file}")
     if not any(file for file, _ in texts):
-        print_verdict(verdict, console)
+        print_verdict(verdict, console, withdrawn=withdrawn)

@@ -24,7 +24,7 @@ In a plan:
 )
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """List the rules; with NAME show its definition, parameters, metrics and how much data it needs."""
+    """List the rules; with NAME show its definition, parameters, least data, and how often it was wrong."""
     shelf = INSTALLED.rules
     if name is None:
         show_table(("rule", "what it finds"), [(rule, shelf.summary(rule)) for rule in shelf.names()])
@@ -34,6 +34,8 @@ def command(name: str | None) -> None:
 
 def _show(shelf: Shelf, name: str) -> None:
     from soakwatch.registry import rule_class
+    from soakwatch.units import show_seconds
+    from soakwatch_rules.measured import table
     from soakwatch_rules.parameter import parameters
 
     made = rule_class(name)
@@ -43,12 +45,19 @@ def _show(shelf: Shelf, name: str) -> None:
     scope = {"object": "each object of a target", "metric": "each single series", "target": "a target as a whole"}
     click.echo(f"Judges:  {scope[made.scope]}")
     click.echo(f"Window:  {', '.join(made.phases) or 'the whole run'}")
-    click.echo(f"Metrics: {', '.join(made.metrics) or 'none: it reads events and the account of the polls'}")
+    click.echo(f"Metrics: {', '.join(made.metrics) or 'none: it reads events, the load and the account of the polls'}")
+    click.echo(f"Needs:   {made.manner.needs}")
+    if made.manner.shortest_s:
+        click.echo(
+            f"         (a run planned shorter than {show_seconds(made.manner.shortest_s)} is not held up by its doubt)"
+        )
     known = parameters(made)
     if known:
         click.echo("\nParameters:")
         rows = [(p.name, _default(p.default, p.unit), p.unit, p.about, p.origin or "-") for p in known]
         show_table(("name", "default", "unit", "meaning", "where the default comes from"), rows)
+    measured = table(name)
+    click.echo(f"\nMeasured on signals of known truth:\n\n{measured}" if measured else "\nMeasured: no table yet")
 
 
 def _told(module: str, rule: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -36,6 +37,8 @@ from soakwatch_agent.sample import Poll
 from soakwatch_rules.rule import Finding, Ledger, Phase, Window
 from soakwatch_rules.series import Growth, Kind, Series, Trait
 
+GROWTH_KEY = "growth"
+"""The meta that holds, as JSON by metric, the bad direction of series outside of the catalogue."""
 _KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
 _GROWTH: Mapping[str, Growth] = {growth: growth for growth in get_args(Growth)}
 
@@ -54,6 +57,7 @@ class RecordView:
         self._replay: Replay | None = None
         self._known: dict[SeriesKey, tuple[int, int, str, str]] | None = None
         self._all_sources: tuple[Source, ...] | None = None
+        self._directions: Mapping[str, Growth] | None = None
 
     @classmethod
     def open(cls, path: Path) -> RecordView:
@@ -152,13 +156,13 @@ class RecordView:
         """
         known = self._series().get(key)
         if known is None:
-            number, cadence_s, trait, sources = 0, None, _trait(key.metric, "1", "gauge"), []
+            number, cadence_s, trait, sources = 0, None, trait_of(key.metric, "1", "gauge"), []
         else:
             number, source, unit, kind = known
             cadence_s = next((s.interval_ns * 1e-9 for s in self.sources() if s.id == source), None)
             if cadence_s is not None and key.metric in BY_NAME:
                 cadence_s = max(cadence_s, BY_NAME[key.metric].every)
-            trait = _trait(key.metric, unit, kind)
+            trait = trait_of(key.metric, unit, kind, self._growths().get(key.metric))
             sources = [s.id for s in self.sources() if s.target == key.target]
         with self._reading():
             time_ns, value = self._columns.series(number, sources, begin_ns, end_ns)
@@ -271,6 +275,14 @@ class RecordView:
             self._known = {SeriesKey(*row[:3]): (row[3], row[4], row[5], row[6]) for row in rows}
         return self._known
 
+    def _growths(self) -> Mapping[str, Growth]:
+        """Which lasting direction is bad, of metrics outside of the catalogue."""
+        if self._directions is None:
+            with self._reading():
+                told = json.loads(self.meta(GROWTH_KEY) or "{}")
+                self._directions = {metric: _GROWTH[word] for metric, word in told.items()}
+        return self._directions
+
     def _end_ns(self, sql: sqlite3.Connection) -> int:
         """The first moment after everything in the record, so that begin <= time < end holds the last poll."""
         last_ns = last_time(sql, None)
@@ -280,10 +292,10 @@ class RecordView:
         return source_label(source, self.sources())
 
 
-def _trait(metric: str, unit: str, kind: str) -> Trait:
-    """The trait of a metric from the catalogue; unit and kind from the record where the catalogue lost it."""
+def trait_of(metric: str, unit: str, kind: str, growth: Growth | None = None) -> Trait:
+    """The trait of a metric from the catalogue; unit, kind and direction from the record where it is none of it."""
     entry = BY_NAME.get(metric)
     if entry is None:
-        return Trait(unit, _KINDS[kind])
+        return Trait(unit, _KINDS[kind], growth)
     growth = None if entry.growth is None else _GROWTH[entry.growth]
     return Trait(entry.unit, _KINDS[entry.kind], growth, entry.low, entry.high, entry.quantum, entry.floor)

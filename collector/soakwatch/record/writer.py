@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from soakwatch.errors import RecordError
+from soakwatch.record.bulk import Stretch, write_stretch
 from soakwatch.record.files import BUSY_S, connect, record_file, release_lock, size_of, take_lock
 from soakwatch.record.findings import finding_to_json, identity_of
 from soakwatch.record.model import Source, StoredEvent
@@ -138,6 +139,12 @@ class Record:
                 rows.append(self._standing.take(source, poll))
             sql.executemany(POLL_INSERT, rows)
         self._seal_one()
+
+    def put_stretch(self, source: Source, stretch: Stretch) -> None:
+        """Store successive polls of a source sealed at once, for readings that are all there already."""
+        with self._writing() as sql:
+            write_stretch(sql, source, stretch)
+        self._stale = True  # the standing knows nothing of them
 
     def add_event(self, target: str, event: Event, origin: str) -> int:
         """Store an event of a target ("" for none); returns its number."""

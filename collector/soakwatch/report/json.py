@@ -14,6 +14,7 @@ from importlib import resources
 from soakwatch.report.show import iso
 from soakwatch.verdict import TargetVerdict, Verdict
 from soakwatch_agent.sample import object_labels
+from soakwatch_rules.causes import Cause
 from soakwatch_rules.rule import Finding, Forecast, Ledger, Mark, Phase
 
 SCHEMA = 1
@@ -34,6 +35,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Json]:
         "phases": [_phase(phase) for phase in verdict.phases],
         "targets": {target.target: _target(target) for target in verdict.targets},
         "findings": [_finding(finding) for finding in verdict.findings],
+        "causes": [_cause(cause) for cause in verdict.causes],
     }
 
 
@@ -135,4 +137,20 @@ def _finding(finding: Finding) -> dict[str, Json]:
         "doubts": list[Json](finding.doubts),
         "marks": [_mark(mark) for mark in finding.marks],
         "numbers": _numbers(finding.numbers),
+    }
+
+
+def _cause(cause: Cause) -> dict[str, Json]:
+    return {
+        "kind": cause.kind.value,
+        "outcome": cause.outcome.value,
+        "target": cause.target,
+        "start": iso(cause.begin_ns),
+        "end": iso(cause.end_ns),
+        "headline": cause.headline,
+        "findings": list[Json](cause.findings),
+        "confidence": _known(cause.confidence),
+        "timeline": [_mark(mark) for mark in cause.timeline],
+        "owner": cause.owner,
+        "share": _known(cause.share),
     }

@@ -6,16 +6,23 @@ import html
 from collections.abc import Sequence
 
 from soakwatch.report.show import SYMBOLS, printable, quantity, share_text, source_name, subject, utc
+from soakwatch.report.told import Withdrawn, chain, confidence_text, framed, passed, standing, withdrawn_text
 from soakwatch.units import show_seconds
 from soakwatch.verdict import Verdict
-from soakwatch_rules.rule import Finding, Ledger, Outcome
+from soakwatch_rules.causes import Cause, CauseKind
+from soakwatch_rules.forecast_words import forecast_words
+from soakwatch_rules.rule import Ledger, Outcome
+from soakwatch_rules.words import counted, some
 
-_TARGETS, _FINDINGS, _SOURCES, _FOLDED = 8, 8, 8, 8
+_TARGETS, _CAUSES, _SOURCES, _FOLDED, _WITHDRAWN, _MOMENTS = 8, 8, 8, 5, 2, 5
 _ESCAPED = str.maketrans({char: "\\" + char for char in "\\`*_[]|~"})
 
 
-def render_markdown(verdict: Verdict) -> str:
-    """The verdict, the targets, the worst findings, the coverage; the rest folded. What is left out is counted."""
+def render_markdown(verdict: Verdict, withdrawn: Withdrawn = ()) -> str:
+    """The verdict, the targets, what happened, the coverage; the rest folded. What is left out is counted.
+
+    ``withdrawn`` are the warnings of live judging that did not last.
+    """
     window = verdict.window
     lines = [
         f"## {SYMBOLS[verdict.outcome]} Soakwatch: {verdict.outcome.value.upper()} – {_text(verdict.run)}",
@@ -32,22 +39,35 @@ def render_markdown(verdict: Verdict) -> str:
         for t in verdict.targets[:_TARGETS]
     ]
     lines += _more(verdict.targets, _TARGETS, "targets")
-    told = [f for f in verdict.findings if f.outcome in {Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN}]
-    if told:
+    if verdict.causes:
         lines += ["", "### What speaks against it", ""]
-        lines += [_finding_line(f) for f in told[:_FINDINGS]]
-        lines += _more(told, _FINDINGS, "findings")
+        lines += [_cause_line(verdict, cause) for cause in verdict.causes[:_CAUSES]]
+        lines += _more(verdict.causes, _CAUSES, "causes")
     lines += ["", "### Coverage", ""]
     lines += [_ledger_line(ledger) for ledger in verdict.ledgers[:_SOURCES]]
     lines += _more(verdict.ledgers, _SOURCES, "sources")
     if not verdict.ledgers:
         lines.append("Nothing was polled.")
-    rest = [f for f in verdict.findings if f not in told]
-    if rest:
-        lines += ["", f"<details><summary>{len(rest)} findings without objection or not applicable</summary>", ""]
-        lines += [_finding_line(f) for f in rest[:_FOLDED]]
-        lines += _more(rest, _FOLDED, "findings")
-        lines += ["", "</details>"]
+    folded = [f"- withdrawn: {_text(withdrawn_text(at_ns, f), 300)}" for at_ns, f in withdrawn[:_WITHDRAWN]]
+    if len(withdrawn) > _WITHDRAWN:
+        folded.append(f"- … and {len(withdrawn) - _WITHDRAWN} more withdrawn warnings in the report.")
+    passes = passed(verdict.findings)
+    folded += [f"- {SYMBOLS[Outcome.PASS]} {_text(one.words, 300)}" for one in passes[:_FOLDED]]
+    if len(passes) > _FOLDED:
+        folded.append(f"- … and {len(passes) - _FOLDED} more rules in the report.")
+    idle = [place for place, f in enumerate(verdict.findings) if f.outcome is Outcome.NOT_APPLICABLE]
+    if idle:
+        rules = some(sorted({verdict.findings[place].rule for place in idle}), 8)
+        folded.append(
+            f"- {SYMBOLS[Outcome.NOT_APPLICABLE]} not applicable: {_text(rules)} ({counted(len(idle), 'finding')})"
+        )
+    if folded:
+        parts = [
+            f"{counted(sum(one.number for one in passes), 'finding')} without objection",
+            f"{len(idle)} not applicable",
+        ]
+        parts += [f"{len(withdrawn)} withdrawn while the run went on"] if withdrawn else []
+        lines += ["", f"<details><summary>{', '.join(parts)}</summary>", "", *folded, "", "</details>"]
     return "\n".join(lines) + "\n"
 
 
@@ -64,16 +84,28 @@ def _text(text: str, most: int = 160) -> str:
     return escaped.replace("@", "@\u200b").replace("://", ":\u200b//").replace("#", "#\u200b")
 
 
-def _finding_line(finding: Finding) -> str:
-    numbers = ""
-    if finding.measured is not None and finding.outcome is not Outcome.NOT_APPLICABLE:
-        numbers = f"({quantity(finding.measured, finding.unit)}"
-        numbers += f", limit {quantity(finding.limit, finding.unit)})" if finding.limit is not None else ")"
-    what = _text(subject(finding.metric, finding.object))
+def _cause_line(verdict: Verdict, cause: Cause) -> str:
+    """One line: outcome, target, what happened, its time line, figures and forecast of the leading finding."""
+    lead = verdict.findings[cause.leading]
+    what = "" if len(cause.findings) > 1 else _text(subject(lead.metric, lead.object))
+    outcome = standing(lead) if len(cause.findings) == 1 else cause.outcome.value
     line = (
-        f"- {SYMBOLS[finding.outcome]} **{finding.outcome.value}** {_text(finding.target)} {_text(finding.rule)}"
-        f"{': ' if what else ''}{what} – {_text(finding.reason, 300)} {_text(numbers)}"
+        f"- {SYMBOLS[cause.outcome]} **{outcome}** {_text(cause.target) or 'several targets'} {_text(lead.rule)}"
+        f"{': ' if what else ''}{what} – {_text(cause.headline, 400)}"
     )
+    if lead.measured is not None and cause.kind is not CauseKind.UNSETTLED:
+        limit = f", limit {quantity(lead.limit, lead.unit)}" if lead.limit is not None else ""
+        line += " " + _text(f"({quantity(lead.measured, lead.unit)}{limit})")
+    if lead.forecast is not None and (words := forecast_words(lead.forecast)):
+        line += f"; if it goes on: {_text(words)}"
+    if framed(verdict, cause) and cause.timeline:
+        sure = "" if cause.confidence is None else f" (one cause with {confidence_text(cause.confidence)} confidence)"
+        steps = [f"{when} {mark.text}" for when, mark in chain(cause, _MOMENTS)]
+        left = len(cause.timeline) - len(steps)
+        steps += [f"and {left} more moments"] if left else []
+        line += f"; {_text(' → '.join(steps), 500)}{sure}"
+    elif lead.settle and cause.kind is not CauseKind.UNSETTLED:
+        line += f"; would settle it: {_text(lead.settle)}"
     return line.rstrip()
 
 

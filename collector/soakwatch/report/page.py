@@ -30,6 +30,7 @@ class Page:
     events: tuple[Event, ...]
     keys: frozenset[SeriesKey]
     drawn: dict[SeriesKey, str] = field(default_factory=dict)  # what has a plot with its finding, and where
+    placed: dict[int, str] = field(default_factory=dict)  # findings (by id) that can be linked to, and where
     _curves: dict[tuple[SeriesKey, int], Curve] = field(default_factory=dict)
 
     def curve(self, key: SeriesKey, points: int = POINTS) -> Curve:

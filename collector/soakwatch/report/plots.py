@@ -112,6 +112,11 @@ class Drawing:
         self._plots.append((plot, element))
         return element
 
+    @property
+    def plots(self) -> int:
+        """How many plots there are so far."""
+        return len(self._plots)
+
     def payload(self) -> tuple[str, str]:
         """The document and where its plots go, as two JSON texts that are safe inside a script element.
 

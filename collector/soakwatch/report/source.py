@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from soakwatch.record.model import Counts, PollOutcomes, SeriesKey, Source, Span, StoredEvent, StoredFault
-from soakwatch_rules.rule import Phase, Window
+from soakwatch_rules.rule import Finding, Phase, Window
 from soakwatch_rules.series import Series
 
 __all__ = ["Counts", "PollOutcomes", "ReportSource", "SeriesKey", "Source", "Span", "StoredEvent", "StoredFault"]
@@ -61,6 +61,10 @@ class ReportSource(Protocol):
 
     def spans(self) -> tuple[Span, ...]:
         """The lives of the monitor."""
+        ...
+
+    def withdrawn(self) -> tuple[tuple[int, Finding], ...]:
+        """Warnings of live judging that a later look did not find again, with the time of that look."""
         ...
 
     def counts(self) -> Counts:

@@ -9,11 +9,27 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from soakwatch.report.show import SYMBOLS, printable, quantity, share_text, source_name, subject, utc
+from soakwatch.report.show import SYMBOLS, printable, share_text, source_name, subject, utc
+from soakwatch.report.told import (
+    Withdrawn,
+    about,
+    chain,
+    confidence_text,
+    figures,
+    framed,
+    kind_words,
+    members,
+    passed,
+    standing,
+    withdrawn_text,
+)
 from soakwatch.units import show_seconds
 from soakwatch.verdict import Verdict
+from soakwatch_rules.causes import Cause, CauseKind
+from soakwatch_rules.forecast_words import forecast_words
 from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.series import Series
+from soakwatch_rules.words import some
 
 _STYLES = {
     Outcome.FAIL: "bold red",
@@ -23,13 +39,14 @@ _STYLES = {
     Outcome.NOT_APPLICABLE: "dim",
 }
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_MOST = 12
+_MOST, _FEW, _MOMENTS, _CUT = 12, 5, 6, 200
 
 
-def print_verdict(verdict: Verdict, console: Console, series: Sequence[Series] = ()) -> None:
+def print_verdict(verdict: Verdict, console: Console, series: Sequence[Series] = (), withdrawn: Withdrawn = ()) -> None:
     """Print the verdict; plain lines without colour and box where ``console`` is not a terminal.
 
-    ``series`` are drawn as sparklines beside the failing findings that judge them.
+    Findings are told by their causes. ``series`` are drawn as sparklines beside the failing findings that judge them;
+    ``withdrawn`` are the warnings of live judging that did not last.
     """
     window = verdict.window
     headline = Text(f"{SYMBOLS[verdict.outcome]} {verdict.outcome.value.upper()}", style=_STYLES[verdict.outcome])
@@ -38,11 +55,25 @@ def print_verdict(verdict: Verdict, console: Console, series: Sequence[Series] =
     _line(console, f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}")
     _line(console, "")
     _targets(verdict, console)
-    told = [f for f in verdict.findings if f.outcome in {Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN}]
-    for finding in told[:_MOST]:
-        _finding(finding, console, series)
-    if len(told) > _MOST:
-        _line(console, f"… and {len(told) - _MOST} more findings in the report")
+    for cause in verdict.causes[:_MOST]:
+        if framed(verdict, cause):
+            _cause(verdict, cause, console, series)
+        else:
+            _finding(verdict.findings[cause.leading], cause.headline, console, series)
+    if len(verdict.causes) > _MOST:
+        left = sum(len(cause.findings) for cause in verdict.causes[_MOST:])
+        _line(console, f"… and {len(verdict.causes) - _MOST} more causes ({left} findings) in the report")
+    for one in passed(verdict.findings):
+        _line(
+            console,
+            Text(f"{SYMBOLS[Outcome.PASS]} pass", style=_STYLES[Outcome.PASS]).append(
+                f"  {one.words}", style="default"
+            ),
+        )
+    for at_ns, finding in withdrawn[:_FEW]:
+        _line(console, f"withdrawn: {printable(withdrawn_text(at_ns, finding))}")
+    if len(withdrawn) > _FEW:
+        _line(console, f"… and {len(withdrawn) - _FEW} more withdrawn warnings in the report")
     for ledger in verdict.ledgers:
         lost = ", ".join(f"{count} {how}" for how, count in sorted(ledger.lost.items()) if count)
         gap = ledger.longest_gap
@@ -88,24 +119,55 @@ def _targets(verdict: Verdict, console: Console) -> None:
     console.print(table)
 
 
-def _finding(finding: Finding, console: Console, series: Sequence[Series]) -> None:
-    head = Text(f"{SYMBOLS[finding.outcome]} {finding.outcome.value}", style=_STYLES[finding.outcome])
-    head.append(f"  {printable(finding.target)}  {finding.rule}", style="bold")
+def _finding(finding: Finding, reason: str, console: Console, series: Sequence[Series]) -> None:
+    head = _head(finding.outcome, standing(finding)).append(
+        f"  {printable(finding.target)}  {finding.rule}", style="bold"
+    )
     what = subject(finding.metric, finding.object)
     _line(console, head.append(f"  {printable(what)}", style="default"))
-    _line(console, f"    {printable(finding.reason)}")
-    numbers = []
-    if finding.measured is not None:
-        numbers.append(f"measured {quantity(finding.measured, finding.unit)}")
-    if finding.limit is not None:
-        numbers.append(f"limit {quantity(finding.limit, finding.unit)}")
-    if finding.expected is None:
-        numbers.append(f"{finding.samples} samples")
-    else:
-        numbers.append(f"{finding.samples} of {finding.expected} samples")
-    if finding.smallest_detectable is not None:
-        numbers.append(f"smallest detectable {quantity(finding.smallest_detectable, finding.detectable_unit)}")
-    _line(console, f"    {'; '.join(numbers)}")
+    _line(console, f"    {printable(reason)}")
+    _evidence(finding, console, series)
+
+
+def _cause(verdict: Verdict, cause: Cause, console: Console, series: Sequence[Series]) -> None:
+    """What happened, its time line with lags, the figures of the leading finding, and the others in a line each."""
+    lead, *others = members(verdict, cause)
+    head = _head(cause.outcome, cause.outcome.value)
+    head.append(f"  {printable(cause.target) or 'several targets'}  {lead.rule}", style="bold")
+    sure = "" if cause.confidence is None else f", confidence {confidence_text(cause.confidence)}"
+    _line(console, head.append(f"  {kind_words(cause)}{sure}", style="default"))
+    _line(console, f"    {printable(cause.headline)}")
+    for when, mark in chain(cause, _MOMENTS):
+        _line(console, f"    {when:>19}  {printable(mark.text)}")
+    if len(cause.timeline) > _MOMENTS:
+        _line(console, f"    {'':>19}  and {len(cause.timeline) - _MOMENTS} more moments")
+    if cause.kind is CauseKind.UNSETTLED:
+        _line(console, f"    of {printable(some([subject(f.metric, f.object) or f.target for f in (lead, *others)]))}")
+        return
+    _evidence(lead, console, series)
+    by_rule: dict[tuple[str, Outcome, str], list[Finding]] = {}
+    for finding in others:
+        by_rule.setdefault((finding.rule, finding.outcome, finding.target), []).append(finding)
+    for (rule, outcome, target), own in list(by_rule.items())[:_FEW]:
+        many = f"{rule} ({len(own)})" if len(own) > 1 else about(own[0])
+        text = printable(
+            " ".join(part for part in ("" if cause.target else target, f"{many}: {own[0].reason}") if part)
+        )
+        text = text if len(text) <= _CUT else f"{text[: _CUT - 1]}…"
+        _line(console, _head(outcome, standing(own[0]), "    ").append(f"  {text}", style="default"))
+    if len(by_rule) > _FEW:
+        left = sum(len(own) for own in list(by_rule.values())[_FEW:])
+        _line(console, f"    … and {left} more findings of this cause in the report")
+
+
+def _head(outcome: Outcome, words: str, indent: str = "") -> Text:
+    return Text(f"{indent}{SYMBOLS[outcome]} {words}", style=_STYLES[outcome])
+
+
+def _evidence(finding: Finding, console: Console, series: Sequence[Series]) -> None:
+    _line(console, f"    {'; '.join(figures(finding))}")
+    if finding.forecast is not None and (words := forecast_words(finding.forecast)):
+        _line(console, f"    if it goes on: {printable(words)}")
     if finding.settle:
         _line(console, f"    would settle it: {printable(finding.settle)}")
     for one in series:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.level import robust
 
 _POLL_MODE = 0.90
+_TOP = 0.995
+_FEWER = 2 / 3  # of the sigmas
+_LONGER = 3.0  # times the seconds
 LEAST = 16
 """Readings that a level needs."""
 
@@ -30,6 +34,17 @@ class Shape:
     def threshold(self, level: float, sigma: float) -> float:
         """What a spike must reach above this level; over 1 where there is no head room for one."""
         return max(self.enter, level + max(self.rise, self.sigmas * sigma))
+
+    def demand(self, level: float, sigma: float, reading_s: float = 0.0) -> tuple[float, float]:
+        """What a spike must reach, and for how many seconds; over 1 where there is no head room for one.
+
+        Where the sigmas leave no room but two thirds of them do, a plateau at the very top that lasts three times as
+        long, and three readings, will do: noise of 4 sigmas touches the top for moments only.
+        """
+        threshold = self.threshold(level, sigma)
+        if threshold > 1 and level + max(self.rise, _FEWER * self.sigmas * sigma) <= 1:
+            return max(self.enter, _TOP), _LONGER * max(self.seconds, reading_s)
+        return threshold, self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +81,22 @@ def spikes(
     ``level`` is (median, robust sigma) if it is known; else it comes from the ``keep`` readings before a stretch
     that lie in no spike (so it is frozen while a spike lasts), at the very beginning from those after it. Only
     stretches that are high for long enough are looked at closely, so a quiet day costs one pass. An end may be a
-    tenth of a reading short: polls come a little early or late.
+    tenth of a reading short, but no more than a tenth of what is asked for: polls come a little early or late.
     """
     pairs = stretches(value, shape.enter, shape.leave)
     high_s = np.append(0.0, np.cumsum(np.where(value >= shape.enter, cover_s, 0.0)))
     lasted = high_s[pairs[:, 1]] - high_s[pairs[:, 0]]
-    slack = 0.1 * float(np.median(cover_s)) if cover_s.size else 0.0
+    reading_s = float(np.median(cover_s)) if cover_s.size else 0.0
+    slack = 0.1 * min(reading_s, shape.seconds)
     long = lasted + slack >= shape.seconds
     found: list[Spike] = []
     brief, gradual, longest = int((~long).sum()), 0, float(lasted[~long].max(initial=0.0))
     for begin, end in pairs[long].tolist():
         here = level if level is not None else _level(value, begin, end, found, keep)
-        threshold = shape.threshold(*here)
+        threshold, seconds = shape.demand(*here, reading_s)
         above = value[begin:end] >= threshold
         above_s = float(cover_s[begin:end][above].sum())
-        if above_s + slack < shape.seconds:
+        if above_s + slack < seconds:
             gradual += 1
             continue
         first = begin + int(np.argmax(above))
@@ -88,10 +104,27 @@ def spikes(
     return Spikes(tuple(found), brief, gradual, longest)
 
 
+def chance(lasting_s: float, apart_s: float, shape: Shape, level: float) -> float:
+    """The probability that a spike to 100 % that lasts so long shows in averages over ``apart_s`` seconds.
+
+    k = ceil(``seconds``/``apart``) neighbours must reach the threshold; the first and the last of them do if they lie
+    in the spike for the share f = (enter - level)/(1 - level). Begins are equally likely, hence
+    (lasting - (k - 2)·apart - 2·f·apart)/apart, within 0 and 1.
+
+    >>> ten = Shape(0.95, 0.85, 0.2, 6.0, 10.0, 1800.0)
+    >>> [round(chance(d, 60.0, ten, 0.3), 2) for d in (10, 60, 90, 120)]
+    [0.0, 0.14, 0.64, 1.0]
+    """
+    number = max(1, math.ceil(shape.seconds / apart_s - 0.1))
+    share = min(1.0, max(0.0, (shape.enter - level) / (1 - level))) if level < 1 else 1.0
+    found = (lasting_s - (number - 2) * apart_s - 2 * share * apart_s) / apart_s
+    return min(1.0, max(0.0, found))
+
+
 def head_room(value: NDArray[np.float64], shape: Shape, keep: int, looks: int = 48) -> float:
     """The share of evenly spaced times at which a spike could show: its threshold lies at or below 1."""
     ends = np.unique(np.linspace(min(keep, value.size), value.size, looks).astype(np.int64)).tolist()
-    could = sum(shape.threshold(*robust(value[max(0, end - keep) : end])) <= 1 for end in ends)
+    could = sum(shape.demand(*robust(value[max(0, end - keep) : end]))[0] <= 1 for end in ends)
     return could / len(ends)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from soakwatch.record.model import Counts, PollOutcomes, SeriesKey, Source, Span, StoredEvent, StoredFault
 from soakwatch.verdict import Verdict, fold
 from soakwatch_agent.metric import BY_NAME
-from soakwatch_rules.rule import Event, Finding, Ledger, Mark, Outcome, Phase, Window
+from soakwatch_rules.rule import Event, Finding, Forecast, Ledger, Mark, Outcome, Phase, Why, Window
 from soakwatch_rules.series import Series, Trait
 
 BEGIN = 1_795_200_000 * 10**9
@@ -57,6 +57,7 @@ class MemoryRecord:
     metas: dict[str, str] = field(default_factory=dict)
     stored: list[StoredEvent] = field(default_factory=list)
     troubles: list[StoredFault] = field(default_factory=list)
+    gone: list[tuple[int, Finding]] = field(default_factory=list)
     stretch: tuple[Phase, ...] = ()
     names: dict[str, str] = field(default_factory=lambda: dict(ROLES))
     length: int = LENGTH
@@ -100,6 +101,9 @@ class MemoryRecord:
 
     def spans(self) -> tuple[Span, ...]:
         return (Span(BEGIN, BEGIN + self.length * 10**9),)
+
+    def withdrawn(self) -> tuple[tuple[int, Finding], ...]:
+        return tuple(self.gone)
 
     def counts(self) -> Counts:
         return Counts(sum(len(s) for s in self.data), self.length * 4, 7_340_032)
@@ -223,6 +227,38 @@ def overnight(extra: int = 0) -> tuple[MemoryRecord, Verdict]:
     ]
     verdict = fold("demo-overnight", record.window(), ROLES, findings, ledgers, record.stretch)
     return record, verdict
+
+
+def mark(first_s: int, last_s: int, text: str) -> tuple[Mark, ...]:
+    """One mark between these seconds of the run."""
+    return (Mark(BEGIN + first_s * 10**9, BEGIN + last_s * 10**9, text),)
+
+
+@pytest.fixture(scope="session")
+def eventful() -> tuple[MemoryRecord, Verdict]:
+    """A night with a reboot and its witnesses, a leak with an owner, doubts, an explained step, a withdrawn warning."""
+    record, before = overnight()
+    limits = {"unit": "By/h", "limit": 2e6, "smallest_detectable": 5e5, "detectable_unit": "By/h"}
+    forecast = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
+    cpu, httpd = "system.cpu.utilization", "process=httpd,instance=0"
+    more = [
+        finding(Outcome.FAIL, "twin", "reboot", "system.boot.id", reason="1 reboot", marks=mark(20_000, 20_090, "new boot id")),
+        finding(Outcome.WARN, "twin", "gap", "", "local", reason="97 s of silence", marks=mark(20_002, 20_095, "silent")),
+        finding(Outcome.FAIL, "twin", "cpu_spike", cpu, marks=mark(19_940, 19_990, "100 % for 50 s")),
+        finding(Outcome.FAIL, "leaker", "growth", "system.memory.usage", "", measured=18e6, forecast=forecast, reason="memory leaks", **limits),
+        finding(Outcome.FAIL, "leaker", "growth", "process.memory.pss", httpd, measured=16.5e6, **limits),
+        finding(Outcome.WARN, "leaker", "step_change", "system.conntrack.count", reason="it rose", marks=mark(12_010, 12_020, "up")),
+        *(
+            finding(Outcome.INCONCLUSIVE, "leaker", "growth", "process.threads", f"process=w,instance={n}", why=Why.TOO_SHORT,
+                    settle="needs 2 more hours")
+            for n in range(14)
+        ),
+    ]  # fmt: skip
+    events = [Event("failover", "leaker", "", BEGIN + 12_000 * 10**9, None)]
+    findings = [*before.findings, *more]
+    early = finding(Outcome.WARN, "twin", "growth", "system.memory.usage", reason="so far: it may be a warm-up")
+    record.gone.append((BEGIN + 9000 * 10**9, early))
+    return record, fold(before.run, before.window, ROLES, findings, before.ledgers, before.phases, events=events)
 
 
 @pytest.fixture(scope="session")

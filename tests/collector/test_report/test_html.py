@@ -80,8 +80,7 @@ def test_every_finding_is_on_the_page(page: str, night: Night) -> None:
 
 def test_a_card_tells_numbers_load_and_events(page: str) -> None:
     """Measured, limit, interval, samples, the load in the window and the events in it stand in the card."""
-    card = page[page.index('id="finding-1"') : page.index('id="finding-2"')]
-    text = Outline(card).text
+    text = Outline(page[page.index('id="finding-1"') :].partition("</article>")[0]).text
     for part in (
         "measured 48.1 MiB",
         "interval 47.9 to 48.3 MiB",
@@ -196,13 +195,26 @@ def test_many_series_share_plots_and_stay_small(make_night: Callable[[int], Nigh
 
 
 def test_at_most_forty_series_stand_alone(make_night: Callable[[int], Night]) -> None:
-    """Where everything fails, forty series and forty findings have their own plot, and the rest is counted."""
+    """Where everything fails by itself, forty series and forty findings have their own plot; the rest is in rows."""
     record, verdict = make_night(100)
-    bad = [replace(finding, outcome=Outcome.FAIL) for finding in verdict.findings]
+    bad = [replace(finding, outcome=Outcome.FAIL, rule="own") for finding in verdict.findings]
     told = fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases)
-    text = Outline(render_html(record, told)).text
+    page = render_html(record, told)
+    text = Outline(page).text
     assert "26 further series share plots" in text
     assert "Not plotted here: the first 40 findings have plots." in text
+    assert "44 further findings" in text
+    assert all(f'id="finding-{n + 1}"' in page for n in range(len(bad)))
+
+
+def test_what_grows_together_is_told_once(make_night: Callable[[int], Night]) -> None:
+    """A hundred workers of one name that all grow are one cause: a card, the others in a table."""
+    record, verdict = make_night(100)
+    bad = [replace(f, outcome=Outcome.FAIL) if f.rule == "memory_growth" else f for f in verdict.findings]
+    told = fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases)
+    text = Outline(render_html(record, told)).text
+    assert "one growth, 100 findings" in text
+    assert "99 more findings of this cause" in text
 
 
 def test_a_run_without_anything_has_a_page(make_night: Callable[[int], Night]) -> None:

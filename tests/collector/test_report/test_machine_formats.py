@@ -137,7 +137,7 @@ def test_markdown_fits_a_pull_request(make_night: Callable[[int], Night], extra:
     text = render_markdown(verdict)
     assert len(text.splitlines()) <= 60
     assert text.startswith("## ✗ Soakwatch: FAIL")
-    assert ("more findings in the report" in text) == (extra > 0)
+    assert f"✓ memory\\_growth: {1 + extra} without objection; smallest detectable 5 %" in text
 
 
 def test_markdown_stays_short_when_everything_fails(make_night: Callable[[int], Night]) -> None:

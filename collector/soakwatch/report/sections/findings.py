@@ -1,31 +1,27 @@
 # ruff: noqa: E501 - lines of HTML are as long as they are
-"""The findings, worst first, grouped by target: what speaks against it as cards with plots, the rest as a table."""
+"""The findings by their causes, grouped by target: what speaks against it as cards with plots, the rest as a table."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from soakwatch.report.page import IDENTITIES, Page, worst_first
 from soakwatch.report.show import extent, number, quantity, share_text, span_text
+from soakwatch.report.told import confidence_text, framed, kind_words
 from soakwatch.units import show_seconds
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.causes import Cause, CauseKind, lags
+from soakwatch_rules.forecast_words import forecast_words
+from soakwatch_rules.rule import Finding, Mark, Outcome
 
 ORDER = 20
 TITLE = "Findings"
 HEIGHT = 280
-_MOST_PLOTS, _MOST_LINES, _MOST_CARDS, _FEW = 40, 7, 200, 20
+_MOST_PLOTS, _MOST_LINES, _MOST_CAUSES, _MOST_ROWS, _CARDS, _FEW = 40, 7, 60, 1000, 3, 20
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
-{% for target in targets %}
-<h3 id="target-{{ loop.index }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
-<span class="soft">{{ target.verdict.role }}</span></h3>
-{% if not target.cards and not target.passed %}<p class="soft">{{ target.verdict.reason }}</p>{% endif %}
-{% for card in target.cards %}
-<article class="card {{ card.finding.outcome.value }}" id="{{ card.anchor }}">
-<h4>{{ m.badge(card.finding.outcome) }} {{ card.finding.rule }}
-<span class="name">{{ subject(card.finding.metric, card.finding.object) }}</span></h4>
-<p class="reason">{{ card.finding.reason }}</p>
+{% macro evidence(card) %}
 <div class="split">
 <table class="numbers"><tbody>
 {% for name, value in card.numbers %}<tr><th>{{ name }}</th><td>{{ value }}</td></tr>
@@ -49,9 +45,45 @@ TEMPLATE = """\
 {% endfor %}</tbody></table></details>{% endif %}
 {% for element in card.plots %}{{ m.plot(element, height) }}{% endfor %}
 {% if card.left_out %}<p class="soft">{{ card.left_out }}</p>{% endif %}
+{% endmacro %}
+{% macro single(card, reason) %}
+<article class="card {{ card.finding.outcome.value|replace(" ", "-") }}" id="{{ card.anchor }}">
+<h4>{{ m.badge(card.finding.outcome) }} {{ card.finding.rule }}
+<span class="name">{{ subject(card.finding.metric, card.finding.object) }}</span></h4>
+<p class="reason">{{ reason }}</p>
+{{ evidence(card) }}
 </article>
+{% endmacro %}
+{% macro rows(findings) %}
+<table><thead><tr><th>outcome</th><th>target</th><th>rule</th><th>of</th><th>what was found</th><th class="num">measured</th><th class="num">limit</th></tr></thead><tbody>
+{% for anchor, f in findings %}
+<tr id="{{ anchor }}"><td>{{ m.badge(f.outcome) }}</td><td class="name">{{ f.target }}</td><td class="keep">{{ f.rule }}</td><td class="name">{{ subject(f.metric, f.object) or "the target" }}</td>
+<td class="told">{{ f.reason }}{% if f.settle %}<div class="soft">would settle it: {{ f.settle }}</div>{% endif %}</td>
+<td class="num">{{ f.measured|quantity(f.unit) if f.measured is not none else "–" }}</td><td class="num">{{ f.limit|quantity(f.unit) if f.limit is not none else "–" }}</td></tr>
 {% endfor %}
-{% if target.not_told %}<p class="soft">{{ target.not_told }} more findings like these have no card here; verdict.json has them all.</p>{% endif %}
+</tbody></table>
+{% endmacro %}
+{% macro cause(one) %}
+{% if not one.framed %}{{ single(one.cards[0], one.cause.headline) }}{% else %}
+<article class="card cause {{ one.cause.outcome.value }}" id="{{ one.anchor }}">
+<h4>{{ m.badge(one.cause.outcome) }} {{ one.words }}{% if one.sure %} <span class="soft">together by more than chance: {{ one.sure }}</span>{% endif %}</h4>
+<p class="reason">{{ one.cause.headline }}</p>
+{% if one.line %}<ol class="line">
+{% for lag, mark in one.line %}<li><time>{{ mark.begin_ns|utc }}</time> <b>{{ lag }}</b> {{ mark.text }}{% if mark.end_ns and mark.end_ns > mark.begin_ns %} <span class="soft">until {{ mark.end_ns|utc }}</span>{% endif %}</li>
+{% endfor %}</ol>{% endif %}
+{% for card in one.cards %}{{ single(card, card.finding.reason) }}{% endfor %}
+{% if one.rest %}<details><summary>{{ one.rest|length }} {{ "more findings" if one.cards else "findings" }} of this cause</summary><div class="scroll">{{ rows(one.rest) }}</div></details>{% endif %}
+</article>{% endif %}
+{% endmacro %}
+{% if shared %}<h3>Several targets</h3>
+{% for one in shared %}{{ cause(one) }}{% endfor %}{% endif %}
+{% for target in targets %}
+<h3 id="target-{{ loop.index }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
+<span class="soft">{{ target.verdict.role }}</span></h3>
+{% if not target.causes and not target.passed %}<p class="soft">{{ target.verdict.reason }}</p>{% endif %}
+{% for one in target.causes %}{{ cause(one) }}{% endfor %}
+{% if target.further %}<div class="card scroll"><details><summary>{{ target.further|length }} further findings</summary>{{ rows(target.further) }}</details></div>{% endif %}
+{% if target.not_told %}<p class="soft">{{ target.not_told }} more findings like these have no place here; verdict.json has them all.</p>{% endif %}
 {% if target.passed %}
 <div class="card scroll">{% if target.passed|length > few %}<details><summary>{{ target.passed|length }} findings without objection: {{ target.by_rule }}</summary>{% endif %}<table>
 <thead><tr><th>outcome</th><th>rule</th><th>of</th><th>what was found</th><th class="num">measured</th><th class="num">limit</th>
@@ -72,37 +104,80 @@ TEMPLATE = """\
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A cause on the page: the first finding of each rule as a card, the others as rows, each with the name of its place."""
+
+    cause: Cause
+    anchor: str
+    words: str
+    sure: str
+    line: tuple[tuple[str, Mark], ...]
+    cards: list[dict[str, object]]
+    rest: list[tuple[str, Finding]]
+    framed: bool  # a single finding needs no frame around its card
+
+
 def facts(page: Page) -> Mapping[str, object]:
-    """Cards for what fails, is inconclusive or warns; a table for what passed."""
-    drawn = 0
+    """Causes in their order, each with a card of the first finding of a rule; a table for what passed."""
+    verdict = page.verdict
+    by_target: dict[str, list[int]] = {}
+    for place, cause in enumerate(verdict.causes):
+        by_target.setdefault(cause.target, []).append(place)
+    shared = [_shown(page, place) for place in by_target.get("", ())[:_MOST_CAUSES]]
     targets = []
-    ordered = sorted(page.verdict.findings, key=worst_first)
-    for target in page.verdict.targets:
-        own = [f for f in ordered if f.target == target.target]
-        told = [f for f in own if f.outcome in {Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN}]
-        passed = [f for f in own if f.outcome is Outcome.PASS]
-        cards = []
-        for finding in told[:_MOST_CARDS]:
-            card = _card(page, finding, draw=drawn < _MOST_PLOTS)
-            drawn += len(card["plots"]) if isinstance(card["plots"], list) else 0
-            cards.append(card)
+    for target in verdict.targets:
+        own = by_target.get(target.target, [])
+        passed = [f for f in verdict.findings if f.target == target.target and f.outcome is Outcome.PASS]
+        further = [p for place in own[_MOST_CAUSES:] for p in verdict.causes[place].findings]
         targets.append({
             "verdict": target,
-            "cards": cards,
-            "not_told": len(told) - len(cards),
-            "passed": passed,
-            "by_rule": ", ".join(f"{n} {rule}" for rule, n in sorted(Counter(f.rule for f in passed).items())),
+            "causes": [_shown(page, place) for place in own[:_MOST_CAUSES]],
+            "further": _rows(page, further[:_MOST_ROWS]),
+            "not_told": len(further[_MOST_ROWS:]),
+            "passed": sorted(passed, key=worst_first),
+            "by_rule": ", ".join(f"{count} {rule}" for rule, count in sorted(Counter(f.rule for f in passed).items())),
             "definitions": sorted({(f.rule, f.version, f.definition) for f in passed}),
         })  # fmt: skip
-    return {"targets": targets, "height": HEIGHT, "few": _FEW}
+    return {"shared": shared, "targets": targets, "height": HEIGHT, "few": _FEW}
 
 
-def anchor(page: Page, finding: Finding) -> str:
-    """The name of a finding's card within the page."""
-    return f"finding-{page.verdict.findings.index(finding) + 1}"
+def cause_anchor(page: Page, place: int) -> str:
+    """The name of a cause's place within the page: that of its card where it has but one."""
+    cause = page.verdict.causes[place]
+    return f"cause-{place + 1}" if framed(page.verdict, cause) else _anchor(cause.leading)
 
 
-def _card(page: Page, finding: Finding, *, draw: bool) -> dict[str, object]:
+def _anchor(place: int) -> str:
+    return f"finding-{place + 1}"
+
+
+def _shown(page: Page, place: int) -> Shown:
+    cause = page.verdict.causes[place]
+    first_of = {page.verdict.findings[one].rule: one for one in reversed(cause.findings)}
+    rows_only = cause.kind is CauseKind.UNSETTLED and len(cause.findings) > 1
+    cards = [] if rows_only else [one for one in cause.findings if one in first_of.values()][:_CARDS]
+    return Shown(
+        cause=cause,
+        anchor=cause_anchor(page, place),
+        words=kind_words(cause),
+        sure="" if cause.confidence is None else confidence_text(cause.confidence),
+        line=lags(cause),
+        cards=[_card(page, one) for one in cards],
+        rest=_rows(page, [one for one in cause.findings if one not in cards]),
+        framed=framed(page.verdict, cause),
+    )
+
+
+def _rows(page: Page, places: Sequence[int]) -> list[tuple[str, Finding]]:
+    page.placed.update({id(page.verdict.findings[place]): _anchor(place) for place in places})
+    return [(_anchor(place), page.verdict.findings[place]) for place in places]
+
+
+def _card(page: Page, place: int) -> dict[str, object]:
+    finding, anchor = page.verdict.findings[place], _anchor(place)
+    page.placed[id(finding)] = anchor
+    draw = page.drawing.plots < _MOST_PLOTS
     keys = [key for key in page.judged_by(finding) if key.metric not in IDENTITIES]
     plots, left_out = [], ""
     if keys and draw:
@@ -113,14 +188,14 @@ def _card(page: Page, finding: Finding, *, draw: bool) -> dict[str, object]:
             limit = finding.limit * first.scale.factor
         alike = [curve for curve in curves if curve.unit == first.unit]
         for key in (curve.key for curve in alike):
-            page.drawn.setdefault(key, anchor(page, finding))
+            page.drawn.setdefault(key, anchor)
         plots = [page.drawing.draw(alike, marks=finding.marks, judged=finding.window, limit=limit, height=HEIGHT)]
         if len(alike) < len(keys):
             left_out = f"{len(keys) - len(alike)} more series of this finding are not in this plot."
     elif keys:
         left_out = f"Not plotted here: the first {_MOST_PLOTS} findings have plots. See every judged series below."
     return {
-        "finding": finding, "anchor": anchor(page, finding), "numbers": _numbers(finding),
+        "finding": finding, "anchor": anchor, "numbers": _numbers(finding),
         "arithmetic": [(name, number(float(value))) for name, value in sorted(finding.numbers.items())],
         "load": page.load_in(finding.window), "marks": finding.marks,
         "events": page.events_in(finding.target, finding.window), "plots": plots, "left_out": left_out,
@@ -129,10 +204,13 @@ def _card(page: Page, finding: Finding, *, draw: bool) -> dict[str, object]:
 
 def _numbers(finding: Finding) -> list[tuple[str, str]]:
     unit = finding.unit
-    rows = [("measured", quantity(finding.measured, unit)), ("limit", _stated(finding.limit, unit))]
+    rows = [("why in doubt", finding.why.value)] if finding.why is not None else []
+    rows += [("measured", quantity(finding.measured, unit)), ("limit", _stated(finding.limit, unit))]
     if finding.interval is not None:
         low, high = finding.interval
         rows.append(("interval", extent(low, high, unit)))
+    if finding.forecast is not None and (words := forecast_words(finding.forecast)):
+        rows.append(("if it goes on", words))
     expected = "" if finding.expected is None else f" of {number(finding.expected)} expected"
     rows += [
         ("samples", number(finding.samples) + expected),

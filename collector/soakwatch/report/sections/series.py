@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from soakwatch.report.page import IDENTITIES, POINTS, Page, worst_first
-from soakwatch.report.sections.findings import anchor
 from soakwatch.report.show import natural
 from soakwatch.report.source import SeriesKey
 from soakwatch_rules.rule import Finding, Outcome
@@ -94,12 +93,11 @@ def facts(page: Page) -> Mapping[str, object]:
 def _single(page: Page, key: SeriesKey, findings: list[Finding]) -> dict[str, object]:
     curve = page.curve(key)
     marks = tuple(mark for finding in findings for mark in finding.marks)
-    told = {Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN}
     return {
         "key": key,
         "curve": curve,
         "outcome": findings[0].outcome,
-        "rules": [(f.rule, anchor(page, f) if f.outcome in told else "") for f in findings],
+        "rules": [(f.rule, page.placed.get(id(f), "")) for f in findings],
         "element": page.drawing.draw([curve], marks=marks, height=HEIGHT) if curve.low is not None else "",
     }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from soakwatch.report.page import Page, worst_first
+from soakwatch_rules.causes import doubts
 from soakwatch_rules.rule import Outcome
 
 ORDER = 50
@@ -15,9 +16,9 @@ TEMPLATE = """\
 {% if rows %}
 <div class="card scroll"><table>
 <thead><tr><th>outcome</th><th>target</th><th>rule</th><th>of</th><th>why</th><th>what would settle it</th></tr></thead><tbody>
-{% for f in rows %}
-<tr><td>{{ m.badge(f.outcome) }}</td><td class="name">{{ f.target }}</td><td class="keep">{{ f.rule }}</td>
-<td class="name">{{ subject(f.metric, f.object) or "the target" }}</td><td>{{ f.reason }}</td><td>{{ f.settle or "–" }}</td></tr>
+{% for row in rows %}
+<tr><td>{{ m.badge(row.outcome) }}</td><td class="name">{{ row.targets|join(", ") }}</td><td class="keep">{{ row.rule }}</td>
+<td>{% if row.places|length > 1 %}{{ row.count }}: {% endif %}<span class="name">{{ row.about or "the target" }}</span></td><td>{{ row.why }}</td><td>{{ row.settle or "–" }}</td></tr>
 {% endfor %}
 </tbody></table></div>
 {% else %}<p>Every rule found what it needs on every target.</p>{% endif %}
@@ -26,10 +27,13 @@ TEMPLATE = """\
 
 
 def facts(page: Page) -> Mapping[str, object]:
-    """Findings that are inconclusive or not applicable, and targets without any finding."""
-    unjudged = {Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE}
-    judged = {finding.target for finding in page.verdict.findings}
+    """What is inconclusive or does not apply, a row for each reason, and targets without any finding."""
+    findings, unjudged = page.verdict.findings, {Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE}
+    judged = {finding.target for finding in findings}
+    places = sorted(
+        (p for p, f in enumerate(findings) if f.outcome in unjudged), key=lambda p: worst_first(findings[p])
+    )
     return {
-        "rows": sorted((f for f in page.verdict.findings if f.outcome in unjudged), key=worst_first),
+        "rows": doubts(findings, places),
         "silent": sorted(target.target for target in page.verdict.targets if target.target not in judged),
     }

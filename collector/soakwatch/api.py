@@ -1,0 +1,294 @@
+"""Soakwatch for notebooks and scripts: judge arrays, judge a table, read a record.
+
+>>> from soakwatch.api import judge_series
+>>> seconds = [10.0 * n for n in range(720)]
+>>> leak = [5e8 + 100_000.0 * n for n in range(720)]
+>>> (finding,) = judge_series(seconds, leak, "memory_growth", unit="By")
+>>> finding.outcome.value, finding.samples
+('fail', 720)
+>>> (finding,) = judge_series(seconds, [5e8] * 720, "memory_growth", unit="By", parameters={"tolerance": "1%"})
+>>> finding.outcome.value
+'pass'
+
+Whatever is wrong with the data is either an inconclusive finding (too few readings, NaN) or one ValueError that names
+the remedy (lengths that differ, times that fall).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.errors import SoakwatchError
+from soakwatch.importing.command_line import options_of
+from soakwatch.importing.files import import_files, stem_of
+from soakwatch.importing.judged import growth_of, told_of_rules
+from soakwatch.importing.names import IMPORTED, NO_UNIT
+from soakwatch.importing.times import TimeOptions, time_reading
+from soakwatch.importing.units import Unit, into
+from soakwatch.importing.units import unit as unit_of
+from soakwatch.judge import RuleUse, judge
+from soakwatch.nearest import hint
+from soakwatch.plan.rules import parameter_value
+from soakwatch.record import RecordView
+from soakwatch.record.reader import trait_of
+from soakwatch.registry import rule_class, rules
+from soakwatch.runs import find_run
+from soakwatch.verdict import Verdict
+from soakwatch.widening import outside_gauges, widened
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_rules.parameter import parameters as parameters_of
+from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Rule, Window
+from soakwatch_rules.series import Growth, Series, Trait
+
+__all__ = ["Event", "Finding", "Outcome", "Phase", "RecordView", "Verdict", "Window", "judge_csv", "judge_series",
+           "open_record"]  # fmt: skip
+
+Parameters = Mapping[str, float | str]
+_LATEST_NS = 2**63 - 2
+
+
+@runtime_checkable
+class _Indexed(Protocol):
+    """A pandas Series, as far as it matters here."""
+
+    index: Iterable[object]
+    values: Iterable[object]
+
+
+def judge_series(
+    time: Iterable[object] | None,
+    value: Iterable[object],
+    rule: str | Rule = "growth",
+    *,
+    metric: str | None = None,
+    unit: str | None = None,
+    growth: Growth | None = "up",
+    parameters: Parameters | None = None,
+    events: Iterable[Event] = (),
+    phases: Sequence[Phase] = (),
+    target: str = "series",
+    object: str = "",  # noqa: A002 - the word of a series
+    cadence_s: float | None = None,
+) -> tuple[Finding, ...]:
+    """What one rule says of one series.
+
+    ``time`` holds numpy ``datetime64``, ``datetime`` (without a zone: UTC), ISO 8601 texts, epoch seconds (milli-,
+    micro- or nanoseconds, told by their size), or seconds from the start; None takes the index of a pandas Series.
+    ``metric`` is a name of the catalogue, which then tells unit, kind and direction (``unit`` says in which unit the
+    values are); without it the series is a gauge in ``unit`` whose lasting ``growth`` is bad. ``parameters`` are the
+    rule's, as numbers or as a plan writes them (``"5%"``, ``"10m"``). ``cadence_s`` is the planned distance of readings
+    in seconds.
+
+    Raises ValueError for arrays of different lengths, for times that are none, fall or repeat, and for values that are
+    no numbers; and for rules, metrics, units and parameters that do not exist. Inputs are never modified.
+
+    >>> judge_series([0, 10], [1.0], "memory_growth")
+    Traceback (most recent call last):
+    ...
+    ValueError: 2 times for 1 values: give one time for each value
+    """
+    try:
+        made = _rule(rule, parameters or {})
+        factor, trait, name = _trait(made, metric, unit, growth)
+    except SoakwatchError as error:
+        raise ValueError(str(error)) from None
+    if time is None:
+        if not isinstance(value, _Indexed):
+            raise ValueError("time is None, and the values have no index: give the times")
+        time = value.index
+    values = _values(value, factor)
+    time_ns = _times(time)
+    if time_ns.shape != values.shape:
+        raise ValueError(f"{time_ns.size} times for {values.size} values: give one time for each value")
+    steps = np.diff(time_ns)
+    if bool((steps <= 0).any()):
+        at = int(np.flatnonzero(steps <= 0)[0]) + 1
+        if steps[at - 1] < 0:
+            raise ValueError(f"times fall at position {at}: sort them, and the values with them")
+        raise ValueError(f"two readings have the same time, at positions {at - 1} and {at}: keep one of them")
+    series = Series(target, name, object, trait, time_ns, values, cadence_s)
+    window = Window(int(time_ns[0]), int(time_ns[-1]) + 1) if time_ns.size else Window(0, 1)
+    wanted = [phase.window for phase in phases if phase.name in made.phases]
+    if wanted:
+        window = Window(min(one.begin_ns for one in wanted), max(one.end_ns for one in wanted))
+        series = series.between(window.begin_ns, window.end_ns)
+    case = Case(target, object, window, (series,), tuple(phases), tuple(events))
+    return made.judge(case)
+
+
+def judge_csv(
+    path: str | Path,
+    rule: str | Sequence[str] = (),
+    *,
+    columns: Mapping[str, str] | None = None,
+    units: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    growth: Literal["up", "down"] | Mapping[str, str] | None = None,
+    by: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    time: str | None = None,
+    time_format: str | None = None,
+    tz: str | None = None,
+    start: str | None = None,
+    target: str | None = None,
+    role: str = "dut",
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    parameters: Mapping[str, Parameters] | None = None,
+    told: Callable[[str], object] | None = None,
+) -> Verdict:
+    """The verdict of a table, as ``soakwatch judge FILE --rule …`` gives it.
+
+    ``columns`` says what columns are (``{"rss": "process.memory.usage,process=nginx:KB"}``), the others are the
+    options of that command; ``parameters`` are those of single rules by name. ``told`` hears every sentence about what
+    was guessed or left out; without it they are warnings. Raises ValueError for a table that cannot be used.
+    """
+    names = (rule,) if isinstance(rule, str) else tuple(rule)
+    directions = (growth,) if isinstance(growth, str) else tuple(f"{c}={g}" for c, g in (growth or {}).items())
+    given = {
+        "meanings": tuple(f"{column}={what}" for column, what in (columns or {}).items()),
+        "units": tuple(f"{column}={what}" for column, what in (units or {}).items()),
+        "kinds": tuple(f"{column}={what}" for column, what in (kinds or {}).items()),
+        "growths": directions, "by": tuple(by), "skip": tuple(skip), "time": time, "time_format": time_format,
+        "zone": tz, "start": start, "target": target, "role": role, "delimiter": delimiter, "decimal": decimal,
+    }  # fmt: skip
+    try:
+        chosen = [_rule(name, (parameters or {}).get(name, {})) for name in names or rules()]
+    except SoakwatchError as error:
+        raise ValueError(str(error)) from None
+    with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
+        run = Path(folder) / "run"
+        made = import_files([str(path)], run, stem_of(str(path)), options_of(given, growth_of(names)))
+        for note in (*made.notes, *told_of_rules(str(path), made.series, names)):
+            if told is None:
+                warnings.warn(note, stacklevel=2)
+            else:
+                told(note)
+        with open_record(run) as view:
+            outside = outside_gauges(view) if names else ()
+            uses = [RuleUse(widened(one, outside), True if names else None) for one in chosen]
+            return judge(view, stem_of(str(path)), uses)
+
+
+def open_record(run: str | Path, runs: str | Path = "runs") -> RecordView:
+    """A record to read: the folder of a run, its file, its name below ``runs``, or ``last``. Close it, or use ``with``.
+
+    ``view.keys()`` lists the series, ``view.series(key)`` gives one as arrays, ``view.events()`` and
+    ``view.findings(live=False)`` what happened and what was said of it. Raises RecordError.
+    """
+    return RecordView.open(find_run(str(run), Path(runs)))
+
+
+def _rule(rule: str | Rule, given: Parameters) -> Rule:
+    if not isinstance(rule, str):
+        if given:
+            raise ValueError(f"{rule.name} is made already: give its parameters where it is made")
+        return rule
+    made = rule_class(rule)
+    known = {one.name: one for one in parameters_of(made)}
+    values: dict[str, float] = {}
+    for key, told in given.items():
+        if key not in known:
+            raise ValueError(f"unknown parameter {key!r} of {rule}{hint(key, known)}")
+        plain = isinstance(told, int | float) and not isinstance(told, bool)
+        values[key] = float(told) if plain else parameter_value(known[key], told)
+    return cast("Callable[..., Rule]", made)(**values)
+
+
+def _trait(rule: Rule, metric: str | None, unit: str | None, growth: Growth | None) -> tuple[float, Trait, str]:
+    if growth not in {"up", "down", None}:
+        raise ValueError(f"growth {growth!r} is no direction: up, down or None")
+    if metric is None:
+        if rule.scope != "metric":
+            some = ", ".join(rule.metrics[:4]) or "no series at all"
+            raise ValueError(f"{rule.name} does not judge single series; it reads {some}: say which with metric=")
+        given = Unit(NO_UNIT, 1.0) if unit is None else unit_of(unit)
+        return given.scale, Trait(given.name, "gauge", growth), f"{IMPORTED}value"
+    entry = BY_NAME.get(metric)
+    if entry is None:
+        raise ValueError(f"no metric is called {metric!r}{hint(metric, BY_NAME)}")
+    if metric not in rule.metrics and rule.scope != "metric":
+        raise ValueError(f"{rule.name} does not read {metric}: it reads {', '.join(rule.metrics) or 'no series'}")
+    factor = 1.0 if unit is None else into(unit, entry.unit, metric)
+    return factor, trait_of(metric, entry.unit, entry.kind), metric
+
+
+def _values(value: Iterable[object], factor: float) -> NDArray[np.float64]:
+    found = _array(value)
+    if found.ndim != 1:
+        raise ValueError(f"values have the shape {found.shape}: give one list of numbers")
+    if found.dtype.kind in "US" or found.dtype.kind in "Mm":
+        raise ValueError("values are no numbers: convert them first")
+    try:
+        made = np.array(found, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("values are no numbers: convert them first") from None
+    with np.errstate(all="ignore"):
+        return made if factor == 1.0 else made * factor
+
+
+def _times(time: Iterable[object]) -> NDArray[np.int64]:
+    found = _array(time)
+    if found.ndim != 1:
+        raise ValueError(f"times have the shape {found.shape}: give one list of times")
+    if not found.size:
+        return np.empty(0, dtype=np.int64)
+    if found.dtype.kind == "O":
+        found = np.array([_plain(one) for one in found.tolist()])
+    if found.dtype.kind == "m":
+        return _in_ns(found.astype("timedelta64[ns]").astype(np.int64))
+    if found.dtype.kind == "M":
+        if bool(np.isnat(found).any()):
+            raise ValueError("a time is missing (NaT): leave its reading out")
+        return _in_ns(found.astype("datetime64[ns]").astype(np.int64))
+    if found.dtype.kind in "iufb":
+        if not bool(np.isfinite(found.astype(np.float64)).all()):
+            raise ValueError("a time is missing or infinite: leave its reading out")
+    elif found.dtype.kind != "U":
+        raise ValueError(
+            f"times of the type {found.dtype} are not understood: give datetimes, seconds or ISO 8601 texts"
+        )
+    texts = [repr(one) if isinstance(one, float) else str(one) for one in found.tolist()]
+    try:
+        moments = time_reading(texts, TimeOptions(), "times").read(texts)
+    except SoakwatchError:
+        raise ValueError(f"{texts[0]!r} is no time: give datetimes, epoch seconds or ISO 8601 texts") from None
+    if bool(moments.bad.any()):
+        at = int(np.flatnonzero(moments.bad)[0])
+        raise ValueError(f"the time {texts[at]!r} at position {at} is none, or outside of 1970 to 2262")
+    return moments.time_ns
+
+
+def _in_ns(time_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    if bool(((time_ns < 0) | (time_ns > _LATEST_NS)).any()):
+        raise ValueError("times must lie between 1970 and 2262")
+    return time_ns
+
+
+def _plain(time: object) -> object:
+    """A datetime as numpy has it; whatever else as it is."""
+    if isinstance(time, datetime):
+        zoned = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+        return np.datetime64(zoned.replace(tzinfo=None))
+    return time
+
+
+def _array(values: Iterable[object]) -> NDArray[np.generic]:
+    """An array of what may be a list, an iterator, an array, or a column or index of pandas."""
+    if isinstance(values, np.ndarray):
+        return values
+    convert = getattr(values, "to_numpy", None)
+    if callable(convert):
+        return np.asarray(convert())
+    try:
+        return np.asarray(values if isinstance(values, Sequence) else list(values))
+    except ValueError:
+        raise ValueError("lists within the list: give one list of numbers") from None

@@ -1,0 +1,121 @@
+"""The options that say how a table is read: the same for every command that reads one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from soakwatch.importing.options import Meaning, Options, checked, growths, kinds, meaning, pairs
+from soakwatch.importing.problem import DataError
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".gz")
+_OPTIONS = (
+    click.option("--map", "meanings", multiple=True, metavar="COLUMN=METRIC[,LABEL=VALUE][:UNIT]",
+                 help="What a column is ('soakwatch metrics' lists them). May be repeated."),
+    click.option("--unit", "units", multiple=True, metavar="COLUMN=UNIT",
+                 help="Unit of a column: %, KB, KiB, MB, ms, pps … May be repeated."),
+    click.option("--kind", "kinds", multiple=True, metavar="COLUMN=KIND",
+                 help="gauge (default) or counter, of a column outside of the catalogue."),
+    click.option("--growth", "growths", multiple=True, metavar="[COLUMN=]up|down",
+                 help="The lasting direction that is bad, of columns outside of the catalogue.  [up]"),
+    click.option("--by", "by", multiple=True, metavar="COLUMN", help="A column that tells objects apart (host, pod)."),
+    click.option("--skip", "skip", multiple=True, metavar="COLUMN", help="Leave a column out."),
+    click.option("--time", "time", metavar="COLUMN", help="The column of times, by name or number."),
+    click.option("--time-format", "time_format", metavar="FORMAT",
+                 help="s, ms, us, ns, elapsed, iso, or a strptime format, where it is not told right."),
+    click.option("--tz", "zone", metavar="ZONE", help="Zone of times that tell none, such as Europe/Berlin.  [UTC]"),
+    click.option("--start", "start", metavar="TIME", help="When a table began whose times count from its start."),
+    click.option("--target", "target", metavar="NAME", help="Name of the target.  [name of the file]"),
+    click.option("--role", "role", type=click.Choice(["dut", "generator", "monitor"]), default="dut",
+                 help="Role of the target.  [dut]"),
+    click.option("--delimiter", "delimiter", metavar="SIGN", help="Sign between cells, where it is not told right."),
+    click.option("--decimal", "decimal", metavar="SIGN", help="Decimal sign, where it is not told right."),
+)  # fmt: skip
+NAMES = ("meanings", "units", "kinds", "growths", "by", "skip", "time", "time_format", "zone", "start", "target",
+         "role", "delimiter", "decimal")  # fmt: skip
+
+
+def table_options(command: F) -> F:
+    """Add the options to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def table_told(given: Mapping[str, object]) -> tuple[str, ...]:
+    """Which of the options were given, as a person writes them."""
+    written = {"meanings": "--map", "units": "--unit", "kinds": "--kind", "growths": "--growth", "zone": "--tz",
+               "time_format": "--time-format"}  # fmt: skip
+    return tuple(written.get(n, f"--{n}") for n in NAMES if given.get(n) and (n != "role" or given[n] != "dut"))
+
+
+def options_of(given: Mapping[str, object], growth: str | None) -> Options:
+    """The options as the reading wants them; ``growth`` is the direction where none is told. Raises DataError."""
+    every, single = growths(_texts(given, "growths"))
+    return checked(
+        Options(
+            target=_text(given, "target"),
+            role=_text(given, "role") or "dut",
+            time=_text(given, "time"),
+            time_format=_text(given, "time_format"),
+            zone=_text(given, "zone"),
+            start_ns=_start_ns(_text(given, "start")),
+            delimiter=_sign(_text(given, "delimiter")),
+            decimal=_text(given, "decimal"),
+            meanings=_meanings(_texts(given, "meanings")),
+            units=pairs(_texts(given, "units"), "--unit", "rss=KB"),
+            kinds=kinds(_texts(given, "kinds")),
+            growth=every or growth,
+            growths=single,
+            by=_texts(given, "by"),
+            skip=frozenset(_texts(given, "skip")),
+        )
+    )
+
+
+def is_table(text: str) -> bool:
+    """Whether this names a table rather than a run: standard input, or a file that is no record."""
+    if text == "-":
+        return True
+    path = Path(text)
+    if not path.is_file():
+        return not path.exists() and path.name.lower().endswith(_TABLE_SUFFIXES)
+    with path.open("rb") as file:
+        return not file.read(16).startswith(b"SQLite format 3")
+
+
+def _meanings(texts: tuple[str, ...]) -> dict[str, Meaning]:
+    return dict(map(meaning, texts))
+
+
+def _start_ns(text: str | None) -> int | None:
+    if text is None:
+        return None
+    from soakwatch.importing.times import TimeOptions, time_reading
+
+    try:
+        moments = time_reading([text], TimeOptions(), "--start").read([text])
+    except DataError:
+        raise DataError(f"--start {text} is no time: write one such as 2026-11-21T20:00:00Z") from None
+    if bool(moments.bad[0]):
+        raise DataError(f"--start {text} is no time: write one such as 2026-11-21T20:00:00Z")
+    return int(moments.time_ns[0])
+
+
+def _sign(text: str | None) -> str | None:
+    return {"tab": "\t", "\\t": "\t"}.get(text or "", text)
+
+
+def _text(given: Mapping[str, object], name: str) -> str | None:
+    value = given.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _texts(given: Mapping[str, object], name: str) -> tuple[str, ...]:
+    value = given.get(name)
+    return tuple(map(str, value)) if isinstance(value, tuple) else ()

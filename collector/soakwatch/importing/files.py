@@ -1,0 +1,95 @@
+"""Files to a record in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from soakwatch.importing.options import Options
+from soakwatch.importing.problem import DataError
+from soakwatch.importing.settle import Imported, ImportedSeries, read_table
+from soakwatch.importing.table import STDIN
+from soakwatch.importing.write import write_record
+
+_SUFFIXES = (".gz", ".csv", ".tsv", ".txt", ".dat", ".log")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRun:
+    """What was imported: the series, and every sentence that a person must be told."""
+
+    series: tuple[ImportedSeries, ...]
+    notes: tuple[str, ...]
+
+
+def stem_of(path: str) -> str:
+    """The name of a run or target that a file gives.
+
+    >>> stem_of("/tmp/rss of fw.csv.gz"), stem_of("-")
+    ('rss of fw', 'stdin')
+    """
+    if path == STDIN:
+        return "stdin"
+    name = Path(path).name
+    while name.lower().endswith(_SUFFIXES) and len(name) > 4:
+        name = name[: name.rindex(".")]
+    return name
+
+
+def import_files(
+    paths: Sequence[str],
+    folder: Path,
+    name: str,
+    told: Options,
+    command: Sequence[str] = (),
+    progress: Callable[[str], None] | None = None,
+    rules: Sequence[str] = (),
+) -> ImportedRun:
+    """Make a record in ``folder`` of some files. Raises DataError and RecordError.
+
+    A series that several files hold is one series: where two have a reading at the same time the later file counts.
+    """
+    parts: list[Imported] = []
+    for path in paths:
+        if progress is not None:
+            progress(f"reading {path}")
+        parts.append(read_table(path, told.target or stem_of(path), told))
+    parts = _merged(parts)
+    notes = write_record(folder, name, parts, command, progress, rules)
+    return ImportedRun(
+        tuple(one for part in parts for one in part.series),
+        tuple(dict.fromkeys([*(note for part in parts for note in part.notes), *notes])),
+    )
+
+
+def _merged(parts: list[Imported]) -> list[Imported]:
+    """Every series once, with the readings of all files that hold it."""
+    if len(parts) < 2:
+        return parts
+    known: dict[tuple[str, str, str], tuple[int, ImportedSeries]] = {}
+    for at, part in enumerate(parts):
+        for one in part.series:
+            key = one.target, one.metric, one.object
+            if key not in known:
+                known[key] = at, one
+                continue
+            first, before = known[key]
+            if before.unit != one.unit or before.kind != one.kind:
+                raise DataError(f"{part.file}: {one.column} is in {one.unit} here and in {before.unit} in "
+                                f"{parts[first].file}: say its unit with --unit '{one.column}=…'")  # fmt: skip
+            known[key] = first, _joined(before, one)
+    merged = [
+        replace(part, series=tuple(one for first, one in known.values() if first == at))
+        for at, part in enumerate(parts)
+    ]
+    return [part for part in merged if part.series or part.notes]
+
+
+def _joined(before: ImportedSeries, after: ImportedSeries) -> ImportedSeries:
+    time_ns = np.concatenate([after.time_ns, before.time_ns])
+    value = np.concatenate([after.value, before.value])
+    unique, first = np.unique(time_ns, return_index=True)
+    return replace(before, time_ns=unique, value=value[first])

@@ -1,0 +1,338 @@
+"""Readings on their way from a table to series: gathered column by column, then put in order of time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.importing.cells import numbers, whole
+from soakwatch.importing.options import Options
+from soakwatch.importing.problem import DataError
+from soakwatch.importing.table import Chunk, Table
+from soakwatch.importing.times import Moments, TimeOptions, TimeReading, time_reading
+from soakwatch.record.blocks import Values
+from soakwatch.record.columns import unified
+
+Ints = NDArray[np.int64]
+Labels = tuple[tuple[str, str], ...]
+
+MOST_SERIES = 20_000
+_SHOWN = 3
+_TIMES = ("time", "timestamp", "unixts", "datetime", "currenttime", "ts", "date", "epoch", "unixtime", "when", "utc",
+          "elapsed", "seconds", "timesec", "times", "t", "sec")  # fmt: skip
+_LONG = ("metric", "value")
+_OF_LONG: tuple[str, ...] = ("time", "target", "metric", "object", "value", "unit")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One series of a table before it has a name in the record: ``given`` is the unit that its lines tell."""
+
+    name: str
+    target: str
+    labels: Labels
+    object: str = ""
+    given: str | None = None
+
+
+@dataclass(slots=True)
+class Trouble:
+    """Cells that are no numbers: how many, the first of them, and how many were."""
+
+    bad: int = 0
+    good: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, lines: Ints, cells: Sequence[str], bad: NDArray[np.bool_], good: int) -> None:
+        """Count the cells of one chunk."""
+        self.good += good
+        wrong = np.flatnonzero(bad)
+        self.bad += wrong.size
+        for at in wrong[: _SHOWN - len(self.first)].tolist():
+            self.first.append(f"line {lines[at]}: {cells[at][:40]!r}")
+
+    def told(self) -> str:
+        """The count and the first few."""
+        more = f" and {self.bad - len(self.first)} more" if self.bad > len(self.first) else ""
+        return ", ".join(self.first) + more
+
+
+@dataclass(slots=True)
+class Stack:
+    """The readings of one column, a piece for each chunk; pieces of times and lines are shared between columns."""
+
+    time_ns: list[Ints] = field(default_factory=list)
+    line: list[Ints] = field(default_factory=list)
+    value: list[Values] = field(default_factory=list)
+
+    def add(self, time_ns: Ints, line: Ints, value: Values) -> None:
+        """One more piece."""
+        self.time_ns.append(time_ns)
+        self.line.append(line)
+        self.value.append(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sorted:
+    """The readings of one column in order of time: numbers only, one for each time, the last that was written."""
+
+    time_ns: Ints
+    line: Ints
+    value: Values
+    disordered: int
+    repeated: int
+
+
+@dataclass(slots=True)
+class Gathered:
+    """All that a table holds: the readings of its columns, and what was wrong with its cells."""
+
+    stacks: dict[Column, Stack] = field(default_factory=dict)
+    troubles: dict[str, Trouble] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def gather(table: Table, told: Options, target: str) -> Gathered:
+    """Read a table to its end. Raises DataError."""
+    names = _Names(table, told)
+    at_time, reading = names.time()
+    where = f"{table.name}: column {table.columns[at_time]}"
+    found = Gathered(notes=[*table.notes, *(f"{table.name}: {note}" for note in reading.notes)])
+    long = names.long()
+    bad_times = Trouble()
+    take = _Long(table, found, long, target) if long else _Wide(table, found, names, at_time, target)
+    for chunk in table.chunks:
+        moments = reading.read(chunk.cells[at_time])
+        bad_times.add(chunk.line, chunk.cells[at_time], moments.bad, int((~moments.bad).sum()))
+        take.take(chunk, moments)
+    if bad_times.bad:
+        if bad_times.bad > bad_times.good:
+            raise DataError(
+                f"{where}: more than half of its cells are no times ({bad_times.told()}): "
+                "say how they are written with --time-format, or name another column with --time"
+            )
+        lines = "1 line has" if bad_times.bad == 1 else f"{bad_times.bad} lines have"
+        found.notes.append(f"{table.name}: {lines} no time and were left out ({bad_times.told()})")
+    return found
+
+
+def in_order(stack: Stack) -> Sorted:
+    """The readings of a column, sorted; the stack is given up on the way, to hold them once only."""
+    time_ns, line = np.concatenate(stack.time_ns), np.concatenate(stack.line)
+    value = unified(stack.value)
+    stack.time_ns, stack.line, stack.value = [], [], []
+    if value.dtype.kind == "f":
+        there = ~np.isnan(value)
+        if not bool(there.all()):
+            time_ns, line, value = time_ns[there], line[there], value[there]
+    steps = np.diff(time_ns)
+    disordered = int((steps < 0).sum())
+    if disordered:
+        order = np.argsort(time_ns, kind="stable")
+        time_ns, line, value = time_ns[order], line[order], value[order]
+        steps = np.diff(time_ns)
+    last = np.append(steps > 0, True) if time_ns.size else np.zeros(0, dtype=np.bool_)
+    repeated = int((~last).sum())
+    if repeated:
+        time_ns, line, value = time_ns[last], line[last], value[last]
+    return Sorted(time_ns, line, value, disordered, repeated)
+
+
+def _held_against_time(table: Table, reading: Callable[[int], TimeReading]) -> None:
+    """A first column of another name is a time only if it reads like one and grows; else it is somebody's readings."""
+    sample = table.sample[0]
+    try:
+        moments = reading(0).read(sample)
+    except DataError:
+        grows = False
+    else:
+        steps = np.diff(moments.time_ns[~moments.bad])
+        grows = 10 * int((steps > 0).sum()) >= 9 * steps.size and 2 * int(moments.bad.sum()) <= len(sample)
+    if not grows:
+        raise DataError(f"{table.name}: no column looks like a time: name it with --time; {_listed(table.columns)}")
+
+
+def _listed(columns: Sequence[str]) -> str:
+    more = " …" if len(columns) > 20 else ""
+    return f"columns: {', '.join(columns[:20])}{more}"
+
+
+class _Names:
+    """Columns of a table by name or number, as the options name them."""
+
+    def __init__(self, table: Table, told: Options) -> None:
+        self._table, self._told = table, told
+        self._plain = ["".join(c for c in name.lower() if c.isalnum()) for name in table.columns]
+        if not self.long():
+            for column, option in told.named().items():
+                self.place(column, option)
+
+    def place(self, column: str, option: str) -> int:
+        """Where a column is. Raises DataError, with the nearest name."""
+        from soakwatch.nearest import hint
+
+        columns = self._table.columns
+        if column in columns:
+            return columns.index(column)
+        if column.isdecimal() and 1 <= int(column) <= len(columns):
+            return int(column) - 1
+        raise DataError(f"{self._table.name}: {option}: there is no column {column!r}{hint(column, columns)}")
+
+    def time(self) -> tuple[int, TimeReading]:
+        """Where the times are, and how they read: the column that is named, else the first called so that reads like
+        times, else the first column of all, if it reads like times and grows."""
+        if self._told.time is not None:
+            at = self.place(self._told.time, "--time")
+            return at, self._reading(at)
+        called = [self._plain.index(word) for word in _TIMES if word in self._plain]
+        for at in called:
+            with suppress(DataError):
+                return at, self._reading(at)
+        if called:
+            return called[0], self._reading(called[0])  # raises
+        _held_against_time(self._table, self._reading)
+        return 0, self._reading(0)
+
+    def _reading(self, at: int) -> TimeReading:
+        told, table = self._told, self._table
+        timing = TimeOptions(told.time_format, told.zone, told.start_ns, table.decimal)
+        return time_reading(table.sample[at], timing, f"{table.name}: column {table.columns[at]}")
+
+    def long(self) -> Mapping[str, int]:
+        """Where the columns of a long table are; empty for a wide one."""
+        places = {word: self._plain.index(word) for word in _OF_LONG if word in self._plain}
+        return places if all(word in places for word in _LONG) else {}
+
+    def skipped(self) -> set[int]:
+        """Columns that hold no readings."""
+        return {self.place(column, "--skip") for column in self._told.skip}
+
+    def by(self) -> list[int]:
+        """Columns whose cells tell objects apart."""
+        return [self.place(column, "--by") for column in self._told.by]
+
+    def exact(self) -> set[int]:
+        """Columns that count, and may count beyond what a float holds."""
+        counted = {column for column, kind in self._told.kinds.items() if kind == "counter"}
+        return {self.place(column, "--kind") for column in counted}
+
+
+class _Wide:
+    """A line a time, a column a series; with --by a series for each value of that column."""
+
+    def __init__(self, table: Table, found: Gathered, names: _Names, at_time: int, target: str) -> None:
+        self._table, self._found, self._target = table, found, target
+        self._by, self._exact = names.by(), names.exact()
+        left = {at_time, *self._by, *names.skipped()}
+        self._read = []
+        for at, column in enumerate(table.columns):
+            if at in left:
+                continue
+            counted = numbers(table.sample[at], table.decimal)
+            if bool(counted.bad.any()) and bool(np.isnan(counted.value).all()):
+                found.texts.append(column)
+            else:
+                self._read.append(at)
+        if not self._read:
+            raise DataError(f"{table.name}: no column holds numbers beside the times; {_listed(table.columns)}")
+
+    def take(self, chunk: Chunk, moments: Moments) -> None:
+        """The readings of a chunk."""
+        whole_chunk = not bool(moments.bad.any())
+        timed = ~moments.bad
+        pieces = [(labels, mask, *self._timed(chunk, moments, mask, whole_chunk and mask is None))
+                  for labels, mask in self._objects(chunk, timed)]  # fmt: skip
+        for at in self._read:
+            name, cells = self._table.columns[at], chunk.cells[at]
+            value, bad = numbers(cells, self._table.decimal)
+            trouble = self._found.troubles.setdefault(name, Trouble())
+            trouble.add(chunk.line, cells, bad, int((~np.isnan(value)).sum()))
+            exact = whole(cells) if at in self._exact else None
+            kept: Values = value if exact is None else exact
+            for labels, mask, time_ns, line in pieces:
+                stack = _stack(self._found, Column(name, self._target, labels), self._table.name)
+                stack.add(time_ns, line, kept if time_ns.size == kept.size else kept[timed if mask is None else mask])
+
+    def _timed(
+        self, chunk: Chunk, moments: Moments, mask: NDArray[np.bool_] | None, every: bool  # noqa: FBT001
+    ) -> tuple[Ints, Ints]:  # fmt: skip
+        if every:
+            return moments.time_ns, chunk.line
+        chosen = ~moments.bad if mask is None else mask
+        return moments.time_ns[chosen], chunk.line[chosen]
+
+    def _objects(self, chunk: Chunk, timed: NDArray[np.bool_]) -> Iterator[tuple[Labels, NDArray[np.bool_] | None]]:
+        if not self._by:
+            yield (), None
+            return
+        keys = list(zip(*(chunk.cells[at] for at in self._by), strict=True))
+        codes: dict[tuple[str, ...], int] = {}
+        coded = np.fromiter((codes.setdefault(key, len(codes)) for key in keys), np.int64, len(keys))
+        names = [re.sub(r"[^A-Za-z0-9_.]+", "_", self._table.columns[at]) for at in self._by]
+        for key, code in codes.items():
+            mask = (coded == code) & timed
+            if bool(mask.any()):
+                yield tuple(zip(names, (cell.strip() for cell in key), strict=True)), mask
+
+
+class _Long:
+    """A line a reading: time, metric, value, and perhaps target, object and unit."""
+
+    def __init__(self, table: Table, found: Gathered, places: Mapping[str, int], target: str) -> None:
+        self._table, self._found, self._target, self._places = table, found, target, places
+        self._columns: dict[tuple[str, ...], Column] = {}
+        self._units: dict[tuple[str, ...], tuple[str, int]] = {}
+
+    def take(self, chunk: Chunk, moments: Moments) -> None:
+        """The readings of a chunk."""
+        cells = chunk.cells[self._places["value"]]
+        value, bad = numbers(cells, self._table.decimal)
+        self._found.troubles.setdefault("value", Trouble()).add(
+            chunk.line, cells, bad, int((~np.isnan(value)).sum())
+        )  # fmt: skip
+        exact = whole(cells)
+        blank = ("",) * len(cells)
+        words = ("target", "metric", "object", "unit")
+        keyed = zip(*(chunk.cells[self._places[w]] if w in self._places else blank for w in words), strict=True)
+        codes: dict[tuple[str, ...], int] = {}
+        coded = np.fromiter((codes.setdefault(key, len(codes)) for key in keyed), np.int64, len(cells))
+        order = np.argsort(coded, kind="stable")
+        edges = np.searchsorted(coded[order], np.arange(len(codes) + 1))
+        for key, code in codes.items():
+            places = order[edges[code] : edges[code + 1]]
+            places = places[~moments.bad[places]]
+            if places.size:
+                column = self._column(key, int(chunk.line[places[0]]))
+                kept: Values = value[places] if exact is None else exact[places]
+                _stack(self._found, column, self._table.name).add(moments.time_ns[places], chunk.line[places], kept)
+
+    def _column(self, key: tuple[str, ...], line: int) -> Column:
+        known = self._columns.get(key)
+        if known is not None:
+            return known
+        target, metric, name, unit = (cell.strip() for cell in key)
+        if not metric:
+            raise DataError(f"{self._table.name}:{line}: there is no metric in this line")
+        target = target or self._target
+        told, first = self._units.setdefault((target, metric, name), (unit, line))
+        if told != unit:
+            raise DataError(f"{self._table.name}:{line}: {metric} is in {unit or 'no unit'} here and in "
+                            f"{told or 'no unit'} in line {first}: write all of a series in one unit")  # fmt: skip
+        column = Column(metric, target, (), name, unit or None)
+        self._columns[key] = column
+        return column
+
+
+def _stack(found: Gathered, column: Column, name: str) -> Stack:
+    stack = found.stacks.get(column)
+    if stack is None:
+        if len(found.stacks) >= MOST_SERIES:
+            raise DataError(f"{name} holds more than {MOST_SERIES} series: is its object (or --by) a running number?")
+        stack = found.stacks[column] = Stack()
+    return stack

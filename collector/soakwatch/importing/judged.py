@@ -1,0 +1,49 @@
+"""Which rules can judge what was imported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from soakwatch.importing.names import IMPORTED
+from soakwatch.importing.problem import DataError
+from soakwatch.importing.settle import ImportedSeries
+from soakwatch.registry import rule_class, rules
+from soakwatch_agent.metric import GAUGE
+
+GROWTH = "growth"
+_SHOWN = 6
+
+
+def growth_of(names: Sequence[str]) -> str | None:
+    """The bad direction of columns outside of the catalogue: up, where a rule about growth is named.
+
+    >>> growth_of(["memory_growth"]), growth_of(["step_change"])
+    ('up', None)
+    """
+    return "up" if any(GROWTH in name for name in names) else None
+
+
+def told_of_rules(file: str, series: Sequence[ImportedSeries], names: Sequence[str]) -> tuple[str, ...]:
+    """What is to be told where columns stay unjudged. Raises DataError for a rule that finds nothing at all."""
+    metrics = {one.metric for one in series}
+    outside = [one for one in series if one.metric.startswith(IMPORTED)]
+    gauges = [one for one in outside if one.kind == GAUGE]
+    for name in names:
+        rule = rule_class(name)
+        if not rule.metrics or metrics & set(rule.metrics) or (rule.scope == "metric" and gauges):
+            continue
+        more = " …" if len(rule.metrics) > _SHOWN else ""
+        wanted = ", ".join(rule.metrics[:_SHOWN]) + more
+        columns = ", ".join(dict.fromkeys(one.column for one in series))
+        raise DataError(f"{file}: {name} judges {wanted}, and nothing of it is here: say which column is one of them "
+                        f"with --map 'COLUMN=METRIC' (columns: {columns})")  # fmt: skip
+    if names or not outside:
+        return ()
+    unknown = list(dict.fromkeys(one.column for one in outside))
+    columns = ", ".join(unknown[:_SHOWN]) + (" …" if len(unknown) > _SHOWN else "")
+    example = next(name for name in ("growth", "memory_growth") if name in rules())
+    sentence = f"{file}: no rule knows {columns}: name one, such as --rule {example}, or map them with --map"
+    known = {metric for name in rules() for metric in rule_class(name).metrics}
+    if not metrics & known:
+        raise DataError(sentence)  # nothing but the account of the lines would be judged, and that must not pass
+    return (sentence,)

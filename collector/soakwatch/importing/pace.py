@@ -1,0 +1,82 @@
+"""The pace of imported readings: the distance at which they were taken, the polls that this makes, and what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+_NEAR = 0.5  # of a distance: what is nearer belongs to the same poll, what is farther than 1.5 lacks one
+_REGULAR = 0.8
+_UNKNOWN_NS = 10**9
+_MOST_LOST = 20  # times the polls that were answered: a year's hole in a file of seconds is no reason to count it out
+_LEAST_LOST = 100_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Polls:
+    """The polls that readings stand for: times and whether each was answered, shape (n,), and their distance.
+
+    ``regular`` says whether the readings have a pace at all; without one nobody knows what is missing.
+    """
+
+    time_ns: Ints
+    answered: NDArray[np.bool_]
+    interval_ns: int
+    regular: bool
+
+
+def interval_of(time_ns: Ints) -> tuple[int, bool]:
+    """The median distance of readings where most are near to it, else the mean one; and whether it is a pace.
+
+    >>> interval_of(np.array([0, 10, 20, 50, 60, 70])), interval_of(np.array([0, 1, 10, 11, 20]))
+    ((10, True), (5, False))
+    """
+    steps = np.diff(time_ns)
+    if not steps.size:
+        return _UNKNOWN_NS, False
+    median = float(np.median(steps))
+    regular = float(np.mean(np.abs(steps - median) <= _NEAR * median)) >= _REGULAR
+    mean = float(time_ns[-1] - time_ns[0]) / steps.size
+    return max(1, round(median if regular else mean)), regular
+
+
+def polls_of(axes: Sequence[Ints]) -> Polls:
+    """The polls of series that were read together: their times, joined where near, and filled up where one is due."""
+    longest = max(axes, key=len)
+    interval_ns, regular = interval_of(longest)
+    time_ns = longest if all(axis is longest for axis in axes) else np.unique(np.concatenate(axes))
+    if regular and time_ns is not longest:
+        time_ns = _thinned(time_ns, round(_NEAR * interval_ns))
+    answered = np.ones(time_ns.size, dtype=np.bool_)
+    if not regular:
+        return Polls(time_ns, answered, interval_ns, regular=False)
+    steps = np.diff(time_ns)
+    lacking = np.where(steps > (1 + _NEAR) * interval_ns, np.round(steps / interval_ns).astype(np.int64) - 1, 0)
+    most = max(_LEAST_LOST, _MOST_LOST * time_ns.size)
+    if lacking.sum() > most:
+        lacking = np.maximum(lacking > 0, (lacking * (most / lacking.sum())).astype(np.int64))
+    if lacking.any():
+        begins, many = time_ns[:-1][lacking > 0], lacking[lacking > 0]
+        apart = steps[lacking > 0] // (many + 1)
+        which = np.repeat(np.arange(many.size), many)
+        nth = np.arange(which.size) - np.repeat(np.cumsum(many) - many, many) + 1
+        filled = begins[which] + apart[which] * nth
+        order = np.argsort(np.concatenate([time_ns, filled]), kind="stable")
+        answered = np.concatenate([answered, np.zeros(filled.size, dtype=np.bool_)])[order]
+        time_ns = np.concatenate([time_ns, filled])[order]
+    return Polls(time_ns, answered, interval_ns, regular=True)
+
+
+def _thinned(time_ns: Ints, near_ns: int) -> Ints:
+    """Times that lie at least so far behind the last one that was kept."""
+    if time_ns.size < 2 or bool((np.diff(time_ns) >= near_ns).all()):
+        return time_ns
+    kept, at = [0], 0
+    while (at := int(np.searchsorted(time_ns, time_ns[at] + near_ns))) < time_ns.size:
+        kept.append(at)
+    return time_ns[kept]

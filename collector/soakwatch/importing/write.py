@@ -1,0 +1,127 @@
+"""Imported series as a record: targets, sources with their pace, polls with what is missing, and where it came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from soakwatch.importing.pace import Polls, interval_of, polls_of
+from soakwatch.importing.settle import Imported, ImportedSeries
+from soakwatch.record import Record
+from soakwatch.record.bulk import Readings, Stretch
+from soakwatch.record.reader import GROWTH_KEY
+from soakwatch.units import show_seconds
+from soakwatch.verdict import DUT
+from soakwatch.widening import IMPORTED_KEY, RULES_KEY
+from soakwatch_agent.metric import BY_NAME
+
+SOURCE = "import"
+WHY_LOST = "the file holds no line for this time"
+_STRETCH_POLLS = 50_000
+_STRETCH_SAMPLES = 400_000
+_ALIKE = 1.25  # series whose distances differ by less are read together
+
+
+def write_record(
+    folder: Path,
+    name: str,
+    imported: Sequence[Imported],
+    command: Sequence[str] = (),
+    told: Callable[[str], None] | None = None,
+    rules: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """A new record of imported series in ``folder``, to be judged by ``rules`` (by all that know its metrics, where
+    none is named); returns what else is to be told. Raises RecordError."""
+    series = [one for part in imported for one in part.series]
+    roles = {one.target: one.role for one in series}
+    if DUT not in roles.values() and "generator" in roles.values():
+        roles = {imported[0].target: DUT, **roles}  # the load alone still tells of the device behind it
+    notes: list[str] = []
+    with Record.create(folder) as record:
+        for target, role in sorted(roles.items()):
+            record.target(target, role)
+        last_ns = 0
+        for target, file, part in _together(imported):
+            polls = polls_of([one.time_ns for one in part])
+            label = f"{Path(file).name} every {show_seconds(polls.interval_ns * 1e-9)}"
+            if told is not None:
+                told(f"{target}: {label}")
+            if not polls.regular and polls.time_ns.size > 1:
+                notes.append(f"{file}: the lines of {_names(part)} come irregularly: none counts as missing")
+            last_ns = max(last_ns, int(polls.time_ns[-1]))
+            source = record.source(target, SOURCE, label, polls.interval_ns, required=True)
+            for stretch in _stretches(polls, part):
+                record.put_stretch(source, stretch)
+        facts = {
+            "run": name,
+            "command": " ".join(command),
+            "start_ns": str(min(int(one.time_ns[0]) for one in series)),
+            "ended_ns": str(last_ns),
+            GROWTH_KEY: json.dumps({one.metric: one.growth for one in series if one.growth and _outside(one)}),
+            RULES_KEY: json.dumps(list(rules)),
+            IMPORTED_KEY: json.dumps([
+                {"file": part.file, "notes": list(part.notes),
+                 "columns": {one.column: f"{one.target} {one.metric} {one.object}".strip() for one in part.series}}
+                for part in imported
+            ]),
+        }  # fmt: skip
+        for key, value in facts.items():
+            record.set_meta(key, value)
+        record.finish()
+    return tuple(notes)
+
+
+def _outside(series: ImportedSeries) -> bool:
+    return series.metric not in BY_NAME
+
+
+def _names(part: Sequence[ImportedSeries]) -> str:
+    names = list(dict.fromkeys(one.column for one in part))
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _together(imported: Iterable[Imported]) -> Iterator[tuple[str, str, list[ImportedSeries]]]:
+    """Series of one target that have about the same pace: a source each, with the file that they come from."""
+    for part in imported:
+        ordered = sorted(part.series, key=lambda one: one.target)
+        for target, group in groupby(ordered, key=lambda one: one.target):
+            paced = sorted(((interval_of(one.time_ns)[0], at, one) for at, one in enumerate(group)))
+            some: list[ImportedSeries] = []
+            slowest = 0.0
+            for interval_ns, _, one in paced:
+                if some and interval_ns > slowest:
+                    yield target, part.file, some
+                    some = []
+                if not some:
+                    slowest = _ALIKE * interval_ns
+                some.append(one)
+            yield target, part.file, some
+
+
+def _stretches(polls: Polls, series: Sequence[ImportedSeries]) -> Iterator[Stretch]:
+    """The polls in pieces of bounded size, each with the readings that it brought."""
+    size = max(1, min(_STRETCH_POLLS, _STRETCH_SAMPLES // len(series)))
+    due_ns = polls.time_ns[polls.answered]
+    where = np.flatnonzero(polls.answered)
+    for begin in range(0, polls.time_ns.size, size):
+        end = min(begin + size, polls.time_ns.size)
+        low, high = np.searchsorted(where, [begin, end])
+        times = due_ns[low:high]
+        # A reading belongs to the last answered poll before it; there is one, for polls are made of readings.
+        first_ns = times[0] if times.size else 0
+        last_ns = due_ns[high] if high < due_ns.size else np.iinfo(np.int64).max
+        found = []
+        for one in series if times.size else ():
+            first, last = np.searchsorted(one.time_ns, [first_ns, last_ns])
+            if first == last:
+                continue
+            time_ns = one.time_ns[first:last]
+            position = where[low:high][np.searchsorted(times, time_ns, side="right") - 1] - begin
+            found.append(
+                Readings(one.metric, one.object, one.unit, one.kind, position, time_ns, one.value[first:last])
+            )  # fmt: skip
+        yield Stretch(polls.time_ns[begin:end], polls.answered[begin:end], WHY_LOST, found)

@@ -1,0 +1,93 @@
+"""What a live finding may say: it is a look at the run so far, and must not say more than such a look can know.
+
+* "recent" rules look at the last hour. What they find there stays found until the end, with all its marks.
+* "minutes" rules look at trends, and a trend so far may be a warm-up: they only warn, when two looks in a row say the
+  same, and never before the run has lasted for two hours (or for half of its planned length, if that is less). A
+  warning that is no longer true is withdrawn: the record keeps it, with the time.
+* "whole" rules look at everything that happened; what they say now they would say at the end, if nothing more happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from soakwatch_rules.rule import Finding, Mark, Outcome, Rule, Why, Window
+
+GROWTH_RULES = frozenset({"growth", "memory_growth", "queue_growth", "performance_decline"})
+EARLIEST_S = 7200.0
+SURE = 0.99  # probability of growth from which a look counts, for rules that state one
+LEAST = 96  # minutes with readings from which growth is warned of
+APART_NS = 300_000_000_000  # two looks at a trend that are closer to each other are one
+
+ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
+_MOST_MARKS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """How many looks in a row found a trend, the last of them at this time; ``told`` once it is a warning."""
+
+    looks: int = 0
+    last_ns: int = 0
+    told: bool = False
+
+
+def earliest_s(rule: Rule, planned_s: float | None) -> float:
+    """How long the window of a trend must be before anything is said of it."""
+    if rule.name == "growth" or planned_s is None:
+        return EARLIEST_S
+    return min(EARLIEST_S, planned_s / 2)
+
+
+def so_far(finding: Finding, live: Literal["recent", "whole"], run: Window) -> Finding:
+    """What a look says, marked as one."""
+    part = live == "recent" and finding.window.begin_ns > run.begin_ns
+    return replace(finding, reason=f"{finding.reason} ({'in the last hour' if part else 'so far'})")
+
+
+def of_trend(finding: Finding, streak: Streak) -> tuple[Finding, Streak]:
+    """A trend so far: a warning if two looks say so, else not told yet."""
+    if finding.outcome not in ALARMS:
+        return replace(finding, reason=f"{finding.reason} (so far)"), Streak()
+    now_ns = finding.window.end_ns
+    unsure = finding.numbers.get("probability", 1.0) < SURE
+    if streak.told:
+        streak = replace(streak, last_ns=now_ns)
+    elif unsure or (finding.rule == "growth" and finding.samples < LEAST):
+        streak = Streak()
+    elif not streak.looks or now_ns - streak.last_ns >= APART_NS:
+        streak = Streak(streak.looks + 1, now_ns, told=streak.looks >= 1)
+    if streak.told:
+        doubt = "it may be a warm-up" if finding.rule in GROWTH_RULES else "only the end of the run decides"
+        return replace(finding, outcome=Outcome.WARN, reason=f"{finding.reason} (so far: {doubt})"), streak
+    short = "one look is too little to warn" if streak.looks else "not sure enough to warn"
+    waiting = replace(
+        finding,
+        outcome=Outcome.INCONCLUSIVE,
+        why=Why.PENDING,
+        reason=f"{finding.reason} (so far: {short})",
+        settle="another look in ten minutes",
+    )
+    return waiting, streak
+
+
+def lasting(before: Finding, now: Finding) -> Finding:
+    """What was found in an hour that has gone stays found: both findings as one, with the marks of both."""
+    if before.outcome not in ALARMS:
+        return now
+    if now.outcome not in ALARMS:
+        return before
+    gone = [mark for mark in before.marks if mark.begin_ns < now.window.begin_ns]
+    over_ns = max((mark.end_ns or mark.begin_ns for mark in gone), default=now.window.begin_ns - 1)
+    seen = [mark for mark in now.marks if mark.begin_ns > over_ns]  # the others are cut by the begin of the hour
+    worse = before if before.outcome is Outcome.FAIL and now.outcome is not Outcome.FAIL else now
+    told = worse.reason if worse is before or not gone else f"{worse.reason}; {len(gone)} found before"
+    window = Window(before.window.begin_ns, now.window.end_ns)
+    return replace(worse, marks=_bounded((*gone, *seen)), window=window, reason=told)
+
+
+def _bounded(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    if len(marks) <= _MOST_MARKS:
+        return marks
+    return (*marks[: _MOST_MARKS // 2], *marks[-_MOST_MARKS // 2 :])

@@ -1,0 +1,116 @@
+"""Successive polls of one source at once, straight into sealed blocks: for readings that are all there already."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.record.blocks import Values, encode
+from soakwatch.record.model import Source
+from soakwatch.record.recent import Ints
+from soakwatch.record.rows import OUTCOME_NUMBERS
+from soakwatch.record.text import storable
+from soakwatch_agent.sample import PollOutcome
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Readings:
+    """Readings of one series in a stretch: finite, strictly increasing in time and later than all before them.
+
+    ``position`` int64 shape (n,) says which poll brought each, rising. ``metric`` need not be in the catalogue:
+    ``unit`` and ``kind`` go into the record.
+    """
+
+    metric: str
+    object: str
+    unit: str
+    kind: str
+    position: Ints
+    time_ns: Ints
+    value: Values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """Successive polls: when each was due and began, shape (n,), and whether it was answered.
+
+    Those that were not are gaps, ``why`` is their sentence.
+    """
+
+    time_ns: Ints
+    answered: NDArray[np.bool_]
+    why: str
+    readings: Sequence[Readings]
+
+
+def write_stretch(sql: sqlite3.Connection, source: Source, stretch: Stretch) -> None:
+    """Write a stretch as one chunk, inside the caller's transaction; its polls must be later than all before them."""
+    chunk = sql.execute("SELECT coalesce(max(id), 0) + 1 FROM chunk").fetchone()[0]
+    first_block = sql.execute("SELECT coalesce(max(id), 0) + 1 FROM block").fetchone()[0]
+    first_seq = sql.execute(
+        "SELECT coalesce(max(first_seq + polls), 1) FROM chunk WHERE source=?", (source.id,)
+    ).fetchone()[0]
+    duration = np.zeros_like(stretch.time_ns)
+    axes: dict[bytes, int] = {}
+    for at, readings in enumerate(stretch.readings):
+        offsets = readings.time_ns - stretch.time_ns[readings.position]
+        np.maximum.at(duration, readings.position, np.maximum(offsets, 0))
+        axis = _axis(sql, chunk, stretch, readings, offsets, axes)
+        series = _series(sql, source, readings)
+        sql.execute("INSERT INTO block VALUES (?,?,?,?)", (first_block + at, series, axis, encode(readings.value)))
+    outcome = np.where(stretch.answered, OUTCOME_NUMBERS[PollOutcome.OK], OUTCOME_NUMBERS[PollOutcome.GAP])
+    error = np.where(stretch.answered, 0, 0 if bool(stretch.answered.all()) else _error(sql, stretch.why))
+    sql.execute(
+        "INSERT INTO chunk VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        (
+            *(chunk, source.id, first_seq, stretch.time_ns.size, sum(r.value.size for r in stretch.readings)),
+            *(first_block, first_block + len(stretch.readings) - 1),
+            *(int(stretch.time_ns[0]), int(stretch.time_ns[-1]), int((stretch.time_ns + duration).max())),
+            *(encode(stretch.time_ns), encode(stretch.time_ns), encode(duration)),
+            *(encode(outcome.astype(np.int64)), encode(error.astype(np.int64))),
+        ),
+    )
+
+
+def _axis(
+    sql: sqlite3.Connection, chunk: int, stretch: Stretch, readings: Readings, offsets: Ints, axes: dict[bytes, int]
+) -> int:
+    every = np.array_equal(readings.position, np.arange(stretch.time_ns.size))
+    moved = bool(offsets.any())
+    key = b"" if every and not moved else hashlib.blake2b(
+        readings.position.tobytes() + offsets.tobytes(), digest_size=16
+    ).digest()  # fmt: skip
+    if key not in axes:
+        axis = sql.execute(
+            "INSERT INTO axis (chunk, first_ns, last_ns, positions, offsets) VALUES (?,?,?,?,?)",
+            (
+                *(chunk, int(readings.time_ns[0]), int(readings.time_ns[-1])),
+                None if every else encode(readings.position),
+                encode(offsets) if moved else None,
+            ),
+        ).lastrowid
+        assert axis is not None
+        axes[key] = axis
+    return axes[key]
+
+
+def _series(sql: sqlite3.Connection, source: Source, readings: Readings) -> int:
+    identity = storable(source.target), storable(readings.metric), storable(readings.object)
+    last_ns = int(readings.time_ns[-1])
+    sql.execute(
+        "INSERT INTO series (target, metric, object, source, unit, kind, last_ns) VALUES (?,?,?,?,?,?,?)"
+        " ON CONFLICT DO UPDATE SET last_ns=excluded.last_ns",
+        (*identity, source.id, storable(readings.unit), readings.kind, last_ns),
+    )
+    found = sql.execute("SELECT id FROM series WHERE target=? AND metric=? AND object=?", identity).fetchone()
+    return int(found[0])
+
+
+def _error(sql: sqlite3.Connection, text: str) -> int:
+    sql.execute("INSERT OR IGNORE INTO error (text) VALUES (?)", (storable(text),))
+    return int(sql.execute("SELECT id FROM error WHERE text=?", (storable(text),)).fetchone()[0])

@@ -1,0 +1,96 @@
+"""What the steps of folding look at: the findings, their moments, and how wide "together" is in this run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from soakwatch_rules.causes.moments import Moments, merged, moments, moments_of, slack_of
+from soakwatch_rules.rule import Event, Finding, Outcome, Phase
+
+TOLD = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN})
+"""What is told of; a pass is only heard as a witness."""
+CRASHES = ("reboot", "oom_kill", "core_dump", "process_restart")
+"""Rules that say that something died, in the order in which the others follow from it."""
+LEADERS = frozenset({*CRASHES, "hang"})
+"""Rules whose findings explain others."""
+_WITNESSES = frozenset({*LEADERS, "gap", "cpu_spike", "cpu_saturation", "drops", "periodic_pause"})
+LIKELY = 0.5
+"""Moments that would lie together by chance more often than this are not taken to belong together."""
+_RULE_OF = {
+    "reboot": "reboot", "process.restart": "process_restart", "process.exit": "process_restart",
+    "process.start": "process_restart", "kernel.oom": "oom_kill", "core.dump": "core_dump", "core.present": "core_dump",
+}  # fmt: skip
+_SEEN = ("process.", "kernel.", "core.", "clock.")  # what probes see; everything else was done or told by somebody
+_CHANGED_LOAD = frozenset({"ramp", "stress", "spike"})
+
+
+class Bench:
+    """Findings with their moments; ``length_ns`` is the run as far as the findings looked."""
+
+    def __init__(self, findings: Sequence[Finding], events: Iterable[Event], phases: Iterable[Phase]) -> None:
+        self.findings = findings
+        begins = [f.window.begin_ns for f in findings]
+        self.begin_ns = min(begins, default=0)
+        self.end_ns = max((f.window.end_ns for f in findings), default=0)
+        self.length_ns = self.end_ns - self.begin_ns
+        self.slack_ns = slack_of(self.length_ns)
+        self.early_ns = self.slack_ns // 10  # what is seen between two readings may seem to begin before its cause
+        self.moments = [moments_of(f) for f in findings]
+        self.partial = [p for p, f in enumerate(findings) if f.rule in _WITNESSES and len(self.moments[p]) > 1]
+        ordered = sorted(events, key=lambda e: (e.begin_ns, e.target, e.kind, e.object))
+        self.seen = [e for e in ordered if e.kind in _RULE_OF or e.kind.startswith(_SEEN)]
+        self.done = [e for e in ordered if not (e.kind in _RULE_OF or e.kind.startswith(_SEEN)) or e.expect]
+        self.phases = [
+            phase
+            for phase in phases
+            if phase.name in _CHANGED_LOAD and phase.window.end_ns - phase.window.begin_ns <= LIKELY * self.length_ns
+        ]
+
+    def together(self, one: int, other: int) -> bool:
+        """Whether all moments of one lie at moments of the other, too well for chance.
+
+        What died explains all that lies at its moments, though it has others; of two that explain nothing each must
+        lie at the other's, or what happened elsewhere as well would be explained away.
+        """
+        first, second = self.moments[one], self.moments[other]
+        leads = [self.findings[place].rule in LEADERS for place in (one, other)]
+        if leads[0] == leads[1]:
+            within, back = self._falls(first, second), self._falls(second, first)
+            return (within or back) if leads[0] else (within and back)
+        return self._falls(second, first) if leads[0] else self._falls(first, second)
+
+    def _falls(self, inner: Moments, outer: Moments) -> bool:
+        return inner.within(outer, self.slack_ns) and inner.chance(outer, self.slack_ns, self.length_ns) <= LIKELY
+
+    def at(self, places: Iterable[int]) -> Moments:
+        """The moments of several findings, those that lie together counted once."""
+        return merged(
+            (stretch for p in places for stretch in zip(self.moments[p].begin, self.moments[p].end, strict=True)),
+            self.slack_ns,
+        )
+
+    def witness(self, place: int, outer: Moments) -> bool:
+        """Whether all moments of a finding lie at these."""
+        return self._falls(self.moments[place], outer)
+
+    def stretch(self, event: Event) -> tuple[int, int]:
+        """How long an event may have consequences: to its deadline, else to its end, else from its begin only."""
+        last_ns = next((e for e in (event.deadline_ns, event.end_ns) if e is not None), event.begin_ns)
+        return event.begin_ns, max(event.begin_ns, last_ns)
+
+    def follows(self, found: Moments, stretches: Sequence[tuple[int, int]]) -> bool:
+        """Whether each moment falls in one of these stretches or soon after it, and none began well before."""
+        room = merged(((begin, end + self.slack_ns) for begin, end in stretches), 0)
+        begins = moments((begin, begin) for begin in found.begin)
+        return begins.within(room, self.early_ns) and self.chance_after(found, stretches) <= LIKELY
+
+    def chance_after(self, found: Moments, stretches: Sequence[tuple[int, int]]) -> float:
+        """The probability that as many moments thrown into the run would all begin in these stretches."""
+        room = merged(((begin, end + self.slack_ns) for begin, end in stretches), 0)
+        share = sum(e - b + 2 * self.early_ns for b, e in zip(room.begin, room.end, strict=True))
+        return 1.0 if self.length_ns <= 0 else min(1.0, share / self.length_ns) ** len(found)
+
+
+def rule_of(event: Event) -> str | None:
+    """The rule that judges events of this kind."""
+    return _RULE_OF.get(event.kind)

@@ -1,0 +1,49 @@
+"""Cause: what findings have in common, so that one happening is told once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from soakwatch_rules.rule import Mark, Outcome
+
+
+class CauseKind(StrEnum):
+    """What holds the findings of a cause together."""
+
+    INCIDENT = "incident"  # they point at the same moments
+    EVENT = "event"  # what was done to the device at these moments
+    LOAD = "load"  # the load was changed on purpose at these moments
+    GROWTH = "growth"  # the same thing grows, by several measures
+    GENERATOR = "generator"  # they rest on a load that was not as it should be
+    UNSETTLED = "unsettled"  # they are in doubt for the same reason
+    FINDING = "finding"  # one that stands alone
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Findings that have one cause; ``findings`` are their places in what was judged, the leading one first.
+
+    ``target`` is empty where several targets are hit. ``begin_ns`` and ``end_ns`` span the moments that are pointed at
+    (``timeline``, in order of time), or the windows judged where there is no moment. ``outcome`` is the worst of the
+    findings. ``confidence`` is one less the probability that findings of so many rules would all lie together by
+    chance, None where that is no question (one finding, the same series). ``owner`` is the process that holds
+    ``share`` of a host's growth.
+    """
+
+    kind: CauseKind
+    target: str
+    begin_ns: int
+    end_ns: int
+    headline: str
+    outcome: Outcome
+    findings: tuple[int, ...]
+    confidence: float | None = None
+    timeline: tuple[Mark, ...] = ()
+    owner: str = ""
+    share: float | None = None
+
+    @property
+    def leading(self) -> int:
+        """The place of the finding that the others follow from."""
+        return self.findings[0]

@@ -1,0 +1,90 @@
+"""Doubts in rows: what cannot be judged for the same reason is told once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.words import some
+
+_NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?(?:\s?(?:ms|s|min|h|hours?|d|days?)\b)?")
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s?(ms|s|min|h|hours?|d|days?)\b")
+_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0,
+            "day": 86400.0, "days": 86400.0}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Findings of one rule that are undecided, or do not apply, for one reason; ``places`` are theirs, in order.
+
+    ``why`` is the word of the reason, or the whole reason of a single one (or of those without a word); ``settle``
+    is the most that it takes to settle any of them.
+    """
+
+    rule: str
+    outcome: Outcome
+    why: str
+    settle: str
+    places: tuple[int, ...]
+    subjects: tuple[str, ...]
+    targets: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """One row: ``growth: 14 series: too short; needs 2 h more``."""
+        settle = f"; {self.settle}" if self.settle else ""
+        if len(self.places) == 1:
+            return f"{self.rule}: {self.why}{settle}"
+        return f"{self.rule}: {self.count}: {self.why}{settle}"
+
+    @property
+    def count(self) -> str:
+        """How many, of what."""
+        noun = "series" if any("." in subject for subject in self.subjects) else "findings"
+        where = f" of {len(self.targets)} targets" if len(self.targets) > 1 else ""
+        return f"{len(self.places)} {noun}{where}"
+
+    @property
+    def about(self) -> str:
+        """The first few that it is about."""
+        return some(list(self.subjects))
+
+
+def doubts(findings: Sequence[Finding], places: Iterable[int]) -> tuple[Doubt, ...]:
+    """The findings at these places in rows, in the order of their first.
+
+    Two stand in one row if rule, outcome, ``why`` and what would settle them are the same but for the numbers.
+    """
+    rows: dict[tuple[str, ...], list[int]] = {}
+    for place in places:
+        f = findings[place]
+        same = f.reason if f.why is None else f.why.value
+        rows.setdefault((f.rule, f.outcome.value, same, _NUMBER.sub("#", f.settle)), []).append(place)
+    return tuple(_row(findings, found) for found in rows.values())
+
+
+def _row(findings: Sequence[Finding], places: list[int]) -> Doubt:
+    own = [findings[place] for place in places]
+    first = own[0]
+    why = first.reason if len(own) == 1 or first.why is None else first.why.value
+    settles = list(dict.fromkeys(f.settle for f in own))
+    settle = max(settles, key=_asked)
+    if len(settles) > 1:
+        settle += " (at most)"
+    subjects = dict.fromkeys(" ".join(part for part in (f.metric, f.object) if part) for f in own)
+    return Doubt(
+        first.rule, first.outcome, why, settle, tuple(places), tuple(s for s in subjects if s),
+        tuple(dict.fromkeys(f.target for f in own)),
+    )  # fmt: skip
+
+
+def _asked(settle: str) -> tuple[float, ...]:
+    """The size of what a sentence asks for: its time in seconds, then its numbers.
+
+    >>> _asked("needs 1 h 30 min more") > _asked("needs 45 min more")
+    True
+    """
+    spans = sum(float(number) * _SECONDS[unit] for number, unit in _SPAN.findall(settle))
+    return (spans, *(float(number) for number in re.findall(r"\d+(?:\.\d+)?", settle)))

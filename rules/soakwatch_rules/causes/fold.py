@@ -1,0 +1,233 @@
+"""Causes: which findings belong together, and what is told of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+from soakwatch_rules.causes.bench import CRASHES, LEADERS, TOLD, Bench
+from soakwatch_rules.causes.cause import Cause, CauseKind
+from soakwatch_rules.causes.doubt import doubts
+from soakwatch_rules.causes.groups import Groups
+from soakwatch_rules.causes.growing import Owner, owners, thing_of, things
+from soakwatch_rules.causes.telling import Group, tell
+from soakwatch_rules.rule import Event, Finding, Outcome, Phase, Why
+
+_WORST = list(Outcome)
+
+
+def causes(
+    findings: Sequence[Finding], events: Iterable[Event] = (), phases: Iterable[Phase] = ()
+) -> tuple[Cause, ...]:
+    """Every finding that fails, warns or is in doubt, in exactly one cause; what passed is heard as a witness.
+
+    In this order: what rests on a generator at fault; findings of one target whose moments all begin or end at those
+    of something that died, or each at the other's (within two minutes or a twentieth of the run, and too well for
+    chance); those that follow an event that
+    was announced or told; those within a phase that changed the load; findings of growth of one thing, with the
+    process that owns a host's growth, and the kill for want of memory that it led to; doubts for the same reason.
+    Worst first, then by what broke first.
+
+    >>> from soakwatch_rules.rule import Mark, Window
+    >>> def finding(rule, at_s):
+    ...     mark = Mark(at_s * 10**9, None, "here")
+    ...     window = Window(0, 86_400 * 10**9)
+    ...     return Finding(rule, 1, Outcome.FAIL, "dut", "", "", window, "", "died", 9, marks=(mark,))
+    >>> found = causes([finding("cpu_spike", 7230), finding("reboot", 7200), finding("level", 50_000)])
+    >>> [(one.kind.value, one.findings) for one in found]
+    [('incident', (1, 0)), ('finding', (2,))]
+    """
+    bench = Bench(findings, events, phases)
+    told = [place for place, finding in enumerate(findings) if finding.outcome in TOLD]
+    groups = Groups(len(findings))
+    kinds: dict[int, CauseKind] = {}
+    done: dict[int, tuple[Event, ...]] = {}
+    loads: dict[int, Phase] = {}
+
+    blamed = [place for place in told if findings[place].why is Why.GENERATOR]
+    groups.join(blamed)
+    kinds |= dict.fromkeys(blamed, CauseKind.GENERATOR)
+    free = [place for place in told if place not in kinds]
+    timed = [place for place in free if len(bench.moments[place])]
+    _join_moments(bench, groups, timed)
+    _join_events(bench, groups, timed, done)
+    _join_phases(bench, groups, [place for place in timed if place not in done], loads)
+    owner = _join_growth(bench, groups, free)
+    kinds |= dict.fromkeys(done, CauseKind.EVENT) | dict.fromkeys(loads, CauseKind.LOAD)
+
+    alone = {group[0] for group in groups.joined(told) if len(group) == 1}
+    unsure = [p for p in told if p in alone and findings[p].outcome is Outcome.INCONCLUSIVE and p not in kinds]
+    for row in doubts(findings, unsure):
+        groups.join(row.places)
+        kinds |= dict.fromkeys(row.places, CauseKind.UNSETTLED)
+    made = []
+    heard: set[int] = set()
+    for members in groups.joined(told):
+        witnesses = _witnesses(bench, [p for p in members if p in timed], heard)
+        heard.update(witnesses)
+        at = next((p for p in members if p in done), None)
+        phase = next((loads[p] for p in members if p in loads), None)
+        group = Group(
+            kind=_kind(bench, members, kinds),
+            places=tuple(members),
+            witnesses=witnesses,
+            events=() if at is None else done[at],
+            phase=phase,
+            owner=next((owner[p] for p in members if p in owner), None),
+        )
+        made.append(tell(bench, group))
+    return tuple(sorted(made, key=lambda c: _rank(c, findings)))
+
+
+def _rank(cause: Cause, findings: Sequence[Finding]) -> tuple[object, ...]:
+    """Worst first; then what broke first, and behind that what has no moment."""
+    first = findings[cause.leading]
+    return (
+        _WORST.index(cause.outcome), cause.kind is CauseKind.UNSETTLED, not cause.timeline,
+        cause.begin_ns if cause.timeline else -len(cause.findings),
+        cause.kind is CauseKind.FINDING,
+        cause.target, first.rule, first.metric, first.object, cause.leading,
+    )  # fmt: skip
+
+
+def _join_moments(bench: Bench, groups: Groups, timed: Sequence[int]) -> None:
+    by_target: dict[str, list[int]] = {}
+    for place in timed:
+        by_target.setdefault(bench.findings[place].target, []).append(place)
+    for places in by_target.values():
+        for one, other in combinations(places, 2):
+            if groups.root(one) != groups.root(other) and bench.together(one, other):
+                groups.join((one, other))
+        _join_covered(bench, groups, places)
+
+
+def _join_covered(bench: Bench, groups: Groups, places: Sequence[int]) -> None:
+    """What lies at the moments of several crashes, but of no single one, belongs to the first of them."""
+    dead = [p for p in places if bench.findings[p].rule in LEADERS]
+    if not dead:
+        return
+    when = bench.at(dead)
+    by_time = sorted(dead, key=lambda p: (bench.moments[p].begin[0], p))
+    for place in places:
+        if bench.findings[place].rule not in LEADERS and bench.witness(place, when):
+            first = bench.moments[place].begin[0]
+            last = bench.moments[place].end[0]
+            near = [
+                p
+                for p in by_time
+                if any(bench.moments[p].touched(edge, edge, bench.slack_ns) for edge in (first, last))
+            ]
+            groups.join((place, *near[:1]))
+
+
+def _join_events(bench: Bench, groups: Groups, timed: Sequence[int], done: dict[int, tuple[Event, ...]]) -> None:
+    """Groups all of whose moments follow events that were told; those of the same first event are one."""
+    first_of: dict[int, int] = {}
+    for members in groups.joined(timed):
+        targets = {"", *(bench.findings[p].target for p in members)}
+        found = bench.at(members)
+        near = [(n, e) for n, e in enumerate(bench.done) if e.target in targets and _touches(bench, e, members)]
+        if near and bench.follows(found, [bench.stretch(event) for _, event in near]):
+            done |= dict.fromkeys(members, tuple(event for _, event in near))
+            groups.join((first_of.setdefault(near[0][0], members[0]), *members))
+
+
+def _touches(bench: Bench, event: Event, members: Sequence[int]) -> bool:
+    begin, end = bench.stretch(event)
+    return any(bench.moments[p].touched(begin, end + bench.slack_ns, bench.slack_ns // 10) for p in members)
+
+
+def _join_phases(bench: Bench, groups: Groups, timed: Sequence[int], loads: dict[int, Phase]) -> None:
+    """What shows only while the load is changed on purpose; a crash is not the load's, whenever it comes."""
+    first_of: dict[tuple[int, str], int] = {}
+    for members in groups.joined(timed):
+        own = [bench.findings[p] for p in members]
+        if any(f.rule in CRASHES for f in own) or _silent(bench, members):
+            continue
+        found = bench.at(members)
+        for number, phase in enumerate(bench.phases):
+            stretch = (phase.window.begin_ns, phase.window.end_ns)
+            if bench.follows(found, [stretch]):
+                loads |= dict.fromkeys(members, phase)
+                groups.join((first_of.setdefault((number, own[0].target), members[0]), *members))
+                break
+
+
+def _join_growth(bench: Bench, groups: Groups, free: Sequence[int]) -> dict[int, Owner]:
+    """Growth of one thing; the owner of a host's growth with it; a kill for want of memory with what grew."""
+    findings = bench.findings
+    against = [p for p in free if findings[p].outcome is not Outcome.INCONCLUSIVE]
+    found, owner = things(findings, against), owners(findings)
+    owned: dict[int, Owner] = {}
+    for places in found.values():
+        groups.join(places)
+    series = {_series(findings[p]): p for places in found.values() for p in places}
+    size = Counter(groups.root(place) for place in free)
+    for place in against:
+        if size[groups.root(place)] == 1 and thing_of(findings[place]) is None and _series(findings[place]) in series:
+            groups.join((series[_series(findings[place])], place))
+    for target, one in owner.items():
+        host = found.get(("memory", target), [])
+        groups.join([*host, *found.get(("process", target, one.process), [])])
+        owned |= dict.fromkeys(host, one)
+    for place in against:
+        if findings[place].rule == "oom_kill":
+            for thing, places in found.items():
+                if thing[1] == findings[place].target and (
+                    thing[0] == "memory" or _killed(bench, groups, place, thing)
+                ):
+                    groups.join((place, *places))
+    return owned
+
+
+def _killed(bench: Bench, groups: Groups, place: int, thing: tuple[str, ...]) -> bool:
+    """Whether a kill for want of memory hit this process: the kernel names it, or it restarted then."""
+    if thing[0] != "process":
+        return False
+    if any(f"({thing[2]})" in mark.text for mark in bench.findings[place].marks):
+        return True
+    mates = [
+        f for p, f in enumerate(bench.findings) if f.rule == "process_restart" and groups.root(p) == groups.root(place)
+    ]
+    return any(thing[2] in {part.rpartition("=")[2] for part in f.object.split(",")} for f in mates)
+
+
+def _series(finding: Finding) -> tuple[str, str, str]:
+    return finding.target, finding.metric, finding.object
+
+
+def _witnesses(bench: Bench, timed: Sequence[int], heard: set[int]) -> tuple[int, ...]:
+    """What passed and yet points at nothing but these moments: an announced restart, a gap that is explained."""
+    if not timed:
+        return ()
+    when, targets = bench.at(timed), {bench.findings[p].target for p in timed}
+    return tuple(
+        place
+        for place, finding in enumerate(bench.findings)
+        if finding.outcome is Outcome.PASS
+        and finding.target in targets
+        and place not in heard
+        and bench.witness(place, when)
+    )
+
+
+def _silent(bench: Bench, members: Sequence[int]) -> bool:
+    return any(bench.findings[p].rule in {"hang", "gap", "coverage"} for p in members)
+
+
+def _kind(bench: Bench, members: Sequence[int], kinds: dict[int, CauseKind]) -> CauseKind:
+    told = {kinds[p] for p in members if p in kinds}
+    for kind in (CauseKind.GENERATOR, CauseKind.EVENT):
+        if kind in told:
+            return kind
+    own = [bench.findings[p] for p in members]
+    if any(f.rule in LEADERS for f in own) and any(f.marks for f in own):
+        return CauseKind.INCIDENT
+    if CauseKind.LOAD in told:
+        return CauseKind.LOAD
+    if any(thing_of(f) for f in own) and CauseKind.UNSETTLED not in told:
+        return CauseKind.GROWTH
+    if len(members) == 1:
+        return CauseKind.FINDING
+    return CauseKind.UNSETTLED if CauseKind.UNSETTLED in told else CauseKind.INCIDENT

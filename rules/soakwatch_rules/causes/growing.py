@@ -1,0 +1,118 @@
+"""What grows: findings of one growing thing are one cause, and the process that owns a host's growth is named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from soakwatch_rules.labels import label
+from soakwatch_rules.rule import Finding, Outcome
+
+GROWTH_RULES = ("growth", "memory_growth", "queue_growth")
+"""In the order in which their word counts."""
+_HOST = ("system.memory.usage", "system.memory.available", "system.memory.committed", "system.memory.swap.usage")
+_OF_PROCESS = ("process.memory.pss", "process.memory.uss", "process.memory.usage")
+MOST = 0.5  # of the host's growth: who has that owns it
+
+Thing = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The process (all its instances) that holds most of a host's growth."""
+
+    process: str
+    instances: int
+    share: float
+
+    @property
+    def words(self) -> str:
+        """As it is told beside the host's growth.
+
+        >>> Owner("httpd", 1, 0.92).words, Owner("worker", 8, 1.3).words
+        ('process httpd owns 92 % of it', 'process worker (8 instances) owns all of it')
+        """
+        many = f" ({self.instances} instances)" if self.instances > 1 else ""
+        share = "all" if self.share >= 0.995 else f"{100 * self.share:.0f} %"
+        return f"process {self.process}{many} owns {share} of it"
+
+
+def thing_of(finding: Finding) -> Thing | None:
+    """What a finding of growth is about: a process by name, the host's memory, the monitor, or a single series."""
+    if finding.rule not in GROWTH_RULES or not finding.metric:
+        return None
+    family = finding.metric.partition(".")[0]
+    if family == "process" and (name := label(finding.object, "process")):
+        return ("process", finding.target, name)
+    if finding.metric in _HOST:
+        return ("memory", finding.target)
+    if family == "monitor":
+        return ("monitor", finding.target)
+    return ("series", finding.target, finding.metric, finding.object)
+
+
+def things(findings: Sequence[Finding], places: Iterable[int]) -> dict[Thing, list[int]]:
+    """The findings of growth among these places, by what grows."""
+    found: dict[Thing, list[int]] = {}
+    for place in places:
+        thing = thing_of(findings[place])
+        if thing is not None:
+            found.setdefault(thing, []).append(place)
+    return found
+
+
+def rate_of(finding: Finding) -> float | None:
+    """How fast it grows per hour, in the unit of its series; None where the finding does not tell."""
+    told = finding.numbers.get("rise_per_hour")
+    if told is None and finding.unit.endswith("/h"):
+        told = finding.measured
+    return told if told is not None and math.isfinite(told) else None
+
+
+def owners(findings: Sequence[Finding]) -> dict[str, Owner]:
+    """The process that owns most of a target's growth of memory, by target, where one does."""
+    rates = {target: rate for target, rate in _host_rates(findings) if rate > 0}
+    held: dict[str, dict[str, list[float]]] = {}
+    for (target, name, _), rate in _process_rates(findings).items():
+        if target in rates and rate > 0:
+            held.setdefault(target, {}).setdefault(name, []).append(rate)
+    made = {}
+    for target, by_name in sorted(held.items()):
+        name, parts = max(by_name.items(), key=lambda item: (math.fsum(item[1]), item[0]))
+        share = math.fsum(parts) / rates[target]
+        if share >= MOST:
+            made[target] = Owner(name, len(parts), share)
+    return made
+
+
+def _host_rates(findings: Sequence[Finding]) -> Iterator[tuple[str, float]]:
+    """The rate of the first measure of a host's memory that is told to grow, once a target."""
+    best: dict[str, tuple[tuple[int, int], float]] = {}
+    for finding in findings:
+        if finding.metric in _HOST[:3] and finding.rule in GROWTH_RULES and finding.outcome in _AGAINST:
+            rate = rate_of(finding)
+            rank = (_HOST.index(finding.metric), GROWTH_RULES.index(finding.rule))
+            if rate is not None and (finding.target not in best or rank < best[finding.target][0]):
+                best[finding.target] = rank, abs(rate)
+    for target, (_, rate) in best.items():
+        yield target, rate
+
+
+def _process_rates(findings: Sequence[Finding]) -> Mapping[tuple[str, str, str], float]:
+    """The rate of each instance of each process, by the measure that counts shared pages least."""
+    best: dict[tuple[str, str, str], tuple[tuple[int, int], float]] = {}
+    for finding in findings:
+        if finding.metric not in _OF_PROCESS or finding.rule not in GROWTH_RULES:
+            continue
+        name, rate = label(finding.object, "process"), rate_of(finding)
+        if not name or rate is None:
+            continue
+        key = (finding.target, name, finding.object)
+        rank = (_OF_PROCESS.index(finding.metric), GROWTH_RULES.index(finding.rule))
+        if key not in best or rank < best[key][0]:
+            best[key] = rank, rate
+    return {key: rate for key, (_, rate) in best.items()}
+
+
+_AGAINST = frozenset({Outcome.FAIL, Outcome.WARN})

@@ -1,0 +1,115 @@
+"""Moments that findings point at, whether they lie together, and how likely that is by chance."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+
+from soakwatch_rules.rule import Finding
+
+NEAR_NS = 120 * 10**9
+"""What belongs together comes within two minutes: a watchdog's patience, a core being written, a peer's timeout."""
+NEAR_SHARE = 0.05
+"""... but in a short run within a twentieth of it, or everything would lie together."""
+TRENDS = frozenset({"memory_growth", "growth", "performance_decline", "run_difference"})
+"""Rules that judge a whole stretch: what they mark is where they looked, not when something happened."""
+_LONG = 0.5  # of the window: a mark that long is no moment
+_ASKED = "(planned"  # what a mark says that an event or phase had asked for
+_ENDLESS = 9 * 10**18
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Stretches of time in order of their begin; ``reach`` is the latest end among the first so many."""
+
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+    reach: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def touched(self, begin_ns: int, end_ns: int, slack_ns: int) -> bool:
+        """Whether one of them overlaps this stretch, with ``slack_ns`` to spare."""
+        before = bisect_right(self.begin, end_ns + slack_ns)
+        return before > 0 and self.reach[before - 1] >= begin_ns - slack_ns
+
+    def began(self, begin_ns: int, slack_ns: int) -> bool:
+        """Whether one of them began then, give or take ``slack_ns``."""
+        before = bisect_right(self.begin, begin_ns + slack_ns)
+        return before > 0 and self.begin[before - 1] >= begin_ns - slack_ns
+
+    def within(self, other: Moments, slack_ns: int) -> bool:
+        """Whether each of them begins or ends at one of the other's."""
+        return len(self) > 0 and all(
+            other.touched(begin, begin, slack_ns) or other.touched(end, end, slack_ns)
+            for begin, end in zip(self.begin, self.end, strict=True)
+        )
+
+    def chance(self, other: Moments, slack_ns: int, length_ns: int) -> float:
+        """The probability that as many moments thrown into the run would all begin or end at the other's.
+
+        Where two begin together it is the beginning that counts, however long they last.
+        """
+        if not len(self) or length_ns <= 0:
+            return 1.0
+        covered = sum(end - begin for begin, end in zip(other.begin, other.end, strict=True))
+        log = 0.0
+        for begin, end in zip(self.begin, self.end, strict=True):
+            width = 2 * slack_ns * len(other)
+            if not other.began(begin, slack_ns):
+                width = (width + covered) * (1 if begin == end else 2)
+            log += math.log(min(1.0, max(width / length_ns, 1e-300)))
+        return math.exp(log)
+
+
+def moments(stretches: Iterable[tuple[int, int]]) -> Moments:
+    """Stretches in order; an end before its begin is taken for the begin.
+
+    >>> moments([(5, 9), (1, 2)]).within(moments([(0, 4), (9, 9)]), 0)
+    True
+    """
+    kept = sorted((_held(begin), _held(max(begin, end))) for begin, end in stretches)
+    ends = tuple(end for _, end in kept)
+    return Moments(tuple(begin for begin, _ in kept), ends, tuple(accumulate(ends, max)))
+
+
+def merged(stretches: Iterable[tuple[int, int]], slack_ns: int) -> Moments:
+    """Stretches in order, those that lie together (with ``slack_ns`` to spare) made one.
+
+    >>> merged([(1, 2), (3, 4), (9, 9)], 1).begin
+    (1, 9)
+    """
+    apart: list[tuple[int, int]] = []
+    every = moments(stretches)
+    for begin, end in zip(every.begin, every.end, strict=True):
+        if apart and begin <= apart[-1][1] + slack_ns:
+            apart[-1] = apart[-1][0], max(apart[-1][1], end)
+        else:
+            apart.append((begin, end))
+    return moments(apart)
+
+
+def moments_of(finding: Finding) -> Moments:
+    """The moments that a finding points at; none for a rule that judges a whole stretch.
+
+    What was planned does not count where something else was not: it is the latter that the finding is about.
+    """
+    if finding.rule in TRENDS:
+        return moments(())
+    longest = _LONG * (finding.window.end_ns - finding.window.begin_ns)
+    unasked = [mark for mark in finding.marks if _ASKED not in mark.text]
+    ends = ((m.begin_ns, m.begin_ns if m.end_ns is None else m.end_ns) for m in unasked or finding.marks)
+    return moments((begin, end) for begin, end in ends if end - begin <= longest)
+
+
+def slack_of(length_ns: int) -> int:
+    """How far apart moments of one happening may lie in a run of this length."""
+    return min(NEAR_NS, int(NEAR_SHARE * max(length_ns, 0)))
+
+
+def _held(time_ns: int) -> int:
+    return max(-_ENDLESS, min(_ENDLESS, time_ns))

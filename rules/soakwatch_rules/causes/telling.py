@@ -1,0 +1,211 @@
+"""What is told of a cause: its headline, its time line with lags, and how sure it is that it is one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from soakwatch_rules.causes.bench import LEADERS, Bench, rule_of
+from soakwatch_rules.causes.cause import Cause, CauseKind
+from soakwatch_rules.causes.doubt import doubts
+from soakwatch_rules.causes.growing import Owner
+from soakwatch_rules.labels import label
+from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Phase
+from soakwatch_rules.words import lasting, moment, some
+
+_LEADING = ("generator_health", "reboot", "oom_kill", "core_dump", "hang", "process_restart", "growth",
+            "memory_growth", "queue_growth", "cpu_saturation", "cpu_spike", "drops")  # fmt: skip
+_FOLLOWING = ("gap", "coverage")
+_GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)
+_SIGNS = {
+    "gap": "management silent", "coverage": "management silent", "cpu_spike": "CPU at the top",
+    "cpu_saturation": "CPU at the top", "drops": "packets lost", "overload_loss": "packets lost",
+    "periodic_pause": "forwarding paused", "performance_decline": "forwarding paused",
+}  # fmt: skip
+_MOST_MARKS, _MOST_WEIGHED = 40, 30
+Said = tuple[int, int | None, str, str, str, str]
+"""A line of a time line: begin, end, target, rule or kind, object, text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Findings that belong together, the passes that bear witness, and what explains them."""
+
+    kind: CauseKind
+    places: tuple[int, ...]
+    witnesses: tuple[int, ...] = ()
+    events: tuple[Event, ...] = ()
+    phase: Phase | None = None
+    owner: Owner | None = None
+
+
+def tell(bench: Bench, group: Group) -> Cause:
+    """The cause of a group."""
+    places = sorted((*group.places, *group.witnesses), key=lambda place: _order(bench, place))
+    own = [bench.findings[place] for place in places]
+    timed = [place for place in places if len(bench.moments[place])]
+    loose = group.kind in {CauseKind.UNSETTLED, CauseKind.GENERATOR}
+    line = () if loose else _timeline(bench, timed, group)
+    targets = {finding.target for finding in own}
+    return Cause(
+        kind=group.kind,
+        target=targets.pop() if len(targets) == 1 else "",
+        begin_ns=min((mark.begin_ns for mark in line), default=min(f.window.begin_ns for f in own)),
+        end_ns=max(
+            (mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in line),
+            default=max(f.window.end_ns for f in own),
+        ),
+        headline=_headline(bench, places, group),
+        outcome=min((f.outcome for f in own), key=list(Outcome).index),
+        findings=tuple(places),
+        confidence=None if loose else _confidence(bench, timed, group),
+        timeline=line,
+        owner="" if group.owner is None else group.owner.process,
+        share=None if group.owner is None else group.owner.share,
+    )
+
+
+def lag(first_ns: int, at_ns: int) -> str:
+    """How much later something came than the first thing.
+
+    >>> lag(0, 12 * 10**9), lag(5, 5)
+    ('+12 s', '+0 s')
+    """
+    return f"+{lasting((at_ns - first_ns) * 1e-9)}" if at_ns > first_ns else "+0 s"
+
+
+def lags(cause: Cause) -> tuple[tuple[str, Mark], ...]:
+    """The time line of a cause, each mark with its lag behind the first."""
+    return tuple((lag(cause.begin_ns, mark.begin_ns), mark) for mark in cause.timeline)
+
+
+def _order(bench: Bench, place: int) -> tuple[object, ...]:
+    """What leads: the gravest, then what the others follow from, the host before a process, the earliest."""
+    finding, found = bench.findings[place], bench.moments[place]
+    if finding.rule in _LEADING:
+        rank = _LEADING.index(finding.rule)
+    else:
+        rank = len(_LEADING) + (1 + _FOLLOWING.index(finding.rule) if finding.rule in _FOLLOWING else 0)
+    first = found.begin[0] if len(found) else finding.window.begin_ns
+    return _GRAVE.index(finding.outcome), rank, finding.metric.startswith("process."), first, place
+
+
+def _headline(bench: Bench, places: Sequence[int], group: Group) -> str:
+    lead, rest = bench.findings[places[0]], [bench.findings[place] for place in places[1:]]
+    if group.kind is CauseKind.UNSETTLED:
+        return doubts(bench.findings, sorted(group.places))[0].words
+    if group.kind is CauseKind.GENERATOR:
+        resting = sum(f.rule != "generator_health" for f in (lead, *rest))
+        many = f", {resting} finding{'s rest' if resting != 1 else ' rests'} on its load" if resting else ""
+        return f"generator at fault{many}: {lead.reason}"
+    text = lead.reason
+    if group.owner is not None:
+        text += f"; {group.owner.words}"
+    signs = list(dict.fromkeys(_SIGNS[f.rule] for f in (lead, *rest) if f.rule in _SIGNS))
+    if group.kind is CauseKind.INCIDENT and len(signs) > 1 and _SIGNS.get(lead.rule):
+        text = f"{', '.join(signs[:-1])} and {signs[-1]} at once: {text}"
+    if group.events:
+        text = f"after {group.events[0].kind} at {moment(group.events[0].begin_ns)}: {text}"
+    elif group.phase is not None:
+        text = f"with the change of load in phase {group.phase.name}: {text}"
+    counted = Counter(f.rule for f in rest)
+    told = some([f"{rule} ({number})" if number > 1 else rule for rule, number in counted.items()], 5)
+    return f"{text}; with it: {told}" if rest else text
+
+
+def _timeline(bench: Bench, timed: Sequence[int], group: Group) -> tuple[Mark, ...]:
+    """The moments of all, in order of time; the same said of several objects at once is one."""
+    several = len({bench.findings[place].target for place in timed}) > 1
+    said: list[Said] = [
+        (mark.begin_ns, mark.end_ns, f.target if several else "", f.rule, _object(f), mark.text)
+        for f in (bench.findings[place] for place in timed)
+        for mark in f.marks
+    ]
+    said += _beside(bench, timed, several=several)
+    said += [(e.begin_ns, e.end_ns, "", e.kind, e.object, _detail(e)) for e in _events(bench, timed, group)]
+    said.sort(key=lambda one: (one[0], one[3:], one[2]))
+    latest: dict[tuple[str, str, str], int] = {}
+    marks: list[tuple[int, int | None, str, str, list[str], str]] = []
+    for begin, end, target, what, thing, text in said:
+        at = latest.get((target, what, text))
+        if at is not None and begin - marks[at][0] <= bench.slack_ns and thing not in marks[at][4]:
+            marks[at][4].append(thing)
+            continue
+        latest[target, what, text] = len(marks)
+        marks.append((begin, end, target, what, [thing], text))
+    told = tuple(
+        Mark(begin, end, " ".join(part for part in (target, what, some([n for n in names if n])) if part) + f": {text}")
+        for begin, end, target, what, names, text in marks
+    )
+    if len(told) <= _MOST_MARKS:
+        return told
+    left = told[_MOST_MARKS - 1 :]
+    ends = max(mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in left)
+    return (*told[: _MOST_MARKS - 1], Mark(left[0].begin_ns, ends, f"and {len(left)} more moments"))
+
+
+def _beside(bench: Bench, timed: Sequence[int], *, several: bool) -> Iterator[Said]:
+    """What findings that stand elsewhere, for they tell of other moments as well, say of these moments."""
+    if not any(bench.findings[place].rule in LEADERS for place in timed):
+        return
+    when, targets = bench.at(timed), {bench.findings[place].target for place in timed}
+    for place in bench.partial:
+        f = bench.findings[place]
+        if place not in timed and f.target in targets:
+            for mark in f.marks:
+                end_ns = mark.begin_ns if mark.end_ns is None else mark.end_ns
+                if when.touched(mark.begin_ns, end_ns, bench.slack_ns):
+                    yield mark.begin_ns, mark.end_ns, f.target if several else "", f.rule, _object(f), mark.text
+
+
+def _events(bench: Bench, timed: Sequence[int], group: Group) -> Iterable[Event]:
+    """What explains them, and what probes saw then of which no rule here tells."""
+    if not timed:
+        return ()
+    rules, targets = {bench.findings[p].rule for p in timed}, {"", *(bench.findings[p].target for p in timed)}
+    when = bench.at(timed)
+    seen = (
+        e
+        for e in bench.seen
+        if e.target in targets
+        and rule_of(e) not in rules
+        and not e.expect
+        and when.touched(e.begin_ns, e.begin_ns, bench.slack_ns)
+    )
+    return (*group.events, *seen)
+
+
+def _detail(event: Event) -> str:
+    told = event.detail.get("line") or event.detail.get("cause") or event.detail.get("why")
+    return told or ("planned" if event.expect or event.deadline_ns is not None else "told")
+
+
+def _object(finding: Finding) -> str:
+    name, instance = label(finding.object, "process"), label(finding.object, "instance")
+    if name is None:
+        return finding.object
+    return name if instance in {None, "0"} else f"{name} #{instance}"
+
+
+def _confidence(bench: Bench, timed: Sequence[int], group: Group) -> float | None:
+    """One less the probability that all of it would lie together by chance, each rule's word counting once."""
+    weighed = timed[:_MOST_WEIGHED]
+    chances: dict[str, float] = {}
+    for place in weighed[1:]:
+        finding, others = bench.findings[place], [p for p in weighed if p != place]
+        chance = bench.moments[place].chance(bench.at(others), bench.slack_ns, bench.length_ns)
+        chances[finding.rule] = max(chance, chances.get(finding.rule, 0.0))
+    if len(chances) > 1:
+        chances.pop(bench.findings[weighed[0]].rule, None)
+    if weighed and group.events:
+        chances["event"] = bench.chance_after(bench.at(weighed), [bench.stretch(e) for e in group.events])
+    elif weighed and group.phase is not None:
+        window = group.phase.window
+        chances["phase"] = bench.chance_after(bench.at(weighed), [(window.begin_ns, window.end_ns)])
+    if not chances:
+        return None
+    by_chance = 1.0
+    for chance in chances.values():
+        by_chance *= chance
+    return 1.0 - by_chance

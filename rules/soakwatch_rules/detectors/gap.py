@@ -1,0 +1,220 @@
+"""Gaps: why a source was silent, and what stayed unseen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from soakwatch_rules.boots import reboots
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.forwarding import Forwarding, lost_share
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Event, Finding, Ledger, Manner, Mark, Outcome, Silence, Why, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import cadence
+from soakwatch_rules.silences import of_monitor, speaks_of
+from soakwatch_rules.spans import joined
+from soakwatch_rules.words import counted, lasting, moment, quantity
+
+_TOTAL = "system.cpu.utilization"
+_LIVES = ("system.boot.id", "system.boot.time", "system.uptime")
+_BEFORE_S = 60.0  # the CPU's last reading is at most so old, or three of its own distances
+_MOST_MARKS = 100
+_SHOWN = 3
+
+_MONITOR, _PLANNED, _REBOOT, _DEVICE, _PATH, _UNKNOWN = "monitor", "planned", "reboot", "device", "path", "unknown"
+_BLAMED = frozenset({_REBOOT, _DEVICE, _UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """One silence with its cause and the sentence that gives the evidence."""
+
+    silence: Silence
+    cause: str
+    why: str
+
+    @property
+    def window(self) -> Window:
+        return self.silence.window
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Names the cause of each silence of a source: monitor, path or device; it never fails.
+
+    A silence is ``intervals`` intervals or more without an answer. Its cause, the first that holds:
+    monitor: at least half of its polls were never sent (missed, or the monitor did not run);
+    planned: an announced event (with an intent) covers its begin;
+    reboot: boot id or uptime began anew in it, or an event tells of a reboot;
+    device: the CPU's last reading before it was at ``busy`` or above, or the share of the load that was lost in it
+    exceeds that of as long a time before it by more than ``hit``;
+    path: another source of the target answered meanwhile (this source or its path), or all were silent while the load
+    went through unharmed (the management path);
+    unknown: nothing tells.
+    Reboot, device and unknown warn; monitor, planned and path pass: a device is not to blame for them. How much may be
+    missing is ``coverage``'s to judge. A source that never answered is inconclusive, a warning if it is not required.
+
+    How often wrong: it is a chain of evidence, no test; each cause comes with its sentence. In 300 seeded silences
+    of 90 s of each kind (10 s polls of two sources, load by the second, CPU 40 % ± 8) no cause was mistaken. Known
+    weaknesses: an agent that crashed alone looks like its path; a busy CPU before a cut cable blames the device;
+    forwarding hit by the same cut blames the device; a source that is asked more seldom than a third of the silence
+    cannot bear witness.
+
+    Neighbours: ``coverage`` for how much is missing, ``hang`` and ``reboot`` for what happened.
+
+    Parameters: ``intervals``, ``busy``, ``hit`` (below).
+
+    >>> from soakwatch_rules.rule import Case, Ledger, Silence, Window
+    >>> def ledger(source, *silences):
+    ...     return Ledger("dut", source, 10.0, 100, 95, {"timeout": 5}, None, silences=silences)
+    >>> silence = Silence(Window(100 * 10**9, 160 * 10**9), {"timeout": 5})
+    >>> case = Case("dut", "", Window(0, 1000 * 10**9), ledgers=(ledger("snmp", silence), ledger("ssh")))
+    >>> for finding in Gap().judge(case):
+    ...     print(finding.object, finding.outcome, "-", finding.reason.partition(":")[0])
+    snmp pass - 1 silence, 1 min unseen
+    ssh pass - no silence of 30 s or more
+
+    References: J. Mogul and K. Ramakrishnan, Eliminating Receive Livelock in an Interrupt-Driven Kernel, ACM TOCS 15,
+    1997 (a device that is busy receiving answers nobody, so silence at a full CPU is the device's).
+    """
+
+    name: ClassVar[str] = "gap"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "a source was silent, and why"
+    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *_LIVES)
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner("one poll that was due; CPU, a second source or the load's figures for a cause")
+
+    intervals: float = parameter(
+        3.0, "{interval}", "shortest silence that is explained", "of under 3 no account is kept"
+    )
+    busy: float = parameter(0.95, "1", "a CPU that may starve its agent is at least this busy", "as a spike")
+    hit: float = parameter(0.01, "1", "forwarding is hit if this share more is lost than before", "above usual noise")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not 1 <= self.intervals < math.inf:
+            raise ValueError(f"gap: {self.intervals:g} intervals are no silence: use 1 or more (under 3 are not kept)")
+        if not (0 < self.busy <= 1 and 0 < self.hit <= 1):
+            raise ValueError(f"gap: busy {self.busy} and hit {self.hit} are shares: use more than 0, up to 100%")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"a silence is {self.intervals:g} intervals or more without an answer; the monitor's if half of its polls "
+            f"were not sent, the device's if it rebooted, its CPU was at {100 * self.busy:g} % before or "
+            f"{100 * self.hit:g} % more of the load was lost meanwhile, the path's if other sources answered or the "
+            "load went on unharmed; the device's and unexplained ones warn"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a source; its object is the source's label."""
+        if not case.ledgers:
+            return (absent(self, case, "account of polls (nothing polled it)"),)
+        cause = self._causes(case)
+        return tuple(self._of(case, ledger, cause) for ledger in case.ledgers)
+
+    def _of(self, case: Case, ledger: Ledger, cause: Callable[[Ledger, Silence], _Gap]) -> Finding:
+        least_s = self.intervals * ledger.interval_s
+        made = replace(
+            draft(self, case), object=ledger.source, samples=ledger.got, expected=ledger.due, unit="s", limit=least_s,
+            smallest_detectable=least_s, detectable_unit="s",
+        )  # fmt: skip
+        if not ledger.due:
+            return replace(
+                made, outcome=Outcome.NOT_APPLICABLE, reason=f"{ledger.source}: no poll was due, so none is missing"
+            )
+        if not ledger.got:
+            why, settle = Why.GAP, "mend the source or the path to it, then run again"
+            told = f": {ledger.errors[0]}" if ledger.errors else ""
+            reason = f"{ledger.source} never answered{told}; why cannot be told"
+            if ledger.required:
+                return replace(made, reason=reason, why=why, settle=settle)
+            return replace(made, outcome=Outcome.WARN, reason=reason)
+        gaps = [cause(ledger, s) for s in ledger.silences if s.window.seconds >= least_s * (1 - 1e-9)]
+        causes = sorted({g.cause for g in gaps})
+        unseen, longest = sum(g.window.seconds for g in gaps), max((g.window.seconds for g in gaps), default=0.0)
+        numbers = {"silences": float(len(gaps)), "unseen_s": unseen, "longest_s": longest}
+        numbers |= {f"{name}_s": sum(g.window.seconds for g in gaps if g.cause == name) for name in causes}
+        gaps.sort(key=lambda g: (g.cause not in _BLAMED, -g.window.seconds, g.window.begin_ns))
+        made = replace(
+            made, measured=longest, numbers=numbers,
+            marks=tuple(Mark(g.window.begin_ns, g.window.end_ns, f"{ledger.source} silent ({g.cause}): {g.why}")
+                        for g in sorted(gaps[:_MOST_MARKS], key=lambda g: g.window.begin_ns)),
+        )  # fmt: skip
+        if not gaps:
+            return replace(made, outcome=Outcome.PASS, reason=f"no silence of {lasting(least_s)} or more")
+        told = "; ".join(
+            f"{moment(g.window.begin_ns)} for {lasting(g.window.seconds)}, {g.cause}: {g.why}" for g in gaps[:_SHOWN]
+        )
+        more = f"; and {len(gaps) - _SHOWN} more" if len(gaps) > _SHOWN else ""
+        outcome = Outcome.WARN if _BLAMED.intersection(causes) else Outcome.PASS
+        reason = f"{counted(len(gaps), 'silence')}, {lasting(unseen)} unseen: {told}{more}"
+        doubt = f"what happened in {lasting(unseen)} of silence was not seen by {ledger.source}"
+        return replace(made, outcome=outcome, reason=reason, doubts=(doubt,))
+
+    def _causes(self, case: Case) -> Callable[[Ledger, Silence], _Gap]:
+        """The cause of a silence; what all silences need is worked out once."""
+        cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
+        best = {m: max((s for s in cut if s.metric == m and len(s)), key=len, default=None) for m in self.metrics}
+        with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
+            found, _, _ = reboots(*(best[m] for m in _LIVES))
+        told = [(e.begin_ns, e.end_ns or e.begin_ns) for e in case.events if e.kind == "reboot" and not e.expect]
+        booted = [*((w.begin_ns, w.end_ns) for w in found), *told]
+        apart = None if (cpu_series := best[_TOTAL]) is None else cadence(cpu_series)
+        flow = Forwarding.of(case)
+        sides = None if flow is None else flow.tallies()
+        silent = [(x, joined(s.window for s in x.silences)) for x in case.ledgers]
+
+        def cause(ledger: Ledger, silence: Silence) -> _Gap:
+            window = silence.window
+            if of_monitor(silence.lost):
+                return _Gap(silence, _MONITOR, "its polls were not sent")
+            if (kind := _announced(case.events, window)) is not None:
+                return _Gap(silence, _PLANNED, f"{kind} was announced")
+            if any(begin <= window.end_ns and end >= window.begin_ns for begin, end in booted):
+                return _Gap(silence, _REBOOT, "the device rebooted in it")
+            cpu = _cpu_before(best[_TOTAL], apart, window)
+            if cpu is not None and cpu >= self.busy:
+                return _Gap(silence, _DEVICE, f"the CPU was at {quantity(cpu, '1')} before it")
+            now, before = (None, None) if sides is None else (lost_share(sides, w) for w in (window, _as_long(window)))
+            if now is not None and now > (before or 0.0) + self.hit:
+                return _Gap(silence, _DEVICE, f"{quantity(now, '1')} of the load was lost in it")
+            others = (x for x, spans in silent if x.source != ledger.source and speaks_of(x, spans, window))
+            if (other := next(others, None)) is not None:
+                return _Gap(silence, _PATH, f"{other.source} answered meanwhile")
+            if now is not None:
+                return _Gap(silence, _PATH, "all management was silent, and the load went through")
+            return _Gap(silence, _UNKNOWN, "no other source and no load bears witness")
+
+        return cause
+
+
+def _as_long(window: Window) -> Window:
+    """As long a time before it."""
+    return Window(2 * window.begin_ns - window.end_ns, window.begin_ns)
+
+
+def _announced(events: tuple[Event, ...], window: Window) -> str | None:
+    for event in events:
+        end = event.deadline_ns if event.deadline_ns is not None else event.end_ns
+        if event.expect and event.begin_ns <= window.end_ns and (end is None or end >= window.begin_ns):
+            return event.kind
+    return None
+
+
+def _cpu_before(series: Series | None, apart: float | None, window: Window) -> float | None:
+    """The CPU's last reading before a silence, if it is not too old to tell."""
+    if series is None or apart is None:
+        return None
+    at = int(np.searchsorted(series.time_ns, window.begin_ns, side="right"))
+    if not at:
+        return None
+    old_s = (window.begin_ns - int(series.time_ns[at - 1])) * 1e-9
+    return float(series.value[at - 1]) if old_s <= max(_BEFORE_S, 3 * apart) else None

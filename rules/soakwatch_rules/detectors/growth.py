@@ -1,0 +1,365 @@
+"""Growth: is it growing, at the end of the run, faster than allowed?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.growth_words import doubts_of, hourly, sentence, settle_of
+from soakwatch_rules.lives import Life, dead_seconds, lives
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome, Why
+from soakwatch_rules.series import Series, Trait
+from soakwatch_rules.sight import cadence, expected
+from soakwatch_rules.stats.blocks import LEAST, blocks, how_many
+from soakwatch_rules.stats.following import Following, explained
+from soakwatch_rules.stats.trend import Thresholds, Tolerance, Trend, judge_trend
+from soakwatch_rules.words import counted, lasting, quantity
+
+Floats = NDArray[np.float64]
+
+_BIG = 0.25  # of the window: lives that must pass each
+_HOUR = 3600.0
+_LARGEST = 1.7e308
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One life with its answer, and what it follows."""
+
+    life: Life
+    trend: Trend
+    raw: Trend
+    follows: Following | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Says that something grows, at the end of the run, faster than allowed: a leak, told from what looks like one.
+
+    Growth is said with at least ``fail`` probability that the slope at the end of a life exceeds
+    max(``tolerance``·level / ``horizon``, the metric's floor / length of the life). Direction, quantum, floor and
+    ceiling are the metric's.
+
+    1. Each life (between restarts) of at least ``shortest`` and 16 readings is cut into at most 96 equal times; of
+       each the mean without the lowest and the highest 15 %, drawn back to 4 robust sigmas around a running median.
+       The level is the median without half of the run's growth (Theil-Sen).
+    2. A sawtooth (two abrupt falls or more) is judged by the floor of its cycles: Student t on their slope from 4
+       cycles on, as below from 16.
+    3. Shapes are averaged: constant, leak, step, two steps, warm-up (exponential or stretched), two warm-ups,
+       plateau, ramp between plateaus, late leak, two slopes, bump, cycle, and step, warm-up, bump or cycle with a
+       leak, each with one more step or none, and errors that remember (AR(1), ten correlations from 0 to .985);
+       weight = prior·exp(-BIC/2). That gives P(slope at the end > allowed).
+    4. The straight line: the 95 % bound of the slope of at most 48 blocks, its error corrected for AR(1), and the
+       slope of their second half, both above what is allowed.
+    5. Fail at P >= ``fail``, or with 4 at P >= ``guarded``. Pass at P <= ``clear`` without 4, if P among the shapes
+       free to grow at the end is <= ``free`` or the readings have ruled those out (P <= a tenth of ``clear``). In
+       less than 6 h these are at least .98 and .7, and at most .05. Everything else is inconclusive; so are growth
+       since a release whose peak has not been regained, readings whose steps hide what is allowed, and a cycle as
+       long as the run.
+    6. A series of which a load explains ``follow`` (least squares on time and load) is judged without the load's
+       part, and both are told. Growth beside a load that only rises, and could explain it, is inconclusive.
+
+    Any life that fails fails; all lives of a quarter of the window and more must pass. Rates per hour in the metric's
+    unit; the interval is 5 to 95 %. ``smallest_detectable`` is the growth that fails with at least 80 % probability
+    in a straight leak: allowed + 5 standard errors of the straight line.
+
+    How often wrong, measured on 300 seeded synthetic signals a shape (24 h, a reading each 10 s, noise sd 1 % of the
+    level; fail/pass/inconclusive in %, tolerance 5 %; none of these fails at 1 % either): white 0/100/0, AR(1) .9 a
+    minute 0/98/2, .99 0/89/11, hourly sawtooth of 20 % 0/99/1, warm-up of 30 % in 1 h 0/100/0 and in 4 h 0/99/1,
+    cache fill 0/99/1, step 0/100/0, late step 0/96/4, bump 0/100/0, whole steps of 4 % 0/94/6, gaps 0/97/3, restarts
+    0/69/31, outliers 0/98/2, a daily wave 0/0/100. A leak of the allowed rate and twice (three times) 2.49 standard
+    errors fails in 98 (100) % in white noise, 96 (99) % at AR(1) .9, 86 (94) % at .99; none passed. Three steps of 4
+    % upwards fail in 56 %, half of a wave in 18 %.
+
+    Known weaknesses: a warm-up that takes longer than a third of the run, half of a cycle, and several steps upwards
+    look like a leak; growth that begins in the last fifth is mostly inconclusive; noise with a memory of more than a
+    tenth of the run. Looked at hourly while the run goes on, warm-ups are called growth at some time: a live finding
+    is a warning.
+
+    Neighbours: ``memory_growth`` is the stage-interval method; ``queue_growth`` judges queues; ``process_restart``
+    tells of the restarts between lives.
+
+    Parameters: ``tolerance``, ``horizon``, ``fail``, ``guarded``, ``clear``, ``free``, ``shortest``, ``follow``
+    (below).
+
+    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_rules.synthetic import LEVEL, leak, noise, warm_up
+    >>> flat = noise(seed=1)
+    >>> for series in (flat, warm_up(flat, 0.3 * LEVEL, 3600), leak(flat, 0.1 * LEVEL / 86400)):
+    ...     print(Growth().judge(Case("dut", series.object, Window(0, 86400 * 10**9), (series,)))[0].outcome)
+    pass
+    pass
+    fail
+
+    References: F. Machida, A. Andrzejak, R. Matias, E. Vicente, On the effectiveness of Mann-Kendall test for
+    detection of software aging, ISSREW 2013 (trend tests alone cry wolf on correlated readings); A. Raftery, Bayesian
+    model selection in social research, Sociological Methodology 25, 1995 (BIC weights; they take the number of blocks
+    for independent); F. Marriott, J. Pope, Bias in the estimation of autocorrelations, Biometrika 41, 1954.
+    """
+
+    name: ClassVar[str] = "growth"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "grows at the end of the soak, faster than allowed"
+    metrics: ClassVar[tuple[str, ...]] = (
+        "process.memory.usage",
+        "process.memory.pss",
+        "process.memory.uss",
+        "process.threads",
+        "process.open_files",
+        "system.memory.usage",
+        "system.memory.available",
+        "system.memory.committed",
+        "system.memory.swap.usage",
+        "system.conntrack.count",
+        "system.processes",
+        "system.filesystem.usage",
+        "monitor.memory.usage",
+        "monitor.open_files",
+        "monitor.threads",
+    )
+    scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
+    phases: ClassVar[tuple[str, ...]] = ("soak",)
+    manner: ClassVar[Manner] = Manner(
+        "16 readings over 2 h in one life and half of the expected; expect an answer from 96 readings and 12 h on",
+        shortest_s=7200.0,
+        live="minutes",
+    )
+
+    tolerance: float = parameter(0.05, "1", "growth per horizon that is allowed, of the level", "usual practice")
+    horizon: float = parameter(86400.0, "s", "time for which the tolerance is stated", "a share per day")
+    fail: float = parameter(0.95, "1", "probability of more growth than allowed from which it fails", "measured")
+    guarded: float = parameter(0.5, "1", "the same, where the straight line says so as well", "measured")
+    clear: float = parameter(0.05, "1", "probability of more growth up to which it passes", "measured")
+    free: float = parameter(0.2, "1", "the same among shapes that can grow at the end", "measured: power of a pass")
+    shortest: float = parameter(7200.0, "s", "shortest life that is judged", "a warm-up of hours looks like a leak")
+    follow: float = parameter(0.8, "1", "share of the variance that a load must explain", "measured")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not 0 < self.tolerance < math.inf:
+            raise ValueError(f"growth: a tolerance of {self.tolerance} fails everything: use more than 0, such as 5%")
+        if not (0 < self.horizon < math.inf and 0 < self.shortest < math.inf):
+            raise ValueError("growth: horizon and shortest are durations above 0, such as 24h and 2h")
+        if not 0 < self.clear < self.guarded <= self.fail < 1:
+            raise ValueError("growth: use probabilities with 0 < clear < guarded <= fail < 1, such as 5%, 50% and 95%")
+        if not 0 < self.free <= 1 or not 0 < self.follow <= 1:
+            raise ValueError("growth: free and follow are shares above 0 and up to 1, such as 20% and 80%")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"growth if the slope at the end of a life exceeds {100 * self.tolerance:g} % of its level per "
+            f"{self.horizon:g} s (or the metric's floor per life) with {100 * self.fail:g} % probability over all "
+            f"shapes, or {100 * self.guarded:g} % where the 95 % bound of the straight line exceeds it too; none if "
+            f"with at most {100 * self.clear:g} %, and {100 * self.free:g} % among shapes free to grow; under 6 h with "
+            f"98, 70 and 5 %; lives of at least {self.shortest:g} s and 16 readings; judged beside a load that "
+            f"explains {100 * self.follow:g} %"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a series; a life that grows decides."""
+        if not case.series:
+            return (absent(self, case, "reading of something that may grow"),)
+        return tuple(self._of(case, series) for series in case.series)
+
+    def _of(self, case: Case, series: Series) -> Finding:
+        series = series.between(case.window.begin_ns, case.window.end_ns).finite()
+        made = draft(self, case, series)
+        apart, found = cadence(series), lives(series, case.window, case.events)
+        dead_s = dead_seconds(series, case.window, case.events)
+        if dead_s > 0:
+            due = expected(case.window.seconds - dead_s, apart)
+            made = replace(made, expected=None if due is None else max(due, made.samples))
+        long = [life for life in found if life.window.seconds >= self.shortest and len(life.series) >= LEAST]
+        if not long:
+            return self._undecided(made, case, found, apart)
+        judged = [self._judged(life, case) for life in long]
+        failed = [j for j in judged if j.trend.outcome is Outcome.FAIL]
+        if failed:
+            return self._told(made, max(failed, key=_excess), Outcome.FAIL, series, found, judged)
+        big = [j for j in judged if j.life.window.seconds >= _BIG * case.window.seconds] or judged
+        open_ = [j for j in big if j.trend.outcome is not Outcome.PASS]
+        if open_:
+            return self._told(
+                made, max(open_, key=lambda j: j.life.window.seconds), Outcome.INCONCLUSIVE, series, found, judged
+            )
+        read = sum(len(j.life.series) for j in judged)
+        if made.expected is not None and 2 * read < made.expected:
+            reason = f"the lives that can be judged hold {read} of {made.expected} expected readings, less than half"
+            return replace(
+                made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings in long lives"
+            )
+        return self._told(made, max(big, key=_excess), Outcome.PASS, series, found, judged)
+
+    def _undecided(self, made: Finding, case: Case, found: tuple[Life, ...], apart: float | None) -> Finding:
+        longest = max((life.window.seconds for life in found), default=0.0)
+        most = max((len(life.series) for life in found), default=0)
+        if found and longest < self.shortest:
+            whole = case.window.seconds
+            where = "the window is" if whole < self.shortest else f"the longest of {len(found)} lives is"
+            missing = lasting(max(1.0, self.shortest - longest))
+            return replace(
+                made,
+                reason=f"{where} {lasting(longest)} long: growth and the end of a warm-up look the same",
+                why=Why.TOO_SHORT,
+                settle=f"needs {missing} more without a restart",
+            )
+        missing_n = max(1, LEAST - most)
+        every = f", at a reading every {lasting(apart)} {lasting(missing_n * apart)} more" if apart is not None else ""
+        return replace(
+            made,
+            reason=f"{counted(most, 'reading')} in the longest life: too few to tell a leak from a step",
+            why=Why.TOO_FEW,
+            settle=f"needs {counted(missing_n, 'more reading')} in one life{every}",
+        )
+
+    def _judged(self, life: Life, case: Case) -> _Judged:
+        trait = life.series.trait
+        time_s = np.asarray((life.series.time_ns - life.window.begin_ns) * 1e-9, dtype=np.float64)
+        value: Floats = life.series.values
+        value = -value if trait.growth == "down" else value
+        raw = self._trend(time_s, value, life, trait)
+        if not case.load or raw.mode != "mean":
+            return _Judged(life, raw, raw)
+        with np.errstate(all="ignore"):
+            beside = self._beside(time_s, value, life, case)
+        if beside is None:
+            return _Judged(life, raw, raw)
+        follows, rest = beside
+        if follows.straight:
+            if raw.outcome is Outcome.FAIL:
+                raw = replace(raw, outcome=Outcome.INCONCLUSIVE, why=Why.NO_REFERENCE, hours_needed=None)
+                return _Judged(life, raw, raw, follows)
+            return _Judged(life, raw, raw)
+        return _Judged(life, self._trend(time_s, rest, life, trait), raw, follows)
+
+    def _trend(self, time_s: Floats, value: Floats, life: Life, trait: Trait) -> Trend:
+        return judge_trend(
+            time_s,
+            value,
+            allowed=Tolerance(self.tolerance, self.horizon, trait.floor),
+            span_s=(0.0, life.window.seconds),
+            quantum=trait.quantum,
+            thresholds=Thresholds(self.fail, self.guarded, self.clear, self.free),
+        )
+
+    def _beside(self, time_s: Floats, value: Floats, life: Life, case: Case) -> tuple[Following, Floats] | None:
+        """The load that the life follows, and its readings with the load's part taken out (its mean left in)."""
+        if float(np.max(np.abs(value))) > 1e150:
+            return None
+        cut = blocks(time_s, value, begin_s=0.0, end_s=life.window.seconds, number=how_many(value.size))
+        if cut.missing > 0.5:
+            return None
+        centres = life.window.begin_ns + (cut.time_s * 1e9).astype(np.int64)
+        best = explained(centres, cut.value, case.load)
+        if best is None or best[0].share < self.follow:
+            return None
+        follows, load = best
+        part = np.interp(time_s, cut.time_s, load) - follows.mean
+        rest: Floats = value - follows.each * part
+        return follows, rest
+
+    def _told(
+        self, made: Finding, one: _Judged, outcome: Outcome, series: Series, found: tuple[Life, ...],
+        judged: list[_Judged],
+    ) -> Finding:  # fmt: skip
+        trend, trait, life = one.trend, series.trait, one.life
+        sign = -1 if trait.growth == "down" else 1
+        low, high = sorted((_hourly(sign * trend.rate_low), _hourly(sign * trend.rate_high)))
+        numbers = {
+            "probability": trend.probability, "shape_weight": trend.weight, "level": abs(trend.level),
+            "allowed_per_hour": _hourly(sign * trend.allowed), "blocks": float(trend.blocks),
+            "missing_blocks": trend.missing, "correlation": trend.correlation, "cycles": float(trend.cycles),
+            "straight_line": float(trend.guard), "lives": float(len(found)), "lives_judged": float(len(judged)),
+        }  # fmt: skip
+        doubts = list(doubts_of(trend, life.window.seconds))
+        reason = sentence(
+            series.metric, trend, trait, life.window.seconds, None if one.trend is one.raw else one.follows
+        )
+        settle = settle_of(trend) if outcome is Outcome.INCONCLUSIVE else ""
+        if one.follows is not None:
+            numbers |= self._load_numbers(one, sign)
+            reason = self._with_load(reason, one, trait)
+        if len(found) > len(judged):
+            doubts.append(f"{_lives(len(found) - len(judged))} between restarts too short to judge")
+        known = trend.mode != "none"
+        smallest = None
+        if trend.smallest_detectable is not None:
+            smallest = _hourly(trend.allowed + 2 * trend.smallest_detectable)
+        marks = [Mark(life.window.begin_ns, life.window.end_ns, "the life that decided")] if len(found) > 1 else []
+        if trend.bend_s is not None:
+            at = life.window.begin_ns + round(trend.bend_s * 1e9)
+            marks.append(Mark(at, None, f"where the shape bends ({trend.shape})"))
+        return replace(
+            made,
+            outcome=outcome,
+            reason=reason,
+            why=trend.why if outcome is Outcome.INCONCLUSIVE else None,
+            settle=settle,
+            measured=_hourly(sign * trend.rate) if known else None,
+            limit=_hourly(sign * trend.allowed),
+            interval=(low, high) if known else None,
+            unit=f"{trait.unit}/h",
+            smallest_detectable=smallest,
+            detectable_unit=f"{trait.unit}/h",
+            marks=tuple(marks),
+            numbers={name: number for name, number in numbers.items() if math.isfinite(number)},
+            doubts=tuple(doubts),
+            forecast=self._forecast(trend, trait, life) if outcome is Outcome.FAIL and one.follows is None else None,
+        )
+
+    def _load_numbers(self, one: _Judged, sign: int) -> dict[str, float]:
+        follows = one.follows
+        if follows is None:
+            return {}
+        return {
+            "load_share": follows.share,
+            "per_load": sign * follows.each,
+            "load_mean": follows.mean,
+            "with_load_per_hour": _hourly(sign * one.raw.rate),
+            "with_load_probability": one.raw.probability,
+        }
+
+    def _with_load(self, reason: str, one: _Judged, trait: Trait) -> str:
+        follows = one.follows
+        if follows is None:
+            return reason
+        if follows.straight:
+            return f"{reason}; but {follows.metric} rises steadily too and would explain {100 * follows.share:.0f} %"
+        per = "unit" if follows.unit == "1" else follows.unit.replace("{", "").replace("}", "")
+        each = f"{quantity(abs(follows.each), trait.unit)} per {per}"
+        text = f"{reason}; it follows {follows.metric} ({each}, which explains {100 * follows.share:.0f} %)"
+        return f"{text}; with the load it moves by {hourly(one.raw.rate, trait)}"
+
+    def _forecast(self, trend: Trend, trait: Trait, life: Life) -> Forecast | None:
+        line, down = trend.line, trait.growth == "down"
+        end = trait.low if down else trait.ceiling
+        if line is None or end is None or not (line.low > 0 and trend.probability >= self.fail):
+            return None
+        room = (-end if down else end) - line.centre
+        since = life.window.seconds - line.centre_s
+        with np.errstate(all="ignore"):
+            after, soon, late = (room / slope - since for slope in (line.slope, line.high, line.low))
+        if not (0 < after < math.inf and math.isfinite(late) and late - soon <= after):
+            return None
+        what = f"{life.series.metric} at its {'least' if down else 'limit'} ({quantity(end, trait.unit)})"
+        return Forecast(what, after, max(0.0, soon), late)
+
+
+def _excess(one: _Judged) -> float:
+    return one.trend.rate - one.trend.allowed
+
+
+def _hourly(per_second: float) -> float:
+    """Per hour; what does not fit into a float is told as the largest one."""
+    return max(-_LARGEST, min(_LARGEST, per_second * _HOUR))
+
+
+def _lives(number: int) -> str:
+    return counted(number, "life").replace("lifes", "lives")

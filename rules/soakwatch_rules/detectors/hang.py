@@ -1,0 +1,272 @@
+"""Hangs: forwarding stopped while management was silent or the CPU at the top, and no reboot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from soakwatch_rules.boots import reboots
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.forwarding import Forwarding
+from soakwatch_rules.incidents import Witness, witnessed
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import cadence
+from soakwatch_rules.silences import silent_all
+from soakwatch_rules.spans import common, joined, overlap_s
+from soakwatch_rules.stats.hysteresis import stretches
+from soakwatch_rules.stats.saturation import cover
+from soakwatch_rules.stats.spikes import poll_mode
+from soakwatch_rules.words import counted, lasting, moment, quantity, some
+
+_TOTAL = "system.cpu.utilization"
+_LIVES = ("system.boot.id", "system.boot.time", "system.uptime")
+_LEAVE = 0.9  # of ``pinned``
+_LEAST_CPU = 16  # readings without which nothing is said of the CPU
+_LATE = 0.25  # of a silence: how much later than it forwarding may be seen to stop
+_MOST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """A stretch that may have been a hang: when, what stopped, and how long forwarding stood (None: not known)."""
+
+    window: Window
+    witnesses: tuple[str, ...]
+    stood_s: float | None
+
+    @property
+    def text(self) -> str:
+        return "; ".join(self.witnesses)
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Says that the device hung: alive to nobody, and yet not rebooted.
+
+    A hang is a stretch of at least ``seconds`` in which forwarding stood (under 1 % of what the generators sent came
+    back, or no request was answered, while they went on) and meanwhile no source of its management answered, or its
+    CPU was at ``pinned`` or above. No boot id, boot time or uptime began anew in it. Several such stretches with less
+    than ``seconds`` between them are one hang; its witnesses are told with their times.
+
+    Without the load's figures nobody knows whether it forwarded: a silence of all management for ``seconds`` is then a
+    warning, and inconclusive where the last reading of the CPU before it was at the top. With forwarding going on,
+    silence is no hang (``gap`` tells of it); standing forwarding with management answering and CPU to spare is none
+    either (``drops``, ``recovery``). Polls that the monitor itself did not send are no silence. What an announced event
+    (with an intent) covers was asked for. A hang without any boot id or uptime on both sides cannot be told from a
+    reboot: inconclusive, unless the device never came back.
+
+    How often wrong: in 300 seeded hours each (10 s polls of two sources, 1 % of them lost, load by the second) none
+    was seen in silence with forwarding going on or losing 20 %, in one silent source with forwarding standing, in
+    silence and standing forwarding 5 min apart, in reboots, in a CPU at 100 % with 5 % loss. Hangs of 40 s and more
+    were all found, of 30 s in 2 %. Known weaknesses: a cut of every path at once (management and traffic) looks the
+    same; with several devices under one load the load cannot tell which of them stood; a hang shorter than three
+    polls is no silence; a CPU that is busy from the begin on (poll mode) is no witness.
+
+    Neighbours: ``reboot``, ``gap`` for every silence, ``cpu_saturation``, ``drops``.
+
+    Parameters: ``seconds``, ``pinned`` (below).
+
+    >>> import numpy as np
+    >>> from soakwatch_rules.rule import Ledger, Silence
+    >>> from soakwatch_rules.synthetic import readings, uptimes
+    >>> sent = np.arange(360) * 1000.0
+    >>> back = sent - 1000.0 * np.clip(np.arange(360) - 100, 0, 12)
+    >>> load = (readings("load.tx.packets", sent, 10.0), readings("load.rx.packets", back, 10.0))
+    >>> silence = Silence(Window(1000 * 10**9, 1120 * 10**9), {"timeout": 11})
+    >>> ledger = Ledger("dut", "snmp", 10.0, 360, 349, {"timeout": 11}, silence.window, silences=(silence,))
+    >>> case = Case("dut", "", Window(0, 3600 * 10**9), (uptimes(10.0, 360),), ledgers=(ledger,), load=load)
+    >>> Hang().judge(case)[0].outcome.value, Hang().judge(replace(case, load=()))[0].outcome.value
+    ('fail', 'warn')
+
+    References: RFC 2544 section 26.6 (reset) and RFC 6201 for what is no hang; J. Gray, Why do computers stop, 1985
+    (a fault that is no fail-stop). Both take silence for death: here it takes two witnesses.
+    """
+
+    name: ClassVar[str] = "hang"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "the device stopped forwarding and answering without a reboot"
+    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *_LIVES)
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner("polls that were answered, or 16 readings of the CPU")
+
+    seconds: float = parameter(30.0, "s", "shortest hang", "three polls of 10 s")
+    pinned: float = parameter(0.98, "1", "a CPU at the top is at least this busy", "a reading of 100 % with idle ticks")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not 0 < self.seconds < math.inf:
+            raise ValueError(f"hang: {self.seconds} s are no duration: use more than 0, such as 30s")
+        if not 0 < self.pinned <= 1:
+            raise ValueError(f"hang: pinned {self.pinned} is a share: use more than 0, up to 100%")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"a hang is {self.seconds:g} s or more in which forwarding stood while all management was silent or the "
+            f"CPU was at {100 * self.pinned:g} % or above, without a reboot; without the load's figures a silence of "
+            "that length only warns"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a target."""
+        cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
+        best = {m: max((s for s in cut if s.metric == m and len(s)), key=len, default=None) for m in self.metrics}
+        cpu = best[_TOTAL]
+        polled = [ledger for ledger in case.ledgers if ledger.due]
+        if not polled and (cpu is None or len(cpu) < _LEAST_CPU):
+            if cut:
+                reason = "no account of polls, and too few readings of the CPU"
+                settle = f"needs {_LEAST_CPU} readings of {_TOTAL}"
+                return (replace(draft(self, case), reason=reason, why=Why.TOO_FEW, settle=settle),)
+            return (absent(self, case, "account of polls (nothing polled it)"),)
+        flow = Forwarding.of(case)
+        stood = None if flow is None else flow.stopped(case.window)
+        silent, pinned = silent_all(case.ledgers), self._pinned(cpu)
+        stops = list(self._stops(silent, pinned, stood))
+        asked = [s for s in stops if _announced(case.events, s.window)]
+        with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
+            found, _, _ = reboots(*(best[m] for m in _LIVES))
+        booted = [*found, *(witnessed(e, "event", "") for e in case.events if e.kind == "reboot" and not e.expect)]
+        gone = [s for s in stops if s not in asked and _rebooted(booted, s.window)]
+        left = [s for s in stops if s not in asked and s not in gone]
+        got, due = sum(x.got for x in polled), sum(x.due for x in polled)
+        doubts = list(_doubts(case, flow, silent, stood, gone, asked))
+        longest = max((s.stood_s or 0.0 for s in left), default=0.0)
+        made = replace(
+            draft(self, case),
+            samples=got or (len(cpu) if cpu is not None else 0),
+            expected=due or None,
+            measured=longest,
+            limit=self.seconds,
+            unit="s",
+            marks=tuple(Mark(s.window.begin_ns, s.window.end_ns, s.text) for s in left[:_MOST]),
+            numbers={
+                "hangs": float(sum(s.stood_s is not None for s in left)), "silences": float(len(silent)),
+                "silent_s": sum(s.seconds for s in silent), "pinned_s": sum(s.seconds for s in pinned),
+                "stood_s": sum(s.seconds for s in stood or ()), "planned": float(len(asked)),
+                "reboots": float(len(gone)),
+            },
+            doubts=tuple(doubts),
+        )  # fmt: skip
+        if polled:
+            least = max(self.seconds, 3 * min(x.interval_s for x in polled))
+            beside = 0.0 if flow is None else 2 * flow.apart_s
+            made = replace(made, smallest_detectable=least + beside, detectable_unit="s")
+        return (self._outcome(case, made, left, best, got),)
+
+    def _outcome(
+        self, case: Case, made: Finding, left: list[_Stop], best: dict[str, Series | None], got: int
+    ) -> Finding:
+        hung = [s for s in left if s.stood_s is not None]
+        if hung:
+            told = some([f"{moment(s.window.begin_ns)} for {lasting(s.window.seconds)}: {s.text}" for s in hung])
+            identity = [s for s in (best[m] for m in _LIVES) if s is not None]
+            sure = [s for s in hung if _ends_with(s, case) or any(_same_life(each, s.window) for each in identity)]
+            if sure:
+                return replace(made, outcome=Outcome.FAIL, reason=f"{counted(len(hung), 'hang')}: {told}")
+            reason = f"{told}; nothing tells whether it rebooted meanwhile"
+            return replace(made, reason=reason, why=Why.UNREAD, settle="poll the uptime or the boot id, then run again")
+        if left:
+            told = some([f"{moment(s.window.begin_ns)} for {lasting(s.window.seconds)}" for s in left])
+            reason = f"all management was silent: {told}; nothing tells whether it forwarded meanwhile"
+            before = [_last(best[_TOTAL], s.window.begin_ns) for s in left]
+            if any(value is not None and value >= self.pinned for value in before):
+                settle = "run a load that tells what comes back, so that a hang can be told from a busy agent"
+                reason += f", and the CPU was at {quantity(max(v for v in before if v is not None), '1')} before"
+                return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=settle)
+            return replace(made, outcome=Outcome.WARN, reason=reason)
+        cpu = best[_TOTAL]
+        if not got and (cpu is None or len(cpu) < _LEAST_CPU):
+            return replace(
+                made, reason="no poll was answered", why=Why.TOO_FEW, settle="mend the source or the path to it"
+            )
+        silences = int(made.numbers["silences"])
+        quiet = f"{counted(silences, 'silence')} of all management" if silences else "management answered all along"
+        beside = "" if made.doubts or not silences else " while it forwarded"
+        return replace(made, outcome=Outcome.PASS, reason=f"no hang: {quiet}{beside}")
+
+    def _pinned(self, cpu: Series | None) -> tuple[Window, ...]:
+        if cpu is None or len(cpu) < _LEAST_CPU or poll_mode(np.clip(cpu.values, 0, 2), None, _LEAST_CPU):
+            return ()
+        covered = np.round(cover(cpu.time_ns, cadence(cpu) or 1.0) * 1e9)
+        at = cpu.time_ns
+        pairs = stretches(cpu.values, self.pinned, _LEAVE * self.pinned).tolist()
+        return joined(Window(int(at[i]) - int(covered[i]), int(at[j - 1])) for i, j in pairs)
+
+    def _stops(
+        self, silent: tuple[Window, ...], pinned: tuple[Window, ...], stood: tuple[Window, ...] | None
+    ) -> Iterator[_Stop]:
+        """Hangs, or without any word of forwarding the silences that may be some."""
+        apart_ns = round(self.seconds * 1e9)
+        if stood is None:
+            for span in silent:
+                if span.seconds >= self.seconds:
+                    yield _Stop(span, (f"all management silent for {lasting(span.seconds)}",), None)
+            return
+        both = common(joined([*silent, *pinned]), stood)
+        for span in joined(both, apart_ns):
+            stood_s = overlap_s(span, both)
+            if stood_s >= self.seconds:
+                told = [f"forwarding stood for {lasting(overlap_s(span, stood))}"]
+                for what, others in (("all management silent", silent), ("CPU at the top", pinned)):
+                    if (lasted := overlap_s(span, joined(others))) > 0:
+                        told.append(f"{what} for {lasting(lasted)}")
+                yield _Stop(span, tuple(told), stood_s)
+
+
+def _announced(events: tuple[Event, ...], window: Window) -> bool:
+    """Whether a planned event covers its begin: what it does to the device was asked for."""
+    for event in events:
+        end = event.deadline_ns if event.deadline_ns is not None else event.end_ns
+        if event.expect and event.begin_ns <= window.end_ns and (end is None or end >= window.begin_ns):
+            return True
+    return False
+
+
+def _rebooted(booted: list[Witness], window: Window) -> bool:
+    return any(w.begin_ns <= window.end_ns and w.end_ns >= window.begin_ns for w in booted)
+
+
+def _ends_with(stop: _Stop, case: Case) -> bool:
+    """Whether the device did not come back before the window ended."""
+    slack = max(1.0, _LATE * stop.window.seconds) * 1e9
+    return stop.window.end_ns + slack >= case.window.end_ns
+
+
+def _same_life(series: Series, window: Window) -> bool:
+    """Whether it was read before and after (that it did not begin anew is known by then)."""
+    return bool(len(series)) and bool(series.time_ns[0] <= window.begin_ns and series.time_ns[-1] >= window.end_ns)
+
+
+def _last(series: Series | None, begin_ns: int) -> float | None:
+    """The last reading before a time."""
+    if series is None:
+        return None
+    at = int(np.searchsorted(series.time_ns, begin_ns, side="right"))
+    return float(series.value[at - 1]) if at else None
+
+
+def _doubts(
+    case: Case, flow: Forwarding | None, silent: tuple[Window, ...], stood: tuple[Window, ...] | None,
+    gone: list[_Stop], asked: list[_Stop],
+) -> Iterator[str]:  # fmt: skip
+    if flow is None:
+        yield "nothing tells what came back of the load: a hang is known only by its silence"
+    elif case.devices > 1:
+        yield f"{case.devices} devices share the load: which of them stood cannot be told"
+    if not case.ledgers:
+        yield "nothing polled it: its silence cannot be known"
+    beside = sum(span.seconds for span in stood or ()) - sum(overlap_s(span, silent) for span in stood or ())
+    if beside >= 1:
+        yield f"forwarding stood for {lasting(beside)} while management answered"
+    if gone:
+        yield f"{counted(len(gone), 'stop')} with a reboot in it did not count"
+    if asked:
+        yield f"{counted(len(asked), 'stop')} under a planned event did not count"

@@ -1,0 +1,223 @@
+"""Levels: a reading above the limit that the plan sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Literal, NamedTuple
+
+from soakwatch_rules.draft import draft, faults
+from soakwatch_rules.labels import label
+from soakwatch_rules.lives import lives
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import cadence
+from soakwatch_rules.stats.votes import voted
+from soakwatch_rules.words import counted, lasting, moment, quantity, some
+
+_MOST_MARKS = 100
+_LATENCY: Final = "load.latency"
+_JUDGED_QUANTILES = frozenset({None, "p99", "0.99", "99"})
+
+
+class _Limited(NamedTuple):
+    """What a parameter limits: a metric, and whether the limit is a share of what the device states as its most."""
+
+    metric: str
+    of_ceiling: bool = False
+
+
+_LIMITS: Final = {
+    "temperature": _Limited("system.temperature"),
+    "cpu": _Limited("system.cpu.utilization"),
+    "core": _Limited("system.cpu.core.utilization"),
+    "memory": _Limited("system.memory.usage", of_ceiling=True),
+    "swap": _Limited("system.memory.swap.usage", of_ceiling=True),
+    "disk": _Limited("system.filesystem.usage", of_ceiling=True),
+    "connections": _Limited("system.conntrack.count", of_ceiling=True),
+    "queue": _Limited("queue.depth", of_ceiling=True),
+    "process_memory": _Limited("process.memory.usage"),
+    "descriptors": _Limited("process.open_files"),
+    "threads": _Limited("process.threads"),
+    "processes": _Limited("system.processes"),
+    "latency": _Limited(_LATENCY),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Says that a reading went above a limit that the plan sets, and stayed: N of the last M readings.
+
+    Exceeded from the first of ``needed`` among the last ``of`` readings that are at least the limit, until the first
+    below ``leave`` times the limit; then the count begins anew. Each parameter that names a thing is a limit; 0, the
+    default, is none, and without any the rule is not applicable: an absolute limit is the user's, it has no default.
+
+    ``memory``, ``swap``, ``disk``, ``connections`` and ``queue`` are shares of what the device itself states as the
+    most (its memory, the size of its table); where it states nothing they cannot be judged. The others are in the
+    unit of their metric. ``latency`` limits the 99th percentile that the generators told. A count never crosses a
+    restart of the object.
+
+    How often wrong: on ten million readings of white noise of sd s a limit 2·s above the level was exceeded by single
+    readings in 2.3 %, by 3 of 5 once in 15 000 readings, 2.5·s above once in 670 000, 3·s above never. Known
+    weaknesses: correlated readings vote alike (AR .9: once in 320 readings at 2·s, against once in 110 without votes);
+    an exceedance of fewer than N readings passes; a limit knows nothing of load or time.
+
+    Neighbours: ``growth`` says where a level goes, ``cpu_spike`` and ``cpu_saturation`` judge CPU without a limit.
+
+    Parameters: ``needed``, ``of``, ``leave``, and a limit each (below).
+
+    >>> import numpy as np
+    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_rules.synthetic import readings
+    >>> hot = readings("system.temperature", np.array([60.0] * 50 + [85.0] * 4 + [60.0] * 46), 10.0)
+    >>> case = Case("dut", "", Window(0, 1000 * 10**9), (hot,))
+    >>> for rule in (Level(), Level(temperature=90), Level(temperature=80)):
+    ...     finding = rule.judge(case)[0]
+    ...     print(finding.outcome, "-", finding.reason.partition(":")[0])
+    not applicable - no limit is set
+    pass - never 3 of 5 readings at 90 Cel or above; the highest is 85 Cel
+    fail - 1 time above 80 Cel
+
+    References: O. H. Schmitt, A thermionic trigger, J. Sci. Instrum. 15, 1938 (two thresholds); IEC 62682
+    (alarm deadband and delay); RFC 2819 (rising and falling thresholds of RMON, which has no votes: one reading is an
+    alarm).
+    """
+
+    name: ClassVar[str] = "level"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "a reading stayed above the limit that the plan sets"
+    metrics: ClassVar[tuple[str, ...]] = tuple(each.metric for each in _LIMITS.values() if each.metric != _LATENCY)
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner("a limit in the plan, M readings, half of those expected")
+
+    needed: float = parameter(3.0, "{reading}", "N: so many readings at the limit or above", "one may be a glitch")
+    of: float = parameter(5.0, "{reading}", "M: among the last so many", "a reading below does not clear it")
+    leave: float = parameter(0.95, "1", "it ends below this share of the limit", "a wavering plateau is one")
+    temperature: float = parameter(0.0, "Cel", "limit of each sensor; 0 = none")
+    cpu: float = parameter(0.0, "1", "limit of the utilisation of all cores; 0 = none")
+    core: float = parameter(0.0, "1", "limit of the utilisation of each core; 0 = none")
+    memory: float = parameter(0.0, "1", "limit of the memory in use, as a share of all; 0 = none")
+    swap: float = parameter(0.0, "1", "limit of the swap in use, as a share of all; 0 = none")
+    disk: float = parameter(0.0, "1", "limit of each filesystem, as a share of its size; 0 = none")
+    connections: float = parameter(0.0, "1", "limit of the connection table, as a share of its size; 0 = none")
+    queue: float = parameter(0.0, "1", "limit of each queue, as a share of its size; 0 = none")
+    process_memory: float = parameter(0.0, "By", "limit of the resident memory of each process; 0 = none")
+    descriptors: float = parameter(0.0, "{descriptor}", "limit of the open files of each process; 0 = none")
+    threads: float = parameter(0.0, "{thread}", "limit of the threads of each process; 0 = none")
+    processes: float = parameter(0.0, "{process}", "limit of the processes of the machine; 0 = none")
+    latency: float = parameter(0.0, "s", "limit of the 99th percentile of the load's latency; 0 = none")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not 1 <= self.needed <= self.of < math.inf:
+            raise ValueError(f"level: {self.needed:g} of {self.of:g} readings: use 1 <= needed <= of")
+        if not 0 < self.leave <= 1:
+            raise ValueError(f"level: leave {self.leave} is a share of the limit: use more than 0, up to 100%")
+        for name, value in self._limits():
+            if not 0 <= value < math.inf:
+                raise ValueError(f"level: {name} {value} is no limit: use more than 0, or 0 for none")
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The metrics that have a limit: nothing else need be read."""
+        return tuple(_LIMITS[name].metric for name, value in self._limits() if value and name != "latency")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        told = [f"{name} {value:g}" for name, value in self._limits() if value]
+        return (
+            f"exceeded if {self.needed:g} of the last {self.of:g} readings are at the limit or above, until one is "
+            f"below {100 * self.leave:g} % of it; {', '.join(told) or 'no limit is set'}"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a series that has a limit."""
+        made: list[Finding] = []
+        limits = [(name, value) for name, value in self._limits() if value]
+        for name, value in limits:
+            made.extend(self._of_limit(case, name, value))
+        if made:
+            return tuple(made)
+        if limits:
+            return ()  # of the load only, on a target that is no device
+        reason = "no limit is set: give one in the plan, such as `level: {temperature: 80}`"
+        return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+
+    def _limits(self) -> Iterator[tuple[str, float]]:
+        for name in _LIMITS:
+            value: float = getattr(self, name)
+            yield name, value
+
+    def _of_limit(self, case: Case, name: str, value: float) -> Iterator[Finding]:
+        limited = _LIMITS[name]
+        if limited.metric == _LATENCY:
+            if case.role != "dut":
+                return
+            read = tuple(
+                s for s in case.load if s.metric == _LATENCY and label(s.object, "quantile") in _JUDGED_QUANTILES
+            )
+        else:
+            read = tuple(s for s in case.series if s.metric == limited.metric)
+        if not read:
+            made = replace(draft(self, case), metric=limited.metric)
+            reason = f"{name} has a limit, but {limited.metric} was not read"
+            if case.faults:
+                reason += f": {faults(case.faults)}"
+            settle = f"poll {limited.metric}, or take the limit of {name} out of the plan"
+            yield replace(made, reason=reason, why=Why.UNREAD, settle=settle)
+        for series in read:
+            yield self._of(case, series, name, value, of_ceiling=limited.of_ceiling)
+
+    def _of(self, case: Case, series: Series, name: str, value: float, *, of_ceiling: bool) -> Finding:
+        series = series.between(case.window.begin_ns, case.window.end_ns).finite()
+        made, unit = replace(draft(self, case, series), unit=series.trait.unit), series.trait.unit
+        ceiling = series.trait.ceiling
+        if of_ceiling and (ceiling is None or not 0 < ceiling < math.inf):
+            reason = f"{name}: the limit is a share, and nothing states the most that {series.metric} can be"
+            return replace(made, reason=reason, why=Why.NO_REFERENCE, settle="poll the metric that states it")
+        limit = value * ceiling if of_ceiling and ceiling is not None else value
+        if not 0 < limit < math.inf:
+            return replace(
+                made, reason=f"{name}: the limit is no number", why=Why.NO_REFERENCE, settle="mend the limit"
+            )
+        n, apart = len(series), cadence(series)
+        needed, of = math.ceil(self.needed), math.ceil(self.of)
+        made = replace(made, limit=limit)
+        if not n:
+            return replace(
+                made, reason=f"no reading of {series.metric}", why=Why.TOO_FEW, settle=f"needs {of} readings"
+            )
+        spans: list[Mark] = []
+        number, above_s, highest = 0, 0.0, float(series.values.max())
+        for life in lives(series, case.window, case.events):
+            reading, at = life.series.values, life.series.time_ns
+            for first, _, close in voted(reading, limit, self.leave * limit, needed, of):
+                number += 1
+                above_s += (int(at[close - 1]) - int(at[first])) * 1e-9 + (apart or 0.0)
+                if len(spans) < _MOST_MARKS:
+                    text = f"{quantity(float(reading[first:close].max()), unit)}, limit {quantity(limit, unit)}"
+                    spans.append(Mark(int(at[first]), int(at[close - 1]), text))
+        made = replace(
+            made,
+            measured=highest,
+            marks=tuple(spans),
+            smallest_detectable=None if apart is None else needed * apart,
+            detectable_unit="" if apart is None else "s",
+            numbers={"exceeded": float(number), "seconds": above_s, "highest": highest, "limit": limit},
+        )
+        shown = quantity(limit, unit)
+        if number:
+            times = some([f"{moment(m.begin_ns)} for {lasting(((m.end_ns or 0) - m.begin_ns) * 1e-9)}" for m in spans])
+            reason = f"{counted(number, 'time')} above {shown}: {times}; the highest is {quantity(highest, unit)}"
+            return replace(made, outcome=Outcome.FAIL, reason=reason)
+        if n < of:
+            more = f"needs {of - n} more readings"
+            return replace(made, reason=f"{counted(n, 'reading')}, of {of}", why=Why.TOO_FEW, settle=more)
+        if made.expected is not None and 2 * n < made.expected:
+            reason = f"{n} of {made.expected} expected readings, less than half: {shown} may have been exceeded"
+            return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
+        reason = f"never {needed} of {of} readings at {shown} or above; the highest is {quantity(highest, unit)}"
+        return replace(made, outcome=Outcome.PASS, reason=reason)

@@ -1,0 +1,215 @@
+"""Performance decline: a device that carries less and less of what it is offered."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.stats.blocks import blocks, how_many
+from soakwatch_rules.stats.decline import Fall, fall
+from soakwatch_rules.stats.trend import Trend, judge_trend
+from soakwatch_rules.throughput import Curve, Flow, curve, flows
+from soakwatch_rules.words import counted, lasting, quantity
+
+_LEAST = 16
+_HOUR_S = 3600.0
+_SURE = 0.99
+_MOST = 1e100
+_TIMES = 3.14  # Student's t of 99 % at six degrees of freedom
+_LONGEST_H = 1000.0
+_WORDS = {
+    "leak": "a steady decline", "late leak": "a decline that began late", "step": "a step down",
+    "knee": "a decline that got faster", "plateau": "a decline that came to an end",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PerformanceDecline:
+    """Says whether throughput fell over the run, or is falling at its end.
+
+    Judged is what each generator got answered (load.request.rate, else the rate of load.requests; the rate of
+    load.rx.packets), divided by what it was told to send (load.offered.rate, load.offered.packet.rate) or else sent
+    (load.tx.packets), where that is known. Two questions, each of which fails:
+    1. the trend engine of ``growth`` on the mirrored blocks: is the throughput falling at the end of the run, with 95 %
+       probability, faster than ``tolerance`` of the level per run? This sees a decline that begins late or gets faster.
+    2. is the mean of the last quarter below that of the first by more than ``tolerance`` with 99 % probability (see
+       ``stats.decline.fall``, whose error stands correlated noise)? This sees what is over: a lasting step, a decline
+       that came to an end.
+    A device that lost a tenth of its throughput has lost it whatever the shape: unlike memory, throughput has no cache
+    that is filled once, and a warm-up only raises it.
+
+    The tolerance holds per run, not per day: over a few hours 5 % per 24 h would be less than the noise, and over days
+    nobody accepts it daily. Passes if neither question says so and the trend passes. With several devices under test
+    nobody knows which declined: a warning. Ratios are of the level.
+
+    How often wrong, measured on 100 seeds of 12 h at 10 s with AR(1) noise of 2 % (.9 a minute): failed 0 % of
+    steady runs, checkpoint waves of 6 %, warm-ups, a stop of a minute and an offered load that halves (3 to 7 %
+    inconclusive); 100 % of falls of 20 % within the run, of accelerating ones of 15 %, and by half in one step; 55
+    % of falls of 7.5 %, the rest inconclusive. Noise that wanders by 5 % over longer than the run fails in up to 5
+    %. On ten real database runs of 2.6 h: two of four declines failed and two were inconclusive (their means fell
+    by 2 to 4 %, their medians by 11), no other run failed. Known weaknesses: a cycle of the device as long as the
+    run is taken for a decline; where only packets sent are known and the generator waits for answers (TCP), it
+    sends less when the device slows, and the ratio hides it (told as a doubt); more work per request (a growing
+    table) looks the same.
+
+    Neighbours: ``step_change`` gives the time of a step; ``periodic_pause`` judges stops; ``queue_growth`` often shows
+    the reason first.
+
+    Parameters: ``tolerance``, ``shortest`` (below).
+
+    >>> from soakwatch_rules.rule import Window
+    >>> from soakwatch_rules.synthetic import readings
+    >>> rate = 1000 + np.random.default_rng(1).normal(0, 20, 1440)
+    >>> for loss in (0, 200):
+    ...     load = (readings("load.request.rate", rate - loss * np.linspace(0, 1, 1440), 60.0),)
+    ...     print(PerformanceDecline().judge(Case("dut", "", Window(0, 86400 * 10**9), load=load))[0].outcome)
+    pass
+    fail
+
+    References: K. Vaidyanathan, K. Trivedi, A comprehensive model for software rejuvenation, IEEE TDSC 2, 2005 (aging
+    shows in throughput before it fails; their straight lines call a warm-up aging); trend: see ``growth``.
+    """
+
+    name: ClassVar[str] = "performance_decline"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "throughput fell over the run"
+    metrics: ClassVar[tuple[str, ...]] = ()
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ("soak",)
+    manner: ClassVar[Manner] = Manner(
+        "16 readings of throughput and 2 h; 96 readings to expect a decision",
+        shortest_s=7200.0,
+        needs_load=True,
+        live="minutes",
+    )
+
+    tolerance: float = parameter(0.05, "1", "fall within the run that is allowed, of the level", "noise of real runs")
+    shortest: float = parameter(7200.0, "s", "a shorter window decides nothing", "as for memory")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not (0 < self.tolerance < 1 and 0 <= self.shortest < math.inf):
+            raise ValueError("performance_decline: use 0 < tolerance < 1 (0.05 is 5 % a run) and shortest in seconds")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"throughput (per offered load) may not fall by more than {100 * self.tolerance:g} % of its level in "
+            "the run: neither from the first to the last quarter (99 % probability), nor at the rate of its end "
+            f"(95 %); a window shorter than {self.shortest:g} s decides nothing"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a throughput; none for targets that are no device under test."""
+        if case.role != "dut":
+            return ()
+        found = flows(case)
+        if not found:
+            return (absent(self, case, "throughput (load.request.rate, load.requests or load.rx.packets)"),)
+        return tuple(self._of(case, flow) for flow in found)
+
+    def _of(self, case: Case, flow: Flow) -> Finding:
+        made = replace(
+            draft(self, case, flow.series), object=flow.label, unit="1", limit=self.tolerance, detectable_unit="1"
+        )
+        plain = curve(flow.series)
+        by = (*flow.told, *flow.sent)[:1]
+        relative = plain.per(by[0]) if by else None
+        shown = relative or plain
+        n, span = shown.rate.size, case.window.seconds
+        if n < _LEAST or span < self.shortest:
+            more = max(self.shortest - span, 0.0)
+            reason = f"{counted(n, 'reading')} of throughput in {lasting(max(span, 0.0))}: too little to see a decline"
+            settle = f"needs {lasting(more)} more" if more > 0 else f"needs {_LEAST} readings"
+            return replace(made, reason=reason, why=Why.TOO_SHORT if more > 0 else Why.TOO_FEW, settle=settle)
+        seconds, value = _scaled(case, shown)
+        level = float(np.median(value))
+        if level <= 0:
+            reason = "no throughput in most of the window"
+            return replace(made, reason=reason, why=Why.NO_REFERENCE, settle="check that the load reached the device")
+        trend = judge_trend(seconds, -value, allowed=self.tolerance * level / span, span_s=(0.0, span), floors=False)
+        parts = blocks(seconds, value, begin_s=0.0, end_s=span, number=how_many(n))
+        fell = fall(parts.value, self.tolerance)
+        doubts = [*self._doubts(flow, plain, relative)]
+        if case.devices > 1:
+            doubts.append(f"{case.devices} devices share the load: nobody knows which declined")
+        made = replace(self._measured(made, trend, fell, level, span), doubts=tuple(doubts))
+        said = self._said(made, trend, fell, level)
+        if said.outcome is Outcome.FAIL:
+            begin = case.window.begin_ns + round((trend.bend_s or 0.0) * 1e9)
+            begin = min(max(begin, case.window.begin_ns), case.window.end_ns)
+            said = replace(said, marks=(Mark(begin, case.window.end_ns, "throughput declines"),))
+            return replace(said, outcome=Outcome.WARN) if case.devices > 1 else said
+        return said
+
+    def _measured(self, made: Finding, trend: Trend, fell: Fall | None, level: float, span: float) -> Finding:
+        scale = span / level
+        known = trend.smallest_detectable
+        numbers = {"level": level, "probability": trend.probability, "falls_per_hour": _cut(trend.rate * 3600 / level)}
+        if fell is not None:
+            numbers |= {"fell": _cut(fell.share), "fell_error": _cut(fell.error), "fell_probability": fell.probability}
+        return replace(
+            made,
+            measured=_cut(trend.rate * scale),
+            interval=(_cut(trend.rate_low * scale), _cut(trend.rate_high * scale)),
+            smallest_detectable=None if known is None else _cut((trend.allowed + known) * scale),
+            numbers=numbers,
+        )
+
+    def _said(self, made: Finding, trend: Trend, fell: Fall | None, level: float) -> Finding:
+        hourly = f"{-100 * _cut(trend.rate * _HOUR_S / level):+.2g} %/h"
+        lower = fell is not None and fell.probability >= _SURE
+        change = "" if fell is None else f"last quarter {-100 * _cut(fell.share):+.1f} % against the first"
+        if trend.outcome is Outcome.FAIL or lower:
+            word = _WORDS.get(trend.shape, f"shape {trend.shape}")
+            still = f"still falling ({hourly})" if trend.outcome is Outcome.FAIL else "not falling any more"
+            reason = "; ".join(x for x in (f"throughput declined: {word}", change, still) if x)
+            return replace(made, outcome=Outcome.FAIL, reason=reason)
+        if trend.outcome is Outcome.INCONCLUSIVE:
+            hours = trend.hours_needed
+            more = f"needs {lasting(max(hours, 0.1) * _HOUR_S)} more at this noise" if hours is not None else (
+                "needs readings without gaps" if trend.why is Why.GAP else "needs a steadier load, or a longer run"
+            )  # fmt: skip
+            reason = "; ".join(
+                x for x in (f"whether throughput falls at the end ({hourly}) cannot be told", change) if x
+            )
+            return replace(made, reason=reason, why=trend.why or Why.NOISE, settle=more)
+        if fell is not None and fell.share > self.tolerance:
+            longer = (_TIMES * fell.error / (fell.share - self.tolerance)) ** 2 - 1
+            hours = min(max(longer, 0.1) * made.window.seconds / _HOUR_S, _LONGEST_H)
+            reason = f"{change}, ± {100 * _cut(fell.error):.1f} %: a decline or noise; none at the end ({hourly})"
+            return replace(made, reason=reason, why=Why.NOISE, settle=f"needs {lasting(hours * _HOUR_S)} more")
+        reason = "; ".join(x for x in (f"throughput does not decline ({hourly} at the end)", change) if x)
+        return replace(made, outcome=Outcome.PASS, reason=reason)
+
+    def _doubts(self, flow: Flow, plain: Curve, relative: Curve | None) -> list[str]:
+        if relative is None:
+            return ["the offered load is not known: a decline may be that of the load"]
+        if flow.told or not flow.sent:
+            return []
+        absolute = fall(plain.rate[: plain.rate.size // 96 * 96].reshape(96, -1).mean(axis=1), self.tolerance) if (
+            plain.rate.size >= 96 and float(np.abs(plain.rate).max()) < _MOST
+        ) else None  # fmt: skip
+        if absolute is None or absolute.probability < _SURE:
+            return []
+        share = quantity(_cut(absolute.share), "1")
+        return [
+            f"sent and received both fell by {share}: less was asked for, or the generator waits for a slower device"
+        ]
+
+
+def _scaled(case: Case, shown: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Seconds since the window's begin (strictly increasing) and values that arithmetic can stand."""
+    seconds = np.asarray((shown.end_ns - case.window.begin_ns) * 1e-9, dtype=np.float64)
+    return seconds, np.clip(shown.rate, -_MOST, _MOST)
+
+
+def _cut(number: float) -> float:
+    return float(np.clip(number, -_MOST, _MOST)) if not math.isnan(number) else 0.0

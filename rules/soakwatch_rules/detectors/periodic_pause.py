@@ -1,0 +1,298 @@
+"""Periodic pauses: a device that stops for a moment, again and again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.offered import OVERLOADS, parts
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.sight import cadence
+from soakwatch_rules.stats.level import robust
+from soakwatch_rules.stats.pauses import LEAST, Rhythm, dips, rhythm, running_level
+from soakwatch_rules.throughput import Curve, Flow, curve, flows
+from soakwatch_rules.words import counted, lasting, moment, quantity, some
+
+_LEAST = 16  # readings of one level
+_MARKS = 50
+_GAP = 3.0
+_AFTER = 5  # readings that tell whether it came back
+_POWER_SIGMAS = 0.84  # one-sided, 80 %
+_CHANGING = frozenset({"ramp", "cooldown"})
+
+
+class _Pause(NamedTuple):
+    begin_ns: int
+    end_ns: int
+    lost_s: float
+    planned: bool = False
+
+
+class _Seen(NamedTuple):
+    pauses: list[_Pause]
+    readings: int
+    deep: float
+    sigma: float
+    ends: int  # dips open at an edge of a phase
+    quiet: int  # dips in which the generator sent less as well
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicPause:
+    """Says whether the throughput paused, and whether it did so at a rhythm.
+
+    A pause is a run of readings of throughput (load.request.rate, else the rates of load.requests; load.rx.packets)
+    that lie below the level by at least max(``depth``, ``sigmas`` robust sigmas), until the first that is less than
+    half as deep. The level is the running median of about an hour, within a phase, of the throughput divided by the
+    rate that the generator was told to send, where that is known. Its length is the time that it lost:
+    sum of (1 - throughput / level) x seconds. Not counted: phases named stress and spike (and ramp and cooldown
+    without a commanded rate), 2 readings about a change of the commanded rate, what lies in a planned event, and what
+    touches the begin of a phase or after which the throughput does not come back (a step is no pause). Events of kind
+    pause (a garbage collector's log) are judged likewise, each object by itself; silences of a source only if they are
+    periodic, which warns.
+
+    Periodic: at least 8 intervals whose interquartile range is below 0.6 medians and which chance makes as even in
+    less than 1 % (``stats.pauses.rhythm``); period = median interval. Pauses beyond ``tolerated`` warn, periodic or
+    not; one of ``longest`` or more fails. A short pause is a weakness that its owner must know of, and most devices
+    have some reason for it; from ten seconds on the service was not available by the usual definition, however
+    rarely. With several devices under test nobody knows which one paused: it warns at most.
+
+    Times are seconds, ``depth`` a ratio. How often wrong, measured on 100 seeds of 2 h at 1 s, noise 2 %: pauses where
+    none was: 0 % on white and correlated noise, waves, steps and declines; Poisson pauses called periodic: 0 % (of just
+    nine 0.9 %, where the interquartile range alone says 7 %); found periodic: pauses of 1 s each minute with jitter of
+    2, 10 and 30 % of the interval 100 %, of 2 s each 5 min 100 %, of 6 s at a cadence of 10 s 100 %; where jitter does
+    not add up (30 % of each) 42 to 65 %. On 11 real garbage collectors' logs the full collection each 3605 s was found
+    (period 3604.9). Known weaknesses: readings must be averages over their interval; a pause shorter than its share
+    ``depth`` of a reading is not seen (a pass states the shortest); a period takes 9 pauses, so 24 h show periods of
+    up to 2.6 h; a stop longer than half an hour becomes the level; several interleaved rhythms look irregular.
+
+    Neighbours: ``hang`` judges a stop for good, ``performance_decline`` one that goes on slowly, ``gap`` silences.
+
+    Parameters: ``depth``, ``sigmas``, ``longest``, ``tolerated`` (below).
+
+    >>> import numpy as np
+    >>> from soakwatch_rules.rule import Window
+    >>> from soakwatch_rules.synthetic import readings
+    >>> rate = 1000 + np.random.default_rng(1).normal(0, 10, 1200)
+    >>> rate[30::60] = 100
+    >>> load = (readings("load.request.rate", rate, 1.0),)
+    >>> finding = PeriodicPause().judge(Case("dut", "", Window(0, 1200 * 10**9), load=load))[0]
+    >>> finding.outcome.value, finding.numbers["pauses"], finding.numbers["period_s"]
+    ('warn', 20.0, 60.0)
+
+    References: ITU-T Y.1540 and G.826 (unavailable after 10 bad seconds); P. Moran, JRSS B 13, 1951; autocorrelation
+    and Lomb-Scargle periodograms (J. Scargle, ApJ 263, 1982) call AR(1) noise periodic, and lose a rhythm with jitter.
+    """
+
+    name: ClassVar[str] = "periodic_pause"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "throughput stopped for a moment, again and again"
+    metrics: ClassVar[tuple[str, ...]] = ()
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ("soak",)
+    manner: ClassVar[Manner] = Manner(
+        "16 readings of throughput in a phase, half of those expected; 9 pauses for a period", needs_load=True
+    )
+
+    depth: float = parameter(0.3, "1", "a pause lowers a reading by this share", "shallower dips are noise or load")
+    sigmas: float = parameter(5.0, "{sigma}", "and by this many robust sigmas", "4 sigmas: 2 to 3 % of hours alarm")
+    longest: float = parameter(10.0, "s", "a pause of so many lost seconds fails", "ITU-T Y.1540: unavailable")
+    tolerated: float = parameter(0.0, "s", "pauses of up to so many lost seconds pass", "none, unless it is known")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not (0 < self.depth < 1 and 0 <= self.sigmas < math.inf):
+            raise ValueError("periodic_pause: use 0 < depth < 1 (0.3 is 30 %) and sigmas of 0 or more")
+        if not (0 <= self.tolerated <= self.longest and self.longest > 0):
+            raise ValueError("periodic_pause: use 0 <= tolerated <= longest, in seconds")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"a pause is throughput below its running level by {100 * self.depth:g} % and {self.sigmas:g} robust "
+            f"sigmas, or an event of kind pause; more than {self.tolerated:g} lost seconds warn, {self.longest:g} "
+            "fail; periodic are 8 intervals and more with an interquartile range below 0.6 medians that chance would "
+            "not make so even (1 %)"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a throughput, a log of pauses, and a source that falls silent periodically."""
+        if case.role != "dut":
+            return ()
+        made = [self._flow(case, flow) for flow in flows(case)]
+        logs = sorted({e.object for e in case.events if e.kind == "pause" and e.target == case.target})
+        made += [self._log(case, thing) for thing in logs]
+        if not made:
+            made = [absent(self, case, "throughput (load.request.rate, load.rx.packets) or log of pauses")]
+        return (*made, *self._silences(case))
+
+    def _flow(self, case: Case, flow: Flow) -> Finding:
+        made = replace(draft(self, case, flow.series), object=flow.label)
+        apart = cadence(flow.series.finite())
+        made = replace(made, unit="s", limit=self.longest, detectable_unit="s")
+        plain = curve(flow.series)
+        shown = plain.per(flow.told[0]) if flow.told else None
+        sent = curve(flow.sent[0]) if flow.sent else None
+        seen = self._seen(case, shown or plain, apart or 1.0, shown is not None, sent)
+        if seen is None or apart is None:
+            short = lasting(_LEAST * apart) if apart else f"{_LEAST} readings"
+            reason = f"under {_LEAST} readings of throughput in each phase: too few to know its level"
+            return replace(made, reason=reason, why=Why.TOO_FEW, settle=f"needs {short} of one phase")
+        if seen.deep >= 1:
+            reason = f"the throughput scatters by {quantity(seen.sigma, '1')} (robust sigma): a full stop is no outlier"
+            settle = f"record it every {lasting(min(apart * (self.sigmas * seen.sigma / 0.9) ** 2, 1e6))}, averaged"
+            return replace(made, reason=reason, why=Why.NOISE, settle=settle)
+        lost = max(seen.deep, 2 * seen.deep - 0.2) + _POWER_SIGMAS * seen.sigma
+        doubts = []
+        if shown is None:
+            doubts.append("what the generator was told to send is not known: its own pauses look the same")
+        if seen.quiet:
+            doubts.append(f"in {counted(seen.quiet, 'pause')} the generator sent less as well: it may be the cause")
+        if seen.ends:
+            doubts.append(
+                f"{counted(seen.ends, 'dip')} at a phase's begin, or after which it did not come back, did not count"
+            )
+        made = replace(made, smallest_detectable=apart * lost, doubts=tuple(doubts))
+        numbers = {"sigma": seen.sigma, "depth": seen.deep, "readings": float(seen.readings)}
+        said = self._said(case, made, seen.pauses, apart, numbers)
+        half = made.expected is not None and 2 * made.samples < made.expected
+        if half and said.outcome is Outcome.PASS:
+            reason = f"{made.samples} of {made.expected} expected readings, less than half: pauses may lie between them"
+            return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GAP,
+                           settle="needs at least half of the expected readings")  # fmt: skip
+        return said
+
+    def _seen(self, case: Case, shown: Curve, apart: float, commanded: bool, sent: Curve | None) -> _Seen | None:  # noqa: FBT001
+        pauses: list[_Pause] = []
+        readings, deepest, widest, ends, quiet = 0, 0.0, 0.0, 0, 0
+        for part in parts(case):
+            if part.name in OVERLOADS or (part.name in _CHANGING and not commanded):
+                continue
+            low = int(np.searchsorted(shown.begin_ns, part.window.begin_ns))
+            high = int(np.searchsorted(shown.end_ns, part.window.end_ns, side="right"))
+            rate, cover_s = shown.rate[low:high], (shown.end_ns - shown.begin_ns)[low:high] * 1e-9
+            if rate.size < _LEAST:
+                continue
+            level = running_level(rate, apart)
+            up = level > 0
+            below = np.where(up, 1 - np.minimum(rate / np.where(up, level, 1), 2), 0.0)
+            if not up.any():
+                continue
+            sigma = robust(below[up])[1]
+            deep = max(self.depth, self.sigmas * sigma)
+            readings, deepest, widest = readings + rate.size, max(deepest, deep), max(widest, sigma)
+            if deep >= 1:
+                continue
+            for dip in dips(below, np.minimum(cover_s, _GAP * apart), deep, sigma):
+                after = rate[dip.close : dip.close + _AFTER]
+                back = after.size > 0 and float(np.median(after)) > (1 - deep / 2) * float(level[dip.open])
+                if dip.open == 0 or not back:
+                    ends += 1
+                    continue
+                begin_ns, end_ns = int(shown.begin_ns[low + dip.open]), int(shown.end_ns[low + dip.close - 1])
+                pauses.append(_Pause(begin_ns, end_ns, dip.lost_s, _planned(case, begin_ns, end_ns)))
+                quiet += sent is not None and _sent_less(sent, begin_ns, end_ns, deep)
+        return _Seen(pauses, readings, deepest, widest, ends, quiet) if readings else None
+
+    def _log(self, case: Case, thing: str) -> Finding:
+        own = [e for e in case.events if e.kind == "pause" and (e.target, e.object) == (case.target, thing)]
+        pauses = []
+        for e in sorted(own, key=lambda e: e.begin_ns):
+            end_ns = max(e.begin_ns, e.end_ns if e.end_ns is not None else e.begin_ns)
+            pauses.append(_Pause(e.begin_ns, end_ns, (end_ns - e.begin_ns) * 1e-9, _planned(case, e.begin_ns, end_ns)))
+        made = replace(draft(self, case), object=thing, samples=len(own), unit="s", limit=self.longest)
+        return self._said(case, made, pauses, 0.0, {}, "logged ")
+
+    def _silences(self, case: Case) -> list[Finding]:
+        made = []
+        for ledger in case.ledgers:
+            at = [s.window.begin_ns for s in ledger.silences]
+            beat = rhythm(_since(at))
+            if beat is None or not beat.periodic:
+                continue
+            marks = tuple(Mark(s.window.begin_ns, s.window.end_ns, f"{ledger.source} silent") for s in ledger.silences)
+            longest = max(s.window.seconds for s in ledger.silences)
+            made.append(
+                replace(
+                    draft(self, case), object=ledger.source, outcome=Outcome.WARN, samples=ledger.got,
+                    expected=ledger.due, unit="s", measured=longest, limit=self.longest, marks=marks[:_MARKS],
+                    reason=f"{ledger.source} falls silent {counted(len(at), 'time')}, {_beat(beat)}, for up to "
+                           f"{lasting(longest)}; that is the management, not the traffic",
+                    numbers={"pauses": float(len(at)), "period_s": beat.period_s, "spread": beat.spread},
+                )
+            )  # fmt: skip
+        return made
+
+    def _said(
+        self, case: Case, made: Finding, pauses: list[_Pause], apart: float, numbers: dict[str, float], kind: str = ""
+    ) -> Finding:
+        counting = [p for p in pauses if not p.planned and p.lost_s > self.tolerated]
+        beat = rhythm(_since([p.begin_ns + (p.end_ns - p.begin_ns) // 2 for p in counting]))
+        planned = sum(p.planned for p in pauses)
+        worst = max((p.lost_s for p in pauses if not p.planned), default=0.0)
+        numbers = numbers | {"pauses": float(len(counting)), "planned_pauses": float(planned),
+                             "tolerated_pauses": float(len(pauses) - planned - len(counting)),
+                             "lost_s": sum(p.lost_s for p in counting)}  # fmt: skip
+        periodic = beat is not None and beat.periodic
+        if beat is not None and periodic:
+            numbers |= {"period_s": beat.period_s, "period_low_s": beat.low_s, "period_high_s": beat.high_s,
+                        "spread": beat.spread}  # fmt: skip
+        marks = tuple(
+            Mark(p.begin_ns, p.end_ns, f"{lasting(p.lost_s)} lost{' (planned)' if p.planned else ''}") for p in pauses
+        )
+        doubts = list(made.doubts)
+        if beat is not None and periodic and beat.period_s < 4 * apart:
+            doubts.append(f"the period is under four readings ({lasting(apart)}): the true one may be shorter")
+        made = replace(made, measured=worst, marks=marks[:_MARKS], numbers=numbers, doubts=tuple(doubts))
+        if not counting:
+            small = numbers["tolerated_pauses"]
+            more = f"; {counted(int(small), 'pause')} of up to {lasting(worst)} tolerated" if small else ""
+            more += f"; {counted(planned, 'pause')} in planned events" if planned else ""
+            return replace(made, outcome=Outcome.PASS, reason=f"no {kind}pause{more}")
+        told = some([f"{moment(p.begin_ns)} ({lasting(p.lost_s)})" for p in counting])
+        few = "too few to tell a rhythm" if len(counting) <= LEAST else "irregular"
+        how = _beat(beat) if beat is not None and periodic else few
+        reason = f"{counted(len(counting), f'{kind}pause')}, {how}, longest {lasting(worst)}, "
+        reason += f"{lasting(numbers['lost_s'])} lost in all: {told}"
+        if worst >= self.longest and case.devices > 1:
+            reason += f"; {case.devices} devices share the load: nobody knows which paused"
+        fails = worst >= self.longest and case.devices < 2
+        return replace(made, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
+
+
+def _sent_less(sent: Curve, begin_ns: int, end_ns: int, deep: float) -> bool:
+    inside = (sent.end_ns > begin_ns) & (sent.begin_ns < end_ns)
+    if not inside.any():
+        return False
+    return float(sent.rate[inside].min()) < (1 - deep) * float(np.median(sent.rate))
+
+
+def _planned(case: Case, begin_ns: int, end_ns: int) -> bool:
+    """Whether it touches a planned event, until its deadline."""
+    for event in case.events:
+        if event.expect and event.target in {"", case.target}:
+            ends = (event.deadline_ns, event.end_ns, event.begin_ns)
+            if event.begin_ns <= end_ns and begin_ns <= next(end for end in ends if end is not None):
+                return True
+    return False
+
+
+def _since(at_ns: Sequence[int]) -> NDArray[np.float64]:
+    """Times in seconds since the first, exactly whatever the date."""
+    first = min(at_ns, default=0)
+    return np.array([(at - first) * 1e-9 for at in at_ns])
+
+
+def _beat(beat: Rhythm) -> str:
+    timer = round(beat.period_s / 60)
+    close = timer > 0 and abs(beat.period_s - 60 * timer) <= 0.005 * beat.period_s
+    like = f", like a timer of {timer} min" if close and beat.spread < 0.05 else ""
+    return (f"one every {beat.period_s:.4g} s (95 %: {beat.low_s:.4g} to {beat.high_s:.4g} s; middle half of the "
+            f"intervals within {100 * beat.spread:.0f} %{like})")  # fmt: skip

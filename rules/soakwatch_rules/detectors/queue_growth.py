@@ -1,0 +1,270 @@
+"""Queue growth: slots that never come back, and queues that run full."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.lives import lives
+from soakwatch_rules.offered import OVERLOADS, named
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.flow import amount
+from soakwatch_rules.stats.hysteresis import stretches
+from soakwatch_rules.stats.trend import Tolerance, Trend, judge_trend
+from soakwatch_rules.words import counted, lasting, moment, quantity, some
+
+_DAY_S = 86400.0
+_HOUR_S = 3600.0
+_LEAST = 16  # readings of one life
+_MARKS = 20
+_STEADY = 0.02  # change of the load from the first to the last third
+_WIDTH = 1.0  # a forecast is told up to this width in relation to itself
+_MOST = 1e150
+
+
+class _Look(NamedTuple):
+    """One life: the trends of its block minima and medians, upwards, and its end in seconds of the trends' axis."""
+
+    window: Window
+    series: Series
+    floor: Trend
+    middle: Trend
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueGrowth:
+    """Says whether a queue keeps more and more packets, or ran full.
+
+    The window is cut into at most 96 blocks (15 min each in 24 h), and two series of them are judged by the trend
+    engine (``growth``): the block *minima* and the block *medians*. A slot that leaks is missing in every moment, so it
+    raises the minimum; a busier queue empties now and then all the same, so its minimum stays down while its median
+    climbs. Allowed are ``tolerance`` x ceiling per 24 h (queue.limit; without one, of the level), at least the floor
+    of the catalogue in all. Minima that grow faster at the end of the run with 95 % probability fail: leaked slots.
+    Medians that grow while the minima do not are load, not leak: with the load known a warning (it says whether the
+    load grew or the queue filled at a steady one), else inconclusive. Readings at or above the ceiling are a full
+    queue: marked, and a warning outside of phases named stress or spike. Each life between reboots is judged by
+    itself; one that fails decides, else the longest.
+
+    A rise that fails comes with the time until the ceiling: straight line through the blocks, turning about their
+    centre, 5 to 95 % of its slope; told if the interval is narrower than the forecast. Unit and ceiling are those
+    of the series. How often wrong, measured on 60 seeds of a queue served at 20 packets a second with batch
+    arrivals, 12 h at 1 s, limit 200: constant utilisation .7, .9, .95, .98: minima failed 0 % (inconclusive 0, 0,
+    13, 85 %); 30 or 15 % of the limit leaked within the run, evenly or in its last half: 100 % failed, with a
+    forecast in 100 and 50 %; utilisation creeping from .8 to 1.02: 0 % failed, 72 % inconclusive, the rest warned
+    for being full. Known weaknesses: a queue that is never empty (utilisation over .97) wanders: inconclusive;
+    polls see the depth of a moment: the true minimum of a block may be lower; a leak smaller than the tolerance
+    shows only in longer runs.
+
+    Neighbours: ``drops`` counts what a full queue lost; ``growth`` judges memory, descriptors and connections alike;
+    ``performance_decline`` tells whether the device slowed down.
+
+    Parameters: ``tolerance``, ``shortest`` (below).
+
+    >>> from soakwatch_rules.synthetic import readings
+    >>> rng = np.random.default_rng(1)
+    >>> depth = rng.poisson(3.0, 1440).astype(np.float64)
+    >>> leak = depth + np.floor(np.linspace(0, 40, 1440))
+    >>> for value in (depth, leak):
+    ...     series = readings("queue.depth", value, 60.0)
+    ...     series = replace(series, trait=replace(series.trait, ceiling=100.0))
+    ...     print(QueueGrowth().judge(Case("dut", "", Window(0, 86400 * 10**9), (series,)))[0].outcome)
+    pass
+    fail
+
+    References: D. Lindley, The theory of queues with a single server, Proc. Camb. Phil. Soc. 48, 1952 (a queue below
+    saturation comes back to empty; how seldom, above .95, is what limits this rule); trend: see ``growth``.
+    """
+
+    name: ClassVar[str] = "queue_growth"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "a queue keeps more and more packets, or ran full"
+    metrics: ClassVar[tuple[str, ...]] = ("queue.depth",)
+    scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
+    phases: ClassVar[tuple[str, ...]] = ("soak",)
+    manner: ClassVar[Manner] = Manner(
+        "16 readings and 2 h of one life; 96 readings and 12 h to expect a decision", shortest_s=7200.0, live="minutes"
+    )
+
+    tolerance: float = parameter(0.1, "1", "growth per 24 h that is allowed, of the ceiling, else of the level",
+                                 "measured: no false alarm up to 95 % utilisation")  # fmt: skip
+    shortest: float = parameter(7200.0, "s", "a shorter life decides nothing", "as for memory")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not (0 < self.tolerance < math.inf and 0 <= self.shortest < math.inf):
+            raise ValueError(
+                "queue_growth: tolerance is a share of the ceiling above 0 (0.1 is 10 %), shortest seconds"
+            )
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            "the lowest depths of up to 96 blocks may not grow at the end of the run, with 95 % probability, by more "
+            f"than {100 * self.tolerance:g} % of the queue's limit (else of its level) per 24 h; medians that do so "
+            "alone are load, not leak; the depth stays below the limit; a life shorter than "
+            f"{self.shortest:g} s decides nothing"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a queue."""
+        if not case.series:
+            return (absent(self, case, "queue depth"),)
+        return tuple(self._of(case, series) for series in case.series)
+
+    def _of(self, case: Case, series: Series) -> Finding:
+        whole = series.between(case.window.begin_ns, case.window.end_ns).finite()
+        bounded = np.abs(whole.values) < _MOST
+        whole = replace(whole, time_ns=whole.time_ns[bounded], value=whole.value[bounded])
+        made = replace(
+            draft(self, case, whole), unit=f"{series.trait.unit}/h", detectable_unit=f"{series.trait.unit}/h"
+        )
+        made = _with_full(case, made, whole)
+        looks = [self._look(life.window, life.series) for life in lives(whole, case.window, case.events)
+                 if len(life.series) >= _LEAST and life.window.seconds >= self.shortest]  # fmt: skip
+        if not looks:
+            reason = f"{counted(len(whole), 'reading')} in {lasting(case.window.seconds)}: too short to see growth"
+            more = max(self.shortest - case.window.seconds, 0.0)
+            settle = f"needs {lasting(more)} more" if more > 0 else f"needs {_LEAST} readings of one life"
+            why = Why.TOO_SHORT if more > 0 else Why.TOO_FEW
+            return _full(replace(made, reason=reason, why=why, settle=settle))
+        failing = [look for look in looks if look.floor.outcome is Outcome.FAIL]
+        look = max(failing or looks, key=lambda one: one.window.seconds)
+        doubts = []
+        if len(looks) > 1:
+            doubts.append(f"one of {len(looks)} lives between restarts, from {moment(look.window.begin_ns)}")
+        if series.trait.ceiling is None:
+            doubts.append("the queue's limit is not known: growth is held against its level, and nothing is forecast")
+        made = replace(made, doubts=tuple(doubts))
+        return _full(self._said(case, _with_arithmetic(made, look), look))
+
+    def _look(self, window: Window, series: Series) -> _Look:
+        trait, seconds = series.trait, series.seconds
+        sign = -1.0 if trait.growth == "down" else 1.0
+        begin_s = (window.begin_ns - int(series.time_ns[0])) * 1e-9
+        span = (begin_s, begin_s + window.seconds)
+        floor = max(trait.floor, trait.quantum or 0.0)
+        allowed: float | Tolerance = Tolerance(self.tolerance, _DAY_S, floor)
+        if trait.ceiling is not None and 0 < trait.ceiling < _MOST:
+            allowed = Tolerance(self.tolerance, _DAY_S, floor).per_second(trait.ceiling, window.seconds)
+        value = sign * series.values
+        low = judge_trend(
+            seconds, value, allowed=allowed, span_s=span, quantum=trait.quantum, statistic="min", floors=False
+        )
+        middle = judge_trend(
+            seconds, value, allowed=allowed, span_s=span, quantum=trait.quantum, statistic="median", floors=False
+        )
+        return _Look(window, series, low, middle, span[1])
+
+    def _said(self, case: Case, made: Finding, look: _Look) -> Finding:
+        low, middle, unit = look.floor, look.middle, look.series.trait.unit
+        rate = f"{quantity(low.rate * _HOUR_S, f'{unit}/h')} (allowed {quantity(low.allowed * _HOUR_S, f'{unit}/h')})"
+        if low.outcome is Outcome.FAIL:
+            ahead = _forecast(look, middle) or _forecast(look, low)
+            reason = f"slots leak: even the lowest depth of each block grows, by {rate}, shape {low.shape}"
+            return replace(made, outcome=Outcome.FAIL, reason=reason, forecast=ahead)
+        creeps = middle.outcome is Outcome.FAIL
+        busier = f"{quantity(middle.rate * _HOUR_S, f'{unit}/h')} by its median"
+        if low.outcome is Outcome.INCONCLUSIVE:
+            also = f"; it fills by {busier}" if creeps else ""
+            reason = f"whether the lowest depth of each block grows cannot be told ({rate}){also}"
+            return replace(made, reason=reason, why=low.why or Why.NOISE, settle=_settle(low))
+        if not creeps:
+            reason = f"the lowest depth of each block does not grow: {rate}"
+            unsure = "; its median may" if middle.outcome is Outcome.INCONCLUSIVE else ""
+            return replace(made, outcome=Outcome.PASS, reason=reason + unsure)
+        reason = f"load, not leak: the queue fills by {busier}, but still empties as far as before"
+        made = replace(made, forecast=_forecast(look, middle))
+        change = _load_change(case, look.window)
+        if change is None:
+            settle = "record what is offered (load.tx.packets), or hold it steady"
+            return replace(made, reason=f"{reason}; the load is not known", why=Why.NO_REFERENCE, settle=settle)
+        how = (f"the load grew by {quantity(change, '1')}" if change > _STEADY else
+               "the load did not grow: the device empties the queue more slowly")  # fmt: skip
+        return replace(made, outcome=Outcome.WARN, reason=f"{reason}; {how}")
+
+
+def _with_arithmetic(made: Finding, look: _Look) -> Finding:
+    low, middle = look.floor, look.middle
+    known = low.smallest_detectable
+    return replace(
+        made,
+        measured=_hourly(low.rate),
+        interval=(_hourly(low.rate_low), _hourly(low.rate_high)),
+        limit=_hourly(low.allowed),
+        smallest_detectable=None if known is None else _hourly(low.allowed + known),
+        numbers=dict(made.numbers) | {
+            "probability": low.probability, "probability_median": middle.probability, "level": middle.level,
+            "floor": low.level, "median_rate": _hourly(middle.rate), "blocks": float(low.blocks),
+        },
+    )  # fmt: skip
+
+
+def _with_full(case: Case, made: Finding, series: Series) -> Finding:
+    """Marks the stretches in which the queue was full."""
+    ceiling = series.trait.ceiling
+    numbers = {"highest": float(series.values.max(initial=0.0))}
+    if ceiling is None or not 0 < ceiling < math.inf or series.trait.growth == "down":
+        return replace(made, numbers=numbers)
+    pairs = stretches(series.values, ceiling, ceiling).tolist()
+    marks, unasked = [], 0
+    for begin, end in pairs:
+        first, last = int(series.time_ns[begin]), int(series.time_ns[end - 1])
+        asked = any(p.name in OVERLOADS and p.window.begin_ns <= first < p.window.end_ns for p in case.phases)
+        unasked += not asked
+        marks.append(Mark(first, last, f"full ({quantity(ceiling, series.trait.unit)}){' (planned)' if asked else ''}"))
+    numbers |= {"full": float(unasked), "full_planned": float(len(pairs) - unasked)}
+    return replace(made, marks=tuple(marks[:_MARKS]), numbers=numbers)
+
+
+def _full(made: Finding) -> Finding:
+    """A queue that was full warns, whatever else is said of it but a failure."""
+    number = int(made.numbers.get("full", 0.0))
+    if not number:
+        return made
+    told = some([moment(mark.begin_ns) for mark in made.marks if "planned" not in mark.text])
+    reason = f"{made.reason}; the queue was full {counted(number, 'time')}: {told}"
+    warns = made.outcome is Outcome.PASS
+    return replace(made, outcome=Outcome.WARN if warns else made.outcome, reason=reason)
+
+
+def _forecast(look: _Look, trend: Trend) -> Forecast | None:
+    """When the line reaches the ceiling; None if it does not rise for certain, or the interval is too wide."""
+    line, ceiling = trend.line, look.series.trait.ceiling
+    if line is None or ceiling is None or look.series.trait.growth == "down" or not (0 < line.low <= line.high):
+        return None
+    room, since = ceiling - line.centre, look.end_s - line.centre_s
+    after, early, late = (room / slope - since for slope in (line.slope, line.high, line.low))
+    if not (math.isfinite(late) and after > 0 and late - early <= _WIDTH * after):
+        return None
+    return Forecast(f"queue limit ({quantity(ceiling, look.series.trait.unit)})", after, max(early, 0.0), late)
+
+
+def _load_change(case: Case, window: Window) -> float | None:
+    """Change of the load from the first to the last third of a window, as a ratio; None where it is not known."""
+    load = named(case.load, "load.tx.packets", "load.offered.packet.rate", "load.offered.rate", "load.requests",
+                 "load.request.rate")  # fmt: skip
+    third = (window.end_ns - window.begin_ns) // 3
+    parts = [(window.begin_ns, window.begin_ns + third), (window.end_ns - third, window.end_ns)]
+    (early, early_s), (late, late_s) = (amount(load, *part) for part in parts)
+    if not (early > 0 and early_s > 0.5 * third * 1e-9 and late_s > 0.5 * third * 1e-9):
+        return None
+    change = late / late_s / (early / early_s) - 1
+    return change if math.isfinite(change) else None
+
+
+def _settle(trend: Trend) -> str:
+    hours = trend.hours_needed
+    if hours is None or not math.isfinite(hours):
+        return "needs a calmer load, or a longer run" if trend.why is not Why.GAP else "needs readings without gaps"
+    return f"needs {lasting(max(hours, 0.1) * _HOUR_S)} more at this noise"
+
+
+def _hourly(rate: float) -> float:
+    return float(np.clip(rate, -_MOST, _MOST)) * _HOUR_S

@@ -1,0 +1,112 @@
+"""Episodes: stretches of stress, the calm before them and the time after in which things should be as before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from soakwatch_rules.rule import Case, Event, Phase, Window
+
+_STRESS: Final = frozenset({"stress", "spike"})
+_CALM: Final = frozenset({"baseline", "soak", "recovery"})
+_KINDS: Final = frozenset({"failover", "switchover", "upgrade", "stress", "spike"})
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """``stress`` and what it is called, ``before`` (stretches to compare with, best first; may be empty), ``after``
+    (may be empty in time). ``bounded`` says that a recovery phase set the end of ``after``."""
+
+    name: str
+    stress: Window
+    before: tuple[Window, ...]
+    after: Window
+    bounded: bool
+
+
+def episodes(case: Case, look_ns: int, calm_ns: int) -> tuple[Episode, ...]:
+    """The stress and spike phases (neighbours and a ramp between them are one), and the events of kinds failover,
+    switchover, upgrade, stress and spike that are over and lie in none of them; in order of time.
+
+    Before: the calm phase that ends where the first episode begins (of a soak the last ``calm_ns``), then the
+    baseline phase. All episodes share these, so what each leaves behind adds up. After: to the end of the recovery
+    phase if one follows, else ``look_ns``; never into the next episode, a ramp or a cooldown.
+    """
+    phases = sorted(case.phases, key=lambda p: (p.window.begin_ns, p.window.end_ns))
+    spans = _phase_spans(phases)
+    inside = [window for _, window in spans]
+    for event in sorted(case.events, key=lambda e: (e.begin_ns, e.kind)):
+        window = _event_span(event, case)
+        if window is not None and not any(w.begin_ns <= window.begin_ns <= w.end_ns for w in inside):
+            spans.append((event.kind, window))
+            inside.append(window)
+    spans.sort(key=lambda s: s[1].begin_ns)
+    if not spans:
+        return ()
+    before = _before(phases, spans[0][1], case.window, calm_ns)
+    begins = [window.begin_ns for _, window in spans[1:]] + [case.window.end_ns]
+    made = []
+    for (name, stress), following in zip(spans, begins, strict=True):
+        end_ns, bounded = _until(phases, stress.end_ns, min(following, case.window.end_ns), look_ns)
+        made.append(Episode(name, stress, before, Window(stress.end_ns, max(end_ns, stress.end_ns)), bounded))
+    return tuple(made)
+
+
+def _phase_spans(phases: Sequence[Phase]) -> list[tuple[str, Window]]:
+    spans: list[tuple[str, Window]] = []
+    joins = False
+    for phase in phases:
+        if phase.name in _STRESS:
+            if spans and joins:
+                name, first = spans[-1]
+                spans[-1] = (name, Window(first.begin_ns, max(first.end_ns, phase.window.end_ns)))
+            else:
+                spans.append((phase.name, phase.window))
+            joins = True
+        elif phase.name != "ramp":
+            joins = False
+    return spans
+
+
+def _event_span(event: Event, case: Case) -> Window | None:
+    end_ns = event.end_ns
+    if event.kind not in _KINDS or end_ns is None or end_ns < event.begin_ns:
+        return None
+    inside = case.window.begin_ns < event.begin_ns and end_ns < case.window.end_ns
+    return Window(event.begin_ns, end_ns) if inside else None
+
+
+def _before(phases: Sequence[Phase], stress: Window, whole: Window, calm_ns: int) -> tuple[Window, ...]:
+    found = []
+    for phase in reversed(phases):
+        if phase.window.begin_ns >= stress.begin_ns:
+            continue
+        if phase.name in _CALM:
+            end_ns = min(phase.window.end_ns, stress.begin_ns)
+            begin_ns = phase.window.begin_ns
+            found.append(Window(begin_ns if phase.name == "baseline" else max(begin_ns, end_ns - calm_ns), end_ns))
+            break
+        if phase.name != "ramp":
+            break
+    found += [p.window for p in phases if p.name == "baseline" and p.window.end_ns <= stress.begin_ns]
+    if not phases:
+        found.append(Window(max(whole.begin_ns, stress.begin_ns - calm_ns), stress.begin_ns))
+    return tuple(dict.fromkeys(found))
+
+
+def _until(phases: Sequence[Phase], begin_ns: int, most_ns: int, look_ns: int) -> tuple[int, bool]:
+    """Where the time after an episode ends, and whether a recovery phase says so."""
+    following = [p for p in phases if p.window.end_ns > begin_ns and p.window.begin_ns < most_ns]
+    end_ns = most_ns
+    recovery = None
+    for phase in following:
+        if phase.name not in _CALM:
+            if phase.window.begin_ns >= begin_ns:
+                end_ns = min(end_ns, phase.window.begin_ns)
+                break
+        elif phase.name == "recovery" and recovery is None:
+            recovery = phase.window.end_ns
+    if recovery is not None:
+        return min(end_ns, recovery), True
+    return min(end_ns, begin_ns + look_ns), False

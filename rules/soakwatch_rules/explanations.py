@@ -1,0 +1,94 @@
+"""Explanations of a sudden change: what else happened at that moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from soakwatch_rules.rule import Case, Event
+from soakwatch_rules.series import Series
+from soakwatch_rules.words import lasting
+
+_NO_CAUSE = frozenset({"gap", "clock.step", "core.present", "core.dump"})
+"""Kinds that tell what was seen, or what a crash left behind, not what was done."""
+_COMMANDED = ("load.offered.packet.rate", "load.offered.rate", "load.connections")
+_SENT = ("load.tx.packets",)
+
+
+def explanations(case: Case, series: Series, time_ns: int, slack_ns: int, share: float, window_s: float) -> list[str]:
+    """What explains a change of ``series`` at ``time_ns``, nearest first: events, borders of phases, changes of load.
+
+    Events and phases count if they begin or end within ``slack_ns``. The load counts if what the generators were told
+    (where they do not say, what they sent) changed by more than ``share`` from the ``window_s`` before that to the
+    ``window_s`` after it. What comes back (answers, latency) explains nothing: it may be the effect.
+    """
+    found = [(abs(at - time_ns), text) for at, text in _happened(case, series) if abs(at - time_ns) <= slack_ns]
+    told = [f"{text} {_when(away)}" for away, text in sorted(found)]
+    return list(dict.fromkeys(told)) + list(_load(case, series, time_ns, slack_ns, share, window_s))
+
+
+def _when(away_ns: int) -> str:
+    return f"within {lasting(max(1.0, away_ns * 1e-9))}"
+
+
+def _happened(case: Case, series: Series) -> Iterator[tuple[int, str]]:
+    for event in case.events:
+        if event.kind in _NO_CAUSE or not _concerns(event, series):
+            continue
+        name = f"{event.kind}{f' of {event.object}' if event.object else ''}"
+        yield event.begin_ns, name
+        if event.end_ns is not None and event.end_ns > event.begin_ns:
+            yield event.end_ns, f"end of {name}"
+    for phase in case.phases:
+        yield phase.window.begin_ns, f"begin of phase {phase.name}"
+        yield phase.window.end_ns, f"end of phase {phase.name}"
+
+
+def _concerns(event: Event, series: Series) -> bool:
+    """The machine feels all of its processes; a process feels its own events and those of the machine."""
+    return not (series.object.startswith("process=") and event.object.startswith("process=")) or (
+        event.object == series.object
+    )
+
+
+def _load(case: Case, series: Series, time_ns: int, slack_ns: int, share: float, window_s: float) -> Iterator[str]:
+    for load in commanded(case):
+        if load.metric == series.metric or (load.metric in _SENT and series.metric.startswith("load.")):
+            continue
+        before, after = load_around(load, time_ns, slack_ns, window_s)
+        if before is None or after is None:
+            continue
+        largest = max(abs(before), abs(after))
+        if largest > 0 and abs(after - before) > share * largest:
+            change = f"{100 * (after - before) / abs(before):+.0f} %" if before else "from none"
+            yield f"{load.metric} changed by {change}" if before else f"{load.metric} began"
+
+
+def load_around(load: Series, time_ns: int, slack_ns: int, window_s: float) -> tuple[float | None, float | None]:
+    """The median load in the ``window_s`` that end ``slack_ns`` before a time, and that begin so long after it."""
+    width_ns = round(window_s * 1e9)
+    return (
+        median_load([load], time_ns - slack_ns - width_ns, time_ns - slack_ns),
+        median_load([load], time_ns + slack_ns, time_ns + slack_ns + width_ns),
+    )
+
+
+def median_load(load: Sequence[Series], begin_ns: int, end_ns: int) -> float | None:
+    """The median of the first of these series that has readings in a stretch (counters as rates), None without."""
+    for series in load:
+        part = series.between(begin_ns, end_ns)
+        with np.errstate(all="ignore"):
+            value = (part.rate() if series.trait.kind == "counter" else part).finite().values
+        if value.size:
+            middle = float(np.median(value / 2)) * 2
+            if math.isfinite(middle):
+                return middle
+    return None
+
+
+def commanded(case: Case) -> list[Series]:
+    """The series that tell the load best: what the generators were told, else what they sent."""
+    told = [s for s in case.load if s.metric in _COMMANDED]
+    return told or [s for s in case.load if s.metric in _SENT]

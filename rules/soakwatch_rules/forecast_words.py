@@ -1,0 +1,44 @@
+"""A forecast in words: what is reached, when, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+
+from soakwatch_rules.rule import Forecast
+
+_UNITS = ((3 * 86400.0, 86400.0, "d"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"))
+_LOPSIDED = 1.25  # from here on plus and minus one number would tell something else than the interval
+
+
+def forecast_words(forecast: Forecast) -> str:
+    """When it is reached if it goes on like this; empty where the forecast holds no number.
+
+    >>> at = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
+    >>> forecast_words(at)
+    'system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)'
+    >>> forecast_words(Forecast("the table", 5400, 3600, 18_000, 0.95))
+    'the table exhausted in 90 min, between 60 and 300 min (95 %)'
+    """
+    after, low, high = forecast.after_s, forecast.low_s, forecast.high_s
+    if math.isnan(after) or math.isnan(low) or math.isnan(high) or math.isinf(low):
+        return ""
+    sure = f"({100 * forecast.confidence:.0f} %)"
+    if high <= 0:
+        return f"{forecast.what} exhausted by the end of the window {sure}"
+    length, unit = _unit(after if math.isfinite(after) else low)
+    if math.isinf(after) or math.isinf(high):
+        return f"{forecast.what} exhausted in {_amount(max(low, 0.0) / length)} {unit} at the earliest {sure}"
+    early, late = after - low, high - after
+    centre = _amount(max(after, 0.0) / length)
+    if max(early, late) <= _LOPSIDED * min(early, late):
+        return f"{forecast.what} exhausted in {centre} {unit} ± {_amount((early + late) / 2 / length)} {unit} {sure}"
+    between = f"between {_amount(max(low, 0.0) / length)} and {_amount(high / length)} {unit}"
+    return f"{forecast.what} exhausted in {centre} {unit}, {between} {sure}"
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    return next(((length, unit) for least, length, unit in _UNITS if seconds >= least), (1.0, "s"))
+
+
+def _amount(number: float) -> str:
+    return f"{number:.0f}" if 9.95 <= number < 1e6 else f"{number:.2g}"

@@ -1,0 +1,70 @@
+"""Forwarding: what went in and what came out, as the generators counted it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from soakwatch_rules.offered import named
+from soakwatch_rules.rule import Case, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.spans import joined
+from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.tally import Tally
+
+_STOPPED = 0.01  # less than this share of what goes in comes out
+_SIDES = (
+    ("packets", ("load.tx.packets", "load.offered.packet.rate"), ("load.rx.packets",)),
+    ("requests", ("load.offered.rate",), ("load.requests", "load.request.rate")),
+)
+_LEAST = 1.0  # a bin in which less went in says nothing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forwarding:
+    """Packets sent and received, or requests offered and answered; ``into`` and ``out`` each have two readings."""
+
+    into: tuple[Series, ...]
+    out: tuple[Series, ...]
+    word: str
+
+    @classmethod
+    def of(cls, case: Case) -> Forwarding | None:
+        """What the load tells of it; None where it does not tell of both sides."""
+        for word, sent, back in _SIDES:
+            into, out = named(case.load, *sent), named(case.load, *back)
+            if into and out:
+                return cls(into, out, word)
+        return None
+
+    @property
+    def apart_s(self) -> float:
+        """The longest median distance of the readings in seconds."""
+        return max(float(np.median(np.diff(s.finite().time_ns))) * 1e-9 for s in (*self.into, *self.out))
+
+    def stopped(self, window: Window) -> tuple[Window, ...]:
+        """Where it went in and next to nothing came out, to the reading."""
+        times = np.unique(np.concatenate([s.finite().time_ns for s in self.out]))
+        edges = times[(times >= window.begin_ns) & (times <= window.end_ns)]
+        if edges.size < 2:
+            return ()
+        sent, back = binned(self.into, edges), binned(self.out, edges)
+        with np.errstate(invalid="ignore"):
+            still = np.flatnonzero((sent >= _LEAST) & (np.abs(back) < _STOPPED * sent))
+        return joined(Window(int(edges[i]), int(edges[i + 1])) for i in still.tolist())
+
+    def tallies(self) -> tuple[Tally, Tally]:
+        """What went in and what came out, to be asked of any stretch."""
+        return Tally(self.into), Tally(self.out)
+
+
+def lost_share(sides: tuple[Tally, Tally], window: Window) -> float | None:
+    """The share of what went in that did not come out; None where nothing is known to have gone in.
+
+    More out than in is no loss: 0.
+    """
+    (sent, sent_s), (back, back_s) = (side.between(window.begin_ns, window.end_ns) for side in sides)
+    if sent < _LEAST or min(sent_s, back_s) < 0.5 * window.seconds:
+        return None
+    return min(1.0, max(0.0, 1 - back / sent))

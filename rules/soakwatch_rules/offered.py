@@ -1,0 +1,42 @@
+"""What the generators offered, and the phases in which they offered too much on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from soakwatch_rules.rule import Case, Phase, Window
+from soakwatch_rules.series import Series
+
+OVERLOADS = frozenset({"spike", "stress"})
+"""Names of the phases that ask more of a device than it can carry."""
+
+
+def overloads(case: Case) -> tuple[Phase, ...]:
+    """The overload phases that touch the window of a case, in order of time."""
+    window = case.window
+    inside = [p for p in case.phases if p.window.begin_ns < window.end_ns and p.window.end_ns > window.begin_ns]
+    return tuple(sorted((p for p in inside if p.name in OVERLOADS), key=lambda p: p.window.begin_ns))
+
+
+def named(load: Iterable[Series], *metrics: str) -> tuple[Series, ...]:
+    """The series of the first of these metrics that has two readings anywhere."""
+    kept = [series for series in load if len(series.finite()) > 1]
+    for metric in metrics:
+        if found := tuple(series for series in kept if series.metric == metric):
+            return found
+    return ()
+
+
+def parts(case: Case) -> tuple[Phase, ...]:
+    """The window cut at the edges of phases, in order; the name is that of the phase begun last, else empty."""
+    window = case.window
+    phases = [p for p in case.phases if p.window.begin_ns < p.window.end_ns]
+    edges = {window.begin_ns, window.end_ns}
+    edges |= {t for p in phases for t in (p.window.begin_ns, p.window.end_ns) if window.begin_ns < t < window.end_ns}
+    made = []
+    for begin_ns, end_ns in pairwise(sorted(edges)):
+        over = [p for p in phases if p.window.begin_ns <= begin_ns and p.window.end_ns >= end_ns]
+        name = max(over, key=lambda p: p.window.begin_ns).name if over else ""
+        made.append(Phase(name, Window(begin_ns, end_ns)))
+    return tuple(made)

@@ -1,0 +1,58 @@
+"""Spans: stretches of time, joined and cut with one another."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from soakwatch_rules.rule import Window
+
+
+def joined(spans: Iterable[Window], apart_ns: int = 0) -> tuple[Window, ...]:
+    """Stretches in order of time, those that touch (or lie at most ``apart_ns`` apart) made one.
+
+    >>> [(w.begin_ns, w.end_ns) for w in joined([Window(5, 9), Window(0, 5), Window(20, 30)])]
+    [(0, 9), (20, 30)]
+    """
+    made: list[Window] = []
+    for span in sorted(spans, key=lambda w: (w.begin_ns, w.end_ns)):
+        if made and span.begin_ns <= made[-1].end_ns + apart_ns:
+            made[-1] = Window(made[-1].begin_ns, max(made[-1].end_ns, span.end_ns))
+        else:
+            made.append(span)
+    return tuple(made)
+
+
+def common(one: Sequence[Window], two: Sequence[Window]) -> tuple[Window, ...]:
+    """Where both are: each of the two in order of time and without overlap.
+
+    >>> [(w.begin_ns, w.end_ns) for w in common([Window(0, 10), Window(20, 30)], [Window(5, 25)])]
+    [(5, 10), (20, 25)]
+    """
+    made: list[Window] = []
+    i = j = 0
+    while i < len(one) and j < len(two):
+        begin, end = max(one[i].begin_ns, two[j].begin_ns), min(one[i].end_ns, two[j].end_ns)
+        if begin < end:
+            made.append(Window(begin, end))
+        if one[i].end_ns < two[j].end_ns:
+            i += 1
+        else:
+            j += 1
+    return tuple(made)
+
+
+def overlap_s(one: Window, spans: Sequence[Window]) -> float:
+    """For how many seconds of a stretch one of these was; they are in order of time and do not overlap.
+
+    >>> overlap_s(Window(5 * 10**9, 25 * 10**9), [Window(0, 10 * 10**9), Window(20 * 10**9, 90 * 10**9)])
+    10.0
+    """
+    first = bisect_right(spans, one.begin_ns, key=lambda s: s.end_ns)
+    total = 0
+    for span in islice(spans, first, None):
+        if span.begin_ns >= one.end_ns:
+            break
+        total += min(one.end_ns, span.end_ns) - max(one.begin_ns, span.begin_ns)
+    return total * 1e-9

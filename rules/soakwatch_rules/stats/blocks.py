@@ -1,0 +1,107 @@
+"""Blocks: a series cut in equal stretches of time, one robust value each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Statistic = Literal["mean", "min", "median"]
+Floats = NDArray[np.float64]
+
+MOST: Final = 96
+LEAST: Final = 16
+_TRIM: Final = 0.15  # of a block's readings, at each end
+_FILLED: Final = 0.3  # a block with fewer than this share of the usual readings counts as missing
+_WINDOW: Final = 0.18  # of the run, for the running median
+_SIGMAS: Final = 4.0
+MAD: Final = 1.4826  # median absolute deviation to standard deviation of a normal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """Block centres in seconds on the caller's axis, their values, and the share of blocks without readings.
+
+    A block without readings holds the value between its neighbours.
+    """
+
+    time_s: Floats
+    value: Floats
+    missing: float
+
+    def __len__(self) -> int:
+        return int(self.value.size)
+
+    @property
+    def span_s(self) -> float:
+        """The time that all blocks together cover."""
+        return float(self.time_s[-1] - self.time_s[0]) * len(self) / max(len(self) - 1, 1)
+
+
+def how_many(readings: int, most: int = MOST) -> int:
+    """Blocks for a number of readings: about one each up to ``most``, equal shares of them beyond.
+
+    From 48 on in eights, so that few tables of shapes are needed.
+
+    >>> how_many(20), how_many(50), how_many(100), how_many(8640)
+    (20, 48, 48, 96)
+    """
+    if readings >= 4 * most:
+        return most
+    number = readings if readings <= most else readings // -(-readings // most)
+    return number if number < 48 else number - number % 8
+
+
+def blocks(
+    time_s: Floats, value: Floats, *, begin_s: float, end_s: float, number: int, statistic: Statistic = "mean"
+) -> Blocks:
+    """``number`` equal stretches of begin..end; "mean" leaves out 15 % of a block's readings at each end."""
+    edges = np.linspace(begin_s, end_s, number + 1)
+    at = np.searchsorted(time_s, edges)
+    at[-1] = time_s.size
+    counts = np.diff(at)
+    filled = counts[counts > 0]
+    usual = float(np.median(filled)) if filled.size else 1.0
+    good = counts >= max(1.0, _FILLED * usual)
+    made = np.full(number, np.nan)
+    for i in np.flatnonzero(good).tolist():
+        made[i] = _of(value[at[i] : at[i + 1]], statistic)
+    centres = 0.5 * (edges[1:] + edges[:-1])
+    lost = ~good
+    if lost.any() and good.any():
+        made[lost] = np.interp(centres[lost], centres[good], made[good])
+    return Blocks(centres, made, float(lost.mean()))
+
+
+def _of(readings: Floats, statistic: Statistic) -> float:
+    if statistic == "min":
+        return float(readings.min())
+    if statistic == "median":
+        return float(np.median(readings))
+    if readings.size < 5:
+        return float(readings.mean())
+    cut = max(1, int(_TRIM * readings.size))
+    inner = np.partition(readings, (cut, readings.size - cut - 1))
+    return float(inner[cut : readings.size - cut].mean())
+
+
+def winsorised(value: Floats) -> Floats:
+    """Blocks drawn back to 4 robust sigmas around a running median of 18 % of them; the last half window stays.
+
+    What sticks out at the end may be growth that has just begun, what sticks out before has gone again.
+    """
+    half = int(_WINDOW * value.size / 2)
+    if half < 2:
+        return value
+    padded = np.pad(value, half, mode="edge")
+    middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
+    off = value - middle
+    sigma = MAD * float(np.median(np.abs(off)))
+    if not sigma > 0:
+        return value
+    drawn: Floats = middle + np.clip(off, -_SIGMAS * sigma, _SIGMAS * sigma)
+    drawn[:2] = value[:2]
+    drawn[value.size - half :] = value[value.size - half :]
+    return drawn

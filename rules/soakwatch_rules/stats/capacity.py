@@ -1,0 +1,64 @@
+"""Capacity of a device from what it was sent and what it lost, and the loss beyond what overload explains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+NOTHING = 1e-60
+"""Counts up to this are none: what is divided by more stays a number."""
+_LEAST_BINS = 3  # a rate that was carried for three bins was no burst that a queue swallowed
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """``rate`` per second and its relative ``error`` (one standard deviation).
+
+    ``bound``: the device was never seen to lose at more than this rate, so its capacity may be any higher.
+    """
+
+    rate: float
+    error: float
+    bound: bool
+
+
+def carried(sent: NDArray[np.float64], lost: NDArray[np.float64], bin_s: float, clean: float) -> Capacity | None:
+    """The highest rate that was carried for three bins in a row with a loss of at most ``clean`` (a ratio).
+
+    Bins that are not numbers part what was not in a row. Where a higher rate did lose, capacity lies between the
+    two: its middle, with the error of a uniform distribution (the width / sqrt 12). Else the rate is a lower bound;
+    its error is that of the mean of the three bins. None without three clean bins in a row.
+
+    >>> carried(np.array([10.0, 20, 20, 20, 24, 30]), np.array([0.0, 0, 0, 0, 3, 9]), 1.0, 0.001)
+    Capacity(rate=22.0, error=0.05248638810814779, bound=False)
+    """
+    if sent.size < _LEAST_BINS:
+        return None
+    fine = (sent > NOTHING) & (lost <= clean * sent)
+    threes = np.lib.stride_tricks.sliding_window_view(sent, _LEAST_BINS)
+    whole = np.lib.stride_tricks.sliding_window_view(fine, _LEAST_BINS).all(axis=1)
+    if not whole.any():
+        return None
+    means, scatter = threes[whole].mean(axis=1), threes[whole].std(axis=1, ddof=1)
+    best = int(np.argmax(means))
+    rate, error = float(means[best]), float(scatter[best]) / _LEAST_BINS**0.5
+    above = sent[(lost > clean * sent) & (sent > rate)]
+    if not above.size:
+        return Capacity(rate / bin_s, error / rate, bound=True)
+    lowest = float(above.min())
+    middle = (rate + lowest) / 2
+    return Capacity(middle / bin_s, (error**2 + (lowest - rate) ** 2 / 12) ** 0.5 / middle, bound=False)
+
+
+def excess(sent: NDArray[np.float64], lost: NDArray[np.float64], per_bin: NDArray[np.float64]) -> tuple[float, float]:
+    """Loss beyond what overload explains, and what could have been carried; both summed over bins that are numbers.
+
+    ``per_bin`` is what capacity allows in each bin.
+
+    excess = sum lost - sum max(0, sent - capacity), carried at best = sum min(sent, capacity).
+    """
+    good = np.isfinite(sent) & np.isfinite(lost)
+    allowed = np.clip(sent[good] - per_bin[good], 0, None)
+    return float(np.sum(lost[good]) - np.sum(allowed)), float(np.sum(np.minimum(sent[good], per_bin[good])))

@@ -1,0 +1,87 @@
+"""Commanded against achieved: a rate that was told, and counters of what was done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.rule import Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.flow import binned
+
+_JUMP = 0.02  # of the command between two readings: nobody knows when it changed
+_LEAST_BINS = 8
+_LEAST_COUNT = 100.0  # of which one is one per cent
+_IDLE = 0.8  # of the connections
+_MOST = 1e200
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """In one stretch: ``ratio`` is what was achieved / what was commanded.
+
+    ``noise`` is what chance alone may make of it: 3 / sqrt(commanded), for sending at random times (Poisson).
+    """
+
+    window: Window
+    phase: str
+    ratio: float
+    noise: float
+
+
+def shortfall(
+    told: Series, did: Sequence[Series], window: Window, phase: str, waits: Sequence[Series] | None = None
+) -> Shortfall | None:
+    """Compares a commanded rate with counters (or rates) in a stretch; None where too little is known.
+
+    Between two readings the command is taken to go straight; where it jumps by more than 2 % nothing is compared.
+    Needs 8 stretches between readings and a command of 100 in all. With ``waits`` (connections, latencies and
+    failures of a generator that waits for answers) only stretches count in which it was surely not waiting.
+    """
+    good = told.between(window.begin_ns, window.end_ns).finite()
+    if len(good) <= _LEAST_BINS:
+        return None
+    rate = good.values
+    with np.errstate(over="ignore", invalid="ignore"):
+        commanded = 0.5 * rate[1:] + 0.5 * rate[:-1]
+        steady = np.abs(np.diff(rate)) <= _JUMP * np.abs(commanded)
+        commanded = commanded * np.diff(good.time_ns) * 1e-9
+        achieved = binned(did, good.time_ns)
+        usable = steady & np.isfinite(achieved) & np.isfinite(commanded) & (commanded >= 0) & (commanded < _MOST)
+        if waits is not None:
+            usable &= _idle(good, waits, achieved)
+        total = float(np.sum(commanded[usable]))
+        done = float(np.sum(achieved[usable]))
+    if int(usable.sum()) < _LEAST_BINS or not _LEAST_COUNT <= total < _MOST or not np.isfinite(done):
+        return None
+    return Shortfall(window, phase, min(max(done / total, -_MOST), _MOST), 3 / math.sqrt(total))
+
+
+def _idle(told: Series, waits: Sequence[Series], achieved: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Where a generator had connections to spare by Little's law: answers a second times the longest latency told.
+
+    Where a request failed, or no latency or no number of connections was told, it may have waited.
+    """
+    edges = told.time_ns
+    open_, late = np.full(edges.size - 1, np.nan), np.full(edges.size - 1, np.nan)
+    calm = np.ones(edges.size - 1, dtype=np.bool_)
+    for series in waits:
+        good = series.finite()
+        if series.metric in {"load.failures", "load.failure.rate"}:
+            calm &= binned([good], edges) == 0
+            continue
+        at = np.searchsorted(good.time_ns, edges[1:], side="right") - 1
+        fresh = (at >= 0) & (good.time_ns[at] > edges[:-1]) if len(good) else np.zeros(at.size, dtype=np.bool_)
+        value = np.where(fresh, good.values[at], np.nan) if len(good) else np.full(at.size, np.nan)
+        if series.metric == "load.connections":
+            open_ = np.fmax(open_, value)
+        elif series.metric == "load.latency":
+            late = np.fmax(late, value)
+    with np.errstate(over="ignore", invalid="ignore"):
+        busy = achieved / (np.diff(edges) * 1e-9) * late
+        idle: NDArray[np.bool_] = calm & (busy < _IDLE * open_)
+    return idle

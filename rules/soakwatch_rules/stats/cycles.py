@@ -1,0 +1,124 @@
+"""Relaxation patterns: a sawtooth is judged by the floor of its cycles, growth after one release not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.stats.blocks import MAD
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+_FINE: Final = 480  # blocks in which falls are looked for
+_FEWEST: Final = 32
+_FALL: Final = 0.3  # of the range between the 2nd and the 98th percentile
+_SIGMAS: Final = 5.0
+_QUANTA: Final = 3.0
+_APART: Final = 4  # blocks between falls: faster cycles vanish in the block means
+_LASTING: Final = 0.75  # of a fall, by which the medians before and after it differ
+_RISES: Final = 0.5  # abrupt rises for each abrupt fall: batches and level flips rise abruptly too
+_CLIMB: Final = 0.5  # correlation with time within a cycle
+_ABOVE: Final = 0.25  # of the range, between the floors and the median
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cycles:
+    """The floor of each cycle (mean of its two lowest blocks) and its time; ``falls`` are the times of the falls."""
+
+    time_s: Floats
+    floor: Floats
+    falls: Floats
+
+
+def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quantum: float = 0.0) -> Cycles | None:
+    """The cycles of a sawtooth, or None where there is none.
+
+    A fall takes one or two of at most 480 block means and at least max(30 % of the range, 5 robust sigmas of the steps
+    between blocks, 3 quanta). There is a sawtooth if there are two falls or more, at least 4 blocks apart (median), at
+    most half as many abrupt rises, a climb within the cycles (median correlation with time of 0.5) and a median
+    that lies above the floors by a quarter of the range.
+    """
+    number = min(_FINE, value.size // 2)
+    if number < _FEWEST:
+        return None
+    edges = np.linspace(begin_s, end_s, number + 1)
+    at = np.searchsorted(time_s, edges[:-1])
+    counts = np.diff(np.append(at, value.size))
+    filled = counts > 0
+    if filled.sum() < _FEWEST:
+        return None
+    means = np.add.reduceat(value, at[filled]) / counts[filled]
+    centre = 0.5 * (edges[1:] + edges[:-1])[filled]
+    jump, spread = _abrupt(means, quantum)
+    if not jump > 0:
+        return None
+    falls, rises = _places(means, -jump), _places(means, jump)
+    if falls.size < 2 or float(np.median(np.diff(falls))) < _APART or rises.size > _RISES * falls.size:
+        return None
+    times, floors, climbs = [], [], []
+    for begin, end in zip(falls.tolist(), [*falls[1:].tolist(), means.size], strict=True):
+        cycle = means[begin:end]
+        if cycle.size < 3:
+            continue
+        climbs.append(_climb(cycle))
+        lowest = np.argsort(cycle, kind="stable")[:2]
+        floors.append(float(cycle[lowest].mean()))
+        times.append(float(centre[begin + lowest].mean()))
+    if not floors or float(np.median(climbs)) < _CLIMB:
+        return None
+    if float(np.median(means)) < float(np.median(floors)) + _ABOVE * spread:
+        return None
+    return Cycles(np.array(times), np.array(floors), centre[falls])
+
+
+def released(value: Floats) -> int | None:
+    """The block of a last lasting abrupt fall whose height the end has not regained, None where there is none.
+
+    What grows since then may be the climb of a long sawtooth: a cache flush, a rotation, a full collection. Heights are
+    medians of a sixteenth of the blocks, so that a single block is neither a peak nor a fall.
+    """
+    jump, _ = _abrupt(value, 0.0)
+    if not jump > 0:
+        return None
+    some = max(3, value.size // 16)
+    for fall in _places(value, -jump)[::-1].tolist():
+        if fall < 4:
+            continue
+        # the fall itself may take two blocks, which belong to neither side
+        before = float(np.median(value[max(0, fall - 1 - some) : fall - 1]))
+        after = float(np.median(value[fall : fall + some]))
+        if before - after < _LASTING * jump:
+            continue
+        return fall if float(np.median(value[-some:])) < before else None
+    return None
+
+
+def _abrupt(value: Floats, quantum: float) -> tuple[float, float]:
+    """What counts as an abrupt fall, and the range."""
+    steps = np.diff(value)
+    sigma = MAD * float(np.median(np.abs(steps - np.median(steps))))
+    low, high = np.percentile(value, (2, 98)).tolist()
+    return max(_FALL * (high - low), _SIGMAS * sigma, _QUANTA * quantum), high - low
+
+
+def _places(value: Floats, jump: float) -> Places:
+    """Blocks at which the value moved by ``jump`` (its sign tells the direction) within one or two steps."""
+    one = np.concatenate(([0.0], np.diff(value)))
+    two = one + np.concatenate(([0.0], one[:-1]))
+    hit = np.flatnonzero(np.maximum(one, two) >= jump if jump > 0 else np.minimum(one, two) <= jump)
+    kept: list[int] = []
+    for i in hit.tolist():
+        if not kept or i - kept[-1] > 2:
+            kept.append(i)
+    return np.array(kept, dtype=np.int64)
+
+
+def _climb(cycle: Floats) -> float:
+    place = np.arange(cycle.size) - (cycle.size - 1) / 2
+    off = cycle - cycle.mean()
+    size = float(np.sqrt((place @ place) * (off @ off)))
+    return float(place @ off) / size if size > 0 else 0.0

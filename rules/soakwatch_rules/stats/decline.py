@@ -1,0 +1,63 @@
+"""Decline: how far a level fell from the begin to the end of a run, with the error that correlated noise leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.stats.distributions import student_cdf
+from soakwatch_rules.stats.level import robust
+
+_FEWEST = 8  # blocks of a quarter
+_COSINES = 3  # of each quarter
+_SIGMAS = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """From ``early`` to ``late``, as a share of ``early``; ``error`` is its standard error in the same share.
+
+    ``probability`` is that of a fall of more than what was allowed.
+    """
+
+    early: float
+    late: float
+    share: float
+    error: float
+    probability: float
+
+
+def fall(block: NDArray[np.float64], allowed: float) -> Fall | None:
+    """The fall from the mean of the first quarter of evenly spaced blocks to that of the last.
+
+    Blocks over four robust sigmas from their quarter's median are drawn in to there, so that one stop does not decide.
+    The error is that of a mean under correlated noise by three cosines a quarter: L_j = sqrt(2/n) sum x_t
+    cos(pi j (t - 1/2)/n), error squared = mean of L_j squared / n, with Student's t of as many degrees of freedom
+    (E. Lazarus, D. Lewis, J. Stock, M. Watson, HAR inference, JBES 36, 2018, on equal-weighted cosines). Waves shorter
+    than a sixth of the run do not count as error, since they average out. None for too few blocks, or an early level
+    that is not positive.
+
+    >>> found = fall(np.append(np.full(48, 100.0), np.full(48, 80.0)) + np.tile([1.0, -1.0], 48), 0.05)
+    >>> round(found.share, 3), found.probability > 0.999
+    (0.2, True)
+    """
+    n = block.size // 4
+    if n < _FEWEST:
+        return None
+    both = [_drawn_in(block[:n]), _drawn_in(block[-n:])]
+    early, late = float(both[0].mean()), float(both[1].mean())
+    if not early > 0:
+        return None
+    waves = np.cos(np.pi * np.outer(np.arange(1, _COSINES + 1), np.arange(n) + 0.5) / n) * np.sqrt(2 / n)
+    power = sum(float(np.sum((waves @ (part / early)) ** 2)) for part in both)
+    error = float(np.sqrt(power / _COSINES / n))
+    share = (early - late) / early
+    sure = student_cdf(2 * _COSINES, (share - allowed) / error) if error > 1e-12 else float(share > allowed)
+    return Fall(early, late, share, error, float(sure))
+
+
+def _drawn_in(part: NDArray[np.float64]) -> NDArray[np.float64]:
+    middle, sigma = robust(part)
+    return np.clip(part, middle - _SIGMAS * sigma, middle + _SIGMAS * sigma) if sigma > 0 else part

@@ -1,0 +1,111 @@
+"""What follows its load: the part of a series that a load explains, and what is left to be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.series import Series
+
+Floats = NDArray[np.float64]
+
+_FEWEST: Final = 24  # block pairs
+_VARIES: Final = 0.02  # of its mean that a load's spread must have to explain anything
+_OWN: Final = 0.05  # of its variance that a load must have beside its straight line
+_COUNTED: Final = frozenset({"load.requests", "load.tx.packets", "load.rx.packets"})
+LOADS: Final = frozenset({"load.connections", "load.request.rate", "load.offered.rate", "load.offered.packet.rate"})
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """``share`` of the variance (both without their straight lines) that ``metric`` explains, at ``each`` per unit.
+
+    ``unit`` is that of the load, ``mean`` its mean; ``straight`` says that the load itself rises steadily, so that its
+    share and a leak's cannot be told apart.
+    """
+
+    metric: str
+    unit: str
+    share: float
+    each: float
+    mean: float
+    straight: bool = False
+
+
+def explained(centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Series]) -> tuple[Following, Floats] | None:
+    """The load that explains most of the blocks, with its values on them; None where none varies.
+
+    Least squares of value on time and load together: what is taken for the load is what moves with it beside a
+    straight line, so that a leak is not explained away by a load that happens to rise too.
+    """
+    best: tuple[Following, Floats] | None = None
+    for series in loads:
+        if series.metric not in LOADS | _COUNTED:
+            continue
+        load = _on(centres_ns, series)
+        if load is None:
+            continue
+        found = _explains(value, load, series)
+        if found is not None and (best is None or found.share > best[0].share):
+            best = found, load
+    return best
+
+
+def _on(centres_ns: NDArray[np.int64], series: Series) -> Floats | None:
+    """A load as means over the blocks (counters as rates between their edges); None where it does not cover them."""
+    half = (centres_ns[1] - centres_ns[0]) // 2
+    edges = np.append(centres_ns - half, centres_ns[-1] + half)
+    at = np.searchsorted(series.time_ns, edges)
+    if series.metric in _COUNTED:
+        taken = np.unique(np.clip(at, 0, max(len(series) - 1, 0)))
+        if len(series) < 2 or taken.size < _FEWEST:
+            return None
+        thin = Series(
+            series.target, series.metric, series.object, series.trait, series.time_ns[taken], series.value[taken]
+        ).rate()
+        middle, made = 0.5 * (series.time_ns[taken][1:] + series.time_ns[taken][:-1]), thin.values
+    else:
+        filled = np.diff(at) > 0
+        if filled.sum() < _FEWEST:
+            return None
+        inner = series.values[at[0] : at[-1]]
+        made = np.add.reduceat(inner, (at[:-1] - at[0])[filled]) / np.diff(at)[filled]
+        middle = centres_ns[filled].astype(np.float64)
+    good = np.isfinite(made)
+    if good.sum() < _FEWEST or good.sum() < 0.75 * centres_ns.size:
+        return None
+    return np.interp(centres_ns.astype(np.float64), middle[good], made[good])
+
+
+def _explains(value: Floats, load: Floats, series: Series) -> Following | None:
+    size = float(np.max(np.abs(load)))
+    if not 0 < size < 1e150:
+        return None
+    load = load / size
+    mean, spread = float(load.mean()), float(load.std())
+    if not spread > _VARIES * abs(mean):
+        return None
+    place = np.linspace(-1, 1, value.size)
+    own, rest = _beside(load, place), _beside(value, place)
+    unit = series.trait.unit + ("/s" if series.metric in _COUNTED else "")
+    if float(own @ own) < _OWN * spread**2 * value.size:
+        together = float(np.corrcoef(load, value)[0, 1]) if float(np.ptp(value)) > 0 else 0.0
+        each = float((load - mean) @ value) / (spread**2 * value.size)
+        share = max(together, 0.0) ** 2
+        # memory that follows a load is base + each·load with a base of 0 or more
+        possible = each * mean <= abs(float(value.mean()))
+        return Following(series.metric, unit, share if possible else 0.0, each / size, mean * size, straight=True)
+    each = float(own @ rest) / float(own @ own)
+    total = float(rest @ rest)
+    share = each**2 * float(own @ own) / total if total > 0 and each > 0 else 0.0
+    return Following(series.metric, unit, min(share, 1.0), each / size, mean * size)
+
+
+def _beside(value: Floats, place: Floats) -> Floats:
+    """What is left of values beside their straight line."""
+    off: Floats = value - value.mean()
+    return off - float(place @ off) / float(place @ place) * place

@@ -1,0 +1,184 @@
+"""Shape averaging: how likely is growth at the end of the run, over all shapes that the series may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, stdtr
+
+from soakwatch_rules.stats.shapes import FAMILIES, RHO, Table, table, whitened
+
+Floats = NDArray[np.float64]
+
+_SHIFT: Final = 0.25  # prior probability of one more lasting step than the shape has
+_LEAST_WEIGHT: Final = 1e-6
+_MANY: Final = 300  # parts that are enough for an interval
+_FREE: Final = np.array([family.free for family in FAMILIES])
+_TURNS: Final = np.array([family.turns for family in FAMILIES])
+_SHIFTED: Final = tuple(i for i, family in enumerate(FAMILIES) if family.shift)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """Weights and, for each part, the slope at the end of the run (per run) as a Student t: middle, scale, freedom.
+
+    ``family`` indexes FAMILIES; ``place`` tells where its shape bends (share of the run); ``steepest`` is the steepest
+    slope of a cycle (0 for other shapes); ``correlation`` is the mean over the parts.
+    """
+
+    weight: Floats
+    middle: Floats
+    scale: Floats
+    freedom: Floats
+    family: NDArray[np.int64]
+    place: Floats
+    steepest: Floats
+    correlation: float
+
+    def above(self, limit: float) -> tuple[float, float]:
+        """P(slope at the end > limit): over all shapes, and over those whose slope at the end is fitted.
+
+        The second is without the prior weight of the shapes that rest: short and noisy readings do not speak
+        against those, which is no evidence that nothing grows.
+        """
+        known = self.scale > 0
+        off = np.clip((self.middle - limit) / np.where(known, self.scale, 1.0), -1e6, 1e6)
+        each = self.weight * np.where(known, stdtr(self.freedom, off), self.middle > limit)
+        free = _FREE[self.family]
+        total = float(self.weight[free].sum())
+        return min(1.0, float(each.sum())), min(1.0, float(each[free].sum()) / total) if total > 0 else 0.0
+
+    def blur(self) -> float:
+        """The standard error of a slope at the end that is fitted: root mean square over the shapes that fit one."""
+        free = _FREE[self.family]
+        total = float(self.weight[free].sum())
+        return float(np.sqrt(self.weight[free] @ self.scale[free] ** 2 / total)) if total > 0 else 0.0
+
+    def turning(self, limit: float) -> float:
+        """Weight of cycles about as long as the run that are steeper than the limit somewhere."""
+        return float(self.weight[_TURNS[self.family] & (self.steepest > limit)].sum())
+
+    def quantiles(self, low: float, high: float) -> tuple[float, float]:
+        """Two quantiles of the slope, by bisection; each part as a normal of the same spread."""
+        heavy = np.argsort(-self.weight, kind="stable")[:_MANY]
+        weight, middle = self.weight[heavy] / self.weight[heavy].sum(), self.middle[heavy]
+        freedom = np.maximum(self.freedom[heavy], 3.0)
+        spread = np.maximum(self.scale[heavy] * np.sqrt(freedom / (freedom - 2)), 1e-300)
+        bounds = float((middle - 9 * spread).min()), float((middle + 9 * spread).max())
+        found = []
+        for share in (low, high):
+            begin, end = bounds
+            for _ in range(24):
+                half = 0.5 * (begin + end)
+                below = float(weight @ ndtr((half - middle) / spread))
+                begin, end = (half, end) if below < share else (begin, half)
+            found.append(0.5 * (begin + end))
+        return found[0], found[1]
+
+    def families(self) -> dict[str, float]:
+        """Weight of each family, heaviest first."""
+        sums = np.bincount(self.family, self.weight, minlength=len(FAMILIES))
+        return {FAMILIES[i].name: float(sums[i]) for i in np.argsort(-sums, kind="stable").tolist()}
+
+    def bend(self, name: str) -> float:
+        """Where the heaviest shape of a family bends, as a share of the run."""
+        index = next(i for i, family in enumerate(FAMILIES) if family.name == name)
+        weight = np.where(self.family == index, self.weight, -1.0)
+        return float(self.place[int(np.argmax(weight))])
+
+
+def mixture(value: Floats, *, resolution: float = 0.0, shifts: bool = True) -> Mixture:
+    """Averages over all shapes and error correlations for evenly spaced values (at least 16, of any unit).
+
+    weight = prior · exp(-BIC/2), with the likelihood of normal AR(1) errors. ``resolution`` is an error (standard
+    deviation) that the values have at least, so that a fit without any error does not become certain.
+    """
+    n, made = value.size, table(value.size)
+    y = value - float(np.median(value))
+    white = np.stack([whitened(y, rho) for rho in RHO.tolist()])
+    white -= np.einsum("rb,rb->r", white, made.level)[:, None] * made.level
+    seen = np.matmul(made.basis, white[:, :, None])[:, :, 0]
+    total = np.einsum("rb,rb->r", white, white)
+    floor = max(resolution, 1e-150) ** 2 * n
+    rest = np.maximum(total[:, None] - np.add.reduceat(seen**2, made.first, axis=1), floor)
+    middle = np.add.reduceat(made.growth * seen, made.first, axis=1)
+    k = made.columns + 1
+    freedom = np.maximum(n - k - 1.0, 1.0)
+    scale = np.sqrt(made.variance * rest / freedom)
+    memory = 0.5 * np.log(1 - RHO**2)
+    score = -0.5 * n * np.log(rest / n) + memory[:, None] - 0.5 * k * np.log(n) + made.prior
+    swing = np.sqrt(sum(np.add.reduceat(made.swing[:, :, i] * seen, made.first, axis=1) ** 2 for i in (0, 1)))
+    wide = np.broadcast_to
+    parts: list[tuple[NDArray[np.generic], ...]] = [
+        (
+            score + (np.log(1 - _SHIFT) if shifts else 0.0), middle, scale, wide(freedom, score.shape),
+            wide(made.family, score.shape), wide(made.place, score.shape), made.steep * swing,
+            wide(RHO[:, None], score.shape),
+        )
+    ]  # fmt: skip
+    if shifts:
+        parts.append(_with_shift(made, white, seen, rest, score, floor))
+    return _weighed([np.concatenate([part[i].ravel() for part in parts]) for i in range(8)])
+
+
+def _with_shift(
+    made: Table, white: Floats, seen: Floats, rest: Floats, score: Floats, floor: float
+) -> tuple[Floats, ...]:
+    """The heaviest shape of each family with one more lasting step at each place."""
+    n = white.shape[1]
+    best = []
+    for index in _SHIFTED:
+        members = np.flatnonzero(made.family == index)
+        best.append(int(members[int(np.argmax(score[:, members].max(axis=0)))]))
+    heads = np.array(best)
+    taken = np.maximum(made.columns[heads], 1)
+    column = np.concatenate([made.first[m] + np.arange(t) for m, t in zip(heads, taken, strict=True)])
+    first = np.concatenate(([0], np.cumsum(taken)[:-1]))
+    meets, gain = made.meets[:, column], made.growth[:, column, None]
+    along = np.matmul(made.steps, white[:, :, None])[:, None, :, 0]
+    left = along - np.add.reduceat(meets * seen[:, column, None], first, axis=1)
+    size = np.einsum("rpb,rpb->rp", made.steps, made.steps)[:, None, :] - np.add.reduceat(meets**2, first, axis=1)
+    adds = size > 1e-9 * n
+    size = np.where(adds, size, 1.0)
+    height = np.where(adds, left / size, 0.0)
+    spare = np.maximum(rest[:, heads, None] - height * left, floor)
+    crossed = np.add.reduceat(gain * meets, first, axis=1)
+    middle = np.add.reduceat(made.growth[:, column] * seen[:, column], first, axis=1)[:, :, None] - height * crossed
+    k = (made.columns[heads] + 2)[None, :, None]
+    freedom = np.maximum(n - k - 1.0, 1.0)
+    scale = np.sqrt((made.variance[:, heads, None] + crossed**2 / size) * spare / freedom)
+    # the family's whole prior, spread over the places of the step
+    sizes = np.bincount(made.family)[made.family[heads]]
+    prior = made.prior[heads] + np.log(sizes) - np.log(size.shape[2]) + np.log(_SHIFT)
+    memory = 0.5 * np.log(1 - RHO**2)[:, None, None]
+    found = -0.5 * n * np.log(spare / n) + memory - 0.5 * k * np.log(n) + prior[None, :, None]
+    found = np.where(adds, found, -np.inf)
+    wide = np.broadcast_to
+    swing = np.sqrt(
+        sum(
+            (np.add.reduceat(made.swing[:, column, i] * seen[:, column], first, axis=1)[:, :, None]
+             - height * np.add.reduceat(made.swing[:, column, i, None] * meets, first, axis=1)) ** 2
+            for i in (0, 1)
+        )
+    )  # fmt: skip
+    shape = found.shape
+    return (
+        found, middle, scale, wide(freedom, shape), wide(made.family[heads][None, :, None], shape),
+        wide(made.place[heads][None, :, None], shape), made.steep[heads][None, :, None] * swing,
+        wide(RHO[:, None, None], shape),
+    )  # fmt: skip
+
+
+def _weighed(columns: list[Floats]) -> Mixture:
+    score, middle, scale, freedom, family, place, steepest, rho = columns
+    weight = np.exp(score - score.max())
+    weight /= weight.sum()
+    kept = weight > _LEAST_WEIGHT
+    weight = weight[kept] / weight[kept].sum()
+    return Mixture(
+        weight, middle[kept], scale[kept], freedom[kept], family[kept].astype(np.int64), place[kept], steepest[kept],
+        float(weight @ rho[kept]),
+    )  # fmt: skip

@@ -1,0 +1,126 @@
+"""Pauses: dips of a throughput, and whether the times of any events keep a period.
+
+``rhythm`` works on any list of times (the pauses of a garbage collector's log, silences of a source).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.stats.distributions import gamma_cdf
+from soakwatch_rules.stats.level import MAD_TO_SIGMA
+
+LEAST = 8
+"""Intervals that a rhythm takes."""
+REGULAR = 0.6
+"""Interquartile range of the intervals / their median below which events are periodic; of Poisson events it is 1.58."""
+CHANCE = 0.01
+"""Probability below which intervals are too even to be those of independent events."""
+_LONGEST = 3.0  # medians: longer intervals (a gap, a missed event) count as so long
+_PER_MEDIAN = 1.2533  # standard error of a median in those of a mean, sqrt(pi / 2)
+_NORMAL_97 = 1.96
+_LEVEL_BLOCKS = 5  # a pause of up to two blocks does not become the level
+_LEVEL_BLOCK_S = 900.0
+_LEVEL_READINGS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """Intervals between events: their median, its 95 % interval, and IQR / median as ``spread``."""
+
+    intervals: int
+    period_s: float
+    low_s: float
+    high_s: float
+    spread: float
+    periodic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Dip:
+    """Readings [open, close) below the level; ``lost_s`` is what was not carried, in seconds at the level."""
+
+    open: int
+    close: int
+    lost_s: float
+    depth: float
+
+
+def rhythm(at_s: NDArray[np.float64], *, least: int = LEAST, regular: float = REGULAR) -> Rhythm | None:
+    """The rhythm of events at these times (any order; equal times are one event); None with under two of them.
+
+    Periodic if there are ``least`` intervals, their interquartile range is below ``regular`` medians, and intervals of
+    independent events (exponential ones) would be as even in less than 1 %: the range alone calls 7 % of nine Poisson
+    events periodic, both together 0.9 % (4000 seeds), and jitter of 10 % is still found always.
+
+    >>> made = rhythm(np.array([0.0, 61, 119, 180, 241, 300, 362, 420, 480]))
+    >>> made.periodic, made.period_s
+    (True, 60.5)
+    """
+    times = np.unique(at_s[np.isfinite(at_s)])
+    if times.size < 2:
+        return None
+    apart = np.diff(times)
+    low, middle, high = (float(q) for q in np.quantile(apart, (0.25, 0.5, 0.75)))
+    spread = (high - low) / middle
+    error = _PER_MEDIAN * MAD_TO_SIGMA * float(np.median(np.abs(apart - middle))) / apart.size**0.5
+    periodic = apart.size >= least and spread < regular and by_chance(apart) < CHANCE
+    wide = _NORMAL_97 * error
+    return Rhythm(int(apart.size), middle, max(0.0, middle - wide), middle + wide, spread, periodic)
+
+
+def by_chance(apart: NDArray[np.float64]) -> float:
+    """The probability that positive intervals of independent events are as even as these (two or more).
+
+    Moran's statistic, the log of the mean less the mean of the logs, by Bartlett's chi-square (P. Moran, The random
+    division of an interval II, JRSS B 13, 1951). Intervals over three medians count as three, so that one gap does
+    not hide a rhythm.
+    """
+    kept, n = np.minimum(apart / np.median(apart), _LONGEST), apart.size
+    uneven = max(0.0, float(np.log(np.mean(kept)) - np.mean(np.log(kept))))
+    return float(gamma_cdf((n - 1) / 2, n * uneven / (1 + (n + 1) / (6 * n)))) if n > 1 else 1.0
+
+
+def running_level(value: NDArray[np.float64], apart_s: float) -> NDArray[np.float64]:
+    """The level at each reading: median of the medians of five blocks of 15 min (at least 16 readings) around it.
+
+    It follows a daily wave and not a pause of under half an hour.
+    """
+    size = max(_LEVEL_READINGS, round(_LEVEL_BLOCK_S / apart_s) if apart_s > 0 else _LEVEL_READINGS)
+    number = value.size // size
+    if number < _LEVEL_BLOCKS:
+        return np.full(value.size, float(np.median(value)) if value.size else 0.0)
+    middles = np.median(value[: number * size].reshape(number, size), axis=1)
+    half = _LEVEL_BLOCKS // 2
+    padded = np.pad(middles, half, mode="reflect")
+    smooth = np.median(np.lib.stride_tricks.sliding_window_view(padded, _LEVEL_BLOCKS), axis=1)
+    level: NDArray[np.float64] = np.interp(np.arange(value.size), (np.arange(number) + 0.5) * size, smooth)
+    return level
+
+
+def dips(below: NDArray[np.float64], cover_s: NDArray[np.float64], deep: float, sigma: float) -> tuple[Dip, ...]:
+    """Runs of readings that lie at least ``deep`` below the level; ``below`` is 1 - value / level.
+
+    A run ends with the first reading less than half as deep. The readings at its two sides, in which a pause may
+    have begun or ended, add to what was lost where they lie over three sigmas below.
+
+    >>> [(d.open, d.close, d.lost_s) for d in dips(np.array([0, 0, 0.5, 1, 1, 0.25, 0]), np.ones(7), 0.4, 0.01)]
+    [(2, 5, 2.75)]
+    """
+    deepish = below >= deep / 2
+    edge = np.flatnonzero(np.diff(np.concatenate([[False], deepish, [False]]).astype(np.int8)))
+    made: list[Dip] = []
+    for begin, end in edge.reshape(-1, 2).tolist():
+        hit = np.flatnonzero(below[begin:end] >= deep)
+        if not hit.size:
+            continue
+        first, last = begin + int(hit[0]), begin + int(hit[-1]) + 1
+        around = np.arange(max(first - 1, 0), min(last + 1, below.size))
+        inside = (around >= first) & (around < last)
+        part = np.where(inside | (below[around] > 3 * sigma), below[around], 0.0)
+        lost = float(np.sum(np.clip(part, 0, 1) * cover_s[around]))
+        made.append(Dip(first, last, lost, float(below[first:last].max())))
+    return tuple(made)

@@ -1,0 +1,222 @@
+"""Shapes that a series may have over a run, prepared for fitting: what grows at its end, and what only seems to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+RHO: Final = np.array([0.0, 0.2, 0.4, 0.55, 0.7, 0.8, 0.87, 0.92, 0.96, 0.985])
+"""Correlations of neighbouring errors that are tried."""
+
+PERIODS: Final = (0.25, 0.33, 0.5, 0.67, 0.8, 1.0, 1.25, 1.5, 2.0)
+"""Lengths of a cycle as a share of the run."""
+
+SEEN: Final = 0.55
+"""A cycle longer than this share of the run was not seen twice: it cannot be told from growth."""
+
+_TINY: Final = 1e-6  # a column that leaves less than this of its length beyond the others adds nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One kind of shape and its prior weight (not normalised).
+
+    ``free``: its slope at the end is fitted; ``turns``: it comes back; ``shift``: one more step is tried on top.
+    """
+
+    name: str
+    prior: float = 1.0
+    free: bool = False
+    turns: bool = False
+    shift: bool = True
+
+
+FAMILIES: Final = (
+    Family("constant", shift=False),
+    Family("leak", 16.0, free=True, shift=False),  # by far the commonest way to grow at the end
+    Family("step"),
+    Family("warm-up"),
+    Family("plateau"),
+    Family("ramp between plateaus"),
+    Family("late leak", free=True),
+    Family("two slopes", free=True),
+    Family("step and leak", free=True),
+    Family("warm-up and leak", free=True),
+    Family("two warm-ups"),
+    Family("stairs"),
+    Family("bump"),
+    Family("bump and leak", free=True),
+    Family("cycle", 0.2, turns=True),  # a cycle that matters speaks for itself
+    Family("cycle and leak", 0.2, free=True),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """All shapes on ``n`` blocks, whitened for each correlation and made orthonormal, ready for one multiplication.
+
+    Axes: correlation r, shape m, column c (those of shape m from ``first[m]`` on, at least one), block b, step p.
+    ``basis[r, c]`` are unit vectors orthogonal to the whitened constant ``level[r]`` and to those of the same shape
+    (zero where a column adds nothing). The slope at the end of the run, in units of the value per run, is the sum
+    of ``growth[r, c] · basis[r, c] · whitened value`` over a shape's columns, its variance ``variance[r, m]`` times
+    that of the errors; ``swing`` likewise gives sine and cosine of a cycle (zero for other shapes), whose steepest
+    slope is ``steep[m]`` times the amplitude. ``meets[r, c, p]`` are the products of the basis with the whitened
+    ``steps[r, p]``.
+    """
+
+    level: Floats
+    basis: Floats
+    growth: Floats
+    variance: Floats
+    swing: Floats
+    steep: Floats
+    first: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    family: NDArray[np.int64]
+    prior: Floats
+    place: Floats
+    steps: Floats
+    meets: Floats
+
+
+def whitened(columns: Floats, rho: float) -> Floats:
+    """Values along the last axis with the AR(1) memory taken out; the first keeps its share."""
+    made = columns.copy()
+    made[..., 1:] -= rho * columns[..., :-1]
+    made[..., 0] *= math.sqrt(1 - rho * rho)
+    return made
+
+
+def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
+    """(family, columns, slope at the end of each column, place) for all shapes; time runs from 0 to 1."""
+    u = (np.arange(n) + 0.5) / n
+    edge = max(2, int(0.03 * n))
+    cuts = (np.arange(edge, n - edge + 1) / n).tolist()
+    taus = np.geomspace(0.02, 0.33, 9).tolist()
+    bends = np.linspace(0.1, 0.9, 17).tolist()
+    made: list[tuple[str, list[Floats], list[float], float]] = [("constant", [], [], 0.0), ("leak", [u], [1.0], 0.0)]
+    for c in cuts:
+        step = (u >= c).astype(np.float64)
+        made += [("step", [step], [0.0], c), ("step and leak", [step, u], [0.0, 1.0], c)]
+    for tau in taus:
+        rise, end = -np.exp(-u / tau), math.exp(-1 / tau) / tau
+        made += [("warm-up", [rise], [end], tau), ("warm-up and leak", [rise, u], [end, 1.0], tau)]
+    # a plateau counts only if it fills the last quarter
+    made += [("plateau", [np.minimum(u, c)], [0.0], c) for c in np.linspace(0.1, 0.75, 14).tolist()]
+    for begin in np.arange(0.05, 0.65, 0.05).tolist():
+        made += [
+            ("ramp between plateaus", [np.clip(u - begin, 0, end - begin)], [0.0], begin)
+            for end in np.arange(0.1, 0.76, 0.05).tolist()
+            if end - begin >= 0.049
+        ]
+    for c in bends:
+        late = np.maximum(u - c, 0)
+        made += [("late leak", [late], [1.0], c), ("two slopes", [np.minimum(u, c), u], [0.0, 1.0], c)]
+    for width in (0.05, 0.1, 0.2):
+        for c in np.arange(0.05, 0.95 - width, width / 2).tolist():
+            bump = ((u >= c) & (u < c + width)).astype(np.float64)
+            if bump.sum() >= 2:
+                made += [("bump", [bump], [0.0], c), ("bump and leak", [bump, u], [0.0, 1.0], c)]
+    for tau in np.geomspace(0.01, 0.15, 5).tolist():
+        made.append(
+            ("warm-up", [-np.exp(-np.sqrt(u / tau))], [math.exp(-math.sqrt(1 / tau)) / (2 * math.sqrt(tau))], tau)
+        )
+    for slow in taus:
+        made += [
+            ("two warm-ups", [-np.exp(-u / fast), -np.exp(-u / slow)],
+             [math.exp(-1 / fast) / fast, math.exp(-1 / slow) / slow], slow)
+            for fast in taus if slow > 2 * fast
+        ]  # fmt: skip
+    for later in range(2, 16):
+        second = (u >= later / 16).astype(np.float64)
+        made += [
+            ("stairs", [(u >= earlier / 16).astype(np.float64), second], [0.0, 0.0], later / 16)
+            for earlier in range(1, later)
+        ]
+    for period in PERIODS:
+        sine, cosine = np.sin(2 * np.pi * u / period), np.cos(2 * np.pi * u / period)
+        made += [
+            ("cycle", [sine, cosine], [0.0, 0.0], period),
+            ("cycle and leak", [sine, cosine, u], [0.0, 0.0, 1.0], period),
+        ]
+    return made
+
+
+@lru_cache(maxsize=8)
+def table(n: int) -> Table:
+    """The shapes on ``n`` blocks (at least 16); 16 MB and 0.1 to 0.5 s for 96, kept for the last few ``n``."""
+    shapes = _shapes(n)
+    names = [family.name for family in FAMILIES]
+    family = np.array([names.index(name) for name, *_ in shapes])
+    columns = np.array([len(made) for _, made, *_ in shapes])
+    taken = np.maximum(columns, 1)
+    first = np.concatenate(([0], np.cumsum(taken)[:-1]))
+    sizes = np.bincount(family, minlength=len(names))
+    weights = np.array([f.prior for f in FAMILIES])
+    prior = np.log(weights[family] / weights.sum() / sizes[family])
+    total, correlations = int(taken.sum()), RHO.size
+    basis, growth = np.zeros((correlations, total, n)), np.zeros((correlations, total))
+    variance, level = np.zeros((correlations, len(shapes))), np.zeros((correlations, n))
+    swing = np.zeros((correlations, total, 2))
+    u = (np.arange(n) + 0.5) / n
+    edge = max(2, int(0.03 * n))
+    raw_steps = (u >= (np.arange(edge, n - edge + 1) / n)[:, None]).astype(np.float64)
+    steps = np.zeros((correlations, *raw_steps.shape))
+    for r, rho in enumerate(RHO.tolist()):
+        constant = whitened(np.ones(n), rho)
+        level[r] = constant / np.linalg.norm(constant)
+        steps[r] = _without(whitened(raw_steps, rho), level[r])
+        for k in (1, 2, 3):
+            which = np.flatnonzero(columns == k)
+            made = np.stack([np.stack(shapes[m][1]) for m in which])
+            ends = np.array([shapes[m][2] for m in which])
+            unit, upper = _orthonormal(_without(whitened(made, rho), level[r]))
+            back = np.linalg.inv(upper)
+            at = first[which]
+            gain = np.einsum("mj,mji->mi", ends, back)
+            variance[r, which] = np.sum(gain**2, axis=1)
+            for i in range(k):
+                basis[r, at + i], growth[r, at + i] = unit[:, i], gain[:, i]
+            if k >= 2:
+                turning = np.array([FAMILIES[family[m]].turns for m in which])
+                for i in range(k):
+                    swing[r, at[turning] + i] = back[turning, :2, i]
+    place = np.array([shape[3] for shape in shapes])
+    turns = np.array([f.turns for f in FAMILIES])[family] & (place > SEEN)
+    steep = np.where(turns, 2 * np.pi / np.where(turns, place, 1.0), 0.0)
+    meets = np.matmul(basis, steps.transpose(0, 2, 1))
+    return Table(level, basis, growth, variance, swing, steep, first, columns, family, prior, place, steps, meets)
+
+
+def _without(rows: Floats, unit: Floats) -> Floats:
+    """Rows (last axis) with their share along a unit vector taken out."""
+    left: Floats = rows - (rows @ unit)[..., None] * unit
+    return left
+
+
+def _orthonormal(rows: Floats) -> tuple[Floats, Floats]:
+    """Gram-Schmidt over axis 1 of (shapes, columns, blocks): unit rows, and R with row j = sum of R[i, j]·unit i.
+
+    A row that adds nothing becomes zero, with 1 on the diagonal, so that its coefficient is zero.
+    """
+    unit, count = rows.copy(), rows.shape[1]
+    upper = np.zeros((rows.shape[0], count, count))
+    for j in range(count):
+        before = np.linalg.norm(rows[:, j], axis=1)
+        for i in range(j):
+            share = np.einsum("mb,mb->m", unit[:, i], unit[:, j])
+            upper[:, i, j] = share
+            unit[:, j] -= share[:, None] * unit[:, i]
+        length = np.linalg.norm(unit[:, j], axis=1)
+        adds = length > _TINY * np.maximum(before, 1e-300)
+        adds &= length > _TINY
+        unit[:, j] = np.where(adds[:, None], unit[:, j] / np.where(adds, length, 1.0)[:, None], 0.0)
+        upper[:, j, j] = np.where(adds, length, 1.0)
+    return unit, upper

@@ -1,0 +1,196 @@
+"""Lasting steps of a level: two windows of block medians compared, judged by how such windows differ all the time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.stats.level import MAD_TO_SIGMA
+
+Floats = NDArray[np.float64]
+
+_PARTS = 5  # a block is the median of five means: two bad fifths do not move it
+_TOOTH = 0.5  # of a step, gained gradually before it or regained after it: then it is the tooth of a saw
+_CLEAR = 0.8  # a step leaves at most this share of the squares that a straight line leaves
+_POWER = 0.84  # standard errors between found in half and found in 80 % of cases
+_ACROSS = 4  # missing blocks beyond which nobody knows whether the level stepped or went
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change of level: ``index`` is the first reading of the new level, ``before`` and ``after`` the medians of the
+    windows on both sides, ``tooth`` whether it only takes back what came gradually, or is taken back so."""
+
+    index: int
+    before: float
+    after: float
+    tooth: bool
+
+    @property
+    def height(self) -> float:
+        """After less before."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """``found`` in order of time; ``sigma`` is the usual difference of two neighbouring windows, ``least`` the height
+    that counts as a step up from the typical level, ``smallest`` the one that is found in four of five, ``blocks`` how
+    many blocks were compared, ``holes`` the number of gaps that were not looked across, ``switches`` how many of the
+    steps go back and forth between the same levels.
+    """
+
+    found: tuple[Step, ...]
+    sigma: float
+    least: float
+    smallest: float
+    blocks: int
+    holes: int
+    switches: int
+
+
+def medians(seconds: Floats, value: Floats, length_s: float) -> tuple[Floats, NDArray[np.int64]]:
+    """Stretches of ``length_s`` from 0 on that hold readings: the median of the means of its fifths, and its number.
+
+    >>> medians(np.arange(10.0), np.array([1.0, 1, 99, 1, 1, 3, 3, 3, 3, 3]), 5.0)
+    (array([1., 3.]), array([0, 1]))
+    """
+    if not value.size:
+        return np.empty(0), np.empty(0, dtype=np.int64)
+    fifth = np.floor(seconds * (_PARTS / length_s) + 1e-9).astype(np.int64)
+    first = np.flatnonzero(np.diff(fifth, prepend=fifth[0] - 1))
+    mean = np.add.reduceat(value, first) / np.diff(first, append=value.size)
+    place = fifth[first] // _PARTS
+    kept = np.unique(place)
+    table = np.full((kept.size, _PARTS), np.nan)
+    table[np.searchsorted(kept, place), fifth[first] % _PARTS] = mean
+    return _row_medians(table), kept
+
+
+def _row_medians(table: Floats) -> Floats:
+    """Medians of rows of at least one number each; NaN are left out."""
+    ordered = np.sort(table, axis=1)  # NaN go to the end
+    count = (~np.isnan(table)).sum(axis=1)
+    row = np.arange(table.shape[0])
+    low, high = ordered[row, (count - 1) // 2], ordered[row, count // 2]
+    middle: Floats = low + (high - low) / 2
+    return middle
+
+
+def steps(
+    seconds: Floats, value: Floats, *, length_s: float, width: int, rise: float, sigmas: float, least: float
+) -> Steps | None:
+    """Finds lasting steps: the medians of ``width`` blocks before and after a moment differ by more than
+    max(``rise``·level, ``sigmas``·sigma, ``least``), and a step explains both windows better than a straight line.
+
+    sigma is the robust spread of all such differences in this very series, so correlated noise, sawteeth and daily
+    cycles raise it as much as they move the windows; the median difference (a steady drift) is taken off. Of
+    overlapping candidates the largest counts. Windows never reach across a gap of more than four blocks. None where
+    fewer than 4·``width`` blocks lie in one piece.
+    """
+    value_of, place = medians(seconds, value, length_s)
+    pieces = np.split(np.arange(place.size), np.flatnonzero(np.diff(place) > _ACROSS) + 1)
+    pieces = [piece for piece in pieces if piece.size >= 2 * width]
+    if not pieces or max(piece.size for piece in pieces) < 4 * width:
+        return None
+    sides = [_sides(value_of[piece], width) for piece in pieces]
+    apart = np.concatenate([after - before for before, after in sides])
+    usual = float(np.median(apart))
+    sigma = MAD_TO_SIGMA * float(np.median(np.abs(apart - usual)))
+    made: list[Step] = []
+    for piece, (before, after) in zip(pieces, sides, strict=True):
+        b, found = value_of[piece], list[tuple[int, int]]()
+        even = _even(b)
+        height = np.minimum(np.abs(after - before - usual), np.abs(after - before))
+        needed = np.maximum(rise * np.maximum(np.abs(before), np.abs(after)), max(sigmas * sigma, least))
+        for k in _peaks(height, height > needed, width):
+            at = _edge(even[k : k + 2 * width])
+            if at is None:
+                continue
+            found.append((k, k + at))
+        edges = [0, *(at for _, at in found), b.size]
+        for i, (k, at) in enumerate(found):
+            begin_s, end_s = place[piece[at - 1]] * length_s, (place[piece[at]] + 1) * length_s
+            tooth = _tooth(b[edges[i] : at], b[at : edges[i + 2]], float(after[k] - before[k]), width)
+            made.append(Step(_moment(seconds, value, begin_s, end_s), float(before[k]), float(after[k]), tooth))
+    level = float(np.median(np.abs(value_of)))
+    wanted = max(rise / (1 - rise) * level, sigmas * sigma, least)
+    # the step itself widens sigma by a tenth
+    smallest = max(rise / (1 - rise) * level, 1.1 * sigmas * sigma, least) + _POWER * sigma
+    switches = _switches([s for s in made if not s.tooth])
+    return Steps(tuple(made), sigma, wanted, smallest, int(apart.size), len(pieces) - 1, switches)
+
+
+def _sides(b: Floats, width: int) -> tuple[Floats, Floats]:
+    middle = np.median(np.lib.stride_tricks.sliding_window_view(b, width), axis=1)
+    return middle[:-width], middle[width:]
+
+
+def _even(b: Floats) -> Floats:
+    """Running medians of three: a single odd block does not bend the fits, and a step stays one."""
+    rows = np.lib.stride_tricks.sliding_window_view(np.pad(b, 1, mode="edge"), 3)
+    middle: Floats = np.median(rows, axis=1)
+    return middle
+
+
+def _peaks(height: Floats, over: NDArray[np.bool_], width: int) -> list[int]:
+    """The largest of the candidates, then the largest at least ``width`` away from it, and so on; in order."""
+    taken: list[int] = []
+    left = np.where(over, height, -math.inf)
+    while left.size and left.max() > -math.inf:
+        # windows that hold the whole step on one side give a plateau of equal heights: its middle is the step
+        top = np.flatnonzero(left >= left.max())
+        run = top[: int(np.argmax(np.diff(top, append=top[-1] + 2) > 1)) + 1]
+        k = int(run[run.size // 2])
+        taken.append(k)
+        left[max(0, k - width + 1) : k + width] = -math.inf
+    return sorted(taken)
+
+
+def _edge(both: Floats) -> int | None:
+    """Where in two windows a step leaves the least squares; None if a straight line leaves hardly more, or if that is
+    not in their middle half: then one of them holds a bend (the start of a warm-up)."""
+    n = both.size
+    x = np.arange(n) - (n - 1) / 2
+    apart = both - both.mean()
+    slope = float((x * apart).sum() / (x * x).sum())
+    line = float(((apart - slope * x) ** 2).sum())
+    left = np.cumsum(apart)[:-1]
+    k = np.arange(1, n)
+    gain = left * left / k + left * left / (n - k)
+    quarter = n // 4
+    at = quarter + int(np.argmax(gain[quarter - 1 : n - quarter]))
+    step = float((apart**2).sum()) - float(gain[at - 1])
+    return at if quarter < at < n - quarter and step < _CLEAR * line else None
+
+
+def _tooth(left: Floats, right: Floats, height: float, width: int) -> bool:
+    """Whether a step takes back half of what came gradually before it, or is taken back by half before the next."""
+    ends = [float(np.median(part)) for part in (left[:width], left[-3:], right[:3], right[-width:])]
+    gained, regained = ends[1] - ends[0], ends[3] - ends[2]
+    return any(went * height < 0 and abs(went) >= _TOOTH * abs(height) for went in (gained, regained))
+
+
+def _moment(seconds: Floats, value: Floats, begin_s: float, end_s: float) -> int:
+    """The index in begin..end at which splitting leaves the least squares."""
+    low, high = np.searchsorted(seconds, [begin_s, end_s])
+    part = value[low:high]
+    n = part.size
+    if n < 2:
+        return int(min(low, value.size - 1))
+    total = np.cumsum(part - part.mean())[:-1]
+    k = np.arange(1, n)
+    return int(low + 1 + np.argmax(np.abs(total) / np.sqrt(k * (n - k))))
+
+
+def _switches(true: list[Step]) -> int:
+    """How many steps only undo the one before, or are undone: a cycle if there are four and more in a row."""
+    back = [
+        second.height * first.height < 0 and abs(second.after - first.before) <= _TOOTH * abs(first.height)
+        for first, second in pairwise(true)
+    ]
+    return sum(back) + 1 if sum(back) >= 3 else 0

@@ -1,0 +1,46 @@
+"""Tally: what counters counted in any stretch, summed up once and asked often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.flow import steps
+
+
+class Tally:
+    """The counts of some counters (or rates) together. What a restart hid is neither counted nor seen.
+
+    >>> from soakwatch_rules.synthetic import readings
+    >>> sent = readings("load.tx.packets", np.arange(0.0, 500.0, 10.0), 1.0)
+    >>> Tally([sent]).between(5 * 10**9, 10 * 10**9), Tally([]).between(0, 1)
+    ((50.0, 5.0), (0.0, 0.0))
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, series: Iterable[Series]) -> None:
+        self._parts = []
+        for one in series:
+            made = steps(one)
+            if made.count.size:
+                known = np.isfinite(made.count)
+                at_ns = np.append(made.begin_ns[:1], made.end_ns)
+                count = np.append(0.0, np.cumsum(np.where(known, made.count, 0.0)))
+                seen = np.append(0.0, np.cumsum(np.where(known, made.seconds, 0.0)))
+                self._parts.append((int(at_ns[0]), (at_ns - at_ns[0]) * 1e-9, count, seen))
+
+    def between(self, begin_ns: int, end_ns: int) -> tuple[float, float]:
+        """What was counted, and the seconds of the stretch that the least complete of the counters saw.
+
+        What was counted over an edge counts by its share, as if evenly.
+        """
+        total, least = 0.0, None
+        for zero_ns, at, count, seen in self._parts:
+            edges = ((begin_ns - zero_ns) * 1e-9, (end_ns - zero_ns) * 1e-9)
+            total += float(np.diff(np.interp(edges, at, count))[0])
+            here = float(np.diff(np.interp(edges, at, seen))[0])
+            least = here if least is None else min(least, here)
+        return total, least or 0.0

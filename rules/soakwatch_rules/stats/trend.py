@@ -1,0 +1,356 @@
+"""Trend: does a series grow, at the end of its run, faster than allowed? Yes, no, or why that cannot be told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.rule import Outcome, Why
+from soakwatch_rules.stats.ar1 import POWER_Z, Slope, hours_more, slope
+from soakwatch_rules.stats.blocks import LEAST, Blocks, Statistic, blocks, how_many, winsorised
+from soakwatch_rules.stats.cycles import Cycles, cycles, released
+from soakwatch_rules.stats.mixture import Mixture, mixture
+
+Floats = NDArray[np.float64]
+Mode = Literal["constant", "mean", "floor", "none"]
+
+_GUARDED: Final = 48  # blocks of the straight line
+_TAIL: Final = 12  # blocks after a bend that give a line of their own
+_FEW_CYCLES, _MANY_CYCLES = 4, 12
+_SHORT_S: Final = 6 * 3600.0  # shorter windows need more certainty to pass
+_SOME: Final = 4096  # readings that tell the quantum
+_DITHERED: Final = 0.2  # quanta of spread within a sixteenth of the run
+_RISEN: Final = 1.5  # quanta of growth that must have shown
+_EXACT: Final = 1e-6  # of the largest reading: what a fit can be trusted to
+_ROUNDED: Final = 1 + 1e-9
+_MISSING: Final = 0.5
+_RULED_OUT: Final = 0.1  # of the probability that is clear
+_BENDING: Final = frozenset({"late leak", "two slopes", "step and leak"})
+_STRAIGHT: Final = frozenset({"constant", "leak"})
+_BENDLESS: Final = frozenset({"constant", "leak", "warm-up", "two warm-ups", "warm-up and leak", "cycle",
+                              "cycle and leak"})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Probabilities at which the answer is given."""
+
+    fail: float = 0.95  # growth above the allowed rate
+    guarded: float = 0.5  # the same, where the straight line says so as well
+    clear: float = 0.05  # at most this much growth for a pass
+    free: float = 0.20  # the same among shapes that can grow at the end
+    # in windows of under six hours noise that remembers for an hour looks like anything
+    fail_short: float = 0.98
+    guarded_short: float = 0.7
+    free_short: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Growth that is allowed: a share of the level each ``horizon_s``, or ``floor`` per window where that is more."""
+
+    share: float = 0.05
+    horizon_s: float = 86400.0
+    floor: float = 0.0
+
+    def per_second(self, level: float, span_s: float) -> float:
+        """The allowed growth per second.
+
+        >>> round(86400 * Tolerance(0.05).per_second(100.0, 43200.0), 9)
+        5.0
+        >>> round(43200 * Tolerance(0.05, floor=1.0).per_second(10.0, 43200.0), 9)
+        1.0
+        """
+        return max(self.share * abs(level) / self.horizon_s, self.floor / span_s if span_s > 0 else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A straight line by its pivot, around which the slope's interval (5 to 95 %) turns; slopes are per second."""
+
+    centre_s: float
+    centre: float
+    slope: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trend:
+    """The answer with its arithmetic; rates are per second, growth is upwards.
+
+    ``probability`` is P(slope at the end > ``allowed``); ``rate`` with ``rate_low`` to ``rate_high`` (5 to 95 %) is
+    that slope. ``smallest_detectable`` are 2.49 standard errors of the slope: a leak of ``allowed`` and twice
+    that fails in 80 % of cases. ``hours_needed`` would settle an inconclusive answer (None: no length of run would).
+    ``weight`` is that of ``shape``, ``bend_s`` where it bends (None where it does not). ``line`` runs through the
+    blocks after the bend of a shape that grows (None where they are too few); a sawtooth's is raised to its peaks.
+    """
+
+    outcome: Outcome
+    why: Why | None
+    allowed: float
+    mode: Mode
+    level: float
+    probability: float = 0.5
+    rate: float = 0.0
+    rate_low: float = 0.0
+    rate_high: float = 0.0
+    smallest_detectable: float | None = None
+    hours_needed: float | None = None
+    shape: str = "unknown"
+    weight: float = 0.0
+    bend_s: float | None = None
+    shapes: Mapping[str, float] = field(default_factory=dict)
+    guard: bool = False
+    blocks: int = 0
+    missing: float = 0.0
+    cycles: int = 0
+    correlation: float = 0.0
+    line: Line | None = None
+
+
+def judge_trend(
+    time_s: Floats, value: Floats, *, allowed: float | Tolerance, span_s: tuple[float, float] | None = None,
+    quantum: float | None = None, statistic: Statistic = "mean", floors: bool = True,
+    thresholds: Thresholds = Thresholds(),
+) -> Trend:  # fmt: skip
+    """Judges finite readings at strictly increasing times; growth is upwards. Never raises on data.
+
+    ``allowed`` is growth per second, or a tolerance of the level. ``span_s`` is the window on the axis of ``time_s``
+    (default: from the first reading to one distance after the last), ``quantum`` what the source states as its smallest
+    step, ``statistic`` what a block stands for, ``floors`` whether a sawtooth is judged by the floors of its cycles.
+    """
+    begin_s, end_s = span_s if span_s is not None else _span(time_s)
+    size = float(np.max(np.abs(value), initial=0.0)) or 1.0
+    with np.errstate(all="ignore"):
+        share = allowed if isinstance(allowed, Tolerance) else Tolerance(0.0, 1.0, allowed * (end_s - begin_s))
+        scaled = replace(share, floor=share.floor / size)
+        asked = _Question(
+            time_s - begin_s, value / size, end_s - begin_s, scaled, (quantum or 0.0) / size, statistic, thresholds
+        )
+        return _scaled(asked.answer(floors=floors), size, begin_s)
+
+
+def may_grow(time_s: Floats, value: Floats, allowed_per_s: float) -> bool:
+    """Whether the full judgement is worth its time on a running soak: may the slope lie above half of what is allowed?
+
+    For block means (some hundred at most): the upper 95 % bound of their AR(1)-corrected slope, or of their last
+    half's.
+    """
+    if value.size < LEAST:
+        return False
+    size = float(np.max(np.abs(value))) or 1.0
+    with np.errstate(all="ignore"):
+        limit, half, scaled = 0.5 * allowed_per_s / size, value.size // 2, value / size
+        return slope(time_s, scaled).high() > limit or slope(time_s[half:], scaled[half:]).high() > limit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Question:
+    """Readings from time 0 on, scaled so that the largest is 1."""
+
+    time_s: Floats
+    value: Floats
+    span_s: float
+    tolerance: Tolerance
+    quantum: float
+    statistic: Statistic
+    thresholds: Thresholds
+
+    def answer(self, *, floors: bool) -> Trend:
+        """Too few, constant, too thin, by the floors of its cycles, or by its blocks."""
+        if self.value.size < LEAST or not self.span_s > 0:
+            level = float(np.median(self.value)) if self.value.size else 0.0
+            allowed = self.tolerance.per_second(level, self.span_s)
+            return Trend(Outcome.INCONCLUSIVE, Why.TOO_FEW, allowed, "none", level, blocks=self.value.size)
+        whole = blocks(
+            self.time_s, self.value, begin_s=0.0, end_s=self.span_s, number=how_many(self.value.size),
+            statistic=self.statistic,
+        )  # fmt: skip
+        level = _level(whole.value)
+        blank = Trend(
+            Outcome.INCONCLUSIVE, Why.GAP, self.tolerance.per_second(level, self.span_s), "none", level,
+            blocks=len(whole), missing=whole.missing,
+        )  # fmt: skip
+        if whole.missing > _MISSING:
+            return blank
+        if float(np.ptp(self.value)) == 0:
+            return self._constant(blank)
+        found = None
+        if floors:
+            found = cycles(self.time_s, self.value, begin_s=0.0, end_s=self.span_s, quantum=self._step())
+        return self._by_blocks(blank, whole) if found is None else self._by_floors(blank, found)
+
+    def _constant(self, blank: Trend) -> Trend:
+        hidden = max(self.quantum - self.tolerance.floor, 0.0) / self.span_s
+        made = replace(
+            blank, outcome=Outcome.PASS, why=None, mode="constant", probability=0.0, shape="constant", weight=1.0,
+            smallest_detectable=hidden, line=Line(self.span_s / 2, blank.level, 0.0, 0.0, hidden),
+        )  # fmt: skip
+        if hidden <= made.allowed * _ROUNDED:
+            return made
+        hours = (self.quantum / made.allowed - self.span_s) / 3600 if made.allowed > 0 else None
+        return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.RESOLUTION, hours_needed=hours)
+
+    def _by_floors(self, blank: Trend, found: Cycles) -> Trend:
+        count = found.floor.size
+        made = replace(blank, mode="floor", shape="sawtooth", weight=1.0, cycles=int(found.falls.size), blocks=count)
+        if count < _FEW_CYCLES:
+            hours = self.span_s / 3600 * (_FEW_CYCLES / count - 1)
+            return replace(made, why=Why.CYCLE, hours_needed=hours)
+        fit = slope(found.time_s, found.floor, remember=count >= _MANY_CYCLES)
+        made = replace(made, smallest_detectable=fit.detectable, correlation=fit.correlation)
+        height = float(np.percentile(self.value, 98)) - float(np.median(found.floor))
+        made = replace(made, line=_line(fit, found.time_s, found.floor + height))
+        if count < LEAST:
+            sure = fit.above(made.allowed)
+            made = replace(made, probability=sure, rate=fit.slope, rate_low=fit.low(), rate_high=fit.high())
+            return self._decided(made, sure, fit, None)
+        # the floors are taken as evenly spaced over the run
+        parts = mixture(found.floor, resolution=_EXACT, shifts=count >= 24)
+        made, free = _with_parts(made, parts, self.span_s)
+        return self._decided(replace(made, shape="sawtooth", weight=1.0, bend_s=None), free, fit, parts)
+
+    def _by_blocks(self, blank: Trend, whole: Blocks) -> Trend:
+        value = winsorised(whole.value)
+        parts = mixture(value, resolution=_EXACT)
+        pairs = 1 if value.size <= _GUARDED else 2
+        number = value.size // pairs
+        joined = value[: pairs * number].reshape(number, pairs).mean(axis=1)
+        times = whole.time_s[: pairs * number].reshape(number, pairs).mean(axis=1)
+        fit, tail = slope(times, joined), slope(times[number // 2 :], joined[number // 2 :])
+        guard = fit.low() > blank.allowed and tail.slope > blank.allowed
+        made = replace(blank, mode="mean", guard=guard, smallest_detectable=fit.detectable, correlation=fit.correlation)
+        made, free = _with_parts(made, parts, self.span_s)
+        made = replace(made, line=self._end_line(made, whole.time_s, value, fit))
+        made = self._decided(made, free, fit, parts)
+        if made.outcome is Outcome.FAIL and released(value) is not None:
+            return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.RELEASE, hours_needed=None)
+        return self._resolved(made, value)
+
+    def _end_line(self, made: Trend, times: Floats, value: Floats, whole: Slope) -> Line | None:
+        """The straight line that goes on after the end, over what comes after a bend."""
+        if made.shape == "leak" or made.shape not in _BENDING | {"warm-up and leak"}:
+            return _line(whole, times, value)
+        begin_s = made.bend_s if made.bend_s is not None else self.span_s / 2
+        begin = int(np.searchsorted(times, begin_s))
+        if value.size - begin < _TAIL:
+            return None
+        return _line(slope(times[begin:], value[begin:]), times[begin:], value[begin:])
+
+    def _decided(self, made: Trend, free: float, fit: Slope, parts: Mixture | None) -> Trend:
+        want, sure = self.thresholds, made.probability
+        turning = parts.turning(made.allowed * self.span_s) if parts is not None else 0.0
+        fail, guarded, clear = want.fail, want.guarded, want.free
+        if self.span_s < _SHORT_S:
+            fail, guarded = max(fail, want.fail_short), max(guarded, want.guarded_short)
+            clear = min(clear, want.free_short)
+        if sure >= fail or (made.guard and sure >= guarded):
+            return replace(made, outcome=Outcome.FAIL, why=None)
+        # shapes that can grow at the end may agree that it grows, if the readings themselves have ruled them out
+        doubted = free > clear and sure + turning > _RULED_OUT * want.clear
+        if sure + turning <= want.clear and not made.guard and not doubted:
+            return replace(made, outcome=Outcome.PASS, why=None)
+        if turning > max(want.clear, sure):
+            return replace(made, why=Why.CYCLE, hours_needed=self.span_s / 3600)
+        return replace(made, why=Why.NOISE, hours_needed=hours_more(fit, made.allowed, self.span_s))
+
+    def _resolved(self, made: Trend, value: Floats) -> Trend:
+        """What readings without noise hide within one quantum: neither growth nor its absence can be told from it."""
+        step = self._step()
+        if not step > 0 or self._spread() >= _DITHERED * step:
+            return made
+        some = max(2, value.size // 16)
+        grown = float(value[-some:].mean() - value[:some].mean())
+        last = float(np.median(value[-some:]))
+        hidden = np.maximum(last - np.minimum.accumulate(value[::-1]), 0.0) + max(step - self.tolerance.floor, 0.0)
+        lengths = np.arange(1, value.size + 1) * self.span_s / value.size
+        unseen = float(np.min(hidden / lengths)) > made.allowed * _ROUNDED
+        if not ((made.outcome is Outcome.FAIL and grown < _RISEN * step) or (made.outcome is Outcome.PASS and unseen)):
+            return made
+        hours = None
+        if made.allowed > 0:
+            hours = max(0.0, (max(0.0, last - float(value.min())) + step) / made.allowed - self.span_s) / 3600
+        return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.RESOLUTION, hours_needed=hours)
+
+    def _some(self) -> Floats:
+        return self.value[:: max(1, self.value.size // _SOME)]
+
+    def _step(self) -> float:
+        """The smallest step between different readings (of some thousand), at least what the source states."""
+        steps = np.diff(np.unique(self._some()))
+        steps = steps[steps > 1e-9]
+        return max(float(steps.min()) if steps.size else 0.0, self.quantum)
+
+    def _spread(self) -> float:
+        """Standard deviation within a sixteenth of the run (median over the sixteenths)."""
+        return math.sqrt(float(np.median([np.var(part) for part in np.array_split(self._some(), 16)])))
+
+
+def _span(time_s: Floats) -> tuple[float, float]:
+    if time_s.size < 2:
+        return 0.0, 0.0
+    return float(time_s[0]), float(time_s[-1] + np.median(np.diff(time_s)))
+
+
+def _level(value: Floats) -> float:
+    """The level without the growth of the run: its median less half of what a robust straight line rises.
+
+    Never below the lowest block. The line is that of Theil and Sen on about 48 blocks; without it a leak would raise
+    the level that its tolerance is a share of.
+    """
+    middle, some = float(np.median(value)), value[:: max(1, value.size // _GUARDED)]
+    one, other = np.triu_indices(some.size, 1)
+    rise = float(np.median((some[other] - some[one]) / (other - one))) * some.size
+    return min(middle, max(middle - max(rise, 0.0) / 2, float(value.min())))
+
+
+def _line(fit: Slope, times: Floats, value: Floats) -> Line:
+    return Line(float(times.mean()), float(value.mean()), fit.slope, fit.low(), fit.high())
+
+
+def _with_parts(made: Trend, parts: Mixture, span_s: float) -> tuple[Trend, float]:
+    """The answer with what the shapes say, and P(growth) among the shapes that can grow at the end."""
+    shapes = parts.families()
+    shape, weight = next(iter(shapes.items()))
+    low, high = parts.quantiles(0.05, 0.95)
+    sure, free = parts.above(made.allowed * span_s)
+    rate, detectable = float(parts.weight @ parts.middle), made.smallest_detectable
+    if shape not in _STRAIGHT and detectable is not None:
+        # a step or a warm-up is no noise of the straight line
+        detectable = POWER_Z * parts.blur() / span_s
+    told = replace(
+        made, probability=sure, rate=rate / span_s, rate_low=min(low, rate) / span_s,
+        rate_high=max(high, rate) / span_s, smallest_detectable=detectable, shape=shape, weight=weight, shapes=shapes,
+        bend_s=None if shape in _BENDLESS else parts.bend(shape) * span_s,
+    )  # fmt: skip
+    return told, free
+
+
+def _scaled(made: Trend, unit: float, begin_s: float) -> Trend:
+    """Back in the caller's unit and on its axis of time; what does not fit into a float becomes the largest one."""
+    line = made.line
+    if line is not None:
+        ends = (_told(x * unit) for x in (line.centre, line.slope, line.low, line.high))
+        line = Line(line.centre_s + begin_s, *ends)
+    detectable = made.smallest_detectable
+    return replace(
+        made,
+        allowed=_told(made.allowed * unit),
+        level=_told(made.level * unit),
+        rate=_told(made.rate * unit),
+        rate_low=_told(made.rate_low * unit),
+        rate_high=_told(made.rate_high * unit),
+        smallest_detectable=None if detectable is None else _told(detectable * unit),
+        bend_s=None if made.bend_s is None else made.bend_s + begin_s,
+        line=line,
+    )
+
+
+def _told(number: float) -> float:
+    return float(np.nan_to_num(number, nan=0.0, posinf=1.7e308, neginf=-1.7e308))

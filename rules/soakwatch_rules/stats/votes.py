@@ -1,0 +1,35 @@
+"""Votes: stretches that begin when N of the last M readings are high, and end at a low one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def voted(value: NDArray[np.float64], enter: float, leave: float, needed: int, of: int) -> list[tuple[int, int, int]]:
+    """Triples (first, open, close): ``open`` is the first reading at which ``needed`` of the last ``of`` are >= enter.
+
+    ``first`` is the earliest of these, ``close`` the next reading < leave, or the number of readings. After it the
+    count begins anew.
+
+    >>> voted(np.array([0.0, 9.0, 0.0, 9.0, 9.0, 8.0, 7.0, 9.0]), 9.0, 8.0, 3, 5)
+    [(1, 4, 6)]
+    """
+    high = value >= enter
+    total = np.append(0, np.cumsum(high))
+    at = np.arange(value.size)
+    ready = np.flatnonzero(high & (total[1:] - total[np.maximum(at + 1 - of, 0)] >= needed))
+    low = np.flatnonzero(value < leave)
+    found: list[tuple[int, int, int]] = []
+    close = next_ready = 0
+    while next_ready < ready.size:
+        opened = int(ready[next_ready])
+        begin = max(close, opened + 1 - of)
+        if total[opened + 1] - total[begin] < needed:  # some of them were before the last close
+            next_ready += 1
+            continue
+        after = int(np.searchsorted(low, opened))
+        close = int(low[after]) if after < low.size else int(value.size)
+        found.append((begin + int(np.argmax(high[begin:])), opened, close))
+        next_ready = int(np.searchsorted(ready, close))
+    return found

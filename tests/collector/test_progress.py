@@ -1,0 +1,57 @@
+"""A run on a terminal: what is new is told once, and what does not last is withdrawn in the open."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+from rich.console import Console
+
+from soakwatch.progress import Alarms, Lines, panel
+from soakwatch.status import Status
+from soakwatch_rules.rule import Finding, Forecast, Outcome, Window
+
+QUIET = Status("run", "soak", 60.0, 3540.0, (), {}, (), 60.0, (), None)
+FORECAST = Forecast("the memory", 31 * 3600, 25 * 3600, 37 * 3600)
+LEAK = Finding(
+    "growth", 1, Outcome.WARN, "dut", "system.memory.usage", "", Window(0, 10**9), "d", "3 MiB/h so far", 9,
+    forecast=FORECAST,
+)  # fmt: skip
+
+
+def test_an_alarm_is_told_once_and_withdrawn_once() -> None:
+    """Warned at one look, still there at the next, gone at the third: a line at the first and at the last."""
+    target = io.StringIO()
+    lines = Lines(Console(file=target, width=200))
+    looks = [((LEAK,), 60.0), ((LEAK,), 120.0), ((), 180.0), ((), 240.0)]
+    for findings, judged_at_s in looks:
+        lines.show(replace(QUIET, findings=findings, judged_at_s=judged_at_s))
+    told = [line for line in target.getvalue().splitlines() if "growth" in line]
+    said = (
+        "WARN growth dut system.memory.usage: 3 MiB/h so far; if it goes on: the memory exhausted in 31 h ± 6 h (90 %)"
+    )
+    assert told == [f"[1m] {said}", f"[1m] WITHDRAWN {said}"]
+
+
+def test_nothing_is_withdrawn_without_a_new_look() -> None:
+    """A moment without findings of the same judging (the judge restarts) takes nothing back; a worse one is told."""
+    alarms = Alarms()
+    assert alarms.look(replace(QUIET, findings=(LEAK,))) == ([LEAK], [])
+    assert alarms.look(QUIET) == ([], [])
+    worse = replace(LEAK, outcome=Outcome.FAIL)
+    assert alarms.look(replace(QUIET, findings=(worse,), judged_at_s=120.0)) == ([worse], [])
+    assert alarms.look(replace(QUIET, judged_at_s=180.0)) == ([], [worse])
+    assert list(alarms.withdrawn.values()) == [worse]
+    alarms.look(replace(QUIET, findings=(LEAK,), judged_at_s=240.0))
+    assert not alarms.withdrawn
+
+
+def test_the_panel_shows_what_was_withdrawn() -> None:
+    """The newest three withdrawn alarms stand under the findings, the others are counted."""
+    target = io.StringIO()
+    gone = tuple(replace(LEAK, object=f"process=w,instance={n}", forecast=None) for n in range(5))
+    Console(file=target, width=120).print(panel(QUIET, gone))
+    text = target.getvalue()
+    assert text.count("withdrawn: WARN growth") == 3
+    assert "instance=4" in text
+    assert "and 2 withdrawn before" in text

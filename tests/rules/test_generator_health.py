@@ -1,0 +1,184 @@
+"""generator_health: what the generator was told, what it did, and what it could have done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from soakwatch_rules.detectors.generator_health import GeneratorHealth
+from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.synthetic import counter, readings
+
+S = 10**9
+N = 601
+PHASES = (Phase("soak", Window(0, 400 * S)), Phase("stress", Window(400 * S, 500 * S)),
+          Phase("recovery", Window(500 * S, N * S)))  # fmt: skip
+
+
+def gauge(metric: str, value: float | np.ndarray, name: str = "") -> Series:
+    """Ten minutes by the second."""
+    return readings(metric, np.broadcast_to(np.asarray(value, dtype=np.float64), (N,)).copy(), 1.0, object=name)
+
+
+def told(rate: float | np.ndarray = 10_000.0) -> Series:
+    """The packets a second that were commanded."""
+    return gauge("load.offered.packet.rate", rate)
+
+
+def sent(rate: float | np.ndarray = 10_000.0, metric: str = "load.tx.packets") -> Series:
+    """A counter of what was done at this rate; the first reading is 0."""
+    steps = np.broadcast_to(np.asarray(rate, dtype=np.float64), (N,)).copy()
+    steps[0] = 0
+    return gauge(metric, np.cumsum(steps))
+
+
+def judge(*series: Series, phases: tuple[Phase, ...] = PHASES) -> Finding:
+    """The one finding on a generator."""
+    findings = GeneratorHealth().judge(Case("trex", "", Window(0, N * S), series, phases, role="generator"))
+    assert len(findings) == 1
+    return findings[0]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "healthy"), [(1.0, True), (0.995, True), (1.005, True), (0.97, False), (1.03, False)]
+)
+def test_achieved_is_within_one_per_cent(ratio: float, healthy: bool) -> None:
+    """Half a per cent is nothing; three per cent too little or too much are the generator's fault, never a failure."""
+    finding = judge(told(), sent(10_000.0 * ratio))
+    assert finding.outcome is (Outcome.PASS if healthy else Outcome.INCONCLUSIVE)
+    assert finding.why is (None if healthy else Why.GENERATOR)
+    assert finding.measured == pytest.approx(ratio)
+
+
+def test_a_shortfall_in_one_phase_is_not_diluted() -> None:
+    """Five per cent too little in the stress phase alone are under one per cent of the run, and are found."""
+    rate = np.full(N, 10_000.0)
+    rate[400:500] = 9_500
+    finding = judge(told(), sent(rate))
+    assert finding.why is Why.GENERATOR
+    assert "in the phase stress" in finding.reason
+    assert finding.marks[0].begin_ns == 400 * S
+
+
+def test_steps_and_ramps_of_the_command_are_no_fault() -> None:
+    """The command jumps at phase edges, and goes up slowly elsewhere; it was followed all the time."""
+    rate = np.full(N, 10_000.0)
+    rate[400:500] = 30_000
+    rate[500:600] = np.linspace(10_000, 12_000, 100)
+    assert judge(told(rate), sent(rate)).outcome is Outcome.PASS
+
+
+def test_few_packets_come_by_chance() -> None:
+    """Of 5 packets a second sent at random times some are missing in a minute: chance, not a fault."""
+    rng = np.random.default_rng(4)
+    for _ in range(30):
+        assert judge(told(5.0), sent(rng.poisson(5.0, N).astype(np.float64))).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("series", "text"),
+    [
+        (gauge("load.queue_full", np.repeat([0.0, 3.0], [300, N - 300])), "queue was full 3 times"),
+        (gauge("load.cpu.utilization", np.repeat([0.5, 0.95, 0.5], [300, 70, N - 370])), "CPU was at 95.0 %"),
+        (sent(np.repeat([10_000.0, -3_000_000.0, 10_000.0], [350, 1, N - 351])), "load.tx.packets fell 1 time"),
+        (gauge("load.ceiling.packet.rate", 10_500.0), "leaves 4.8 % of 1.05e+04 packet/s"),
+    ],
+    ids=["queue", "busy", "restart", "headroom"],
+)
+def test_each_part_is_judged_by_itself(series: Series, text: str) -> None:
+    """A full queue, a busy generator, a fallen counter or too little headroom each make it inconclusive."""
+    finding = judge(told(), series)
+    assert finding.why is Why.GENERATOR
+    assert text in finding.reason
+    assert finding.settle
+
+
+def test_a_short_peak_of_the_cpu_and_a_wrap_are_no_faults() -> None:
+    """Ten seconds at 100 % are a moment; a counter that wraps at 2**32 did not fall."""
+    assert judge(gauge("load.cpu.utilization", np.repeat([0.3, 1.0, 0.3], [300, 10, N - 310]))).outcome is Outcome.PASS
+    wrapping = counter("load.tx.packets", np.full(600, 10_000_000), 1.0, start=2**31, bits=32)
+    assert judge(wrapping).outcome is Outcome.PASS
+
+
+def test_the_end_is_drained() -> None:
+    """What comes back after the last packet was sent must have ended; while it still sends nothing is known."""
+    rate = np.repeat([10_000.0, 0.0], [590, N - 590])
+    late = np.repeat([10_000.0, 0.0], [592, N - 592])
+    still = judge(sent(rate), sent(0.98 * np.full(N, 10_000.0), "load.rx.packets"))
+    assert still.why is Why.GENERATOR
+    assert "more were still coming" in still.reason
+    drained = judge(sent(rate), sent(0.98 * late, "load.rx.packets"))
+    assert drained.outcome is Outcome.PASS
+    assert "and nothing more came" in drained.reason
+    open_ended = judge(sent(), sent(9_900.0, "load.rx.packets"))
+    assert any("had come back at the end" in doubt for doubt in open_ended.doubts)
+
+
+def requests(rate: np.ndarray, latency: float | np.ndarray, failed: float | np.ndarray = 0.0) -> tuple[Series, ...]:
+    """A request generator of 4 connections that was told 100 requests a second."""
+    return (
+        gauge("load.offered.rate", 100.0), sent(rate, "load.requests"), sent(failed, "load.failures"),
+        gauge("load.connections", 4.0), gauge("load.latency", latency, "quantile=p99"),
+    )  # fmt: skip
+
+
+def test_a_generator_that_waits_for_the_device_is_not_blamed() -> None:
+    """Half of the requests are missing in the stress phase because each takes 80 ms: the device's slowness."""
+    rate, latency = np.full(N, 100.0), np.full(N, 0.005)
+    rate[400:500], latency[400:500] = 50.0, 0.08
+    finding = judge(*requests(rate, latency))
+    assert finding.outcome is Outcome.PASS
+    assert any("50." in doubt and "waited for the device" in doubt for doubt in finding.doubts)
+    blamed = judge(*requests(rate, np.full(N, 0.005)))
+    assert blamed.why is Why.GENERATOR, "with answers in 5 ms it had connections to spare"
+
+
+def test_a_device_that_hangs_is_not_the_generators_fault() -> None:
+    """While nothing is answered (no latency told), or requests fail, the generator is not to blame for their number."""
+    rate = np.full(N, 100.0)
+    rate[420:450] = 0.0
+    latency = np.full(N, 0.005)
+    latency[420:450] = np.nan
+    assert judge(*requests(rate, latency)).outcome is Outcome.PASS
+    failed = np.zeros(N)
+    failed[420:450] = 3.0
+    assert judge(*requests(rate, 0.005, failed)).outcome is Outcome.PASS
+
+
+def test_only_what_is_known_is_judged() -> None:
+    """A counter alone passes with doubts for the rest; latency alone, one reading, and nothing are told apart."""
+    finding = judge(sent())
+    assert finding.outcome is Outcome.PASS
+    assert sum(doubt.startswith("not known") for doubt in finding.doubts) == 5
+    assert judge(gauge("load.latency", 0.01, "quantile=p99")).outcome is Outcome.NOT_APPLICABLE
+    assert judge(told().between(0, 1)).why is Why.TOO_FEW
+    assert judge().outcome is Outcome.NOT_APPLICABLE
+
+
+def test_other_targets_are_not_judged() -> None:
+    """It says nothing of a device or a monitor."""
+    assert GeneratorHealth().judge(Case("dut", "", Window(0, N * S), (told(),))) == ()
+
+
+def test_figures_that_end_early_are_told() -> None:
+    """A generator that tells nothing in the last third leaves a doubt."""
+    finding = judge(told().between(0, 400 * S), sent().between(0, 400 * S))
+    assert any("told nothing after" in doubt for doubt in finding.doubts)
+
+
+def test_two_generator_objects_are_told_apart() -> None:
+    """The port that sent too little is named."""
+    ports = [replace(s, object=f"port={i}") for i, r in enumerate((10_000.0, 9_000.0)) for s in (told(), sent(r))]
+    finding = judge(*ports)
+    assert finding.why is Why.GENERATOR
+    assert finding.measured == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("bad", [{"tolerance": 0.0}, {"busy": 1.2}, {"headroom": 1.0}, {"seconds": 0.0}])
+def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None:
+    """Nonsense is refused with a sentence that names the rule."""
+    with pytest.raises(ValueError, match="generator_health"):
+        GeneratorHealth(**bad)

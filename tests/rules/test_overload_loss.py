@@ -1,0 +1,181 @@
+"""overload_loss: the loss that overload explains, and the loss that it does not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from soakwatch_rules.detectors.overload_loss import OverloadLoss
+from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.capacity import carried, excess
+from soakwatch_rules.synthetic import readings
+
+S = 10**9
+CAPACITY = 1000.0
+
+
+def phases(*named: tuple[str, float]) -> tuple[Phase, ...]:
+    """Phases one after the other, by name and end in seconds."""
+    edges = [0.0, *(end for _, end in named)]
+    return tuple(Phase(n, Window(round(edges[i] * S), round(edges[i + 1] * S))) for i, (n, _) in enumerate(named))
+
+
+SOAKED = phases(("soak", 300), ("stress", 600), ("recovery", 900))
+
+
+def traffic(
+    offered: list[tuple[float, float]], through: float = CAPACITY, collapsed: float = 0.0
+) -> tuple[Series, ...]:
+    """Counters of a device that carries ``through`` a second, less a share while it is asked for more.
+
+    ``offered`` are rates with the seconds at which they end.
+    """
+    ends = [round(end) for _, end in offered]
+    rate = np.concatenate(
+        [np.full(end - begin, r) for (r, _), begin, end in zip(offered, [0, *ends], ends, strict=False)]
+    )
+    back = np.where(rate > through, through * (1 - collapsed), rate)
+    sent, got = (np.append(0.0, np.cumsum(x)) for x in (rate, back))
+    return readings("load.tx.packets", sent, 1.0), readings("load.rx.packets", got, 1.0)
+
+
+def judge(rule: OverloadLoss, load: tuple[Series, ...], cut: tuple[Phase, ...] = SOAKED, devices: int = 1) -> Finding:
+    """The finding of one run."""
+    return rule.judge(Case("dut", "", Window(0, cut[-1].window.end_ns), phases=cut, load=load, devices=devices))[0]
+
+
+@pytest.mark.parametrize(
+    ("collapsed", "expected"),
+    [(0.0, Outcome.PASS), (0.009, Outcome.PASS), (0.02, Outcome.INCONCLUSIVE), (0.035, Outcome.FAIL)],
+)
+def test_excess_over_a_stated_capacity(collapsed: float, expected: Outcome) -> None:
+    """Excess is measured to the packet: up to 1 % passes, over 1 % + 2 errors fails, between them nobody knows."""
+    load = traffic([(500, 300), (1500, 600), (500, 900)], collapsed=collapsed)
+    finding = judge(OverloadLoss(capacity=CAPACITY), load)
+    assert finding.outcome is expected
+    assert finding.measured == pytest.approx(collapsed * 300 / 302.5, rel=1e-6)
+    assert finding.limit == pytest.approx(0.03)
+    if expected is Outcome.INCONCLUSIVE:
+        assert finding.why is Why.NOISE
+        assert finding.settle == "measure the capacity to ± 0.49 %"
+    assert judge(OverloadLoss(capacity=CAPACITY, error=0.0), load).outcome is (
+        Outcome.PASS if collapsed < 0.01 else Outcome.FAIL
+    )
+
+
+def test_capacity_from_a_ramp() -> None:
+    """The highest rate without loss and the lowest with it enclose the capacity."""
+    cut = phases(("ramp", 360), ("stress", 600), ("recovery", 700))
+    steps = [(800.0, 60.0), (900.0, 120.0), (980.0, 200.0), (1020.0, 280.0), (1100.0, 360.0)]
+    load = traffic([*steps, (1500, 600), (500, 700)])
+    finding = judge(OverloadLoss(), load, cut)
+    assert finding.outcome is Outcome.PASS
+    assert finding.numbers["capacity"] == pytest.approx(1000.0)
+    assert finding.numbers["capacity_error"] == pytest.approx(40 / math.sqrt(12) / 1000, rel=1e-6)
+    assert finding.numbers["capacity_is_bound"] == 0
+    worse = traffic([*steps, (1500, 600), (500, 700)], collapsed=0.1)
+    assert judge(OverloadLoss(capacity=CAPACITY), worse, cut).outcome is Outcome.FAIL
+
+
+def test_a_soak_without_loss_is_a_bound() -> None:
+    """Near capacity it will do; far below it says nothing of a loss that it exceeds, but still finds a collapse."""
+    near = traffic([(980, 300), (1500, 600), (980, 900)])
+    finding = judge(OverloadLoss(), near)
+    assert finding.outcome is Outcome.PASS
+    assert finding.numbers["capacity_is_bound"] == 1
+    assert finding.smallest_detectable == pytest.approx(0.06)
+    far = judge(OverloadLoss(), traffic([(500, 300), (1500, 600), (500, 900)]))
+    assert (far.outcome, far.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert "ramp" in far.settle
+    broken = judge(OverloadLoss(), traffic([(500, 300), (1500, 600), (500, 900)], collapsed=0.6))
+    assert broken.outcome is Outcome.FAIL
+    assert "at least" in broken.reason
+
+
+def test_no_loss_needs_no_capacity() -> None:
+    """Who loses nothing passes, whatever the capacity; who loses without one is inconclusive."""
+    only = phases(("stress", 300))
+    assert judge(OverloadLoss(), traffic([(1000, 300)]), only).outcome is Outcome.PASS
+    lost = judge(OverloadLoss(), traffic([(1500, 300)]), only)
+    assert (lost.outcome, lost.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+
+
+def test_packets_may_come_back_late() -> None:
+    """A queue that drains within 5 s after the phase is no loss."""
+    sent, got = traffic([(500, 300), (1000, 600), (500, 900)])
+    at = np.arange(got.values.size)
+    value = got.values - np.clip((at - 300) * 100, 0, 2500) * (at < 604)  # 2500 wait until 3 s after the phase
+    load = (sent, replace(got, value=value))
+    assert judge(OverloadLoss(capacity=CAPACITY), load).outcome is Outcome.PASS
+    strict = judge(OverloadLoss(capacity=CAPACITY, drain=0.0, limit=0.001, error=0.0), load)
+    assert strict.outcome is Outcome.FAIL
+
+
+def test_two_generators_and_their_directions() -> None:
+    """What one generator sends may come back to the other: only the sums count."""
+    sent, got = traffic([(500, 300), (1500, 600), (500, 900)])
+    nothing = readings("load.rx.packets", np.zeros(len(got)), 1.0)
+    load = (sent, replace(nothing, target="one"), replace(got, target="two"))
+    assert judge(OverloadLoss(capacity=CAPACITY), load).outcome is Outcome.PASS
+
+
+def test_requests_are_judged_where_packets_are_not_known() -> None:
+    """Requests that failed are lost, those answered and failed were offered."""
+    at = np.arange(601.0)
+    load = (readings("load.requests", 90 * at, 1.0), readings("load.failures", 60 * at, 1.0))
+    stress = phases(("stress", 600))
+    assert judge(OverloadLoss(capacity=100.0), load, stress).outcome is Outcome.FAIL
+    assert judge(OverloadLoss(capacity=90.0), load, stress).outcome is Outcome.PASS
+
+
+def test_the_worst_phase_decides() -> None:
+    """Of two overload phases the one that lost more beyond need is told."""
+    cut = phases(("soak", 100), ("spike", 200), ("soak", 300), ("stress", 400), ("recovery", 500))
+    first, bad = traffic([(500, 100), (1500, 200), (500, 300), (1500, 400), (500, 500)])
+    value = bad.values.copy()
+    value[301:] -= np.minimum(np.arange(value.size - 301), 100) * 100
+    finding = judge(OverloadLoss(capacity=CAPACITY), (first, replace(bad, value=value)), cut)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.reason.startswith("stress")
+
+
+def test_several_devices_only_warn() -> None:
+    """Nobody knows which of two devices lost the packets."""
+    load = traffic([(500, 300), (1500, 600), (500, 900)], collapsed=0.1)
+    finding = judge(OverloadLoss(capacity=CAPACITY), load, devices=2)
+    assert finding.outcome is Outcome.WARN
+    assert any("2 devices" in doubt for doubt in finding.doubts)
+
+
+def test_where_it_does_not_apply() -> None:
+    """Not without an overload phase or a load, and only once a run: not for generators; unseen phases are a gap."""
+    load = traffic([(500, 300), (1500, 600), (500, 900)])
+    rule = OverloadLoss(capacity=CAPACITY)
+    assert judge(rule, load, phases(("soak", 900))).outcome is Outcome.NOT_APPLICABLE
+    assert judge(rule, ()).outcome is Outcome.NOT_APPLICABLE
+    assert rule.judge(Case("gen", "", Window(0, S), role="generator", load=load)) == ()
+    unseen = judge(rule, tuple(series.between(0, 350 * S) for series in load))
+    assert (unseen.outcome, unseen.why) == (Outcome.INCONCLUSIVE, Why.GAP)
+
+
+def test_capacity_by_hand() -> None:
+    """Three clean bins in a row; excess is what is lost less what was too much."""
+    rate = np.array([10.0, 20, 20, 20, math.nan, 50, 50])
+    assert carried(rate, 0 * rate, 1.0, 0.0) is not None
+    assert carried(rate[:2], np.zeros(2), 1.0, 0.0) is None
+    assert carried(rate, rate, 1.0, 0.0) is None
+    found = carried(rate, 0 * rate, 2.0, 0.0)
+    assert found is not None
+    assert (found.rate, found.bound) == (10.0, True)
+    assert excess(np.array([15.0, 5.0]), np.array([6.0, 1.0]), np.array([10.0, 10.0])) == (2.0, 15.0)
+
+
+@pytest.mark.parametrize(("name", "value"), [("capacity", -1.0), ("error", 1.0), ("limit", -0.1), ("drain", math.inf)])
+def test_parameters_are_refused(name: str, value: float) -> None:
+    """Ratios are below 1, rates and times finite."""
+    with pytest.raises(ValueError, match="overload_loss"):
+        replace(OverloadLoss(), **{name: value})

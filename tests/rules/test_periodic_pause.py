@@ -1,0 +1,221 @@
+"""periodic_pause: dips, logs of pauses, rhythms, and what is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from soakwatch_rules.detectors.periodic_pause import PeriodicPause
+from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Silence, Why, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.pauses import by_chance, dips, rhythm, running_level
+from soakwatch_rules.synthetic import readings
+
+S = 10**9
+
+
+def rate(n: int = 1200, level: float = 1000.0, sd: float = 0.02, seed: int = 1) -> NDArray[np.float64]:
+    """Throughput without pauses."""
+    return level * (1 + sd * np.random.default_rng(seed).standard_normal(n))
+
+
+def stopped(value: NDArray[np.float64], begins: list[int], seconds: int = 1, left: float = 0.0) -> NDArray[np.float64]:
+    """Throughput that falls to a share of itself for some readings."""
+    out = value.copy()
+    for begin in begins:
+        out[begin : begin + seconds] *= left
+    return out
+
+
+def run(value: NDArray[np.float64], *more: Series, cadence_s: float = 1.0) -> Case:
+    """A run whose generator reports this rate."""
+    load = (readings("load.request.rate", value, cadence_s), *more)
+    return Case("dut", "", Window(0, round(value.size * cadence_s * S)), load=load)
+
+
+def judge(case: Case, rule: PeriodicPause | None = None) -> Finding:
+    """The first finding."""
+    return (rule or PeriodicPause()).judge(case)[0]
+
+
+def test_a_rhythm_is_found_with_its_period() -> None:
+    """Twenty pauses of one second each minute warn and give 60 s; their marks are the readings."""
+    finding = judge(run(stopped(rate(), list(range(30, 1200, 60)))))
+    assert finding.outcome is Outcome.WARN
+    assert finding.numbers["pauses"] == 20
+    assert finding.numbers["period_s"] == pytest.approx(60.0)
+    assert finding.numbers["lost_s"] == pytest.approx(20, rel=0.03)
+    assert (finding.marks[0].begin_ns, finding.marks[0].end_ns) == (29 * S, 30 * S)
+    assert "timer of 1 min" in finding.reason
+
+
+def test_eight_pauses_are_too_few_for_a_rhythm() -> None:
+    """Nine evenly spaced pauses are a rhythm, eight are not; random ones never are."""
+    assert "period_s" in judge(run(stopped(rate(), list(range(100, 1000, 100))))).numbers
+    eight = judge(run(stopped(rate(), list(range(100, 900, 100)))))
+    assert eight.outcome is Outcome.WARN
+    assert "period_s" not in eight.numbers
+    assert "too few" in eight.reason
+    at = np.cumsum(np.random.default_rng(4).exponential(60, 19)).astype(int)
+    assert "irregular" in judge(run(stopped(rate(1800), at.tolist()))).reason
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(3, Outcome.WARN), (9, Outcome.WARN), (12, Outcome.FAIL)])
+def test_ten_lost_seconds_fail(seconds: int, expected: Outcome) -> None:
+    """A pause warns; from ten lost seconds on the service was not available."""
+    finding = judge(run(stopped(rate(), [600], seconds)))
+    assert finding.outcome is expected
+    assert finding.measured == pytest.approx(seconds, rel=0.03)
+
+
+def test_tolerated_pauses_pass() -> None:
+    """Pauses up to what is tolerated are told and pass."""
+    finding = judge(run(stopped(rate(), [300, 600, 900])), PeriodicPause(tolerated=2.0))
+    assert finding.outcome is Outcome.PASS
+    assert "3 pauses of up to" in finding.reason
+
+
+def test_shallow_dips_are_none() -> None:
+    """A dip by 25 % is none; one by 35 % is, unless noise is as wide."""
+    assert judge(run(stopped(rate(), [600], 5, 0.75))).outcome is Outcome.PASS
+    assert judge(run(stopped(rate(), [600], 5, 0.6))).outcome is Outcome.WARN
+    assert judge(run(stopped(rate(sd=0.1), [600], 5, 0.6))).outcome is Outcome.PASS
+    noisy = judge(run(rate(sd=0.3)))
+    assert (noisy.outcome, noisy.why) == (Outcome.INCONCLUSIVE, Why.NOISE)
+
+
+def test_pass_tells_the_shortest_pause() -> None:
+    """At 60 s a full stop must last a third of a reading; at 1 s less than half a second."""
+    assert judge(run(rate())).smallest_detectable == pytest.approx(0.42, abs=0.01)
+    coarse = judge(run(rate(), cadence_s=60.0))
+    assert coarse.outcome is Outcome.PASS
+    assert coarse.smallest_detectable == pytest.approx(25, abs=0.5)
+
+
+def test_what_is_no_pause() -> None:
+    """A step, the begin of the load, its end, and a generator told to send less are none; a stop of 5 min is one."""
+    step = rate(14400)
+    step[7000:] /= 2
+    assert judge(run(step)).outcome is Outcome.PASS
+    edges = stopped(stopped(rate(), [0], 3), [1190], 10)
+    finding = judge(run(edges))
+    assert finding.outcome is Outcome.PASS
+    assert any("2 dips" in doubt for doubt in finding.doubts)
+    told = np.where((np.arange(1200) // 100) % 2, 1000.0, 400.0)
+    obeyed = rate() * told / 1000
+    assert judge(run(obeyed, readings("load.offered.rate", told, 1.0))).outcome is Outcome.PASS
+    assert judge(run(stopped(rate(), [600], 300))).outcome is Outcome.FAIL
+
+
+def test_generator_that_sends_less_is_a_doubt() -> None:
+    """Packets that were not sent cannot come back: the finding says how many pauses are so."""
+    sent = np.append(0.0, np.cumsum(stopped(rate(1199), [600], 2)))
+    load = (readings("load.rx.packets", sent, 1.0), readings("load.tx.packets", sent, 1.0))
+    finding = judge(Case("dut", "", Window(0, 1200 * S), load=load))
+    assert finding.outcome is Outcome.WARN
+    assert any("1 pause the generator sent less" in doubt for doubt in finding.doubts)
+
+
+def test_planned_events_and_phases() -> None:
+    """A pause in a planned event is told; those of a stress phase are not this rule's."""
+    case = run(stopped(rate(), [600], 20))
+    failover = Event("failover", "dut", "", 590 * S, None, expect={"reboot": 1}, deadline_ns=640 * S)
+    planned = judge(replace(case, events=(failover,)))
+    assert planned.outcome is Outcome.PASS
+    assert planned.numbers["planned_pauses"] == 1
+    stress = Phase("stress", Window(550 * S, 700 * S))
+    assert judge(replace(case, phases=(Phase("soak", case.window), stress))).outcome is Outcome.PASS
+
+
+def test_several_devices_only_warn() -> None:
+    """Nobody knows which of two devices paused."""
+    assert judge(replace(run(stopped(rate(), [600], 60)), devices=2)).outcome is Outcome.WARN
+
+
+def test_logs_are_judged_by_object() -> None:
+    """Events of kind pause make a finding of their own, with the rhythm of the log."""
+    log = tuple(Event("pause", "dut", "process=java", t * S, t * S + S // 2) for t in range(60, 1200, 100))
+    findings = PeriodicPause().judge(replace(run(rate()), events=log))
+    assert [(f.object, f.outcome) for f in findings] == [("", Outcome.PASS), ("process=java", Outcome.WARN)]
+    assert findings[1].numbers["period_s"] == pytest.approx(100)
+    assert findings[1].measured == pytest.approx(0.5)
+    alone = PeriodicPause().judge(Case("dut", "", Window(0, 1200 * S), events=log))
+    assert [f.object for f in alone] == ["process=java"]
+
+
+def test_periodic_silences_warn() -> None:
+    """A source that falls silent on a rhythm is told; one that does so now and then is the business of others."""
+    even = tuple(Silence(Window(t * S, (t + 4) * S), {"timeout": 4}) for t in range(60, 1200, 100))
+    ledger = Ledger("dut", "snmp", 1.0, 1200, 1152, {"timeout": 48}, even[0].window, silences=even)
+    findings = PeriodicPause().judge(replace(run(rate()), ledgers=(ledger,)))
+    assert [(f.object, f.outcome) for f in findings] == [("", Outcome.PASS), ("snmp", Outcome.WARN)]
+    few = replace(ledger, silences=even[:5])
+    assert len(PeriodicPause().judge(replace(run(rate()), ledgers=(few,)))) == 1
+
+
+def test_too_little_never_passes() -> None:
+    """Under 16 readings, half of the readings, or no throughput at all."""
+    assert judge(run(rate(10))).why is Why.TOO_FEW
+    assert judge(replace(run(rate()), window=Window(0, 3000 * S))).why is Why.GAP
+    assert judge(Case("dut", "", Window(0, S))).outcome is Outcome.NOT_APPLICABLE
+    assert PeriodicPause().judge(replace(run(rate()), role="generator")) == ()
+
+
+def test_two_generators_have_a_finding_each() -> None:
+    """Each generator's throughput is judged by itself and named."""
+    case = run(rate())
+    other = replace(case.load[0], target="second", value=stopped(rate(), [600], 30))
+    findings = PeriodicPause().judge(replace(case, load=(*case.load, other)))
+    assert [(f.object, f.outcome) for f in findings] == [
+        ("generator=dut", Outcome.PASS),
+        ("generator=second", Outcome.FAIL),
+    ]
+
+
+@pytest.mark.parametrize("events", [9, 12, 20])
+def test_poisson_events_are_rarely_called_periodic(events: int) -> None:
+    """At most 2 % of 500 trains of independent events are a rhythm; evenly jittered ones are."""
+    rng = np.random.default_rng(11)
+    called = sum(bool(r and r.periodic) for r in (rhythm(np.cumsum(rng.exponential(1, events))) for _ in range(500)))
+    assert called <= 10
+    found = sum(
+        bool(r and r.periodic) for r in (rhythm(np.arange(events) + rng.normal(0, 0.1, events)) for _ in range(100))
+    )
+    assert found == 100
+
+
+def test_rhythm_by_hand() -> None:
+    """Median interval; a missed event and a gap leave it; order and equal times do not matter."""
+    at = np.delete(np.arange(0.0, 300, 10), [5, 17])
+    found = rhythm(np.append(at[::-1], [0.0, np.nan]))
+    assert found is not None
+    assert (found.periodic, found.period_s, found.intervals) == (True, 10.0, 27)
+    assert rhythm(np.array([3.0])) is None
+    assert by_chance(np.ones(8)) == 0.0
+    assert by_chance(np.ones(1)) == 1.0
+
+
+def test_dips_by_hand() -> None:
+    """A run opens at the depth, closes at half of it, and counts the readings at its sides if they stand out."""
+    found = dips(np.array([0, 0.2, 0.9, 0.2, 0.9, 0.1, 0]), np.ones(7), 0.3, 0.01)
+    assert [(d.open, d.close, round(d.lost_s, 9)) for d in found] == [(2, 5, 2.3)]
+    assert dips(np.zeros(0), np.zeros(0), 0.3, 0.0) == ()
+
+
+def test_level_follows_a_wave_and_not_a_stop() -> None:
+    """The running level is within 6 % of a daily wave, and a stop of 20 min does not lower it."""
+    wave = 1000 + 400 * np.sin(2 * np.pi * np.arange(8640) / 8640)
+    assert np.abs(running_level(wave, 10.0)[300:-300] / wave[300:-300] - 1).max() < 0.06
+    flat = np.full(8640, 5.0)
+    flat[4000:4120] = 0
+    assert running_level(flat, 10.0).min() == 5.0
+
+
+@pytest.mark.parametrize(("name", "value"), [("depth", 0.0), ("depth", 1.0), ("sigmas", -1.0), ("tolerated", 11.0)])
+def test_parameters_are_refused(name: str, value: float) -> None:
+    """Depth is a share, and what is tolerated is shorter than what fails."""
+    with pytest.raises(ValueError, match="periodic_pause"):
+        replace(PeriodicPause(), **{name: value})

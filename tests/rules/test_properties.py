@@ -1,0 +1,166 @@
+"""What holds for every rule and any input: no dependence on the date or the unit, and no input is touched."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from soakwatch_rules import detectors
+from soakwatch_rules.checks import cases, check_complete
+from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Silence, Window
+from soakwatch_rules.series import Series, Trait
+from soakwatch_rules.synthetic import trait
+
+NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
+SECOND = 10**9
+LATER = 1_763_700_000 * SECOND
+MOST = 10_000_000
+signals = st.builds(
+    lambda seed, n, level, noise, slope, hole, burst: (seed, n, level, noise, slope, hole, burst),
+    st.integers(0, 10**6),
+    st.integers(0, 400),
+    st.sampled_from([1e4, 1e8, 3.3e9]),
+    st.sampled_from([0.0, 1e-4, 0.01, 0.3]),
+    st.sampled_from([-0.5, 0.0, 0.1, 1.0]),
+    st.sampled_from([0.0, 0.2, 0.9]),
+    st.integers(0, 20),
+)
+Signal = tuple[int, int, float, float, float, float, int]
+
+
+def rule_named(name: str) -> Rule:
+    """The rule of a module, with its defaults."""
+    module = importlib.import_module(f"soakwatch_rules.detectors.{name}")
+    return cast("Rule", getattr(module, "".join(part.capitalize() for part in name.split("_")))())
+
+
+def drawn(signal: Signal) -> Callable[[str, int], np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    """Readings of a metric: a level with noise, a slope, readings that are no numbers, and a burst."""
+    seed, n, level, noise, slope, hole, burst = signal
+
+    def values(metric: str, _: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        rng = np.random.default_rng([seed, len(metric)])
+        what = trait(metric)
+        unit = 1.0 if "utilization" in metric else level
+        made = unit * (0.5 + noise * rng.standard_normal(n) + slope * np.arange(n) / max(n, 1))
+        made[n // 2 : n // 2 + burst] += unit
+        if what.kind == "counter":
+            made = np.cumsum(np.abs(np.round(made)))
+        if "utilization" in metric:
+            made = np.clip(made, 0, 1)
+        made[rng.random(n) < hole] = np.nan
+        return made
+
+    return values
+
+
+def scaled(series: Series, factor: float) -> Series:
+    """The same readings in a unit that is smaller by a power of two, where the readings are bytes."""
+    if series.trait.unit != "By":
+        return series
+    t = series.trait
+    by = Trait(
+        t.unit, t.kind, t.growth, *(None if x is None else x * factor for x in (t.low, t.high, t.quantum)),
+        floor=t.floor * factor, ceiling=None if t.ceiling is None else t.ceiling * factor,
+    )  # fmt: skip
+    return replace(series, value=series.values * factor, trait=by)
+
+
+def moved(case: Case, by_ns: int) -> Case:
+    """The same case at another date."""
+
+    def window(w: Window) -> Window:
+        return Window(w.begin_ns + by_ns, w.end_ns + by_ns)
+
+    def series(some: tuple[Series, ...]) -> tuple[Series, ...]:
+        return tuple(replace(s, time_ns=s.time_ns + by_ns) for s in some)
+
+    return replace(
+        case,
+        window=window(case.window),
+        series=series(case.series),
+        load=series(case.load),
+        baseline=series(case.baseline),
+        earlier=series(case.earlier),
+        phases=tuple(Phase(p.name, window(p.window)) for p in case.phases),
+        ledgers=tuple(
+            replace(x, silences=tuple(Silence(window(s.window), s.lost) for s in x.silences)) for x in case.ledgers
+        ),
+        events=tuple(
+            replace(e, begin_ns=e.begin_ns + by_ns, end_ns=None if e.end_ns is None else e.end_ns + by_ns)
+            for e in case.events
+        ),
+    )
+
+
+def happened(case: Case) -> Case:
+    """With a failover, a restart and a silence of its source in it."""
+    length = case.window.end_ns - case.window.begin_ns
+    at = case.window.begin_ns + length // 3
+    silence = Silence(Window(at, at + length // 10), {"timeout": 3})
+    return replace(
+        case,
+        events=(Event("failover", "dut", "", at, at + SECOND), Event("process.restart", "dut", case.object, at, at)),
+        ledgers=tuple(replace(ledger, silences=(silence,)) for ledger in case.ledgers),
+    )
+
+
+def said(findings: tuple[Finding, ...]) -> list[tuple[str, Outcome, object]]:
+    """What must not depend on date and unit."""
+    return [(f.object, f.outcome, f.why) for f in findings]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=25, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(signal=signals, eventful=st.booleans(), factor=st.sampled_from([1 / 1024, 1024.0, 2.0**20]))
+def test_outcomes_depend_on_neither_date_nor_unit_and_input_stays(
+    name: str, signal: Signal, eventful: bool, factor: float
+) -> None:
+    """Moved to another date, or told in another unit, the same readings give the same outcomes; nothing is modified."""
+    rule = rule_named(name)
+    for plain in cases(rule, drawn(signal)):
+        case = happened(plain) if eventful else plain
+        kept = [s.value.copy() for s in (*case.series, *case.load, *case.baseline)]
+        findings = rule.judge(case)
+        for finding in findings:
+            check_complete(rule, case, finding)
+        assert said(rule.judge(moved(case, LATER))) == said(findings)
+        wide = replace(
+            case,
+            series=tuple(scaled(s, factor) for s in case.series),
+            baseline=tuple(scaled(s, factor) for s in case.baseline),
+            earlier=tuple(scaled(s, factor) for s in case.earlier),
+        )
+        assert said(rule.judge(wide)) == said(findings)
+        after = [s.value for s in (*case.series, *case.load, *case.baseline)]
+        assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(kept, after, strict=True))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if rule_named(name).scope == "metric"])
+def test_ten_million_readings_are_judged(name: str) -> None:
+    """A series of ten million readings is judged like any other."""
+    rule = rule_named(name)
+    rng = np.random.default_rng(1)
+    values = np.clip(0.3 + 0.05 * rng.standard_normal(MOST), 0, 1)
+    time_ns = np.arange(MOST, dtype=np.int64) * (SECOND // 50)
+    series = Series("dut", rule.metrics[0], "", trait(rule.metrics[0]), time_ns, values * 1e8, 0.02)
+    case = Case(
+        "dut", "", Window(0, MOST * (SECOND // 50)), (series,), ledgers=(Ledger("dut", "x", 1, 9, 9, {}, None),)
+    )
+    for finding in rule.judge(case):
+        check_complete(rule, case, finding)
+
+
+@pytest.mark.parametrize("times", [[3, 2, 1], [1, 1, 2]], ids=["decreasing", "duplicate"])
+def test_times_out_of_order_are_one_clear_error(times: list[int]) -> None:
+    """Readings that do not increase in time are refused where the series is made, with its name."""
+    with pytest.raises(ValueError, match="not strictly increasing"):
+        Series("dut", "system.memory.usage", "", trait("system.memory.usage"), np.array(times), np.ones(3))

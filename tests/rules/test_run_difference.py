@@ -1,0 +1,282 @@
+"""run_difference: runs compared with runs, how well they repeat, and the change points of a history."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from soakwatch_rules.detectors.run_difference import RunDifference
+from soakwatch_rules.rule import Case, Finding, Outcome, Why, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.changepoints import best_split, history, probability
+from soakwatch_rules.stats.differences import difference, repeatability, runs_needed, sd_factor
+from soakwatch_rules.synthetic import PROCESS, noise, readings
+
+S = 10**9
+METRIC = "process.memory.usage"
+Floats = NDArray[np.float64]
+
+
+def constant(level: float, metric: str = METRIC, n: int = 100) -> Series:
+    """A run that stays at one level."""
+    series = readings(metric, np.full(n, level), 10.0, object=PROCESS if metric.startswith("process.") else "")
+    return replace(series, trait=replace(series.trait, quantum=None, floor=0.0))
+
+
+def judge(
+    old: Sequence[float], new: float, metric: str = METRIC, rule: RunDifference | None = None, n: int = 100
+) -> Finding:
+    """The finding of a run at one level against runs at others."""
+    now = constant(new, metric, n)
+    earlier = tuple(constant(level, metric) for level in old)
+    case = Case("dut", now.object, Window(0, n * 10 * S), (now,), earlier=earlier)
+    return (rule or RunDifference()).judge(case)[0]
+
+
+def test_worked_example() -> None:
+    """98, 100, 102 against 112: s = 2, error = 2·sqrt(4/3), t = 12/2.309 = 5.196 with 2 degrees of freedom."""
+    made = difference([98.0, 100.0, 102.0], [112.0])
+    assert made is not None
+    assert made.change == pytest.approx(0.12)
+    assert made.spread == pytest.approx(0.02)
+    assert made.p_up == pytest.approx(0.01755, abs=1e-4)  # t(2) beyond 5.196
+    half = 2.91999 * 0.02 * math.sqrt(4 / 3)
+    assert made.low == pytest.approx(0.12 - half, abs=1e-6)
+    assert made.high == pytest.approx(0.12 + half, abs=1e-6)
+    assert made.rose
+    assert not made.fell
+    assert not made.equivalent
+
+
+def test_several_new_runs_are_pooled() -> None:
+    """Two and two: the spread comes from both groups, n + m - 2 degrees of freedom."""
+    made = difference([99.0, 101.0], [108.0, 112.0])
+    assert made is not None
+    assert made.spread == pytest.approx(math.sqrt((1 + 1 + 4 + 4) / 2) / 100)
+    assert (made.n_old, made.n_new) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "metric", "expected"),
+    [
+        ([100, 101, 99, 100, 100], 130, METRIC, Outcome.FAIL),
+        ([100, 101, 99, 100, 100], 70, METRIC, Outcome.PASS),
+        ([100, 101, 99, 100, 100], 100.5, METRIC, Outcome.PASS),
+        ([100, 101, 99, 100, 100], 130, "load.request.rate", Outcome.WARN),
+        ([100, 101, 99, 100, 100], 70, "load.request.rate", Outcome.WARN),
+        ([100, 102, 98, 101, 99], 109, METRIC, Outcome.FAIL),
+        ([100, 103, 97, 102, 98], 107, METRIC, Outcome.WARN),
+        ([100, 110, 90, 105, 95], 112, METRIC, Outcome.INCONCLUSIVE),
+        ([100, 110, 90, 105, 95], 100, METRIC, Outcome.INCONCLUSIVE),
+        ([100], 130, METRIC, Outcome.INCONCLUSIVE),
+        ([0, 0, 0], 0, METRIC, Outcome.PASS),
+        ([0, 0, 0], 50, METRIC, Outcome.WARN),
+        ([0], 50, METRIC, Outcome.INCONCLUSIVE),
+    ],
+)
+def test_outcomes(old: list[float], new: float, metric: str, expected: Outcome) -> None:
+    """Worse fails where a direction is bad, warns where it is not clear; spread and single runs decide nothing."""
+    finding = judge(old, new, metric)
+    assert finding.outcome is expected, finding.reason
+
+
+def test_one_earlier_run_has_no_spread() -> None:
+    """The difference is told, and that nobody knows how runs differ."""
+    finding = judge([100], 130)
+    assert finding.why is Why.NO_REFERENCE
+    assert "+30.0 %" in finding.reason
+    assert finding.measured == pytest.approx(0.3)
+    assert "two earlier runs" in finding.settle
+
+
+def test_noise_between_runs_says_how_many_are_needed() -> None:
+    """At a spread of 4 % two runs are too few; the number that would do is told."""
+    finding = judge([97.2, 102.8], 101)
+    assert finding.why is Why.NOISE
+    needed = runs_needed(0.0396, 0.10)
+    assert needed is not None
+    assert f"needs {needed} earlier runs" in finding.settle
+
+
+def test_without_earlier_runs_nothing_is_said() -> None:
+    """A run that is compared with nothing is not judged; earlier runs without readings are nothing to compare with."""
+    assert judge([], 100).outcome is Outcome.NOT_APPLICABLE
+    now = constant(100)
+    empty = replace(now, time_ns=now.time_ns[:3], value=now.value[:3])
+    finding = RunDifference().judge(Case("dut", PROCESS, Window(0, 1000 * S), (now,), earlier=(empty, empty)))[0]
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+
+
+def test_the_begin_of_a_run_does_not_count() -> None:
+    """A warm-up in the first fifth is left out; runs of other lengths are doubted."""
+    value = np.where(np.arange(100) < 20, 500.0, 100.0)
+    now = replace(constant(100), value=value)
+    earlier = tuple(constant(level) for level in (100, 100.5, 99.5))
+    finding = RunDifference().judge(Case("dut", PROCESS, Window(0, 1000 * S), (now,), earlier=earlier))[0]
+    assert finding.outcome is Outcome.PASS
+    assert finding.measured == pytest.approx(0, abs=1e-9)
+    assert any("lasted" in doubt for doubt in judge([100, 100, 101], 100, n=200).doubts)
+
+
+def test_the_quantum_is_a_spread() -> None:
+    """Three runs with exactly 10 descriptors are no proof that 11 is different: one descriptor is nobody's worry."""
+    now = readings("process.open_files", np.full(100, 11.0), 10.0, object=PROCESS)
+    earlier = tuple(replace(now, value=np.full(100, 10.0)) for _ in range(3))
+    case = Case("dut", PROCESS, Window(0, 1000 * S), (now,), earlier=earlier)
+    assert RunDifference().judge(case)[0].outcome is not Outcome.FAIL
+    many = replace(now, value=np.full(100, 20.0))
+    assert RunDifference().judge(replace(case, series=(many,)))[0].outcome is Outcome.FAIL
+
+
+def test_counters_are_compared_as_rates() -> None:
+    """Packets per second are compared, however many had been counted before."""
+
+    def sent(rate: float, start: float) -> Series:
+        return readings("load.rx.packets", start + rate * 10 * np.arange(100.0), 10.0)
+
+    earlier = tuple(sent(rate, 1e9) for rate in (1000, 1010, 990, 1005))
+    case = Case("gen", "", Window(0, 1000 * S), (sent(800, 0),), earlier=earlier, role="generator")
+    finding = RunDifference().judge(case)[0]
+    assert finding.outcome is Outcome.WARN
+    assert finding.numbers["new"] == pytest.approx(800)
+
+
+@pytest.mark.parametrize(
+    ("spread", "old", "new", "least"), [(0.02, 5, 1, 0.93), (0.02, 3, 1, 0.78), (0.05, 10, 3, 0.80)]
+)
+def test_regressions_of_ten_percent_are_found(spread: float, old: int, new: int, least: float) -> None:
+    """10 % worse is found as often as stated, and no change is called one in at most 6 %."""
+    rng = np.random.default_rng(11)
+    found = wrong = 0
+    for _ in range(500):
+        before, after = 1 + spread * rng.standard_normal(old), 1 + spread * rng.standard_normal(new)
+        worse, same = difference(before, 1.1 * after), difference(before, after)
+        assert worse is not None
+        assert same is not None
+        found, wrong = found + worse.rose, wrong + same.rose
+    assert found >= least * 500
+    assert wrong <= 0.06 * 500
+
+
+def test_smallest_detectable_is_found_in_four_of_five() -> None:
+    """A change as large as stated on average is found in 70 to 95 % of comparisons."""
+    rng = np.random.default_rng(5)
+    made = [difference(1 + 0.05 * rng.standard_normal(10), 1 + 0.05 * rng.standard_normal(3)) for _ in range(200)]
+    size = 1 + float(np.mean([d.smallest for d in made if d is not None and d.smallest is not None]))
+    found = [difference(1 + 0.05 * rng.standard_normal(10), size * (1 + 0.05 * rng.standard_normal(3)))
+             for _ in range(500)]  # fmt: skip
+    assert 0.70 <= np.mean([d.rose for d in found if d is not None]) <= 0.95
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [([], [1.0]), ([1.0], []), ([math.nan], [1.0]), ([0.0], [1.0]), ([1e-320], [1e308])]
+)
+def test_what_cannot_be_compared_is_none(old: list[float], new: list[float]) -> None:
+    """Nothing, no number, zero, and what overflows give no difference."""
+    assert difference(old, new) is None
+
+
+def test_difference_does_not_depend_on_the_unit() -> None:
+    """Bytes or gigabytes: the same ratios, also for huge numbers."""
+    old, new = np.array([98.0, 100.0, 102.0]), np.array([112.0])
+    one, two = difference(old, new), difference(old * 1e300, new * 1e300)
+    assert one is not None
+    assert two is not None
+    assert one.p_up == pytest.approx(two.p_up)
+    assert one.spread == pytest.approx(two.spread)
+
+
+def test_repeatability_states_what_few_runs_prove() -> None:
+    """Three runs within ±15 % bound the standard deviation only by 4.4 times what was seen."""
+    made = repeatability([100.0, 110.0, 95.0])
+    assert made is not None
+    assert (made.n, made.median, made.within) == (3, 100.0, True)
+    assert made.worst == pytest.approx(0.1)
+    assert made.sd_upper == pytest.approx(4.4154 * (made.sd or 0), rel=1e-3)
+    assert [round(sd_factor(n), 2) for n in (2, 3, 5, 10)] == [15.95, 4.42, 2.37, 1.65]
+    single = repeatability([5.0])
+    assert single is not None
+    assert (single.sd, single.sd_upper) == (None, None)
+    assert repeatability([]) is None
+    assert repeatability([0.0, 0.0]) is None
+    wide = repeatability([100.0, 120.0, 100.0])
+    assert wide is not None
+    assert not wide.within
+
+
+def test_history_dates_changes() -> None:
+    """A rise at 15 and a fall at 40 are dated exactly, with their sizes; an odd run among them is none."""
+    value = np.concatenate([np.full(15, 100.0), np.full(25, 112.0), np.full(20, 100.0)])
+    value = value + np.random.default_rng(1).normal(0, 1, value.size)
+    value[10] = 60.0
+    found = history(value)
+    assert [p.index for p in found] == [15, 40]
+    assert [round(p.change, 2) for p in found] == [0.12, -0.11]
+
+
+def test_history_is_rarely_wrong() -> None:
+    """Of 100 histories of 60 runs without a change at most 3 have a change point (spread 2 and 5 %)."""
+    for spread in (0.02, 0.05):
+        wrong = [bool(history(1 + spread * np.random.default_rng(seed).standard_normal(60))) for seed in range(100)]
+        assert sum(wrong) <= 3
+
+
+def test_history_sees_a_step_after_three_runs() -> None:
+    """10 % at a spread of 2 % is dated to within a run in 95 of 100 histories of 30 runs and 3 new ones."""
+    found = 0
+    for seed in range(100):
+        value = 1 + 0.02 * np.random.default_rng(seed).standard_normal(33)
+        value[30:] *= 1.1
+        found += any(abs(p.index - 30) <= 1 for p in history(value))
+    assert found >= 95
+
+
+@pytest.mark.parametrize(
+    "values", [[], [1.0], [1.0, 2.0, 3.0], [0.0] * 20, [5.0] * 20, [math.nan] * 20, [1e308, -1e308] * 10]
+)
+def test_histories_without_a_change(values: list[float]) -> None:
+    """Nothing, too little, constants, no numbers and huge ones have no change points and raise nothing."""
+    assert history(values) == ()
+
+
+def test_history_keeps_the_places_of_what_is_missing() -> None:
+    """Runs without a number are left out; the index counts them."""
+    value = [10.0, 10.1, math.nan, 9.9, 10.0, 10.05, math.nan, 12.0, 12.1, 11.9, 12.0, 12.05]
+    assert [p.index for p in history(value)] == [7]
+
+
+def test_long_histories_are_looked_at_in_pieces() -> None:
+    """Changes in a history of 400 runs are found across the borders of pieces."""
+    value = 1 + 0.01 * np.random.default_rng(2).standard_normal(400)
+    for at in (50, 125, 250, 301):
+        value[at:] *= 1.2
+    assert [p.index for p in history(value)] == [50, 125, 250, 301]
+
+
+def test_the_energy_statistic_by_hand() -> None:
+    """Of 0, 0, 1, 1 the middle is the best split; its t test is certain, that of equals says nothing."""
+    assert best_split(np.array([0.0, 0.0, 1.0, 1.0])) == 2
+    assert probability(np.zeros(2), np.ones(2)) == 0.0
+    assert probability(np.ones(2), np.ones(2)) == 1.0
+    assert probability(np.array([1.0, 3.0]), np.array([2.0, 4.0])) == pytest.approx(0.5528, abs=1e-4)  # t = 0.7071, 2
+
+
+def test_noise_within_runs_does_not_count() -> None:
+    """Runs of correlated noise about one level are equal: the unit is the run."""
+    made = [noise(seed, METRIC, 7200, 10.0, sd=0.02, phi=0.9) for seed in range(6)]
+    case = Case("dut", PROCESS, Window(0, 7200 * S), (made[0],), earlier=tuple(made[1:]))
+    assert RunDifference().judge(case)[0].outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    "bad", [{"settle": 1.0}, {"alpha": 0.5}, {"sure": 0.1}, {"tolerance": 0.2}, {"band": 0.0}, {"worth": math.nan}]
+)
+def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None:
+    """Nonsense is refused with a sentence that names the rule."""
+    with pytest.raises(ValueError, match="run_difference"):
+        RunDifference(**bad)

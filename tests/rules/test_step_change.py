@@ -1,0 +1,251 @@
+"""step_change: steps of known size and time, what is none, and what explains one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from soakwatch_rules.detectors.step_change import StepChange
+from soakwatch_rules.explanations import median_load
+from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.steps import medians, steps
+from soakwatch_rules.synthetic import (
+    LEVEL,
+    PROCESS,
+    gappy,
+    leak,
+    noise,
+    quantised,
+    readings,
+    sawtooth,
+    step,
+    warm_up,
+    wave,
+)
+
+S = 10**9
+METRIC = "process.memory.usage"
+DAY = 86400
+NOON = 43200
+
+
+def judge(series: Series, *events: Event, rule: StepChange | None = None, **more: object) -> Finding:
+    """The one finding of one series in a window of a day that begins at 0."""
+    case = Case("dut", series.object, Window(0, DAY * S), (series,), events=events)
+    return (rule or StepChange()).judge(replace(case, **more))[0]  # type: ignore[arg-type]
+
+
+def day(seed: int, phi: float = 0.0, sd: float = 0.01, metric: str = METRIC) -> Series:
+    """24 h of readings a minute."""
+    return noise(seed, metric, phi=phi, sd=sd)
+
+
+def stepped(metric: str = METRIC, height: float = 0.3) -> Series:
+    """A day with a step at noon."""
+    return step(day(1, metric=metric), height * LEVEL)
+
+
+def outliers(series: Series, seed: int) -> Series:
+    """One reading in a hundred is anything between a fifth and five times the level."""
+    rng, value = np.random.default_rng(seed), series.values.copy()
+    odd = rng.random(value.size) < 0.01
+    value[odd] *= rng.uniform(0.2, 5, int(odd.sum()))
+    return replace(series, value=value)
+
+
+def batch(series: Series) -> Series:
+    """A job of an hour each six hours."""
+    return replace(series, value=series.values * (1 + 0.5 * ((series.seconds / 3600) % 6 < 1)))
+
+
+def filling(series: Series) -> Series:
+    """A cache that fills during the first 40 %."""
+    return replace(series, value=series.values + 0.6 * LEVEL * np.clip(series.seconds / (0.4 * DAY), 0, 1))
+
+
+SIGNALS: dict[str, tuple[Callable[[int], Series], Outcome]] = {
+    "white noise": (day, Outcome.PASS),
+    "much noise": (lambda seed: day(seed, sd=0.2), Outcome.PASS),
+    "AR(1) .9": (lambda seed: day(seed, 0.9), Outcome.PASS),
+    "AR(1) .99": (lambda seed: day(seed, 0.99), Outcome.PASS),
+    "AR(1) .99, much": (lambda seed: day(seed, 0.99, 0.05), Outcome.PASS),
+    "sawtooth 1 h": (lambda seed: sawtooth(day(seed), 0.2 * LEVEL, 3600, seed), Outcome.PASS),
+    "sawtooth 3 h": (lambda seed: sawtooth(day(seed), 0.3 * LEVEL, 10800, seed), Outcome.PASS),
+    "sawtooth 9 h": (lambda seed: sawtooth(day(seed), 0.4 * LEVEL, 32400, seed), Outcome.PASS),
+    "warm-up 10 min": (lambda seed: warm_up(day(seed), 0.6 * LEVEL, 600), Outcome.PASS),
+    "warm-up 1 h": (lambda seed: warm_up(day(seed), 0.6 * LEVEL, 3600), Outcome.PASS),
+    "warm-up 4 h": (lambda seed: warm_up(day(seed), 0.6 * LEVEL, 14400), Outcome.PASS),
+    "cache fills": (lambda seed: filling(day(seed)), Outcome.PASS),
+    "coarse steps": (lambda seed: quantised(day(seed), 0.04 * LEVEL), Outcome.PASS),
+    "very coarse": (lambda seed: quantised(day(seed), 0.2 * LEVEL), Outcome.PASS),
+    "gaps": (lambda seed: gappy(day(seed), 0.2, (0.4, 0.525), seed), Outcome.PASS),
+    "outliers": (lambda seed: outliers(day(seed), seed), Outcome.PASS),
+    "leak": (lambda seed: leak(day(seed), 3 * LEVEL / DAY), Outcome.PASS),
+    "daily wave": (lambda seed: wave(day(seed), 0.3 * LEVEL, DAY, seed), Outcome.PASS),
+    "batch jobs": (lambda seed: batch(day(seed)), Outcome.PASS),
+    "step 5 %": (lambda seed: step(day(seed), 0.05 * LEVEL), Outcome.PASS),
+    "step 15 %": (lambda seed: step(day(seed), 0.15 * LEVEL), Outcome.WARN),
+    "fall 20 %": (lambda seed: step(day(seed), -0.2 * LEVEL), Outcome.WARN),
+    "step, AR(1) .99": (lambda seed: step(day(seed, 0.99), 0.2 * LEVEL), Outcome.WARN),
+    "step and outliers": (lambda seed: outliers(step(day(seed), 0.3 * LEVEL), seed), Outcome.WARN),
+    "bump 2 h": (lambda seed: step(step(day(seed), 0.2 * LEVEL), -0.2 * LEVEL, 0.5 + 1 / 12), Outcome.WARN),
+    "step on a leak": (lambda seed: leak(step(day(seed), 0.3 * LEVEL), 0.2 * LEVEL / DAY), Outcome.WARN),
+}
+
+
+@pytest.mark.parametrize(("name", "seed"), list(product(SIGNALS, range(3))))
+def test_signals_of_known_truth(name: str, seed: int) -> None:
+    """Steps are found; noise, sawteeth, warm-ups, gaps, outliers, drift and cycles are none."""
+    make, expected = SIGNALS[name]
+    finding = judge(make(seed))
+    assert finding.outcome is expected, finding.reason
+
+
+def test_a_step_is_told_with_its_time_and_size() -> None:
+    """A step without noise is told exactly: moment, both levels, height."""
+    value = np.where(np.arange(1440) < 720, 100.0, 150.0)
+    finding = judge(replace(readings(METRIC, value, 60.0, object=PROCESS), trait=day(1).trait))
+    assert finding.outcome is Outcome.PASS, "50 bytes are less than a page"
+    bare = replace(day(1).trait, quantum=None, floor=0.0)
+    finding = judge(replace(readings(METRIC, value, 60.0, object=PROCESS), trait=bare))
+    assert finding.outcome is Outcome.WARN
+    assert [mark.begin_ns for mark in finding.marks] == [NOON * S]
+    assert finding.measured == 50.0
+    assert finding.interval == (50.0, 50.0)
+    assert "100 B to 150 B (+50 %)" in finding.reason
+
+
+def test_the_step_is_placed_within_a_reading_under_noise() -> None:
+    """A step of 30 sigmas is placed at its reading; the interval of its height holds the truth."""
+    finding = judge(stepped())
+    assert abs(finding.marks[0].begin_ns - NOON * S) <= 60 * S
+    assert finding.interval is not None
+    assert finding.interval[0] <= 0.3 * LEVEL <= finding.interval[1]
+
+
+@pytest.mark.parametrize(
+    ("event", "explained"),
+    [
+        (Event("failover", "dut", "", (NOON - 60) * S, None), True),
+        (Event("upgrade", "dut", "", (NOON - 3600) * S, (NOON - 100) * S), True),
+        (Event("config.change", "dut", "", (NOON + 100) * S, None), True),
+        (Event("failover", "dut", "", (NOON - 600) * S, None), False),
+        (Event("gap", "dut", "", NOON * S, NOON * S), False),
+        (Event("process.restart", "dut", "process=other,instance=0", NOON * S, None), False),
+    ],
+)
+def test_an_event_nearby_explains_a_step(event: Event, explained: bool) -> None:
+    """What was done within three readings explains; what is far away, another's, or only seen does not."""
+    finding = judge(stepped(), event)
+    assert finding.outcome is (Outcome.PASS if explained else Outcome.WARN)
+    assert (event.kind in finding.reason) == explained
+    assert finding.numbers["steps"] == 1
+    assert finding.numbers["unexplained"] == float(not explained)
+
+
+def test_the_machine_feels_all_its_processes() -> None:
+    """The restart of a process explains a step of the machine's memory."""
+    event = Event("process.restart", "dut", PROCESS, NOON * S, None)
+    assert judge(stepped("system.memory.usage"), event).outcome is Outcome.PASS
+
+
+def test_the_border_of_a_phase_explains_a_step() -> None:
+    """What changes when a phase begins is no riddle."""
+    phases = (Phase("soak", Window(0, NOON * S)), Phase("stress", Window(NOON * S, DAY * S)))
+    finding = judge(stepped(), phases=phases)
+    assert finding.outcome is Outcome.PASS
+    assert "phase" in finding.reason
+
+
+@pytest.mark.parametrize(
+    ("metric", "factor", "explained"),
+    [("load.offered.rate", 1.5, True), ("load.offered.rate", 1.05, False), ("load.request.rate", 1.5, False)],
+)
+def test_a_change_of_the_offered_load_explains_a_step(metric: str, factor: float, explained: bool) -> None:
+    """The load that was asked for explains; a small change does not, nor do the answers, which may be the effect."""
+    rate = readings(metric, np.where(np.arange(1440) < 720, 1000.0, 1000.0 * factor), 60.0)
+    finding = judge(stepped(), load=(rate,))
+    assert finding.outcome is (Outcome.PASS if explained else Outcome.WARN)
+
+
+def test_the_sent_packets_explain_where_nothing_was_asked() -> None:
+    """A counter of sent packets tells the load by its rate, and does not explain what comes back."""
+    sent = np.cumsum(np.where(np.arange(1440) < 720, 60_000.0, 90_000.0))
+    load = (readings("load.tx.packets", sent, 60.0),)
+    assert judge(stepped(), load=load).outcome is Outcome.PASS
+    assert median_load(load, 0, NOON * S) == pytest.approx(1000.0)
+    back = replace(readings("load.rx.packets", sent, 60.0), target="dut")
+    assert judge(back, load=load).outcome is Outcome.WARN
+
+
+def test_a_restart_cuts_the_levels() -> None:
+    """A step at a restart of the process lies between two lives; without the event it is one."""
+    assert judge(stepped()).outcome is Outcome.WARN
+    finding = judge(stepped(), Event("process.restart", "dut", PROCESS, NOON * S, None))
+    assert finding.outcome is Outcome.PASS
+    assert finding.numbers["lives_judged"] == 2
+    assert finding.numbers["steps"] == 0
+
+
+def test_a_sawtooth_is_told_as_one() -> None:
+    """Falls that give back what was gained are counted, and doubted in one sentence."""
+    finding = judge(sawtooth(day(2), 0.3 * LEVEL, 10800, 2))
+    assert finding.numbers["teeth"] >= 6
+    assert any("sawtooth" in doubt for doubt in finding.doubts)
+
+
+def test_too_short_says_how_much_is_missing() -> None:
+    """One hour of the two that are needed: one hour is missing; after a restart each hour counts for itself."""
+    short = noise(1, METRIC, 3600, 10.0)
+    case = Case("dut", PROCESS, Window(0, 3600 * S), (short,))
+    finding = StepChange().judge(case)[0]
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.TOO_SHORT)
+    assert "1 h more" in finding.settle
+
+
+def test_few_readings_never_pass() -> None:
+    """Less than half of the expected readings is inconclusive, though a step that is there is still warned of."""
+    sparse = replace(day(1), cadence_s=20.0)
+    assert judge(sparse).why is Why.GAP
+    assert judge(replace(stepped(), cadence_s=20.0)).outcome is Outcome.WARN
+
+
+def test_smallest_detectable_is_seen_in_four_of_five() -> None:
+    """A step as high as the finding says is seen in 70 to 95 of 100 runs, one of half of it never."""
+    stated = float(np.mean([judge(day(seed, sd=0.05)).smallest_detectable or 0 for seed in range(20)]))
+    found = [judge(step(day(seed, sd=0.05), stated)).outcome for seed in range(100)]
+    assert 60 <= found.count(Outcome.WARN) <= 100
+    missed = [judge(step(day(seed, sd=0.05), stated / 2)).outcome for seed in range(50)]
+    assert missed.count(Outcome.WARN) == 0
+
+
+def test_blocks_are_medians_of_means() -> None:
+    """A fifth of a block that is far off does not move it; empty stretches are left out."""
+    value = np.array([1.0, 1, 50, 1, 1, 2, 2, 2, 2, 2])
+    seconds = np.append(np.arange(5.0), np.arange(20.0, 25.0))
+    made, place = medians(seconds, value, 5.0)
+    assert made.tolist() == [1.0, 2.0]
+    assert place.tolist() == [0, 4]
+
+
+def test_a_hole_is_not_looked_across() -> None:
+    """A drift across a long gap is no step, and the gap is told."""
+    seconds = np.arange(0, DAY, 60.0)
+    kept = (seconds < 30_000) | (seconds > 60_000)
+    value = 100 + np.where(seconds < 30_000, 0.0, 30.0)
+    seen = steps(seconds[kept], value[kept], length_s=225, width=8, rise=0.1, sigmas=5, least=0)
+    assert seen is not None
+    assert (seen.found, seen.holes) == ((), 1)
+
+
+@pytest.mark.parametrize("bad", [{"rise": 0.0}, {"rise": math.nan}, {"sigmas": 1.0}, {"lasting": 0.0}, {"load": 0.0}])
+def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None:
+    """Nonsense is refused with a sentence that names the rule."""
+    with pytest.raises(ValueError, match="step_change"):
+        StepChange(**bad)

@@ -1,0 +1,353 @@
+"""The trend engine: shapes with known truth, worked arithmetic, and input that means nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from soakwatch_rules.rule import Outcome, Why
+from soakwatch_rules.stats.ar1 import POWER_Z, Slope, hours_more, slope
+from soakwatch_rules.stats.blocks import blocks, how_many, winsorised
+from soakwatch_rules.stats.cycles import cycles, released
+from soakwatch_rules.stats.mixture import mixture
+from soakwatch_rules.stats.shapes import FAMILIES, RHO, table, whitened
+from soakwatch_rules.stats.trend import Tolerance, Trend, judge_trend, may_grow
+
+Floats = NDArray[np.float64]
+DAY = 86400.0
+T = np.asarray(np.arange(1440) * 60.0, dtype=np.float64)
+FIVE = Tolerance(0.05)
+
+
+def flat(seed: int, sd: float = 1.0) -> Floats:
+    """A day of white noise around 100."""
+    made: Floats = 100 + np.random.default_rng(seed).normal(0, sd, T.size)
+    return made
+
+
+def judged(value: Floats, tolerance: float = 0.05, **options: float) -> Trend:
+    """The answer for a day by the minute."""
+    return judge_trend(T, value, allowed=Tolerance(tolerance), span_s=(0.0, DAY), **options)  # type: ignore[arg-type]
+
+
+def test_slope_of_a_worked_example() -> None:
+    """0, 2, 1, 3 at 0..3 s: slope 0.8, residual squares 1.8, error sqrt(1.8/2/5); the residuals alternate (rho 0)."""
+    fit = slope(np.arange(4.0), np.array([0.0, 2.0, 1.0, 3.0]))
+    assert fit.slope == pytest.approx(0.8)
+    assert fit.correlation == 0
+    assert fit.error == pytest.approx(math.sqrt(1.8 / 2 / 5))
+    assert fit.freedom == 2
+    assert fit.low() == pytest.approx(0.8 - 2.919986 * fit.error)
+    assert fit.above(fit.low()) == pytest.approx(0.95)
+    assert fit.detectable == pytest.approx(2.4865 * fit.error, rel=1e-4)
+
+
+def test_slope_error_grows_with_memory() -> None:
+    """The stated error holds for AR(1) noise: over 200 series its ratio to the true spread is near 1."""
+    rng, fits = np.random.default_rng(3), []
+    for _ in range(200):
+        value = np.zeros(96)
+        for i in range(1, 96):
+            value[i] = 0.6 * value[i - 1] + rng.normal()
+        fits.append(slope(np.arange(96.0), value))
+    spread = float(np.std([fit.slope for fit in fits]))
+    assert 0.8 < float(np.median([fit.error for fit in fits])) / spread < 1.25
+
+
+def test_a_noiseless_line_is_certain() -> None:
+    """Without residuals the error is 0 and the probability 0 or 1."""
+    fit = slope(np.arange(20.0), np.arange(20.0) * 3)
+    assert fit.slope == pytest.approx(3)
+    assert fit.above(2.9) == pytest.approx(1)
+    assert Slope(3.0, 0.0, 1.0, 0.0).above(3.0) == 0
+
+
+def test_hours_needed() -> None:
+    """The error falls with T^-1.5: 2.83 times the distance needs twice the time; near the limit no time helps."""
+    distance = 1.0
+    fit = Slope(2.0, 2 * math.sqrt(2) * distance / POWER_Z, 10.0, 0.0)
+    assert hours_more(fit, 1.0, 3600.0 * 5) == pytest.approx(5)
+    assert hours_more(Slope(1.2, 0.1, 10.0, 0.0), 1.0, 3600.0) is None
+    assert hours_more(Slope(0.0, 0.0, 10.0, 0.0), 0.0, 3600.0) is None
+    assert hours_more(Slope(9.0, 0.1, 10.0, 0.0), 1.0, 3600.0) == 0
+
+
+def test_blocks_of_a_worked_example() -> None:
+    """Ten readings in two blocks; each mean leaves out the lowest and the highest."""
+    made = blocks(np.arange(10.0), np.array([1.0, 2, 3, 4, 100, 5, 6, 7, 8, -50]), begin_s=0.0, end_s=10.0, number=2)
+    assert made.value.tolist() == [3.0, 6.0]
+    assert made.time_s.tolist() == [2.5, 7.5]
+    lowest = blocks(np.arange(4.0), np.array([4.0, 1, 2, 3]), begin_s=0.0, end_s=4.0, number=2, statistic="min")
+    assert lowest.value.tolist() == [1, 2]
+
+
+def test_missing_blocks_are_bridged_and_counted() -> None:
+    """A block without readings takes the value between its neighbours."""
+    made = blocks(np.array([0.5, 1.5, 3.5]), np.array([1.0, 2.0, 4.0]), begin_s=0.0, end_s=4.0, number=4)
+    assert made.value.tolist() == [1, 2, 3, 4]
+    assert made.missing == 0.25
+
+
+@pytest.mark.parametrize(
+    ("readings", "number"), [(16, 16), (96, 96), (97, 48), (200, 64), (47, 47), (95, 88), (384, 96), (10**6, 96)]
+)
+def test_how_many_blocks(readings: int, number: int) -> None:
+    """One reading a block up to 96, then equal shares."""
+    assert how_many(readings) == number
+
+
+def test_winsorised_keeps_the_end() -> None:
+    """A bump in the middle is drawn back, the same at the end stays: it may be growth that has just begun."""
+    value = np.random.default_rng(1).normal(0, 1, 96)
+    value[40], value[94] = 50, 50
+    drawn = winsorised(value)
+    assert drawn[40] < 8
+    assert drawn[94] == 50
+
+
+@pytest.mark.parametrize("n", [16, 17, 24, 48, 96])
+def test_the_shape_table_is_orthonormal(n: int) -> None:
+    """Unit vectors of a shape are orthogonal to each other and to the constant, for each correlation."""
+    made = table(n)
+    sizes = np.einsum("rcb,rcb->rc", made.basis, made.basis)
+    assert np.all((np.abs(sizes - 1) < 1e-8) | (sizes == 0))
+    assert np.abs(np.einsum("rcb,rb->rc", made.basis, made.level)).max() < 1e-8
+    two = np.flatnonzero(made.columns == 2)
+    inner = np.einsum("rmb,rmb->rm", made.basis[:, made.first[two]], made.basis[:, made.first[two] + 1])
+    assert np.abs(inner).max() < 1e-6
+
+
+def test_one_shape_by_hand() -> None:
+    """The slope of the straight line in the table is the generalised least squares one."""
+    n = 32
+    made, rng = table(n), np.random.default_rng(5)
+    value, u = rng.normal(0, 1, n), (np.arange(n) + 0.5) / n
+    m = int(np.flatnonzero(made.family == 1)[0])
+    for r, rho in enumerate(RHO.tolist()):
+        columns = np.stack([whitened(np.ones(n), rho), whitened(u, rho)], axis=1)
+        white = whitened(value, rho)
+        expected, *_ = np.linalg.lstsq(columns, white, rcond=None)
+        c = made.first[m]
+        assert made.growth[r, c] * (made.basis[r, c] @ white) == pytest.approx(expected[1])
+        assert made.variance[r, m] == pytest.approx(np.linalg.inv(columns.T @ columns)[1, 1])
+
+
+def _of(name: str) -> Callable[[Floats], Floats]:
+    u = np.asarray((np.arange(96) + 0.5) / 96, dtype=np.float64)
+    shapes: dict[str, Floats] = {
+        "constant": 0 * u,
+        "leak": 10 * u,
+        "step": np.where(u > 0.4, 10.0, 0.0),
+        "warm-up": -10 * np.exp(-u / 0.1),
+        "plateau": 10 * np.minimum(u, 0.5),
+        "late leak": 20 * np.maximum(u - 0.5, 0),
+        "step and leak": 10 * u + 10 * (u > 0.4),
+        "cycle": 5 * np.sin(2 * np.pi * u + 1),
+    }
+    return lambda noise: shapes[name] + noise
+
+
+@pytest.mark.parametrize(
+    "name", ["constant", "leak", "step", "warm-up", "plateau", "late leak", "step and leak", "cycle"]
+)
+def test_the_shape_is_recognised(name: str) -> None:
+    """Each shape with noise of 3 % of its height is named, and weights sum to 1."""
+    made = mixture(_of(name)(np.random.default_rng(1).normal(0, 0.3, 96)))
+    names = made.families()
+    assert sum(names.values()) == pytest.approx(1)
+    heaviest = next(iter(names)).replace("two warm-ups", "warm-up")
+    if name == "constant":  # a straight line without a slope says the same
+        heaviest = heaviest.replace("leak", "constant")
+    assert heaviest == name
+    if name in {"step", "late leak", "step and leak"}:
+        assert made.bend(name) == pytest.approx(0.4 if "step" in name else 0.5, abs=0.06)
+
+
+def test_the_slope_at_the_end_and_its_interval() -> None:
+    """Over 100 leaks the 5..95 % interval holds the true slope in most cases, and P(slope > truth) is about even."""
+    held, above = 0, []
+    for seed in range(100):
+        made = mixture(np.random.default_rng(seed).normal(0, 1, 96) + np.arange(96) / 96 * 30)
+        low, high = made.quantiles(0.05, 0.95)
+        held += low <= 30 <= high
+        above.append(made.above(30.0)[0])
+    assert held >= 85
+    assert 0.35 < float(np.mean(above)) < 0.65
+
+
+def test_a_sawtooth_is_cut_at_its_falls() -> None:
+    """Six ramps from 10 to 20 have six falls at most, and floors near 10."""
+    value = 10 + 10 * ((T / 14400) % 1.0)
+    found = cycles(T, value, begin_s=0.0, end_s=DAY)
+    assert found is not None
+    assert found.falls.size == 5
+    assert np.allclose(found.floor, 10.1, atol=0.3)
+    assert cycles(T, flat(1), begin_s=0.0, end_s=DAY) is None
+
+
+@pytest.mark.parametrize("turned", ["upside down", "bumps", "flips"])
+def test_what_is_no_sawtooth(turned: str) -> None:
+    """Abrupt rises with slow falls, bumps, and levels that flip are not judged by their floors."""
+    teeth = (T / 14400) % 1.0
+    turns = {"upside down": -teeth, "bumps": (teeth > 0.9) * 1.0, "flips": (teeth > 0.5) * 1.0}
+    value = np.asarray(100 + 10 * turns[turned], dtype=np.float64)
+    assert cycles(T, value, begin_s=0.0, end_s=DAY) is None
+
+
+def test_a_release_is_one_that_lasts_and_was_not_regained() -> None:
+    """A lasting fall whose height is not regained is one; a single low block, or a regained peak, is none."""
+    u = np.arange(96.0)
+    fallen = u - 60 * (u >= 50)
+    assert released(fallen) == 50
+    assert released(u - 10 * (u >= 30)) is None
+    spiked = u.copy()
+    spiked[60] -= 60
+    assert released(spiked) is None
+
+
+def test_answers_for_a_day() -> None:
+    """White noise passes, a leak of 10 % a day fails at its rate, one of exactly the tolerance is neither."""
+    calm = judged(flat(1))
+    assert calm.outcome is Outcome.PASS
+    assert calm.why is None
+    leaking = judged(flat(1) + 10 * T / DAY)
+    assert leaking.outcome is Outcome.FAIL
+    assert leaking.shape == "leak"
+    assert leaking.rate * DAY == pytest.approx(10, abs=0.3)
+    assert leaking.rate_low <= leaking.rate <= leaking.rate_high
+    assert leaking.allowed * DAY == pytest.approx(5, rel=0.01), "the leak does not raise its own tolerance"
+    even = judged(flat(1) + 5 * T / DAY)
+    assert even.outcome is Outcome.INCONCLUSIVE
+    assert even.why is Why.NOISE
+
+
+def test_the_line_is_pivoted_at_the_blocks_centre() -> None:
+    """The line of a noiseless leak goes through its middle, on the caller's axis of time."""
+    made = judge_trend(T + 1e6, 100 + 10 * T / DAY, allowed=FIVE)
+    assert made.line is not None
+    assert made.line.centre_s == pytest.approx(1e6 + DAY / 2)
+    assert made.line.centre == pytest.approx(105, rel=1e-3)
+    assert made.line.slope * DAY == pytest.approx(10)
+
+
+def test_the_line_of_a_late_leak_begins_where_it_bends() -> None:
+    """Growth that begins at half time goes on at its own slope, not at the mean of both halves."""
+    made = judged(flat(2) + 40 * np.maximum(T / DAY - 0.5, 0))
+    assert made.shape == "late leak"
+    assert made.bend_s == pytest.approx(DAY / 2, rel=0.1)
+    assert made.line is not None
+    assert made.line.slope * DAY == pytest.approx(40, rel=0.1)
+
+
+def test_too_few_readings_and_gaps() -> None:
+    """Fewer than 16 readings, or more than half of the blocks empty, are never an answer."""
+    few = judge_trend(T[:15], flat(1)[:15] + T[:15], allowed=FIVE)
+    assert (few.outcome, few.why) == (Outcome.INCONCLUSIVE, Why.TOO_FEW)
+    hole = judge_trend(T[:600], flat(1)[:600], allowed=FIVE, span_s=(0.0, DAY))
+    assert (hole.outcome, hole.why) == (Outcome.INCONCLUSIVE, Why.GAP)
+
+
+@pytest.mark.parametrize(("quantum", "floor", "outcome"), [(None, 0.0, "pass"), (1.0, 0.0, "inconclusive"),
+                                                          (1.0, 1.0, "pass"), (0.1, 0.0, "pass")])  # fmt: skip
+def test_a_constant_reading_hides_one_quantum(quantum: float | None, floor: float, outcome: str) -> None:
+    """A constant of 10 with steps of 1 hides 10 % a day, unless growth of one step a run is nobody's concern."""
+    made = judge_trend(
+        T, np.full(T.size, 10.0), allowed=Tolerance(0.05, floor=floor), quantum=quantum, span_s=(0.0, DAY)
+    )
+    assert made.outcome == outcome
+    assert made.mode == "constant"
+    if outcome == "inconclusive":
+        assert made.why is Why.RESOLUTION
+        assert made.hours_needed == pytest.approx(24), "0.5 a day needs two days for one step"
+
+
+def test_coarse_readings() -> None:
+    """Whole percents of a rise from 25 to 26.25 % tell nothing at 5 % a day; a rise to 35 % fails."""
+    coarse = judged(np.round(25 + 1.25 * T / DAY))
+    assert (coarse.outcome, coarse.why) == (Outcome.INCONCLUSIVE, Why.RESOLUTION)
+    assert judged(np.round(25 + 10 * T / DAY)).outcome is Outcome.FAIL
+
+
+def test_a_cycle_as_long_as_the_run_is_told() -> None:
+    """A daily wave in one day is inconclusive at any phase, and passes over four days."""
+    for phase in np.arange(0, 1, 0.125).tolist():
+        made = judged(flat(3) + 5 * np.sin(2 * np.pi * (T / DAY + phase)))
+        assert made.outcome is Outcome.INCONCLUSIVE
+        assert made.why is Why.CYCLE
+        longer = np.asarray(np.arange(5760) * 60.0, dtype=np.float64)
+        value = 100 + np.random.default_rng(1).normal(0, 1, 5760) + 5 * np.sin(2 * np.pi * (longer / DAY + phase))
+        assert judge_trend(longer, value, allowed=FIVE).outcome is Outcome.PASS
+
+
+def test_few_cycles_of_a_sawtooth() -> None:
+    """Two long ramps are inconclusive and name the hours; eight pass by their floors."""
+    teeth = flat(4, 0.3) + 20 * ((T / 32000) % 1.0)
+    made = judged(teeth)
+    assert (made.outcome, made.why, made.mode) == (Outcome.INCONCLUSIVE, Why.CYCLE, "floor")
+    assert made.hours_needed is not None
+    assert made.hours_needed > 0
+    assert judged(flat(4, 0.3) + 20 * ((T / 10800 + 0.5) % 1.0)).outcome is Outcome.PASS
+
+
+def test_may_grow_is_on_the_safe_side() -> None:
+    """Every series that fails would be looked at; a flat one with a wide tolerance would not."""
+    centres = np.asarray((np.arange(96) + 0.5) * 900, dtype=np.float64)
+    for seed in range(20):
+        noise = np.random.default_rng(seed).normal(100, 0.2, 96)
+        assert may_grow(centres, noise + 8 * centres / DAY, 5 / DAY)
+        assert may_grow(centres, noise + 60 * np.maximum(centres / DAY - 0.8, 0), 5 / DAY)
+        assert not may_grow(centres, noise, 5 / DAY)
+    assert not may_grow(centres[:10], centres[:10], 1e-9)
+
+
+def test_shift_and_scale_change_nothing() -> None:
+    """Another origin of time and another unit give the same answer."""
+    value = flat(6) + 6 * T / DAY
+    one = judged(value)
+    for factor in (2.0**-30, 1 / 1024, 1000.0, 1e290):
+        other = judge_trend(T + 1.7e9, value * factor, allowed=FIVE, span_s=(1.7e9, 1.7e9 + DAY))
+        assert other.outcome is one.outcome
+        assert other.probability == pytest.approx(one.probability, abs=1e-6)
+        assert other.rate == pytest.approx(one.rate * factor, rel=1e-6)
+
+
+@settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    value=st.lists(
+        st.one_of(
+            st.floats(allow_nan=False, allow_infinity=False),
+            st.sampled_from([0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, 4096.0]),
+        ),
+        max_size=120,
+    ),
+    allowed=st.sampled_from([0.0, 1e-12, 1.0, 1e300]),
+    statistic=st.sampled_from(["mean", "min", "median"]),
+    quantum=st.sampled_from([None, 0.0, 1.0, 1e308]),
+)
+def test_any_numbers_give_an_answer(value: list[float], allowed: float, statistic: str, quantum: float | None) -> None:
+    """No finite numbers raise or warn; all that is told is finite; input stays as it was."""
+    readings = np.array(value, dtype=np.float64)
+    before, times = readings.copy(), np.arange(len(value)) * 600.0
+    made = judge_trend(times, readings, allowed=allowed, statistic=statistic, quantum=quantum)  # type: ignore[arg-type]
+    assert np.array_equal(readings, before)
+    told = (made.probability, made.rate, made.rate_low, made.rate_high, made.level, made.weight, made.correlation)
+    assert all(math.isfinite(x) for x in (*told, made.allowed, made.smallest_detectable or 0.0))
+    assert 0 <= made.probability <= 1
+    assert (made.outcome is Outcome.INCONCLUSIVE) == (made.why is not None)
+    if len(value) < 16:
+        assert made.why is Why.TOO_FEW
+
+
+def test_families_are_named_once() -> None:
+    """Names of shapes are unique, and growing ones are those that can have a slope at the end."""
+    names = [family.name for family in FAMILIES]
+    assert len(names) == len(set(names))
+    assert {family.name for family in FAMILIES if family.free} == {name for name in names if "leak" in name} | {
+        "two slopes"
+    }
