@@ -97,10 +97,19 @@ class RuleUse:
     required: bool | None = None
 
 
-def judge(record: Judged, run: str, rules: Iterable[RuleUse], told: Callable[[str], None] | None = None) -> Verdict:
-    """The verdict of a record under these rules. ``told`` hears which rule and object is looked at (for progress)."""
+def judge(
+    record: Judged,
+    run: str,
+    rules: Iterable[RuleUse],
+    told: Callable[[str], None] | None = None,
+    earlier: Sequence[Judged] = (),
+) -> Verdict:
+    """The verdict of a record under these rules. ``told`` hears which rule and object is looked at (for progress).
+
+    ``earlier`` are the records of other runs, with which the rules that compare runs compare this one.
+    """
     uses = sorted(rules, key=lambda use: use.rule.name)
-    court = Court(record)
+    court = Court(record, earlier)
     findings = [
         of_role(finding, court.roles.get(finding.target, DUT))
         for use in uses
@@ -172,8 +181,8 @@ def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding
 class Court:
     """What all cases of one record share; series are read one at a time, so memory does not grow with the record."""
 
-    def __init__(self, record: Judged) -> None:
-        self._record = record
+    def __init__(self, record: Judged, earlier: Sequence[Judged] = ()) -> None:
+        self._record, self._earlier = record, tuple(earlier)
         self.roles = dict(record.roles())
         self.window = record.window()
         self.planned = Planned.of(record)
@@ -205,6 +214,8 @@ class Court:
 
     def subjects(self, rule: Rule) -> Iterator[tuple[str, list[SeriesKey]]]:
         """What a rule looks at, one case each: the target and its series."""
+        if rule.manner.needs_earlier and not self._earlier:
+            return
         keys = sorted(self._record.keys(wanted(rule)) if wanted(rule) else (), key=_order)
         for target in sorted(self.roles):
             for objects in _grouped(rule, [key for key in keys if key.target == target]):
@@ -246,7 +257,16 @@ class Court:
             ),
             role=self.roles.get(target, DUT),
             devices=sum(role == DUT for role in self.roles.values()),
+            earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
         )  # fmt: skip
+
+    def _in_earlier(self, rule: Rule, key: SeriesKey) -> tuple[Series, ...]:
+        found = []
+        for other in self._earlier:
+            window = stretch(other.phases(), rule.phases) or other.window()
+            series = other.series(key, window.begin_ns, window.end_ns)
+            found += [series] if len(series) else []
+        return tuple(found)
 
     def _read_load(self) -> tuple[Series, ...]:
         generators = {name for name, role in self.roles.items() if role == "generator"}

@@ -45,8 +45,9 @@ def judge_record(
     plan: Plan | None = None,
     only: Sequence[str] = (),
     told: Callable[[str], None] | None = None,
+    earlier: Sequence[RecordView] = (),
 ) -> Verdict:
-    """The verdict of a record under its own plan, or another, or only some of its rules.
+    """The verdict of a record under its own plan, or another, or only some of its rules; beside ``earlier`` runs.
 
     Rules that are named in ``only``, or were when somebody's series were imported, also judge gauges outside of the
     catalogue, where they judge each series by itself.
@@ -60,7 +61,7 @@ def judge_record(
         for rule in planned_rules(said)
         if not only or rule.name in only
     ]
-    return nothing_passes_unseen(view, judge(view, view.meta("run") or "run", uses, told))
+    return nothing_passes_unseen(view, judge(view, view.meta("run") or "run", uses, told, earlier))
 
 
 def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:

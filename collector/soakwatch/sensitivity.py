@@ -21,7 +21,7 @@ _SLOW_S = 600.0
 
 
 def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = INSTALLED) -> tuple[str, ...]:
-    """One sentence for each source and each of cpu_spike and memory_growth that is on and finds its metrics there."""
+    """One sentence for each source and each of cpu_spike, memory_growth and growth that is on and finds its metrics there."""
     on = {rule.name: rule for rule in planned_rules(plan.rules, registry)}
     sentences: list[str] = []
     for look in looks:
@@ -48,7 +48,7 @@ def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = 
                 look.interval_s, judged_s(plan, rule.phases), rule.manner.shortest_s, _number(rule, "tolerance", 0.05)
             )
             sentences.append(f"{who}: {told}")
-    return tuple(sentences) or ("neither cpu_spike nor memory_growth finds its metrics here: they will not apply",)
+    return tuple(sentences) or ("cpu_spike, memory_growth and growth do not find their metrics here: they will not apply",)
 
 
 def _number(rule: Rule, name: str, otherwise: float) -> float:

@@ -206,7 +206,8 @@ class Manner:
 
     ``shortest_s``: in a run that is planned shorter than this, and whose plan does not name the rule, its doubt does
     not hold up a pass. ``needs_load``: what it says depends on the load having been what the generator was told: with a
-    generator at fault its findings become inconclusive. ``live`` says what it looks at while the run goes on: "recent"
+    generator at fault its findings become inconclusive. ``needs_earlier``: it compares with earlier runs, and is not
+    asked where none was named. ``live`` says what it looks at while the run goes on: "recent"
     readings (at most the last hour; what it finds there stays found), "minutes" (means of one minute since the begin),
     the "whole" window (for rules that look at events and ledgers only), or nothing before the "end".
     """
@@ -214,6 +215,7 @@ class Manner:
     needs: str
     shortest_s: float = 0.0
     needs_load: bool = False
+    needs_earlier: bool = False
     live: Literal["recent", "minutes", "whole", "end"] = "recent"
 
 

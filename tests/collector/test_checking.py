@@ -12,7 +12,7 @@ import pytest
 from soakwatch.checking import absent_processes, by_metric, disk_bytes, free_bytes, look_everywhere
 from soakwatch.plan import plan_from_text
 from soakwatch.registry import Registry, Shelf
-from soakwatch.sensitivity import growth_sentence, judged_s, sensitivity, spike_sentence
+from soakwatch.sensitivity import growth_sentence, judged_s, sensitivity, spike_sentence, trend_sentence
 
 TINY = Registry(
     Shelf("tinyhouse.pollers", "poller"), Shelf("tinyhouse.loads", "load"), Shelf("tinyhouse.detectors", "rule")
@@ -93,7 +93,9 @@ def test_a_window_runs_from_the_first_to_the_last_of_its_phases(tmp_path: Path) 
     assert judged_s(plan, ("recovery",)) == judged_s(plan, ()) == 3600.0
     looks = asyncio.run(look_everywhere(plan, tmp_path, TINY))
     assert sensitivity(plan, looks, TINY) == (
-        "neither cpu_spike nor memory_growth finds its metrics here: they will not apply",
+        "cpu_spike, memory_growth and growth do not find their metrics here: they will not apply",
     )
     told = sensitivity(plan, looks)
-    assert [sentence.partition(",")[0] for sentence in told] == ["dut probe: cpu_spike", "dut probe: memory_growth"]
+    assert [sentence.replace(",", "").split()[2] for sentence in told] == ["cpu_spike", "memory_growth", "growth"]
+    assert "too short to tell of growth a day; run 2h or more" in told[2]
+    assert "leaks of 0.016% to 1% of the level a day show" in trend_sentence(0.3, 86400.0, 7200.0, 0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.causes import CauseKind
 from soakwatch_rules.detectors.coverage import Coverage
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
+from soakwatch_rules.detectors.run_difference import RunDifference
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.rule import Event, Outcome, Rule
 
@@ -88,3 +90,19 @@ def test_events_reach_the_causes(tmp_path: Path) -> None:
     (cause,) = verdict.causes
     assert (cause.kind, cause.outcome) == (CauseKind.EVENT, Outcome.FAIL)
     assert [mark.text.partition(":")[0] for mark in cause.timeline] == ["failover", "process_restart web"]
+
+
+def test_a_run_is_compared_with_the_earlier_runs_that_are_named(tmp_path: Path) -> None:
+    """Three runs at 100 MB and one at 150 MB: named as earlier runs they make it differ; unnamed nobody compares."""
+    earlier = []
+    for run, level in enumerate((1.00e8, 1.01e8, 0.99e8)):
+        earlier.append(recorded(tmp_path / f"run{run}", "monitor", [level] * 60))
+    with recorded(tmp_path / "new", "monitor", [1.5e8] * 60) as view, ExitStack() as stack:
+        others = [stack.enter_context(other) for other in earlier]
+        alone = judge(view, "run", [RuleUse(RunDifference())])
+        beside = judge(view, "run", [RuleUse(RunDifference())], earlier=others)
+    assert alone.findings == ()
+    (finding,) = [f for f in beside.findings if f.target == "second"]
+    assert finding.outcome is Outcome.WARN
+    assert "50" in finding.reason
+    assert finding.metric == "system.memory.usage"

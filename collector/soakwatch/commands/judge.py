@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ Examples:
   soakwatch judge last
   soakwatch judge runs/20261121T200000Z-fw-7.2 --plan stricter.yaml
   soakwatch judge mailed-record.sqlite --rule memory_growth --json verdict.json
+  soakwatch judge last --against runs/20261114T200000Z-fw-7.1 --against runs/20261107T200000Z-fw-7.1
   soakwatch judge data.csv --rule growth
   soakwatch judge host.csv.gz --map 'rss=process.memory.usage,process=nginx:KB' --unit cpu=%
   soakwatch judge pods.csv --rule growth --by pod --time ts --json -
@@ -37,9 +38,17 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json here ('-': print it).")
 @click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
               help="Folder in which RUN is looked up.")  # fmt: skip
+@click.option("--against", multiple=True, metavar="RUN",
+              help="An earlier run to compare with (rule run_difference). May be repeated: five make it sure.")  # fmt: skip
 @table_options
 def command(
-    run: str, plan: Path | None, names: tuple[str, ...], json_file: Path | None, runs_folder: Path, **given: object
+    run: str,
+    plan: Path | None,
+    names: tuple[str, ...],
+    json_file: Path | None,
+    runs_folder: Path,
+    against: tuple[str, ...],
+    **given: object,
 ) -> int:
     """Judge RUN (a folder, a record file, or 'last') or a table (CSV, '-': standard input) and print the verdict.
 
@@ -49,23 +58,29 @@ def command(
 
     from soakwatch.judging import judge_record
     from soakwatch.plan import load_plan
+    from soakwatch.record import RecordView
     from soakwatch.registry import rule_class
     from soakwatch.report.json import render_json
     from soakwatch.report.terminal import print_verdict
+    from soakwatch.runs import find_run
 
     for name in names:
-        rule_class(name)
+        if rule_class(name).manner.needs_earlier and not against:
+            raise click.UsageError(f"--rule {name} compares with earlier runs: name them with --against RUN")
     told_plan = load_plan(plan) if plan is not None else None
-    with _opened(run, runs_folder, names, given) as view:
+    with ExitStack() as stack:
+        view = stack.enter_context(_opened(run, runs_folder, names, given))
+        earlier = [stack.enter_context(RecordView.open(find_run(other, runs_folder))) for other in against]
         console = Console()
         with console.status("judging") as shown:
-            verdict = judge_record(view, told_plan, names, lambda text: shown.update(f"judging: {text}"))
+            verdict = judge_record(view, told_plan, names, lambda text: shown.update(f"judging: {text}"), earlier)
+        withdrawn = view.withdrawn()
     if json_file is not None and str(json_file) == "-":
         click.echo(render_json(verdict), nl=False)
         return verdict.exit_code
     if json_file is not None:
         json_file.write_text(render_json(verdict), encoding="utf-8")
-    print_verdict(verdict, console)
+    print_verdict(verdict, console, withdrawn=withdrawn)
     return verdict.exit_code
 
 

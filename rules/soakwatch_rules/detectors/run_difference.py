@@ -94,7 +94,7 @@ class RunDifference:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[Manner] = Manner(
-        "two earlier runs, better five, and 16 readings of each after settling", live="end"
+        "two earlier runs, better five, and 16 readings of each after settling", needs_earlier=True, live="end"
     )
 
     settle: float = parameter(0.2, "1", "first part of each run that is left out", "a warm-up of hours in a day")
