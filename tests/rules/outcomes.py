@@ -51,7 +51,7 @@ sawtooth 8 h                     | PI     | Pf            | PW
 wave 4 h                         | PI     | P             | PW
 wave of a day                    | PI     | Pf            | P
 half a wave                      | PIf    | Pf            | P
-sawtooth of a day                | PI     | Pf            | PW
+sawtooth of a day                | PIf    | Pf            | PW
 warm-up 30 min                   | PI     | P             | P
 warm-up 1 h                      | PI     | P             | P
 warm-up 4 h                      | PI     | Pf            | P
