@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from soakwatch_rules.rule import Rule
 
 CPU_RULE, GROWTH_RULE, TREND_RULE = "cpu_spike", "memory_growth", "growth"
+_NONE = "cpu_spike, memory_growth and growth do not find their metrics here: they will not apply"
 _POWER = 2.49  # one-sided 5 %, power 80 %: 1.645 + 0.842
 _NOISE = 0.01  # of the level: what the sentence assumes, and says
 _SLOW_S = 600.0
 
 
 def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = INSTALLED) -> tuple[str, ...]:
-    """One sentence for each source and each of cpu_spike, memory_growth and growth that is on and finds its metrics there."""
+    """One sentence for each source and each of three rules (below) that is on and finds its metrics there."""
     on = {rule.name: rule for rule in planned_rules(plan.rules, registry)}
     sentences: list[str] = []
     for look in looks:
@@ -48,7 +49,7 @@ def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = 
                 look.interval_s, judged_s(plan, rule.phases), rule.manner.shortest_s, _number(rule, "tolerance", 0.05)
             )
             sentences.append(f"{who}: {told}")
-    return tuple(sentences) or ("cpu_spike, memory_growth and growth do not find their metrics here: they will not apply",)
+    return tuple(sentences) or (_NONE,)
 
 
 def _number(rule: Rule, name: str, otherwise: float) -> float:

@@ -11,6 +11,7 @@ from soakwatch_rules.causes import Cause, causes
 from soakwatch_rules.rule import Event, Finding, Ledger, Outcome, Phase, Window
 
 DUT = "dut"
+ACCOUNTS = frozenset({"coverage", "gap", "generator_health"})  # they tell of the run, not of the device
 REACHED = 0.95  # the floor of coverage, applied to the run itself
 VERDICTS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 EXIT_CODES: Mapping[Outcome, int] = {
@@ -106,9 +107,15 @@ def _of_target(name: str, role: str, findings: list[Finding], optional: frozense
         return TargetVerdict(name, role, Outcome.INCONCLUSIVE, "nothing was judged: no rule found its metrics here")
     if not judged:
         return TargetVerdict(name, role, Outcome.NOT_APPLICABLE, "nothing was judged here")
+    waived = [f for f in judged if f.outcome is Outcome.INCONCLUSIVE]
+    well = [f for f in judged if f.outcome is Outcome.PASS]
+    if waived and role == DUT and not warned and all(f.rule in ACCOUNTS for f in well):
+        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, f"nothing was decided of it: {waived[0].reason}")
+    doubt = f"; {_counted(len(waived), 'doubt')} of {_rules(waived)} not held against so short a run" if waived else ""
     if warned:
-        return TargetVerdict(name, role, Outcome.PASS, f"passed with a warning of {_rules(warned)}: {warned[0].reason}")
-    return TargetVerdict(name, role, Outcome.PASS, f"{_counted(len(judged), 'finding')}, none against it")
+        told = f"passed with a warning of {_rules(warned)}: {warned[0].reason}{doubt}"
+        return TargetVerdict(name, role, Outcome.PASS, told)
+    return TargetVerdict(name, role, Outcome.PASS, f"{_counted(len(well), 'finding')}, none against it{doubt}")
 
 
 def _rules(findings: list[Finding]) -> str:

@@ -78,4 +78,4 @@ def _stayed(boot_time: Series | None, begin: int, end: int) -> bool:
     if boot_time is None:
         return False
     before, after = boot_time.values[boot_time.time_ns <= begin], boot_time.values[boot_time.time_ns >= end]
-    return bool(before.size and after.size and abs(after[0] - before[-1]) <= MOVED_S)
+    return bool(before.size and after.size and before[-1] - MOVED_S <= after[0] <= before[-1] + MOVED_S)

@@ -13,8 +13,8 @@ from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.causes import CauseKind
 from soakwatch_rules.detectors.coverage import Coverage
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
-from soakwatch_rules.detectors.run_difference import RunDifference
 from soakwatch_rules.detectors.process_restart import ProcessRestart
+from soakwatch_rules.detectors.run_difference import RunDifference
 from soakwatch_rules.rule import Event, Outcome, Rule
 
 SECOND = 10**9

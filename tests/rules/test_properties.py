@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import cases, check_complete
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Silence, Window
-from soakwatch_rules.series import Series, Trait
+from soakwatch_rules.series import Series
 from soakwatch_rules.synthetic import trait
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
@@ -62,15 +62,24 @@ def drawn(signal: Signal) -> Callable[[str, int], np.ndarray[tuple[int], np.dtyp
     return values
 
 
+def times(value: float | None, factor: float) -> float | None:
+    """The product, of a value that is known."""
+    return None if value is None else value * factor
+
+
 def scaled(series: Series, factor: float) -> Series:
     """The same readings in a unit that is smaller by a power of two, where the readings are bytes."""
     if series.trait.unit != "By":
         return series
     t = series.trait
-    by = Trait(
-        t.unit, t.kind, t.growth, *(None if x is None else x * factor for x in (t.low, t.high, t.quantum)),
-        floor=t.floor * factor, ceiling=None if t.ceiling is None else t.ceiling * factor,
-    )  # fmt: skip
+    by = replace(
+        t,
+        low=times(t.low, factor),
+        high=times(t.high, factor),
+        quantum=times(t.quantum, factor),
+        floor=t.floor * factor,
+        ceiling=times(t.ceiling, factor),
+    )
     return replace(series, value=series.values * factor, trait=by)
 
 

@@ -39,7 +39,7 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 @click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
               help="Folder in which RUN is looked up.")  # fmt: skip
 @click.option("--against", multiple=True, metavar="RUN",
-              help="An earlier run to compare with (rule run_difference). May be repeated: five make it sure.")  # fmt: skip
+              help="An earlier run to compare with (rule run_difference). Repeat it: five are better.")  # fmt: skip
 @table_options
 def command(
     run: str,

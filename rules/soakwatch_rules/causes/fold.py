@@ -15,6 +15,8 @@ from soakwatch_rules.causes.telling import Group, tell
 from soakwatch_rules.rule import Event, Finding, Outcome, Phase, Why
 
 _WORST = list(Outcome)
+_NOTHING_SEEN = frozenset(Why) - {Why.GAP, Why.PENDING, Why.GENERATOR}
+"""Doubts of these kinds are about what the run could not show; nothing happened at their marks."""
 
 
 def causes(
@@ -49,7 +51,7 @@ def causes(
     groups.join(blamed)
     kinds |= dict.fromkeys(blamed, CauseKind.GENERATOR)
     free = [place for place in told if place not in kinds]
-    timed = [place for place in free if len(bench.moments[place])]
+    timed = [place for place in free if len(bench.moments[place]) and findings[place].why not in _NOTHING_SEEN]
     _join_moments(bench, groups, timed)
     _join_events(bench, groups, timed, done)
     _join_phases(bench, groups, [place for place in timed if place not in done], loads)

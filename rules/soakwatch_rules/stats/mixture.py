@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, stdtr
 
+from soakwatch_rules.stats.distributions import normal_cdf, student_cdf
 from soakwatch_rules.stats.shapes import FAMILIES, RHO, Table, table, whitened
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ class Mixture:
         """
         known = self.scale > 0
         off = np.clip((self.middle - limit) / np.where(known, self.scale, 1.0), -1e6, 1e6)
-        each = self.weight * np.where(known, stdtr(self.freedom, off), self.middle > limit)
+        each = self.weight * np.where(known, student_cdf(self.freedom, off), self.middle > limit)
         free = _FREE[self.family]
         total = float(self.weight[free].sum())
         return min(1.0, float(each.sum())), min(1.0, float(each[free].sum()) / total) if total > 0 else 0.0
@@ -73,7 +73,7 @@ class Mixture:
             begin, end = bounds
             for _ in range(24):
                 half = 0.5 * (begin + end)
-                below = float(weight @ ndtr((half - middle) / spread))
+                below = float(weight @ normal_cdf((half - middle) / spread))
                 begin, end = (half, end) if below < share else (begin, half)
             found.append(0.5 * (begin + end))
         return found[0], found[1]
