@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from soakwatch.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.units import show_seconds
@@ -78,7 +78,7 @@ def fold(
     order = list(Outcome)
     ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
     stretches = tuple(phases)
-    found = causes(ordered, events, stretches)
+    found = _holding_first(causes(ordered, events, stretches), ordered, optional_rules)
     led = {place: rank for rank, place in enumerate(place for cause in found for place in cause.findings)}
     first = sorted(range(len(ordered)), key=lambda place: led.get(place, len(led)))
     targets = tuple(
@@ -86,11 +86,28 @@ def fold(
         for name, role in sorted(roles.items(), key=lambda item: (item[1] != DUT, item[0]))
     )
     outcome = _worst(targets)
-    headline = _headline(outcome, targets, ordered)
+    headline = _headline(outcome, targets, ordered, optional_rules)
     if planned_s is not None and window.seconds < REACHED * planned_s:
         headline = f"ended early, {show_seconds(window.seconds)} of {show_seconds(planned_s)}: {headline}"
         outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
     return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, found)
+
+
+def _holding_first(
+    found: Iterable[Cause], findings: tuple[Finding, ...], optional: frozenset[str]
+) -> tuple[Cause, ...]:
+    """A doubt that holds up nothing says so, and stands behind those that do."""
+    holding: list[Cause] = []
+    waived: list[Cause] = []
+    behind: list[Cause] = []
+    for cause in found:
+        if cause.outcome not in {Outcome.FAIL, Outcome.INCONCLUSIVE}:
+            behind.append(cause)
+        elif cause.outcome is Outcome.FAIL or any(findings[place].rule not in optional for place in cause.findings):
+            holding.append(cause)
+        else:
+            waived.append(replace(cause, headline=f"{cause.headline} (holds up nothing)"))
+    return (*holding, *waived, *behind)
 
 
 def _of_target(name: str, role: str, findings: list[Finding], optional: frozenset[str]) -> TargetVerdict:
@@ -111,7 +128,7 @@ def _of_target(name: str, role: str, findings: list[Finding], optional: frozense
     well = [f for f in judged if f.outcome is Outcome.PASS]
     if waived and role == DUT and not warned and all(f.rule in ACCOUNTS for f in well):
         return TargetVerdict(name, role, Outcome.INCONCLUSIVE, f"nothing was decided of it: {waived[0].reason}")
-    doubt = f"; {_counted(len(waived), 'doubt')} of {_rules(waived)} not held against so short a run" if waived else ""
+    doubt = f"; {_counted(len(waived), 'doubt')} of {_rules(waived)} held up nothing" if waived else ""
     if warned:
         told = f"passed with a warning of {_rules(warned)}: {warned[0].reason}{doubt}"
         return TargetVerdict(name, role, Outcome.PASS, told)
@@ -136,7 +153,9 @@ def _worst(targets: tuple[TargetVerdict, ...]) -> Outcome:
 _SAID = {Outcome.FAIL: "failed", Outcome.INCONCLUSIVE: "cannot be judged by"}
 
 
-def _headline(outcome: Outcome, targets: tuple[TargetVerdict, ...], findings: tuple[Finding, ...]) -> str:
+def _headline(
+    outcome: Outcome, targets: tuple[TargetVerdict, ...], findings: tuple[Finding, ...], optional: frozenset[str]
+) -> str:
     """One line for a manager: who, by which rule, and how many are well."""
     if not any(target.role == DUT for target in targets):
         return "no target has the role dut: there is no device to judge"
@@ -147,6 +166,7 @@ def _headline(outcome: Outcome, targets: tuple[TargetVerdict, ...], findings: tu
         return told + (f" ({_counted(warned, 'warning')})" if warned else "")
     parts = []
     for target in (t for t in targets if t.outcome is outcome):
-        rules = _rules([f for f in findings if f.target == target.target and f.outcome is outcome])
+        own = [f for f in findings if f.target == target.target and f.outcome is outcome]
+        rules = _rules([f for f in own if outcome is Outcome.FAIL or f.rule not in optional])
         parts.append(f"{target.target} {_SAID[outcome]} {rules}" if rules else f"{target.target}: {target.reason}")
     return "; ".join(parts) + (f"; {', '.join(well)} stood it" if well else "")

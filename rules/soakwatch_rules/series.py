@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -75,14 +75,14 @@ class Series:
     def between(self, begin_ns: int, end_ns: int) -> Series:
         """The readings with begin <= time < end."""
         low, high = np.searchsorted(self.time_ns, [begin_ns, end_ns])
-        return replace(self, time_ns=self.time_ns[low:high], value=self.value[low:high])
+        return self if high - low == len(self) else _part(self, self.time_ns[low:high], self.value[low:high])
 
     def finite(self) -> Series:
         """The readings that are numbers; NaN and infinities are left out."""
         if self.value.dtype.kind != "f":
             return self
         good = np.isfinite(self.value)
-        return self if bool(good.all()) else replace(self, time_ns=self.time_ns[good], value=self.value[good])
+        return self if bool(good.all()) else _part(self, self.time_ns[good], self.value[good])
 
     def increments(self) -> Series:
         """What a counter counted between neighbours, at the later one's time; length n - 1.
@@ -92,7 +92,7 @@ class Series:
         gives NaN. Wrong for a counter that wraps more than once between two readings: poll faster than that.
         """
         if len(self) < 2:
-            return replace(self, time_ns=self.time_ns[1:], value=np.empty(0))
+            return _part(self, self.time_ns[1:], np.empty(0))
         before, after = self.value[:-1], self.value[1:]
         fell = after < before
         if self.value.dtype.kind == "f":
@@ -101,7 +101,7 @@ class Series:
             step = np.where(fell, np.float64(0), (after - before).astype(np.float64))
         for index in np.flatnonzero(fell):
             step[index] = _wrapped(before[index].item(), after[index].item())
-        return replace(self, time_ns=self.time_ns[1:], value=step)
+        return _part(self, self.time_ns[1:], step)
 
     def rate(self) -> Series:
         """Increments per second; NaN across a restart of the counter. The trait becomes a gauge in unit/s."""
@@ -109,6 +109,21 @@ class Series:
         span = np.diff(self.time_ns) * 1e-9
         trait = replace(self.trait, kind="gauge", unit=f"{self.trait.unit}/s", low=None, high=None, quantum=None)
         return replace(steps, value=steps.values / span if len(steps) else steps.value, trait=trait)
+
+
+_FIELDS = tuple(field.name for field in fields(Series))
+
+
+def _part(
+    of: Series, time_ns: NDArray[np.int64], value: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
+) -> Series:
+    """Some readings of a series: their times are in order because all of them are, so nobody looks again."""
+    made = object.__new__(Series)
+    for name in _FIELDS:
+        object.__setattr__(made, name, getattr(of, name))
+    object.__setattr__(made, "time_ns", time_ns)
+    object.__setattr__(made, "value", value)
+    return made
 
 
 def _wrapped(before: float, after: float) -> float:

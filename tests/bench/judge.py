@@ -1,16 +1,18 @@
 """CPU time and memory of judging a full record with all rules on one core; prints tables, asserts nothing.
 
-    python tests/bench/judge.py                          makes 72 h x 200 series x 1 s first: some minutes
+    python tests/bench/judge.py                          makes 72 h x 1000 series x 1 s first: some minutes
     python tests/bench/judge.py --hours 2 --keep /tmp/two-hours
     python tests/bench/judge.py --record /tmp/two-hours  judges that one again
 
-Every series is one that a rule reads: cores, memory, the life of watched processes, boot, crashes, and the load.
+Every series is one that a rule reads: cores, memory, drops, queues, the life and needs of watched processes, boot,
+crashes, and the load.
 The judge is a process of its own, bound to one core and one thread, so its figures hold nothing of the making.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import resource
 import subprocess
@@ -18,52 +20,66 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.bench.record import BEGIN_NS, Signal, polls
+from tests.bench.record import BEGIN_NS, Signal
 
 from soakwatch.record import Counts, Record, RecordView, SeriesKey, StoredEvent, StoredFault
 from soakwatch.record.blocks import Values
+from soakwatch.record.bulk import Readings, Stretch
 from soakwatch.verdict import Verdict
+from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import object_text
 from soakwatch_rules.rule import Ledger, Phase, Window
 from soakwatch_rules.series import Series
 
-BATCH = 10  # polls a commit
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")}
-TARGET_S = 60.0
+TARGET_S, TARGET_MB = 120.0, 1500.0
 
 
 class Steady(Signal):
-    """A reading that never changes (``level``), or grows with the time (``kind`` is ``uptime``)."""
+    """A reading that never changes (``level``), grows with the time (``uptime``), or is drawn anew (``depth``)."""
 
     def draw(self, count: int) -> Values:
         """The next readings."""
         if self.kind == "uptime":
             first, self.at = self.at, self.at + count
             return np.arange(first, first + count, dtype=np.float64) * self.level
+        if self.kind == "depth":
+            return self.rng.poisson(self.level, count).astype(np.int64)
         return np.full(count, int(self.level), dtype=np.int64)
 
 
+PLAIN = frozenset({"fixed", "uptime", "depth"})
+
+
 def device(count: int, interval_s: float, seed: int) -> list[Signal]:
-    """The device: 33 utilisations, memory, boot, crashes, and watched processes until there are enough series."""
+    """The device: cores, memory, boot, crashes, interfaces, queues, and watched processes until there are enough.
+
+    Metrics that a probe reads less often than each second come on top of ``count``.
+    """
     made: list[Signal] = []
+    often = 0
 
     def add(metric: str, kind: str, level: float, /, **labels: object) -> None:
+        nonlocal often
         rng = np.random.default_rng([seed, len(made)])
-        sort = Steady if kind in {"fixed", "uptime"} else Signal
+        sort = Steady if kind in PLAIN else Signal
         made.append(sort(metric, object_text(**labels), kind, level, rng, int(rng.integers(1, 10**6))))
+        often += not BY_NAME[metric].every
 
     add("system.cpu.utilization", "share", 0.4)
     for core in range(32):
         add("system.cpu.core.utilization", "share", min(0.02 * core + 0.05, 0.95), core=core)
-    for metric in ("usage", "available", "committed"):
+        add("system.softnet.dropped", "fixed" if core % 4 else "poisson", 1e-4, core=core)
+    for metric in ("usage", "available", "committed", "swap.usage"):
         add(f"system.memory.{metric}", "pages", 500_000)
     add("system.memory.limit", "fixed", 2**34)
+    add("system.processes", "few", 400)
     add("system.boot.id", "fixed", 2**47 - 1)
     add("system.boot.time", "fixed", BEGIN_NS // 10**9 - 10**6)
     add("system.uptime", "uptime", interval_s)
@@ -71,41 +87,97 @@ def device(count: int, interval_s: float, seed: int) -> list[Signal]:
     add("system.core.files", "fixed", 0, folder="/var/crash")
     for kind in ("oom", "segfault"):
         add("system.kernel.alarms", "fixed", 0, kind=kind)
+    add("system.conntrack.count", "depth", 40_000)
+    add("system.conntrack.limit", "fixed", 2**18)
+    for mount in ("/", "/var", "/var/log"):
+        add("system.filesystem.usage", "pages", 10**6, mountpoint=mount)
+        add("system.filesystem.limit", "fixed", 2**36, mountpoint=mount)
+    for interface in range(8):
+        for direction in ("receive", "transmit"):
+            labels = {"interface": f"eth{interface}", "direction": direction}
+            add("system.network.packet.dropped", "poisson", 1e-3, **labels)
+            add("system.network.errors", "fixed", 0, **labels)
+    for protocol in ("udp", "tcp"):
+        for reason in ("buffer", "checksum"):
+            add(f"system.{protocol}.receive_errors", "poisson", 1e-5, reason=reason)
+    for queue in range(16):
+        add("queue.depth", "depth", 40, queue=queue)
+        add("queue.limit", "fixed", 4096, queue=queue)
+        add("queue.dropped", "poisson", 1e-4, queue=queue)
     for process in range(count):
         labels = {"process": f"worker{process}", "instance": "0"}
         add("process.memory.usage", "pages", 30_000, **labels)
+        add("process.memory.pss", "pages", 25_000, **labels)
         add("process.up", "fixed", 1, **labels)
         add("process.start_time", "fixed", BEGIN_NS // 10**9 - 1000, **labels)
         add("process.pid", "fixed", 1000 + process, **labels)
         add("process.count", "fixed", 1, process=f"worker{process}")
-        if len(made) >= count:
+        add("process.cpu.utilization", "elapsed", 0.3, **labels)
+        add("process.open_files", "few", 120, **labels)
+        add("process.threads", "few", 16, **labels)
+        if often >= count:
             break
-    return made[:count]
+    while often > count:
+        often -= not BY_NAME[made.pop().metric].every
+    return made
 
 
 def generator(seed: int) -> list[Signal]:
-    """The load: what every case is shown beside its own series."""
+    """The load: what every case is shown beside its own series. All that is sent comes back."""
     made: list[Signal] = []
     for metric, kind, level, labels in (
         ("load.requests", "poisson", 12000, {}),
         ("load.request.rate", "latency", 12000, {}),
         ("load.failure.rate", "fixed", 0, {}),
+        ("load.tx.packets", "poisson", 90_000, {}),
+        ("load.rx.packets", "poisson", 90_000, {}),
+        ("load.offered.packet.rate", "fixed", 90_000, {}),
+        ("load.ceiling.packet.rate", "fixed", 150_000, {}),
+        ("load.queue_full", "fixed", 0, {}),
+        ("load.cpu.utilization", "share", 0.5, {}),
         *(("load.latency", "latency", 0.002, {"quantile": quantile}) for quantile in ("0.5", "0.9", "0.99")),
     ):
-        rng = np.random.default_rng([seed, 1000 + len(made)])
-        sort = Steady if kind == "fixed" else Signal
+        rng = np.random.default_rng([seed, 1000 + (0 if metric.endswith(".packets") else len(made))])
+        sort = Steady if kind in PLAIN else Signal
         made.append(sort(metric, object_text(**labels), kind, level, rng))
     return made
 
 
+def stretches(made: list[Signal], interval_ns: int, total: int, seed: int) -> Iterator[Stretch]:
+    """The polls of a run, an hour at a time; starts come some 100 µs late."""
+    rng = np.random.default_rng(seed)
+    size = max(1, round(3600e9 / interval_ns))
+    apart = [max(1, round(BY_NAME[signal.metric].every * 1e9 / interval_ns)) for signal in made]
+    for first in range(0, total, size):
+        number = np.arange(first, min(first + size, total))
+        time_ns = BEGIN_NS + number * interval_ns + rng.gamma(3, 30_000, number.size).astype(np.int64)
+        readings = []
+        for signal, every in zip(made, apart, strict=True):
+            entry, position = BY_NAME[signal.metric], np.flatnonzero(number % every == 0)
+            if position.size:
+                value = signal.draw(position.size)
+                readings.append(
+                    Readings(signal.metric, signal.object, entry.unit, entry.kind, position, time_ns[position], value)
+                )
+        yield Stretch(time_ns, np.ones(number.size, np.bool_), "", readings)
+
+
+def phases_of(minutes: int) -> list[tuple[str, int]]:
+    """Names and minutes: a baseline and a recovery of a tenth, at most an hour; stress in the middle of the soak."""
+    part = max(1, min(60, minutes // 10))
+    soak = max(1, (minutes - 2 * part) // 2)
+    rest = max(1, minutes - part - soak - 2 * part)
+    return [("baseline", part), ("soak", soak), ("stress", part), ("recovery", part), ("soak", rest)]
+
+
 def make(folder: Path, hours: float, series: int, interval_s: float, seed: int) -> None:
-    """A record of that length with a plan, two targets, a baseline (a tenth, at most an hour) and a soak."""
+    """A record of that length with a plan, two targets and all phases, written an hour at a time."""
     interval_ns, total = round(interval_s * 1e9), round(hours * 3600 / interval_s)
-    minutes = max(2, round(hours * 60))
-    baseline = max(1, min(60, minutes // 10))
+    minutes = max(5, round(hours * 60))
+    phases = phases_of(minutes)
     plan = f"""name: bench
 duration: {minutes}m
-phases: [{{baseline: {baseline}m}}, {{soak: {minutes - baseline}m}}]
+phases: [{", ".join(f"{{{name}: {length}m}}" for name, length in phases)}]
 targets:
   dut: {{role: dut, sources: [local: {{interval: {interval_ns / 1e6:g}ms}}]}}
   tg: {{role: generator, sources: [command: {{run: ["true"], interval: {interval_ns / 1e6:g}ms}}]}}
@@ -120,20 +192,16 @@ targets:
         record.begin_span(BEGIN_NS)
         local = record.source("dut", "local", "local", interval_ns, required=True)
         command = record.source("tg", "command", "command", interval_ns, required=True)
-        record.begin_phase("baseline", BEGIN_NS)
-        soak_ns, soaking = BEGIN_NS + baseline * 60 * 10**9, False
         both = zip(
-            polls(local.id, made, interval_ns, total, seed),
-            polls(command.id, load, interval_ns, total, seed + 1),
-            strict=True,
+            stretches(made, interval_ns, total, seed), stretches(load, interval_ns, total, seed + 1), strict=True
         )
         for of_device, of_load in both:
-            for at in range(0, len(of_device), BATCH):
-                batch = [*of_device[at : at + BATCH], *of_load[at : at + BATCH]]
-                if not soaking and batch[0].due_ns >= soak_ns:
-                    record.begin_phase("soak", soak_ns)
-                    soaking = True
-                record.put(batch)
+            record.put_stretch(local, of_device)
+            record.put_stretch(command, of_load)
+        at_ns = BEGIN_NS
+        for name, length in phases:
+            record.begin_phase(name, at_ns)
+            at_ns += length * 60 * 10**9
         record.end_phase(BEGIN_NS + total * interval_ns)
         record.set_meta("ended_ns", str(BEGIN_NS + total * interval_ns))
         record.finish()
@@ -204,6 +272,7 @@ def judge_here(folder: Path) -> None:
 
     imported = time.process_time()
     by_rule: Counter[str] = Counter()
+    cases: Counter[str] = Counter()
     since = ("(set-up)", time.process_time())
 
     def told(text: str) -> None:
@@ -211,6 +280,7 @@ def judge_here(folder: Path) -> None:
         now = time.process_time()
         by_rule[since[0]] += now - since[1]  # type: ignore[assignment]  # a Counter adds floats as well
         since = (text.partition(" ")[0], now)
+        cases[since[0]] += 1
 
     wall = time.perf_counter()
     with RecordView.open(folder) as view:
@@ -221,12 +291,16 @@ def judge_here(folder: Path) -> None:
         told("(end)")
         judged, wall = time.process_time(), time.perf_counter() - wall
         tell(counts, verdict, metered, judged - imported, wall)
-        print(f"start and imports{imported:7.2f} s CPU\n\n{'rule':18}{'s CPU':>8}{'findings':>10}")
+        head = f"{'rule':20}{'cases':>7}{'s CPU':>8}{'ms/case':>9}{'findings':>10}"
+        print(f"start and imports{imported:7.2f} s CPU\n\n{head}")
         per_rule = Counter(finding.rule for finding in verdict.findings)
         for name, took in sorted(by_rule.items(), key=lambda pair: -pair[1]):
-            print(f"{name:18}{took:8.2f}{per_rule[name]:10}", flush=True)
+            each = 1000 * took / max(cases[name], 1)
+            print(f"{name:20}{cases[name]:7}{took:8.2f}{each:9.1f}{per_rule[name]:10}", flush=True)
         from soakwatch.report.html import render_html
+        from soakwatch.report.json import render_json
 
+        print(f"\nfindings, sha256  {hashlib.sha256(render_json(verdict).encode()).hexdigest()[:16]}")
         before = time.process_time()
         page = render_html(view, verdict)
         rendered = time.process_time() - before
@@ -244,7 +318,7 @@ def tell(counts: Counts, verdict: Verdict, metered: Metered, cpu_s: float, wall_
     print(
         f"  of it reading  {metered.cpu_s:7.2f} s CPU: {reads} reads of {different} series, {metered.accounts} accounts"
     )
-    print(f"peak memory      {peak_mb():7.0f} MB")
+    print(f"peak memory      {peak_mb():7.0f} MB; target {TARGET_MB:g} MB")
     print(f"verdict          {verdict.outcome.value}: {verdict.reason}")
     print("findings         " + ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items())))
 
@@ -260,7 +334,7 @@ def main() -> int:
     parser.add_argument("--record", type=Path, help="judge this record: none is made")
     parser.add_argument("--keep", type=Path, help="make the record in this folder and leave it there")
     parser.add_argument("--hours", type=float, default=72)
-    parser.add_argument("--series", type=int, default=200)
+    parser.add_argument("--series", type=int, default=1000)
     parser.add_argument("--interval", type=float, default=1.0, help="seconds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)

@@ -82,6 +82,7 @@ def run(folder: Path, hours: float, series: int, interval_s: float, seed: int) -
     interval_ns, total = round(interval_s * 1e9), round(hours * 3600 / interval_s)
     load = generator(seed)
     made = device(series - len(load), interval_s, seed)
+    series = len(made) + len(load)  # here a poll brings all of them
     plan = f"name: bench\nduration: {round(hours * 60)}m\ntargets: {{dut: {{sources: [local]}}}}\n"
     facts = {"run": "bench", "plan": plan, "start_ns": str(BEGIN_NS),
              PLANNED_KEY: planned_text(hours * 3600, ["baseline", "soak"])}  # fmt: skip

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from soakwatch_rules.detectors.periodic_pause import PeriodicPause
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Silence, Why, Window
 from soakwatch_rules.series import Series
-from soakwatch_rules.stats.pauses import by_chance, dips, rhythm, running_level
+from soakwatch_rules.stats.pauses import by_chance, dips, level_without, rhythm, running_level, standstills
 from soakwatch_rules.synthetic import readings
 
 S = 10**9
@@ -108,6 +108,61 @@ def test_what_is_no_pause() -> None:
     obeyed = rate() * told / 1000
     assert judge(run(obeyed, readings("load.offered.rate", told, 1.0))).outcome is Outcome.PASS
     assert judge(run(stopped(rate(), [600], 300))).outcome is Outcome.FAIL
+
+
+def wild(n: int = 600, seed: int = 3) -> NDArray[np.float64]:
+    """Throughput that scatters so much that a full stop is no outlier."""
+    return 1000 * np.exp(0.6 * np.random.default_rng(seed).standard_normal(n))
+
+
+def test_a_standstill_needs_no_calm_throughput() -> None:
+    """Half a minute without anything in ten minutes of wild throughput fails; three seconds are left open."""
+    finding = judge(run(stopped(wild(), [300], 30)))
+    assert finding.outcome is Outcome.FAIL
+    assert finding.measured == pytest.approx(30, abs=0.1)
+    assert [(m.begin_ns, m.end_ns) for m in finding.marks] == [(299 * S, 329 * S)]
+    assert any("shorter pauses are not seen" in doubt for doubt in finding.doubts)
+    short = judge(run(stopped(wild(), [300], 3)))
+    assert (short.outcome, short.why, short.smallest_detectable) == (Outcome.INCONCLUSIVE, Why.NOISE, None)
+
+
+def test_standstills_of_most_of_the_time_are_seen() -> None:
+    """Where nothing is carried for two thirds of the time, what is carried otherwise is the level."""
+    finding = judge(run(stopped(rate(300), [20, 60, 130, 220], 50)))
+    assert finding.outcome is Outcome.FAIL
+    assert finding.numbers["lost_s"] == pytest.approx(190, abs=2)  # the first two overlap
+
+
+def test_an_hour_of_nothing_is_a_pause_and_no_level() -> None:
+    """A stop longer than the blocks of the level does not become the level, if it comes back."""
+    finding = judge(run(stopped(rate(1440), [700], 360), cadence_s=10.0))
+    assert finding.outcome is Outcome.FAIL
+    assert finding.measured == pytest.approx(3600, rel=0.01)
+    assert judge(run(stopped(rate(1440), [700], 740), cadence_s=10.0)).outcome is Outcome.PASS  # that is a hang
+
+
+def test_a_request_now_and_then_does_not_stand_still() -> None:
+    """Counts of which most readings are 0 and others 1 have no standstill, however many zeros follow each other."""
+    for seed in range(20):
+        counts = np.random.default_rng(seed).poisson(0.2, 7200).astype(np.float64)
+        assert not standstills(counts, 1.0).any()
+
+
+def test_standstills_by_hand() -> None:
+    """Of 107 readings 7 stand still (share 8/109): 107 · 8/109 · 2**-6 is more than 1 %, a run of 11 is not."""
+    seven = np.r_[np.full(50, 9.0), np.zeros(7), np.full(50, 9.0)]
+    assert not standstills(seven, 1.0).any()
+    longer = np.r_[np.full(50, 9.0), np.zeros(12), np.full(50, 9.0)]
+    assert np.flatnonzero(standstills(longer, 1.0)).tolist() == list(range(50, 62))
+    assert level_without(longer, 1.0, longer == 0).tolist() == [9.0] * 112
+    assert level_without(np.zeros(3), 1.0, np.ones(3, dtype=np.bool_)).tolist() == [0.0] * 3
+
+
+def test_before_a_step_up_is_no_pause() -> None:
+    """The smooth level rises before the throughput does (a warm-up at 1 s for 2.8 h): nothing fell, so no pause."""
+    warm = rate(10000)
+    warm[:2000] *= 0.4
+    assert judge(run(warm)).outcome is Outcome.PASS
 
 
 def test_generator_that_sends_less_is_a_doubt() -> None:

@@ -50,6 +50,8 @@ def after(shape: str, t: Floats) -> Floats:
         "lower": np.where(t < 600, 60.0, -20.0),
         "late relapse": np.where((t < 600) | (t >= 6900), 60.0, 0.0),
         "late": np.where(t < 6950, 60.0, 0.0),
+        "swing": 40 * np.exp(-t / 480) * np.cos(2 * np.pi * t / 240),
+        "endless swing": 40 * np.cos(2 * np.pi * t / 240),
     }
     return shapes[shape]
 
@@ -111,6 +113,29 @@ def test_a_relapse_is_seen() -> None:
     finding = judge(shaped("relapse"))
     assert finding.numbers["relapses"] == 1
     assert any("left again" in doubt for doubt in finding.doubts)
+
+
+@pytest.mark.parametrize(("phi", "seed"), list(product((0.0, 0.9), range(3))))
+def test_a_swing_whose_mean_is_back_is_not_back(phi: float, seed: int) -> None:
+    """The means of windows longer than a turn never leave: it is back where the swing is within the band, at 990 s."""
+    finding = judge(shaped("swing", seed, phi=phi))
+    assert finding.outcome is Outcome.PASS
+    assert finding.measured == pytest.approx(990, abs=400 if phi else 250)
+
+
+def test_what_swings_to_the_end_is_pending() -> None:
+    """A level that swings by 40 % around what it was before has not come back; it is told by how much it swings."""
+    finding = judge(shaped("endless swing"))
+    assert (finding.outcome, finding.why, finding.measured) == (Outcome.INCONCLUSIVE, Why.PENDING, None)
+    assert "still swings by" in finding.reason
+
+
+def test_a_swing_that_was_there_before_is_no_trace() -> None:
+    """Where the calm swings likewise, the time after does not count as away."""
+    series = shaped("none")
+    series = replace(series, value=series.values + 6 * np.sin(2 * np.pi * series.seconds / 240))
+    finding = judge(series)
+    assert (finding.outcome, finding.measured) == (Outcome.PASS, 0.0)
 
 
 def test_too_late_fails() -> None:

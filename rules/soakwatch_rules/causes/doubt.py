@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.rule import Finding, Outcome, Why
 from soakwatch_rules.words import some
 
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?(?:\s?(?:ms|s|min|h|hours?|d|days?)\b)?")
@@ -68,7 +68,8 @@ def doubts(findings: Sequence[Finding], places: Iterable[int]) -> tuple[Doubt, .
 def _row(findings: Sequence[Finding], places: list[int]) -> Doubt:
     own = [findings[place] for place in places]
     first = own[0]
-    why = first.reason if len(own) == 1 or first.why is None else first.why.value
+    told = len(own) == 1 or first.why is Why.UNREAD
+    why = first.reason if told or first.why is None else first.why.value
     settles = list(dict.fromkeys(f.settle for f in own))
     settle = max(settles, key=_asked)
     if len(settles) > 1:

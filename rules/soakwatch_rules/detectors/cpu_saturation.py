@@ -16,7 +16,7 @@ from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Wind
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.level import robust
-from soakwatch_rules.stats.saturation import Means, cover
+from soakwatch_rules.stats.saturation import Windows, cover
 from soakwatch_rules.stats.spikes import LEAST, poll_mode
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
@@ -42,6 +42,15 @@ class _Full:
     def mark(self) -> Mark:
         text = f"{self.what} saturated for {lasting(self.window.seconds)}" + (f", {self.lost}" if self.lost else "")
         return Mark(self.window.begin_ns, self.window.end_ns, f"{text} (planned)" if self.planned else text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Top:
+    """Where one utilisation was saturated, and its highest mean (without a whole window, its highest reading)."""
+
+    series: Series
+    spans: list[tuple[int, int]]
+    highest: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +134,8 @@ class CpuSaturation:
             return (replace(made, reason=reason, why=Why.TOO_FEW, settle=more),)
         polling = [s for s in loads if len(s) >= LEAST and _polls(s, case)]
         judged = [s for s in loads if len(s) >= LEAST and s not in polling]
-        found = list(self._found(case, judged, [s for s in cut if s.metric in _DROPS]))
+        tops = list(_tops(judged, self.seconds, self.enter))
+        found = list(_found(case, tops, [s for s in cut if s.metric in _DROPS]))
         asked, unasked = [f for f in found if f.planned], [f for f in found if not f.planned]
         worst = max((f.window.seconds for f in unasked), default=0.0)
         made = replace(
@@ -138,7 +148,7 @@ class CpuSaturation:
             numbers={
                 "stretches": float(len(unasked)), "planned": float(len(asked)), "longest_s": worst,
                 "with_drops": float(sum(bool(f.lost) for f in unasked)), "polling": float(len(polling)),
-                "highest_mean": max((_highest(s, self.seconds) for s in judged), default=0.0),
+                "highest_mean": max((top.highest for top in tops), default=0.0),
             },
         )  # fmt: skip
         return (self._outcome(made, unasked, asked, judged, polling, apart),)
@@ -171,27 +181,29 @@ class CpuSaturation:
         reason = f"not saturated{planned}: the highest mean over {lasting(self.seconds)} is {highest}"
         return replace(made, outcome=Outcome.PASS, reason=reason)
 
-    def _found(self, case: Case, judged: list[Series], drops: list[Series]) -> Iterator[_Full]:
-        spans = [(s, span) for s in judged for span in _means(s).above(self.seconds, self.enter)]
-        lost = _Drops(case, drops if spans else [], _union([span for _, span in spans]))
-        for series, (begin, end) in spans:
-            planned = any(
-                p.window.begin_ns - _SLACK_NS <= begin and end <= p.window.end_ns + _SLACK_NS
-                for p in case.phases
-                if p.name in OVERLOADS
-            )
-            what = series.object or ("the CPU" if series.metric == _TOTAL else "a core")
-            yield _Full(what, Window(begin, end), planned, "; ".join(lost.within(begin, end)))
+
+def _found(case: Case, tops: list[_Top], drops: list[Series]) -> Iterator[_Full]:
+    spans = [(top.series, span) for top in tops for span in top.spans]
+    lost = _Drops(case, drops if spans else [], _union([span for _, span in spans]))
+    for series, (begin, end) in spans:
+        planned = any(
+            p.window.begin_ns - _SLACK_NS <= begin and end <= p.window.end_ns + _SLACK_NS
+            for p in case.phases
+            if p.name in OVERLOADS
+        )
+        what = series.object or ("the CPU" if series.metric == _TOTAL else "a core")
+        yield _Full(what, Window(begin, end), planned, "; ".join(lost.within(begin, end)))
 
 
-def _means(series: Series) -> Means:
-    apart = cadence(series) or 1.0
-    return Means(series.time_ns, np.clip(series.values, 0.0, 2.0), cover(series.time_ns, apart))
-
-
-def _highest(series: Series, seconds: float) -> float:
-    mean = _means(series).highest(seconds)
-    return float(np.clip(series.values, 0.0, 2.0).max()) if mean is None else mean
+def _tops(judged: list[Series], seconds: float, enter: float) -> Iterator[_Top]:
+    windows: Windows | None = None
+    for series in judged:
+        value, covered = np.clip(series.values, 0.0, 2.0), cover(series.time_ns, cadence(series) or 1.0)
+        if windows is None or not windows.fits(series.time_ns, covered):
+            windows = Windows(series.time_ns, covered, seconds)
+        mean = windows.means(value)
+        highest = mean if mean.size else value
+        yield _Top(series, windows.union(mean, enter), float(highest.max()))
 
 
 def _polls(series: Series, case: Case) -> bool:

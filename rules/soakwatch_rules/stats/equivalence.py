@@ -20,6 +20,7 @@ _MOST_WINDOWS = 20_000
 _SHARP = 0.6  # windows grow until their interval is at most this share of the tolerance ...
 _SHARE = 0.25  # ... or they are this share of what there is
 _MOST_LAGS = 20_000
+_WIDER = 1.5  # times the widest scatter before: what swings and not what is noise
 NEAR = 0.95
 """One-sided confidence of each half of the equivalence test."""
 OUT = 0.995
@@ -54,13 +55,16 @@ def correlation_time(value: Floats) -> float:
 class Reference:
     """The level before: its mean, the standard deviation of its readings, how many they are, their correlation time in
     readings, and how far from the level the mean of 30 of them went (0 with fewer): a job that runs each ten minutes
-    is no relapse."""
+    is no relapse. ``widest`` is the largest standard deviation of 30 of their running medians of three, ``usual`` the
+    median one (both that of all with fewer)."""
 
     mean: float
     sd: float
     n: int
     time: float
     farthest: float = 0.0
+    widest: float = 0.0
+    usual: float = 0.0
 
     @property
     def effective(self) -> float:
@@ -71,10 +75,13 @@ class Reference:
 def reference(value: Floats) -> Reference:
     """The level of readings that are calm; at least two."""
     mean, n = float(value.mean()), int(value.size)
-    farthest = 0.0
+    even, farthest = _even(value - mean), 0.0
+    scatter = np.array([float(even.std(ddof=1))])
     if n >= LEAST:
-        farthest = float(np.abs(_means(_even(value - mean), _begins(n, LEAST), LEAST)).max())
-    return Reference(mean, float(value.std(ddof=1)), n, correlation_time(value), farthest)
+        farthest = float(np.abs(_means(even, _begins(n, LEAST), LEAST)).max())
+        scatter = _scatter(even, _begins(n, LEAST))
+    sd, widest, usual = float(value.std(ddof=1)), float(scatter.max()), float(np.median(scatter))
+    return Reference(mean, sd, n, correlation_time(value), farthest, widest, usual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,8 @@ class Return:
     outside again after having been near. ``residue`` is the mean from ``at`` on (without it: of the last window, if it
     was near before only as far as it lies after the last one outside) less the level, true to ± ``residue_half`` (each
     side 95 %) with standard error ``residue_error`` of ``freedom``. ``half`` is the interval of one window; ``width``
-    its number of readings, ``overshoot`` the farthest mean of a window on the other side.
+    its number of readings, ``overshoot`` the farthest mean of a window on the other side, ``swing`` by how much the
+    last window swings, 0 if it did not from the last one outside on.
     """
 
     at: int | None
@@ -102,6 +110,7 @@ class Return:
     half: float
     width: int
     overshoot: float
+    swing: float = 0.0
 
 
 def returned(value: Floats, before: Reference, tolerance: float) -> Return | None:
@@ -113,6 +122,11 @@ def returned(value: Floats, before: Reference, tolerance: float) -> Return | Non
     0.6 tolerances, at most a quarter of all. A window of 30 readings is outside if |mean - level| - t(.995)·error >
     tolerance, with the usual standard deviation of a window (its own would hide the very change), and if it is farther
     from the level than any was before; of running medians of three, so that one odd reading is no relapse.
+
+    A mean over whole swings is near though the readings are not. So the windows that follow upon the last one outside
+    (or the begin) without a break count as outside as well while they swing: the amplitude of the sine with the
+    variance that they have beyond the usual of before is more than the tolerance, and their scatter 1.5 times the
+    widest of before.
     """
     n = value.size
     if n < 2 * LEAST:
@@ -139,6 +153,10 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
     sure = t_out * float(_error(np.array([usual]), LEAST, before, time)[0])
     outside = np.abs(level) > max(tolerance + sure, before.farthest)
     last = int(short[outside][-1]) if outside.any() else -1
+    scatter = _scatter(_even(off), short)
+    swing = np.sqrt(2 * np.maximum(scatter**2 - before.usual**2, 0.0))
+    swinging = (swing > tolerance) & (scatter > _WIDER * before.widest)
+    last = _followed(last, short[swinging])
     first = short[outside & (short > begin[near & (begin < last)].max(initial=-1))]
     after = begin[near & (begin > last)]
     at = int(after[0]) if after.size else None
@@ -156,7 +174,22 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
         at, ended, last if last >= 0 else None, int(first[0]) if first.size else None,
         int(np.count_nonzero(np.diff(states) < 0)), float(rest.mean()), student_quantile(rest_free, NEAR) * rest_error,
         rest_error, rest_free, float(t_near * np.median(error)), width, max(0.0, float((-side * level).max())),
+        float(swing[-1]) if last == short[-1] and not outside[-1] else 0.0,
     )  # fmt: skip
+
+
+def _followed(last: int, begin: NDArray[np.int64]) -> int:
+    """The last of the windows beginning there that follow upon ``last`` without a break."""
+    for at in begin[begin > last].tolist():
+        if at > max(last, 0) + LEAST:
+            break
+        last = at
+    return last
+
+
+def _scatter(value: Floats, begin: NDArray[np.int64]) -> Floats:
+    total, squares = (np.append(0.0, np.cumsum(x)) for x in (value, value * value))
+    return _moments(total, squares, begin, LEAST)[1]
 
 
 def _means(value: Floats, begin: NDArray[np.int64], width: int) -> Floats:

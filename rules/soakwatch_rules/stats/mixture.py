@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.stats.distributions import normal_cdf, student_cdf
-from soakwatch_rules.stats.shapes import FAMILIES, RHO, Table, table, whitened
+from soakwatch_rules.stats.shapes import FAMILIES, RHO, Table, edge, table, whitened
+from soakwatch_rules.stats.stairs import MOST, chances, stairs
 
 Floats = NDArray[np.float64]
 
@@ -18,6 +20,7 @@ _LEAST_WEIGHT: Final = 1e-6
 _MANY: Final = 300  # parts that are enough for an interval
 _FREE: Final = np.array([family.free for family in FAMILIES])
 _TURNS: Final = np.array([family.turns for family in FAMILIES])
+_STAIRS, _LEAK_IN_STEPS = ([family.name for family in FAMILIES].index(name) for name in ("stairs", "leak in steps"))
 _SHIFTED: Final = tuple(i for i, family in enumerate(FAMILIES) if family.shift)
 
 
@@ -38,18 +41,19 @@ class Mixture:
     steepest: Floats
     correlation: float
 
-    def above(self, limit: float) -> tuple[float, float]:
-        """P(slope at the end > limit): over all shapes, and over those whose slope at the end is fitted.
+    def above(self, limit: float) -> tuple[float, float, float]:
+        """P(slope at the end > limit): over all shapes, over those whose slope at the end is fitted, and for one such.
 
         The second is without the prior weight of the shapes that rest: short and noisy readings do not speak
-        against those, which is no evidence that nothing grows.
+        against those, which is no evidence that nothing grows. The third is the share of the first that they hold: what
+        comes to rest later may be steep at the end, but a straight line is no witness of it.
         """
         known = self.scale > 0
         off = np.clip((self.middle - limit) / np.where(known, self.scale, 1.0), -1e6, 1e6)
         each = self.weight * np.where(known, student_cdf(self.freedom, off), self.middle > limit)
         free = _FREE[self.family]
-        total = float(self.weight[free].sum())
-        return min(1.0, float(each.sum())), min(1.0, float(each[free].sum()) / total) if total > 0 else 0.0
+        total, open_ended = float(self.weight[free].sum()), float(each[free].sum())
+        return min(1.0, float(each.sum())), min(1.0, open_ended / total) if total > 0 else 0.0, min(1.0, open_ended)
 
     def blur(self) -> float:
         """The standard error of a slope at the end that is fitted: root mean square over the shapes that fit one."""
@@ -121,6 +125,7 @@ def mixture(value: Floats, *, resolution: float = 0.0, shifts: bool = True) -> M
     ]  # fmt: skip
     if shifts:
         parts.append(_with_shift(made, white, seen, rest, score, floor))
+        parts += _stairs(made, white, total, floor)
     return _weighed([np.concatenate([part[i].ravel() for part in parts]) for i in range(8)])
 
 
@@ -170,6 +175,26 @@ def _with_shift(
         wide(made.place[heads][None, :, None], shape), made.steep[heads][None, :, None] * swing,
         wide(RHO[:, None, None], shape),
     )  # fmt: skip
+
+
+def _stairs(made: Table, white: Floats, total: Floats, floor: float) -> Iterator[tuple[Floats, ...]]:
+    """Two steps and more, each number with its share of the family's prior, spread over all places of the steps."""
+    n, places = white.shape[1], made.steps.shape[1]
+    weights = np.array([family.prior for family in FAMILIES])
+    prior = float(np.log(weights[_STAIRS] / weights.sum() / (MOST - 1)))
+    along = np.matmul(made.steps, white[:, :, None])[:, :, 0]
+    memory = 0.5 * np.log(1 - RHO**2)
+    for found in stairs(along, made.gram, total, n):
+        k, rho = found.steps + 1, np.asarray(RHO)
+        rest = np.maximum(total - found.explained, floor)
+        score = -0.5 * n * np.log(rest / n) + memory - 0.5 * k * np.log(n)
+        score = score + prior + found.spread - chances(places, found.steps)
+        none, freedom = np.zeros_like(rest), np.where(found.goes_on, found.steps - 1.0, n - k - 1.0)
+        yield (
+            score, np.where(found.goes_on, found.rate, 0.0), np.where(found.goes_on, found.error, 0.0),
+            np.maximum(freedom, 1.0), np.where(found.goes_on, _LEAK_IN_STEPS, _STAIRS), (found.last + edge(n)) / n,
+            none, np.asarray(RHO),
+        )  # fmt: skip
 
 
 def _weighed(columns: list[Floats]) -> Mixture:

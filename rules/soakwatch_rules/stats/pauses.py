@@ -25,6 +25,9 @@ _NORMAL_97 = 1.96
 _LEVEL_BLOCKS = 5  # a pause of up to two blocks does not become the level
 _LEVEL_BLOCK_S = 900.0
 _LEVEL_READINGS = 16
+STILL = 0.05
+"""Share of the level up to which a reading stands still."""
+_STAYS = 0.5  # that noise which has come so low is there a reading later as well; of AR(1) .9 it is a third
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,42 @@ def running_level(value: NDArray[np.float64], apart_s: float) -> NDArray[np.floa
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(padded, _LEVEL_BLOCKS), axis=1)
     level: NDArray[np.float64] = np.interp(np.arange(value.size), (np.arange(number) + 0.5) * size, smooth)
     return level
+
+
+def level_without(rate: NDArray[np.float64], apart_s: float, without: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The running level at each reading, of those that are not left out; 0 where all are."""
+    kept = np.flatnonzero(~without)
+    if kept.size == rate.size or not kept.size:
+        return running_level(rate, apart_s) if kept.size else np.zeros(rate.size)
+    level: NDArray[np.float64] = np.interp(np.arange(rate.size), kept, running_level(rate[kept], apart_s))
+    return level
+
+
+def standstills(rate: NDArray[np.float64], apart_s: float) -> NDArray[np.bool_]:
+    """Which readings belong to a standstill: a run of readings of at most ``STILL`` of what is carried otherwise.
+
+    However much a throughput scatters, it does not stand still for long by chance. Of n readings a run of k counts if
+    n·p·q^(k-1) < 1 %, where p is the share that stands still outside of such runs (with all runs first, then without
+    those found, until no more are) and q the larger of p and one half. Eight readings at least; a throughput that has
+    a request now and then (p near 1) has none.
+
+    >>> standstills(np.array([9.0, 14, 4, 8, 15, 3] * 5 + [0.0] * 20 + [5, 12.0]), 1.0).nonzero()[0][[0, -1]].tolist()
+    [30, 49]
+    """
+    found = np.zeros(rate.size, dtype=np.bool_)
+    level = level_without(rate, apart_s, rate <= 0)
+    still = (rate <= STILL * level) & (level > 0)
+    edge = np.flatnonzero(np.diff(np.concatenate([[False], still, [False]]).astype(np.int8))).reshape(-1, 2)
+    while edge.size:
+        n = int(np.count_nonzero(~found))
+        share = (int(np.sum(edge[:, 1] - edge[:, 0])) + 1) / (n + 2)
+        rare = rate.size * share * max(share, _STAYS) ** (edge[:, 1] - edge[:, 0] - 1.0) < CHANCE
+        if not rare.any():
+            break
+        for begin, end in edge[rare].tolist():
+            found[begin:end] = True
+        edge = edge[~rare]
+    return found
 
 
 def dips(below: NDArray[np.float64], cover_s: NDArray[np.float64], deep: float, sigma: float) -> tuple[Dip, ...]:

@@ -20,48 +20,79 @@ def cover(time_ns: NDArray[np.int64], apart_s: float) -> NDArray[np.float64]:
     return made
 
 
-class Means:
-    """Means over windows of readings that each speak for ``cover_s`` seconds before them; readings are finite."""
+class Windows:
+    """Windows of one length over readings that each speak for ``cover_s`` seconds before them, seen nearly whole.
 
-    __slots__ = ("_area", "_knots", "_seen", "_zero_ns")
+    A mean of readings that each hold for a while is greatest in a window that begins or ends with a reading, so these
+    are looked at. Where they lie depends on the times alone: series that were read together share them.
+    """
 
-    def __init__(self, time_ns: NDArray[np.int64], value: NDArray[np.float64], cover_s: NDArray[np.float64]) -> None:
-        self._zero_ns = int(time_ns[0])
+    __slots__ = ("_begin", "_cover", "_edges", "_seconds", "_seen", "_time_ns", "_wide")
+
+    def __init__(self, time_ns: NDArray[np.int64], cover_s: NDArray[np.float64], seconds: float) -> None:
+        self._time_ns, self._cover, self._seconds = time_ns, cover_s, seconds
         end = (time_ns - time_ns[0]) * 1e-9
-        self._knots = np.stack([end - cover_s, end], axis=1).ravel()
-        self._area, self._seen = (
-            np.repeat(np.append(0.0, np.cumsum(each)), 2)[1:-1] for each in (value * cover_s, cover_s)
-        )
+        start = end - cover_s
+        self._wide = end - start
+        begin = np.concatenate([start, end - seconds])
+        self._edges = tuple(_place(at, start, end) for at in (begin + seconds, begin))
+        seen = self._between(cover_s)
+        whole = seen >= _SEEN * seconds
+        if not bool(whole.all()):
+            begin, seen = begin[whole], seen[whole]
+            self._edges = tuple((number[whole], after[whole]) for number, after in self._edges)
+        self._begin, self._seen = begin, seen
 
-    def highest(self, seconds: float) -> float | None:
-        """The highest mean over a window of this length that was seen nearly whole; None without such a window."""
-        mean, _ = self._windows(seconds)
-        return float(mean.max()) if mean.size else None
+    def fits(self, time_ns: NDArray[np.int64], cover_s: NDArray[np.float64]) -> bool:
+        """Whether these are the windows of other readings too."""
+        return np.array_equal(time_ns, self._time_ns) and np.array_equal(cover_s, self._cover)
 
-    def above(self, seconds: float, level: float) -> list[tuple[int, int]]:
-        """Where a mean over ``seconds`` is at least ``level``: the union of such windows, as begin and end in ns.
+    def means(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mean of each window; values are finite."""
+        made: NDArray[np.float64] = self._between(value * self._cover) / self._seen
+        return made
 
-        A mean of readings that each hold for a while is greatest in a window that begins or ends with a reading, so
-        these are looked at.
-        """
-        mean, begin = self._windows(seconds)
-        at = np.sort(begin[mean >= level - _ROUNDED])
+    def union(self, mean: NDArray[np.float64], level: float) -> list[tuple[int, int]]:
+        """The windows with a mean of at least ``level``, joined where they touch: begin and end in ns."""
+        at = np.sort(self._begin[mean >= level - _ROUNDED])
         if not at.size:
             return []
-        first = np.flatnonzero(np.append(True, np.diff(at) > seconds))
+        first = np.flatnonzero(np.append(True, np.diff(at) > self._seconds))
         last = np.append(first[1:], at.size) - 1
+        zero_ns = int(self._time_ns[0])
         return [
-            (self._zero_ns + round(at[i] * 1e9), self._zero_ns + round((at[j] + seconds) * 1e9))
+            (zero_ns + round(at[i] * 1e9), zero_ns + round((at[j] + self._seconds) * 1e9))
             for i, j in zip(first.tolist(), last.tolist(), strict=True)
         ]
 
-    def _windows(self, seconds: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        begin = np.concatenate([self._knots[::2], self._knots[1::2] - seconds])
-        seen = self._between(self._seen, begin, seconds)
-        whole = seen >= _SEEN * seconds
-        begin = begin[whole]
-        return self._between(self._area, begin, seconds) / seen[whole], begin
-
-    def _between(self, sums: NDArray[np.float64], begin: NDArray[np.float64], seconds: float) -> NDArray[np.float64]:
-        made: NDArray[np.float64] = np.interp(begin + seconds, self._knots, sums) - np.interp(begin, self._knots, sums)
+    def _between(self, each: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What each reading stands for in all, summed up over each window."""
+        total = np.append(0.0, np.cumsum(each))
+        # a last rate of 0: after the last reading there is nothing
+        rate = np.append(np.divide(np.diff(total), self._wide, out=np.zeros(each.size), where=self._wide > 0), 0.0)
+        high, low = (rate[number] * after + total[number] for number, after in self._edges)
+        made: NDArray[np.float64] = high - low
         return made
+
+
+def _place(
+    at: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """How many readings end before each moment, and the seconds of the next one that lie before it."""
+    number = np.searchsorted(end, at, side="right")
+    after = np.maximum(at - np.append(start, np.inf)[number], 0.0)
+    return number, after
+
+
+class Means:
+    """Means over windows of readings that each speak for ``cover_s`` seconds before them; readings are finite."""
+
+    __slots__ = ("_cover", "_time_ns", "_value")
+
+    def __init__(self, time_ns: NDArray[np.int64], value: NDArray[np.float64], cover_s: NDArray[np.float64]) -> None:
+        self._time_ns, self._value, self._cover = time_ns, value, cover_s
+
+    def highest(self, seconds: float) -> float | None:
+        """The highest mean over a window of this length that was seen nearly whole; None without such a window."""
+        mean = Windows(self._time_ns, self._cover, seconds).means(self._value)
+        return float(mean.max()) if mean.size else None

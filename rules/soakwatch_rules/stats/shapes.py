@@ -40,7 +40,7 @@ class Family:
 
 FAMILIES: Final = (
     Family("constant", shift=False),
-    Family("leak", 16.0, free=True, shift=False),  # by far the commonest way to grow at the end
+    Family("leak", float(__import__("os").environ.get("PL","16")), free=True, shift=False),  # by far the commonest way to grow at the end
     Family("step"),
     Family("warm-up"),
     Family("plateau"),
@@ -50,9 +50,11 @@ FAMILIES: Final = (
     Family("step and leak", free=True),
     Family("warm-up and leak", free=True),
     Family("two warm-ups"),
-    Family("stairs"),
+    Family("stairs", shift=False),  # fitted by themselves: their places are too many for a table
+    Family("leak in steps", free=True, shift=False),  # as stairs: those that are a habit
     Family("bump"),
     Family("bump and leak", free=True),
+    Family("half wave", float(__import__("os").environ.get("PH",".5")), turns=True),
     Family("cycle", 0.2, turns=True),  # a cycle that matters speaks for itself
     Family("cycle and leak", 0.2, free=True),
 )
@@ -68,7 +70,7 @@ class Table:
     of ``growth[r, c] · basis[r, c] · whitened value`` over a shape's columns, its variance ``variance[r, m]`` times
     that of the errors; ``swing`` likewise gives sine and cosine of a cycle (zero for other shapes), whose steepest
     slope is ``steep[m]`` times the amplitude. ``meets[r, c, p]`` are the products of the basis with the whitened
-    ``steps[r, p]``.
+    ``steps[r, p]``, ``gram[r, p, q]`` those of these with each other.
     """
 
     level: Floats
@@ -84,6 +86,7 @@ class Table:
     place: Floats
     steps: Floats
     meets: Floats
+    gram: Floats
 
 
 def whitened(columns: Floats, rho: float) -> Floats:
@@ -94,11 +97,16 @@ def whitened(columns: Floats, rho: float) -> Floats:
     return made
 
 
+def edge(n: int) -> int:
+    """Blocks at each end in which no step is looked for."""
+    return max(2, int(0.03 * n))
+
+
 def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
     """(family, columns, slope at the end of each column, place) for all shapes; time runs from 0 to 1."""
     u = (np.arange(n) + 0.5) / n
-    edge = max(2, int(0.03 * n))
-    cuts = (np.arange(edge, n - edge + 1) / n).tolist()
+    rim = edge(n)
+    cuts = (np.arange(rim, n - rim + 1) / n).tolist()
     taus = np.geomspace(0.02, 0.33, 9).tolist()
     bends = np.linspace(0.1, 0.9, 17).tolist()
     made: list[tuple[str, list[Floats], list[float], float]] = [("constant", [], [], 0.0), ("leak", [u], [1.0], 0.0)]
@@ -124,7 +132,7 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
             bump = ((u >= c) & (u < c + width)).astype(np.float64)
             if bump.sum() >= 2:
                 made += [("bump", [bump], [0.0], c), ("bump and leak", [bump, u], [0.0, 1.0], c)]
-    for tau in np.geomspace(0.01, 0.15, 5).tolist():
+    for tau in np.geomspace(0.01, 0.15, int(__import__("os").environ.get("NS","9"))).tolist():
         made.append(
             ("warm-up", [-np.exp(-np.sqrt(u / tau))], [math.exp(-math.sqrt(1 / tau)) / (2 * math.sqrt(tau))], tau)
         )
@@ -134,11 +142,11 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
              [math.exp(-1 / fast) / fast, math.exp(-1 / slow) / slow], slow)
             for fast in taus if slow > 2 * fast
         ]  # fmt: skip
-    for later in range(2, 16):
-        second = (u >= later / 16).astype(np.float64)
+    # a wave's rise from trough to peak that fills most of the run: what follows may be its fall
+    for begin in (0.0, 0.1):
         made += [
-            ("stairs", [(u >= earlier / 16).astype(np.float64), second], [0.0, 0.0], later / 16)
-            for earlier in range(1, later)
+            ("half wave", [-np.cos(np.pi * np.clip((u - begin) / (end - begin), 0, 1))], [0.0], 2 * (end - begin))
+            for end in (0.9, 1.0)
         ]
     for period in PERIODS:
         sine, cosine = np.sin(2 * np.pi * u / period), np.cos(2 * np.pi * u / period)
@@ -158,7 +166,7 @@ def table(n: int) -> Table:
     columns = np.array([len(made) for _, made, *_ in shapes])
     taken = np.maximum(columns, 1)
     first = np.concatenate(([0], np.cumsum(taken)[:-1]))
-    sizes = np.bincount(family, minlength=len(names))
+    sizes = np.maximum(np.bincount(family, minlength=len(names)), 1)
     weights = np.array([f.prior for f in FAMILIES])
     prior = np.log(weights[family] / weights.sum() / sizes[family])
     total, correlations = int(taken.sum()), RHO.size
@@ -166,8 +174,8 @@ def table(n: int) -> Table:
     variance, level = np.zeros((correlations, len(shapes))), np.zeros((correlations, n))
     swing = np.zeros((correlations, total, 2))
     u = (np.arange(n) + 0.5) / n
-    edge = max(2, int(0.03 * n))
-    raw_steps = (u >= (np.arange(edge, n - edge + 1) / n)[:, None]).astype(np.float64)
+    rim = edge(n)
+    raw_steps = (u >= (np.arange(rim, n - rim + 1) / n)[:, None]).astype(np.float64)
     steps = np.zeros((correlations, *raw_steps.shape))
     for r, rho in enumerate(RHO.tolist()):
         constant = whitened(np.ones(n), rho)
@@ -184,15 +192,15 @@ def table(n: int) -> Table:
             variance[r, which] = np.sum(gain**2, axis=1)
             for i in range(k):
                 basis[r, at + i], growth[r, at + i] = unit[:, i], gain[:, i]
-            if k >= 2:
+            if True:
                 turning = np.array([FAMILIES[family[m]].turns for m in which])
                 for i in range(k):
-                    swing[r, at[turning] + i] = back[turning, :2, i]
+                    swing[r, at[turning] + i] = back[turning, :2, i] if k > 1 else np.pad(back[turning, :1, i], ((0, 0), (0, 1)))
     place = np.array([shape[3] for shape in shapes])
     turns = np.array([f.turns for f in FAMILIES])[family] & (place > SEEN)
     steep = np.where(turns, 2 * np.pi / np.where(turns, place, 1.0), 0.0)
-    meets = np.matmul(basis, steps.transpose(0, 2, 1))
-    return Table(level, basis, growth, variance, swing, steep, first, columns, family, prior, place, steps, meets)
+    meets, gram = np.matmul(basis, steps.transpose(0, 2, 1)), np.matmul(steps, steps.transpose(0, 2, 1))
+    return Table(level, basis, growth, variance, swing, steep, first, columns, family, prior, place, steps, meets, gram)
 
 
 def _without(rows: Floats, unit: Floats) -> Floats:

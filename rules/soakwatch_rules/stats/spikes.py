@@ -135,6 +135,8 @@ def poll_mode(value: NDArray[np.float64], level: tuple[float, float] | None, kee
     """
     if level is not None:
         return level[0] > _POLL_MODE
+    if 2 * np.count_nonzero(value > _POLL_MODE) < value.size:
+        return False  # so is the median
     early = value[: max(LEAST, min(keep, value.size // 20))]
     return float(np.median(value)) > _POLL_MODE and float(np.median(early)) > _POLL_MODE
 

@@ -32,7 +32,7 @@ _MISSING: Final = 0.5
 _RULED_OUT: Final = 0.1  # of the probability that is clear
 _BENDING: Final = frozenset({"late leak", "two slopes", "step and leak"})
 _STRAIGHT: Final = frozenset({"constant", "leak"})
-_BENDLESS: Final = frozenset({"constant", "leak", "warm-up", "two warm-ups", "warm-up and leak", "cycle",
+_BENDLESS: Final = frozenset({"constant", "leak", "warm-up", "two warm-ups", "warm-up and leak", "half wave", "leak in steps", "cycle",
                               "cycle and leak"})  # fmt: skip
 
 
@@ -246,11 +246,12 @@ class _Question:
     def _decided(self, made: Trend, free: float, fit: Slope, parts: Mixture | None) -> Trend:
         want, sure = self.thresholds, made.probability
         turning = parts.turning(made.allowed * self.span_s) if parts is not None else 0.0
+        goes_on = parts.above(made.allowed * self.span_s)[2] if parts is not None else sure
         fail, guarded, clear = want.fail, want.guarded, want.free
         if self.span_s < _SHORT_S:
             fail, guarded = max(fail, want.fail_short), max(guarded, want.guarded_short)
             clear = min(clear, want.free_short)
-        if sure >= fail or (made.guard and sure >= guarded):
+        if sure >= fail or (made.guard and goes_on >= guarded):
             return replace(made, outcome=Outcome.FAIL, why=None)
         # shapes that can grow at the end may agree that it grows, if the readings themselves have ruled them out
         doubted = free > clear and sure + turning > _RULED_OUT * want.clear
@@ -319,7 +320,7 @@ def _with_parts(made: Trend, parts: Mixture, span_s: float) -> tuple[Trend, floa
     shapes = parts.families()
     shape, weight = next(iter(shapes.items()))
     low, high = parts.quantiles(0.05, 0.95)
-    sure, free = parts.above(made.allowed * span_s)
+    sure, free, _ = parts.above(made.allowed * span_s)
     rate, detectable = float(parts.weight @ parts.middle), made.smallest_detectable
     if shape not in _STRAIGHT and detectable is not None:
         # a step or a warm-up is no noise of the straight line

@@ -40,6 +40,7 @@ from soakwatch_rules.rule import Finding, Outcome, Rule
 from soakwatch_rules.series import Series
 
 FIGURES: Final = Path(__file__).parent / "figures"
+_LONG_NS: Final = 12 * 10**9  # a stall of ten seconds; its label has a second on either side
 _ALARM: Final = (Outcome.FAIL, Outcome.WARN)
 
 
@@ -52,6 +53,7 @@ class Result:
     reason: str
     labels: int
     hits: int
+    long: tuple[int, int]  # labels of ten seconds and more: marked, all
     false: int
     marked_s: float
 
@@ -86,7 +88,8 @@ def tried(trial: Trial) -> Result | None:
     worst = min(said, key=lambda f: order.index(f.outcome)) if said else None
     marks = _marks(said)
     labels = trial.labels or ()
-    hits = sum(any(_meets(mark, label) for mark in marks) for label in labels)
+    hits = sum(_hit(label, marks) for label in labels)
+    long = [label for label in labels if label[1] - label[0] >= _LONG_NS]
     false = sum(not any(_meets(mark, label) for label in labels) for mark in marks)
     return Result(
         trial,
@@ -94,7 +97,8 @@ def tried(trial: Trial) -> Result | None:
         worst.reason if worst else "nothing said",
         len(labels),
         hits,
-        false if trial.labels is not None else 0,
+        (sum(_hit(label, marks) for label in long), len(long)),
+        false if trial.labels is not None and trial.whole else 0,
         sum(end - begin for begin, end in marks) * 1e-9,
     )
 
@@ -102,6 +106,10 @@ def tried(trial: Trial) -> Result | None:
 def _marks(said: Sequence[Finding]) -> list[tuple[int, int]]:
     """The stretches that alarms point at."""
     return [(m.begin_ns, m.end_ns or m.begin_ns) for f in said if f.outcome in _ALARM for m in f.marks]
+
+
+def _hit(label: tuple[int, int], marks: Sequence[tuple[int, int]]) -> bool:
+    return any(_meets(mark, label) for mark in marks)
 
 
 def _meets(one: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -117,7 +125,7 @@ def _row(name: str, found: list[Result]) -> list[str]:
     free = [r for r in scored if r.trial.truth == "unknown"]
     marked = [r for r in found if r.trial.labels is not None]
     false = sum(r.letter in "FW" for r in well) + sum(r.false for r in marked)
-    at_risk = sum(days(r.trial.case) for r in (*well, *marked))
+    at_risk = sum(days(r.trial.case) for r in (*well, *marked) if r.trial.whole)
     labels = sum(r.labels for r in marked)
     hits = f"{sum(r.hits for r in marked)} of {labels}" if marked else "-"
     verdicts = f"{sum(r.letter in 'FW' for r in ill)} of {len(ill)}" if ill else "-"
@@ -126,7 +134,7 @@ def _row(name: str, found: list[Result]) -> list[str]:
     return [
         name, str(len(found)), f"{whole:.3g}", verdicts, hits, str(missed) if ill or marked else "-",
         str(sum(r.letter == "I" for r in (*ill, *well, *marked))),
-        f"{false}" if well or marked else "-", f"{false / at_risk:.2g}" if at_risk else "-",
+        f"{false}" if at_risk else "-", f"{false / at_risk:.2g}" if at_risk else "-",
         " ".join(f"{letter}{many}" for letter, many in Counter(r.letter for r in free).most_common()) or "-",
         notes if len(notes) < 120 else notes[:117] + "...",
     ]  # fmt: skip
@@ -244,6 +252,10 @@ def _section(rule: str, own: list[Result], *, each: bool, draw: bool) -> str:
     if lasting := [r for r in own if r.trial.lasted_s is not None]:
         lines = [[r.trial.file, f"{r.trial.lasted_s:.0f}", f"{r.marked_s:.0f}", r.letter] for r in lasting]
         parts.append(table(["outage", "truth, s", "marked, s", "said"], lines))
+    if any(not r.trial.whole for r in own):
+        long = [(name, *(sum(r.long[i] for r in own if r.trial.data == name) for i in (0, 1))) for name in sets]
+        told = ", ".join(f"{name} {hit} of {many}" for name, hit, many in long if many)
+        parts.append(f"Labels of ten seconds and more that were hit: {told or 'none'}.")
     parts.append(_worst(own, draw=draw))
     if each:
         said = [

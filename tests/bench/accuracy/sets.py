@@ -151,8 +151,8 @@ def dbtester(folder: Path) -> Iterator[Trial]:
             continue
         labels = tuple(_ns(begin - 1, begin + lasts + 1) for begin, lasts in stalls.get(name, []))
         case = carried(series("load.request.rate", at, rate, RATE, cadence_s=1.0))
-        yield Trial("dbtester", name, "periodic_pause", case, labels=labels,
-                    note="stalls are seconds of no throughput; shallower dips have no labels")  # fmt: skip
+        yield Trial("dbtester", name, "periodic_pause", case, labels=labels, whole=False,
+                    note="seconds of no throughput, most stalls one; shallower dips have no labels")  # fmt: skip
     for path in sorted(folder.glob("20*/*-monitor.csv.gz")):
         at, used = columns(path, "unix_ts", "VmRSSBytes")
         if at.size < 30:
@@ -217,12 +217,14 @@ def cisco_telemetry_11(folder: Path) -> Iterator[Trial]:
         if "data-rate" in path.name:
             found = _by(path, "interface-name", "input-data-rate").get("HundredGigE0/0/0/10")
             events = [e for e in rows(folder / "events.csv.gz") if e["event"].endswith("_interface")]
-            turned = [number(e["timestamp"]) for e in events]
+            turned = [(e["event"], number(e["timestamp"])) for e in events]
             if found is not None:
-                rate = series("load.request.rate", found[0], found[1], RATE, cadence_s=10.0)
-                labels = tuple(_ns(t - 60, t + 60) for t in turned if found[0][0] < t < found[0][-1] - 600)
-                yield Trial("cisco_telemetry_11", path.name, "step_change", alone(rate), labels=labels,
-                            note="an interface shut and opened")  # fmt: skip
+                case = carried(series("load.request.rate", found[0], found[1], RATE, cadence_s=10.0))
+                shut = [(a, b) for (what, a), (_, b) in pairwise(turned) if what.startswith("shutdown")]
+                shut = [(a, b) for a, b in shut if a > found[0][0] and b < found[0][-1] - 60]
+                yield Trial("cisco_telemetry_11", path.name, "periodic_pause", case,
+                            labels=tuple(_ns(a, b) for a, b in shut), lasted_s=sum(b - a for a, b in shut),
+                            note="an interface shut for 40 min and opened again")  # fmt: skip
 
 
 def _by(path: Path, key: str, column: str) -> dict[str, tuple[Floats, Floats]]:

@@ -30,6 +30,7 @@ class Trial:
     """One rule on one case. ``truth`` is of the case as a whole; with ``labels`` its marks are counted against them.
 
     ``labels`` are the stretches (ns) in which something is known to have happened; None where the verdict counts.
+    Where the labels are not ``whole`` (only the worst has one), a mark outside of them is no false alarm.
     ``lasted_s`` is how long it was out, where the data tell it: the marks have to add up to it.
     """
 
@@ -39,6 +40,7 @@ class Trial:
     case: Case
     truth: Truth = "unknown"
     labels: tuple[tuple[int, int], ...] | None = None
+    whole: bool = True
     lasted_s: float | None = None
     more: Mapping[str, float] = field(default_factory=dict)
     note: str = ""  # of the set

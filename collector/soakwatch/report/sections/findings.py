@@ -101,6 +101,8 @@ TEMPLATE = """\
 {% endfor %}</ul></details></div>
 {% endif %}
 {% endfor %}
+{% if unsettled %}<h3>In doubt for several targets</h3>
+{% for one in unsettled %}{{ cause(one) }}{% endfor %}{% endif %}
 """
 
 
@@ -124,7 +126,11 @@ def facts(page: Page) -> Mapping[str, object]:
     by_target: dict[str, list[int]] = {}
     for place, cause in enumerate(verdict.causes):
         by_target.setdefault(cause.target, []).append(place)
-    shared = [_shown(page, place) for place in by_target.get("", ())[:_MOST_CAUSES]]
+    of_several = by_target.get("", ())[:_MOST_CAUSES]
+    shared, unsettled = (
+        [_shown(page, place) for place in of_several if (verdict.causes[place].kind is CauseKind.UNSETTLED) is doubtful]
+        for doubtful in (False, True)
+    )
     targets = []
     for target in verdict.targets:
         own = by_target.get(target.target, [])
@@ -139,7 +145,7 @@ def facts(page: Page) -> Mapping[str, object]:
             "by_rule": ", ".join(f"{count} {rule}" for rule, count in sorted(Counter(f.rule for f in passed).items())),
             "definitions": sorted({(f.rule, f.version, f.definition) for f in passed}),
         })  # fmt: skip
-    return {"shared": shared, "targets": targets, "height": HEIGHT, "few": _FEW}
+    return {"shared": shared, "unsettled": unsettled, "targets": targets, "height": HEIGHT, "few": _FEW}
 
 
 def cause_anchor(page: Page, place: int) -> str:

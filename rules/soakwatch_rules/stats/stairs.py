@@ -1,0 +1,125 @@
+"""Stairs: the best few lasting steps of a series whose errors remember, for all correlations at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+MOST: Final = 6
+"""Steps that are looked for at most."""
+
+FEW: Final = 3
+"""Steps that are a few events; more of them may be a habit."""
+
+_EVEN: Final = 1 / 3  # of the largest step, that the smallest has at least where steps are a habit
+_WAITED: Final = 1.5  # of the longest tread between two steps, that the last lasts where they have ended
+_SURE: Final = 0.1  # of the rate of a habit: what its standard error is at least
+
+_TINY: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stairs:
+    """Stairs of one number of steps, one answer for each correlation.
+
+    ``explained`` is the sum of squares that the steps take from the whitened values, ``spread`` the logarithm of how
+    many places explain about as much (the product over the steps of the sum over a step's places of the likelihood,
+    relative to that of the best place), and ``last`` the place of the last step. ``goes_on`` tells where the steps are a
+    habit: more than ``FEW``, all the same way, the smallest at least a third of the largest, and none overdue (the last
+    tread lasts at most 1.5 times the longest between two steps). These grow by ``rate`` per run, with ``error``.
+    """
+
+    steps: int
+    explained: Floats
+    spread: Floats
+    last: Places
+    goes_on: NDArray[np.bool_]
+    rate: Floats
+    error: Floats
+
+
+def stairs(along: Floats, gram: Floats, total: Floats, n: int) -> Iterator[Stairs]:
+    """The best stairs of two to ``MOST`` steps.
+
+    ``along[r, p]`` are the products of the whitened values with the whitened step at each place, ``gram[r, p, q]`` those
+    of the steps with each other, ``total[r]`` the squares of the values, ``n`` their number. Steps are added one by one
+    where they explain most (orthogonal matching pursuit); after each, all are moved once to their best place beside
+    the others.
+    """
+    r = np.arange(along.shape[0])
+    chosen: list[Places] = []
+    for _ in range(min(MOST, along.shape[1] - 1)):
+        gains, _ = _beside(along, gram, chosen, r)
+        chosen.append(np.argmax(gains, axis=1))
+        if len(chosen) < 2:
+            continue
+        spread = np.zeros(r.size)
+        explained = np.zeros(r.size)
+        for i in range(len(chosen)):
+            others = chosen[:i] + chosen[i + 1 :]
+            gains, taken = _beside(along, gram, others, r)
+            chosen[i] = np.argmax(gains, axis=1)
+            explained = taken + gains[r, chosen[i]]
+            rest = np.maximum(total[:, None] - taken[:, None] - gains, _TINY * total[:, None] + 1e-300)
+            likelihood = -0.5 * n * np.log(rest / rest[r, chosen[i]][:, None])
+            spread += np.log(np.sum(np.exp(np.minimum(likelihood, 0.0)), axis=1))
+        places = np.sort(np.stack(chosen, axis=1), axis=1)
+        yield Stairs(len(chosen), explained, spread, places[:, -1], *_habit(along, gram, places, n))
+
+
+def chances(places: int, steps: int) -> float:
+    """The logarithm of the number of ways to choose the places of the steps.
+
+    >>> round(chances(91, 3), 2)
+    11.71
+    """
+    return math.lgamma(places + 1) - math.lgamma(steps + 1) - math.lgamma(places - steps + 1)
+
+
+def _habit(along: Floats, gram: Floats, places: Places, n: int) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """Whether the steps go on, by how much a run, and how well that is known from how even they are."""
+    r, k = np.arange(places.shape[0]), places.shape[1]
+    if k <= FEW:
+        return np.zeros(r.size, dtype=bool), np.zeros(r.size), np.zeros(r.size)
+    own = gram[r[:, None, None], places[:, :, None], places[:, None, :]]
+    size = np.maximum(np.trace(own, axis1=1, axis2=2), 1e-300)
+    own = own + (_TINY * size)[:, None, None] * np.eye(k)
+    height = np.linalg.solve(own, along[r[:, None], places][..., None])[..., 0]
+    tread = np.diff(places, axis=1).astype(np.float64)
+    one_way = np.abs(np.sign(height).sum(axis=1)) == k
+    even = np.abs(height).min(axis=1) >= _EVEN * np.abs(height).max(axis=1)
+    # places begin as far from the begin of the run as they end from its end
+    waited = n - (n - gram.shape[1] + 1) / 2 - places[:, -1]
+    due = waited <= _WAITED * tread.max(axis=1)
+    mean, apart = height.mean(axis=1), tread.mean(axis=1)
+    rate = mean / np.maximum(apart, 1.0) * n
+    uneven = height.var(axis=1) / np.maximum(mean**2, 1e-300) + tread.var(axis=1) / np.maximum(apart**2, 1.0)
+    return one_way & even & due, rate, np.abs(rate) * np.sqrt(_SURE**2 + uneven / (k - 1))
+
+
+def _beside(along: Floats, gram: Floats, chosen: list[Places], r: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """What a step at each place would explain beside those chosen, and what these explain."""
+    left, size = along, np.einsum("rpp->rp", gram)
+    whole = size
+    taken = np.zeros(r.size)
+    before: list[Floats] = []
+    for places in chosen:
+        column = gram[r, places]
+        for earlier in before:
+            column = column - earlier[r, places][:, None] * earlier
+        length = np.sqrt(np.maximum(column[r, places], 1e-300))
+        unit = column / length[:, None]
+        share = left[r, places] / length
+        taken = taken + share**2
+        left, size = left - share[:, None] * unit, size - unit**2
+        before.append(unit)
+    adds = size > 1e-6 * whole
+    return np.where(adds, left**2 / np.where(adds, size, 1.0), 0.0), taken
