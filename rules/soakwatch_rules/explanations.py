@@ -9,7 +9,7 @@ import numpy as np
 
 from soakwatch_rules.rule import Case, Event
 from soakwatch_rules.series import Series
-from soakwatch_rules.words import lasting
+from soakwatch_rules.words import lasting, quantity
 
 _NO_CAUSE = frozenset({"gap", "clock.step", "core.present", "core.dump"})
 """Kinds that tell what was seen, or what a crash left behind, not what was done."""
@@ -63,7 +63,19 @@ def _load(case: Case, series: Series, time_ns: int, slack_ns: int, share: float,
         largest = max(abs(before), abs(after))
         if largest > 0 and abs(after - before) > share * largest:
             change = f"{100 * (after - before) / abs(before):+.0f} %" if before else "from none"
-            yield f"{load.metric} changed by {change}" if before else f"{load.metric} began"
+            each = _per_load(load_around(series, time_ns, slack_ns, window_s), before, after, series, load)
+            yield f"{load.metric} changed by {change}{each}" if before else f"{load.metric} began"
+
+
+def _per_load(
+    value: tuple[float | None, float | None], before: float, after: float, series: Series, load: Series
+) -> str:
+    """The series per 1000 of the load before and after: what follows its load stays the same there."""
+    unit = load.trait.unit if load.trait.kind != "counter" else f"{load.trait.unit}/s"
+    if value[0] is None or value[1] is None or before <= 0 or after <= 0:
+        return ""
+    first, last = (quantity(1000 * v / rate, series.trait.unit) for v, rate in ((value[0], before), (value[1], after)))
+    return f" ({first} per 1000 {unit.replace('{', '').replace('}', '')} before, {last} after)"
 
 
 def load_around(load: Series, time_ns: int, slack_ns: int, window_s: float) -> tuple[float | None, float | None]:

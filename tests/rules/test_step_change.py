@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -161,6 +162,15 @@ def test_the_border_of_a_phase_explains_a_step() -> None:
     finding = judge(stepped(), phases=phases)
     assert finding.outcome is Outcome.PASS
     assert "phase" in finding.reason
+
+
+def test_a_step_that_follows_the_load_is_told_per_load_as_well() -> None:
+    """Level and load both rise by half: what falls to a thousand of the load stays the same, and both are told."""
+    rate = readings("load.offered.rate", np.where(np.arange(1440) < 720, 1000.0, 1500.0), 60.0)
+    reason = judge(stepped(height=0.5), load=(rate,)).reason
+    told = re.search(r"\(([\d.]+) MiB per 1000 request/s before, ([\d.]+) MiB after\)", reason)
+    assert told is not None, reason
+    assert float(told[2]) == pytest.approx(float(told[1]), rel=0.01)
 
 
 @pytest.mark.parametrize(

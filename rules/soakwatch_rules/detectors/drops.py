@@ -200,13 +200,15 @@ def _account(
     made = []
     edges = np.array([phase.window.begin_ns for phase in cut] + [cut[-1].window.end_ns], dtype=np.int64)
     offered = amounts(load, edges).tolist() if cut else []
+    known = np.isfinite(taken.count)
     for phase, sent in zip(cut, offered, strict=True):
         begin_ns, end_ns = phase.window.begin_ns, phase.window.end_ns
-        own = (taken.end_ns > begin_ns) & (taken.end_ns <= end_ns) & np.isfinite(taken.count)
-        own &= asked if phase.name in OVERLOADS else ~asked
-        covered = np.minimum(taken.end_ns, end_ns) - np.maximum(taken.begin_ns, begin_ns)
-        seconds = float(np.clip(covered, 0, None)[np.isfinite(taken.count)].sum() * 1e-9)
-        made.append(_Part(phase, float(taken.count[own].sum()), sent, seconds))
+        first, last = np.searchsorted(taken.end_ns, [begin_ns, end_ns], side="right")
+        own = known[first:last] & (asked[first:last] == (phase.name in OVERLOADS))
+        dropped = float(taken.count[first:last][own].sum())
+        here = slice(first, int(np.searchsorted(taken.begin_ns, end_ns)))  # with the step that reaches over its end
+        covered = np.minimum(taken.end_ns[here], end_ns) - np.maximum(taken.begin_ns[here], begin_ns)
+        made.append(_Part(phase, dropped, sent, float(covered[known[here]].sum() * 1e-9)))
     return made
 
 

@@ -26,7 +26,8 @@ _TIMES = 3.14  # Student's t of 99 % at six degrees of freedom
 _LONGEST_H = 1000.0
 _WORDS = {
     "leak": "a steady decline", "late leak": "a decline that began late", "step": "a step down",
-    "knee": "a decline that got faster", "plateau": "a decline that came to an end",
+    "two slopes": "two slopes, one after the other", "stairs": "a few steps down", "plateau": "one that came to an end",
+    "step and leak": "a step down and a decline", "leak in steps": "a decline in steps",
 }  # fmt: skip
 
 

@@ -77,7 +77,7 @@ class StepChange:
     """
 
     name: ClassVar[str] = "step_change"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "a level changed at once, stayed changed, and nothing explains it"
     metrics: ClassVar[tuple[str, ...]] = (
         "system.cpu.utilization",

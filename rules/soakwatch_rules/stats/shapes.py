@@ -40,7 +40,7 @@ class Family:
 
 FAMILIES: Final = (
     Family("constant", shift=False),
-    Family("leak", float(__import__("os").environ.get("PL","16")), free=True, shift=False),  # by far the commonest way to grow at the end
+    Family("leak", float(__import__("os").environ.get("PL","24")), free=True, shift=False),  # by far the commonest way to grow at the end
     Family("step"),
     Family("warm-up"),
     Family("plateau"),
@@ -54,7 +54,7 @@ FAMILIES: Final = (
     Family("leak in steps", free=True, shift=False),  # as stairs: those that are a habit
     Family("bump"),
     Family("bump and leak", free=True),
-    Family("half wave", float(__import__("os").environ.get("PH",".5")), turns=True),
+    Family("half wave", float(__import__("os").environ.get("PH","1")), turns=True),
     Family("cycle", 0.2, turns=True),  # a cycle that matters speaks for itself
     Family("cycle and leak", 0.2, free=True),
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, pvariance
 from typing import Final
 
 import numpy as np
@@ -19,7 +21,7 @@ MOST: Final = 6
 FEW: Final = 3
 """Steps that are a few events; more of them may be a habit."""
 
-_EVEN: Final = 1 / 3  # of the largest step, that the smallest has at least where steps are a habit
+_EVEN: Final = 1 / 3  # of the largest step (the longest tread), that the smallest has where steps are a habit
 _WAITED: Final = 1.5  # of the longest tread between two steps, that the last lasts where they have ended
 _SURE: Final = 0.1  # of the rate of a habit: what its standard error is at least
 
@@ -33,8 +35,8 @@ class Stairs:
     ``explained`` is the sum of squares that the steps take from the whitened values, ``spread`` the logarithm of how
     many places explain about as much (the product over the steps of the sum over a step's places of the likelihood,
     relative to that of the best place), and ``last`` the place of the last step. ``goes_on`` tells where the steps are a
-    habit: more than ``FEW``, all the same way, the smallest at least a third of the largest, and none overdue (the last
-    tread lasts at most 1.5 times the longest between two steps). These grow by ``rate`` per run, with ``error``.
+    habit: more than ``FEW``, all the same way, the smallest at least a third of the largest, treads alike, and none overdue
+    (the last tread lasts at most 1.5 times the longest between two steps). These grow by ``rate`` per run, with ``error``.
     """
 
     steps: int
@@ -72,7 +74,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int) -> Iterator[Stair
             likelihood = -0.5 * n * np.log(rest / rest[r, chosen[i]][:, None])
             spread += np.log(np.sum(np.exp(np.minimum(likelihood, 0.0)), axis=1))
         places = np.sort(np.stack(chosen, axis=1), axis=1)
-        yield Stairs(len(chosen), explained, spread, places[:, -1], *_habit(along, gram, places, n))
+        yield Stairs(len(chosen), explained, spread, places[:, -1], *_habits(along, gram, places, n))
 
 
 def chances(places: int, steps: int) -> float:
@@ -84,25 +86,43 @@ def chances(places: int, steps: int) -> float:
     return math.lgamma(places + 1) - math.lgamma(steps + 1) - math.lgamma(places - steps + 1)
 
 
-def _habit(along: Floats, gram: Floats, places: Places, n: int) -> tuple[NDArray[np.bool_], Floats, Floats]:
-    """Whether the steps go on, by how much a run, and how well that is known from how even they are."""
+def _habits(along: Floats, gram: Floats, places: Places, n: int) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """For each correlation whether the steps go on, by how much a run, and how well that is known."""
     r, k = np.arange(places.shape[0]), places.shape[1]
     if k <= FEW:
         return np.zeros(r.size, dtype=bool), np.zeros(r.size), np.zeros(r.size)
     own = gram[r[:, None, None], places[:, :, None], places[:, None, :]]
     size = np.maximum(np.trace(own, axis1=1, axis2=2), 1e-300)
     own = own + (_TINY * size)[:, None, None] * np.eye(k)
-    height = np.linalg.solve(own, along[r[:, None], places][..., None])[..., 0]
-    tread = np.diff(places, axis=1).astype(np.float64)
-    one_way = np.abs(np.sign(height).sum(axis=1)) == k
-    even = np.abs(height).min(axis=1) >= _EVEN * np.abs(height).max(axis=1)
+    heights = np.linalg.solve(own, along[r[:, None], places][..., None])[..., 0]
     # places begin as far from the begin of the run as they end from its end
-    waited = n - (n - gram.shape[1] + 1) / 2 - places[:, -1]
-    due = waited <= _WAITED * tread.max(axis=1)
-    mean, apart = height.mean(axis=1), tread.mean(axis=1)
-    rate = mean / np.maximum(apart, 1.0) * n
-    uneven = height.var(axis=1) / np.maximum(mean**2, 1e-300) + tread.var(axis=1) / np.maximum(apart**2, 1.0)
-    return one_way & even & due, rate, np.abs(rate) * np.sqrt(_SURE**2 + uneven / (k - 1))
+    end = n - (n - gram.shape[1] + 1) // 2
+    found = [_habit(places[i].tolist(), heights[i].tolist(), end) for i in r.tolist()]
+    goes_on = np.array([habit is not None for habit in found])
+    rate, error = (np.array([habit[i] if habit is not None else 0.0 for habit in found]) for i in (0, 1))
+    return goes_on, rate * n, error * n
+
+
+def _habit(places: list[int], heights: list[float], end: int) -> tuple[float, float] | None:
+    """Growth per block and its standard error, from how even the steps are; None where they are no habit.
+
+    >>> _habit([10, 30, 31, 50, 70], [2.0, 1.0, 1.0, 2.0, 2.0], 94)
+    (0.1, 0.01)
+    >>> _habit([10, 30, 50, 70], [2.0, 2.0, 2.0, 0.5], 94), _habit([10, 20, 30, 40], [2.0, 2.0, 2.0, 2.0], 94)
+    (None, None)
+    """
+    # a step within a block is two of the blocks beside it
+    first = [i for i, place in enumerate(places) if i == 0 or place - places[i - 1] > 1]
+    height = [math.fsum(heights[i:j]) for i, j in zip(first, [*first[1:], len(heights)], strict=True)]
+    tread = [places[j] - places[i] for i, j in pairwise(first)]
+    if len(height) <= FEW or min(height) <= 0 < max(height):
+        return None
+    size = [abs(each) for each in height]
+    if min(size) < _EVEN * max(size) or min(tread) < _EVEN * max(tread) or end - places[-1] > _WAITED * max(tread):
+        return None
+    mean, apart = fmean(height), fmean(tread)
+    uneven = pvariance(height) / mean**2 + pvariance(tread) / apart**2
+    return mean / apart, abs(mean / apart) * math.sqrt(_SURE**2 + uneven / len(tread))
 
 
 def _beside(along: Floats, gram: Floats, chosen: list[Places], r: NDArray[np.int64]) -> tuple[Floats, Floats]:

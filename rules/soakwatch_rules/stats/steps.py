@@ -169,10 +169,18 @@ def _edge(both: Floats) -> int | None:
 
 
 def _tooth(left: Floats, right: Floats, height: float, width: int) -> bool:
-    """Whether a step takes back half of what came gradually before it, or is taken back by half before the next."""
-    ends = [float(np.median(part)) for part in (left[:width], left[-3:], right[:3], right[-width:])]
-    gained, regained = ends[1] - ends[0], ends[3] - ends[2]
-    return any(went * height < 0 and abs(went) >= _TOOTH * abs(height) for went in (gained, regained))
+    """Whether a step takes back half of what came gradually before it (since the step before, or within the last four
+    windows), or is taken back so by half before the next."""
+    gone = float(np.median(left[-3:])) - np.array([float(np.median(part)) for part in _whence(left, width)])
+    back = np.array([float(np.median(part)) for part in _whence(right[::-1], width)]) - float(np.median(right[:3]))
+    return any(bool((went * height < 0).any() and (-went * np.sign(height)).max() >= _TOOTH * abs(height))
+               for went in (gone, back))  # fmt: skip
+
+
+def _whence(part: Floats, width: int) -> list[Floats]:
+    """Where a stretch began, and where it was two to four windows before its end."""
+    earlier = part[-4 * width : -2 * width]
+    return [part[:width], earlier] if earlier.size >= width else [part[:width]]
 
 
 def _moment(seconds: Floats, value: Floats, begin_s: float, end_s: float) -> int:

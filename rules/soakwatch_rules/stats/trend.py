@@ -41,7 +41,7 @@ class Thresholds:
     """Probabilities at which the answer is given."""
 
     fail: float = 0.95  # growth above the allowed rate
-    guarded: float = 0.5  # the same, where the straight line says so as well
+    guarded: float = float(__import__("os").environ.get("PG",".5"))  # the same, where the straight line says so as well
     clear: float = 0.05  # at most this much growth for a pass
     free: float = 0.20  # the same among shapes that can grow at the end
     # in windows of under six hours noise that remembers for an hour looks like anything
