@@ -6,6 +6,7 @@ one from before; rules that judge per life need the moment as an event.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
@@ -33,7 +34,7 @@ class StateRecord(Protocol):
 
 def derived_events(record: StateRecord, told: Iterable[Event]) -> tuple[Event, ...]:
     """The restarts and reboots that the record's states show and that none of the events tells."""
-    known = tuple(told)
+    known = _Told(told)
     return tuple(
         event
         for metric, kind, slack in (
@@ -41,9 +42,33 @@ def derived_events(record: StateRecord, told: Iterable[Event]) -> tuple[Event, .
             ("system.boot.id", "reboot", 0.0),
         )
         for key in record.keys([metric])
-        for event in _changes(record.series(key), kind, slack)
-        if not any(_same(event, other, record.series(key)) for other in known)
+        for event in known.untold(record.series(key), kind, slack)
     )
+
+
+class _Told:
+    """The events that were told, sorted, so that a process that restarts all day is compared with its own time only."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._begins: dict[tuple[str, str, str], list[int]] = {}
+        for event in events:
+            if not event.expect:
+                self._begins.setdefault((event.kind, event.target, event.object), []).append(event.begin_ns)
+        for begins in self._begins.values():
+            begins.sort()
+
+    def untold(self, series: Series, kind: str, slack: float) -> Iterator[Event]:
+        """The changes of a state that no event tells."""
+        near_ns = _SAME * (series.cadence_s or 1.0) * 1e9
+        told = [self._begins.get((kind, target, series.object), []) for target in {"", series.target}]
+        for event in _changes(series, kind, slack):
+            since_ns = int(event.detail["last_before_ns"]) - near_ns
+            at = [bisect_left(begins, since_ns) for begins in told]
+            if not any(
+                first < len(begins) and begins[first] <= event.begin_ns + near_ns
+                for begins, first in zip(told, at, strict=True)
+            ):
+                yield event
 
 
 def _changes(series: Series, kind: str, slack: float) -> Iterator[Event]:
@@ -52,15 +77,3 @@ def _changes(series: Series, kind: str, slack: float) -> Iterator[Event]:
         begin_ns = int(series.time_ns[index + 1])
         detail = {"from": "the samples", "last_before_ns": str(int(series.time_ns[index]))}
         yield Event(kind, series.target, series.object, begin_ns, begin_ns, detail)
-
-
-def _same(event: Event, other: Event, series: Series) -> bool:
-    near_ns = _SAME * (series.cadence_s or 1.0) * 1e9
-    since_ns = int(event.detail["last_before_ns"]) - near_ns
-    return (
-        other.kind == event.kind
-        and other.target in {"", event.target}
-        and other.object == event.object
-        and not other.expect
-        and since_ns <= other.begin_ns <= event.begin_ns + near_ns
-    )

@@ -190,6 +190,7 @@ class Court:
         events = tuple(stored.event for stored in record.events())
         self.events = (*events, *derived_events(record, events))
         self._accounts: dict[Window, tuple[Ledger, ...]] = {}
+        self._touching: dict[tuple[str, Window], tuple[Event, ...]] = {}
         self._faults = record.faults()
         self._facts = self._read_facts()
         self._ceilings = self._read_ceilings()
@@ -245,7 +246,7 @@ class Court:
             window=window,
             series=tuple(self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered),
             phases=self.phases,
-            events=tuple(event for event in self.events if _touches(event, target, window)),
+            events=self._events_in(target, window),
             ledgers=self._ledgers_in(target, window),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
             baseline=() if baseline is None or rule.scope == "target" else tuple(
@@ -291,6 +292,12 @@ class Court:
             for key, series in last.items()
             if len(series) and series.value[-1] > 0
         }
+
+    def _events_in(self, target: str, window: Window) -> tuple[Event, ...]:
+        """What touches a window, picked once: many cases share one, and a device that crashes all day has many."""
+        if (target, window) not in self._touching:
+            self._touching[target, window] = tuple(e for e in self.events if _touches(e, target, window))
+        return self._touching[target, window]
 
     def _ledgers_in(self, target: str, window: Window) -> tuple[Ledger, ...]:
         return tuple(ledger for ledger in self.accounts(window) if ledger.target == target)

@@ -77,5 +77,11 @@ def _stayed(boot_time: Series | None, begin: int, end: int) -> bool:
     """Whether a reading before and one after have the same boot time."""
     if boot_time is None:
         return False
-    before, after = boot_time.values[boot_time.time_ns <= begin], boot_time.values[boot_time.time_ns >= end]
-    return bool(before.size and after.size and before[-1] - MOVED_S <= after[0] <= before[-1] + MOVED_S)
+    last, first = (
+        int(np.searchsorted(boot_time.time_ns, begin, side="right")) - 1,
+        int(np.searchsorted(boot_time.time_ns, end)),
+    )
+    if last < 0 or first == len(boot_time):
+        return False
+    before, after = float(boot_time.value[last]), float(boot_time.value[first])
+    return before - MOVED_S <= after <= before + MOVED_S

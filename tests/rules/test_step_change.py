@@ -244,6 +244,18 @@ def test_blocks_are_medians_of_means() -> None:
     assert place.tolist() == [0, 4]
 
 
+def test_the_end_of_a_tooth_is_no_step() -> None:
+    """An hour back at a level that was left gradually is no step, and neither is its end; a lasting fall is one."""
+    seconds = 300.0 * np.arange(576, dtype=np.float64)
+    value = 120 - 20 * np.minimum(seconds / 36000, 1.0)
+    for length, teeth in ((12, [True, True]), (200, [True, False])):
+        off = value.copy()
+        off[300 : 300 + length] += 20
+        made = steps(seconds, off, length_s=300.0, width=8, rise=0.1, sigmas=5.0, least=0.0)
+        assert made is not None
+        assert [s.tooth for s in made.found] == teeth
+
+
 def test_a_hole_is_not_looked_across() -> None:
     """A drift across a long gap is no step, and the gap is told."""
     seconds = np.arange(0, DAY, 60.0)

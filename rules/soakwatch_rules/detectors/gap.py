@@ -170,13 +170,14 @@ class Gap:
         apart = None if (cpu_series := best[_TOTAL]) is None else cadence(cpu_series)
         flow = Forwarding.of(case)
         sides = None if flow is None else flow.tallies()
+        planned = [e for e in case.events if e.expect]
         silent = [(x, joined(s.window for s in x.silences)) for x in case.ledgers]
 
         def cause(ledger: Ledger, silence: Silence) -> _Gap:
             window = silence.window
             if of_monitor(silence.lost):
                 return _Gap(silence, _MONITOR, "its polls were not sent")
-            if (kind := _announced(case.events, window)) is not None:
+            if (kind := _announced(planned, window)) is not None:
                 return _Gap(silence, _PLANNED, f"{kind} was announced")
             if any(begin <= window.end_ns and end >= window.begin_ns for begin, end in booted):
                 return _Gap(silence, _REBOOT, "the device rebooted in it")
@@ -201,10 +202,10 @@ def _as_long(window: Window) -> Window:
     return Window(2 * window.begin_ns - window.end_ns, window.begin_ns)
 
 
-def _announced(events: tuple[Event, ...], window: Window) -> str | None:
-    for event in events:
+def _announced(planned: list[Event], window: Window) -> str | None:
+    for event in planned:
         end = event.deadline_ns if event.deadline_ns is not None else event.end_ns
-        if event.expect and event.begin_ns <= window.end_ns and (end is None or end >= window.begin_ns):
+        if event.begin_ns <= window.end_ns and (end is None or end >= window.begin_ns):
             return event.kind
     return None
 

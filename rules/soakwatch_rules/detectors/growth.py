@@ -51,15 +51,18 @@ class Growth:
        The level is the median without half of the run's growth (Theil-Sen).
     2. A sawtooth (two abrupt falls or more) is judged by the floor of its cycles: Student t on their slope from 4
        cycles on, as below from 16.
-    3. Shapes are averaged: constant, leak, step, two steps, warm-up (exponential or stretched), two warm-ups,
-       plateau, ramp between plateaus, late leak, two slopes, bump, cycle, and step, warm-up, bump or cycle with a
-       leak, each with one more step or none, and errors that remember (AR(1), ten correlations from 0 to .985);
-       weight = prior·exp(-BIC/2). That gives P(slope at the end > allowed).
+    3. Shapes are averaged: constant, leak, step, warm-up (exponential or stretched), two warm-ups, plateau, ramp
+       between plateaus, late leak, two slopes, bump, half of a wave, cycle, and step, warm-up, bump or cycle with a
+       leak, each with one more step or none; also the best two to six steps at any places. Errors remember (AR(1),
+       ten correlations from 0 to .985); weight = prior·exp(-BIC/2). That gives P(slope at the end > allowed). Steps
+       have ended, unless they are a habit: more than three, all one way, heights and treads within a factor of three,
+       the last tread at most 1.5 times the longest between two steps; these grow on at their own rate.
     4. The straight line: the 95 % bound of the slope of at most 48 blocks, its error corrected for AR(1), and the
        slope of their second half, both above what is allowed.
-    5. Fail at P >= ``fail``, or with 4 at P >= ``guarded``. Pass at P <= ``clear`` without 4, if P among the shapes
+    5. Fail at P >= ``fail``, or with 4 where the share of P that the shapes free to grow at the end hold is
+       >= ``guarded``: a straight line is no witness of a warm-up that is not over yet. Pass at P <= ``clear`` without 4, if P among the shapes
        free to grow at the end is <= ``free`` or the readings have ruled those out (P <= a tenth of ``clear``). In
-       less than 6 h these are at least .98 and .7, and at most .05. Everything else is inconclusive; so are growth
+       less than 6 h ``fail`` is at least .98 and ``free`` at most .05. Everything else is inconclusive; so are growth
        since a release whose peak has not been regained, readings whose steps hide what is allowed, and a cycle as
        long as the run.
     6. A series of which a load explains ``follow`` (least squares on time and load) is judged without the load's
@@ -106,7 +109,7 @@ class Growth:
     """
 
     name: ClassVar[str] = "growth"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "grows at the end of the soak, faster than allowed"
     metrics: ClassVar[tuple[str, ...]] = (
         "process.memory.usage",
@@ -136,7 +139,7 @@ class Growth:
     tolerance: float = parameter(0.05, "1", "growth per horizon that is allowed, of the level", "usual practice")
     horizon: float = parameter(86400.0, "s", "time for which the tolerance is stated", "a share per day")
     fail: float = parameter(0.95, "1", "probability of more growth than allowed from which it fails", "measured")
-    guarded: float = parameter(0.5, "1", "the same, where the straight line says so as well", "measured")
+    guarded: float = parameter(0.75, "1", "the same, where the straight line says so as well", "measured")
     clear: float = parameter(0.05, "1", "probability of more growth up to which it passes", "measured")
     free: float = parameter(0.2, "1", "the same among shapes that can grow at the end", "measured: power of a pass")
     shortest: float = parameter(7200.0, "s", "shortest life that is judged", "a warm-up of hours looks like a leak")
@@ -149,7 +152,7 @@ class Growth:
         if not (0 < self.horizon < math.inf and 0 < self.shortest < math.inf):
             raise ValueError("growth: horizon and shortest are durations above 0, such as 24h and 2h")
         if not 0 < self.clear < self.guarded <= self.fail < 1:
-            raise ValueError("growth: use probabilities with 0 < clear < guarded <= fail < 1, such as 5%, 50% and 95%")
+            raise ValueError("growth: use probabilities with 0 < clear < guarded <= fail < 1, such as 5%, 75% and 95%")
         if not 0 < self.free <= 1 or not 0 < self.follow <= 1:
             raise ValueError("growth: free and follow are shares above 0 and up to 1, such as 20% and 80%")
 
@@ -158,9 +161,10 @@ class Growth:
         return (
             f"growth if the slope at the end of a life exceeds {100 * self.tolerance:g} % of its level per "
             f"{self.horizon:g} s (or the metric's floor per life) with {100 * self.fail:g} % probability over all "
-            f"shapes, or {100 * self.guarded:g} % where the 95 % bound of the straight line exceeds it too; none if "
+            f"shapes, or {100 * self.guarded:g} % held by shapes free to grow where the 95 % bound of the straight line "
+            f"exceeds it too; up to three steps, or uneven ones, have ended; none if "
             f"with at most {100 * self.clear:g} %, and {100 * self.free:g} % among shapes free to grow; under 6 h with "
-            f"98, 70 and 5 %; lives of at least {self.shortest:g} s and 16 readings; judged beside a load that "
+            f"98 and 5 %; lives of at least {self.shortest:g} s and 16 readings; judged beside a load that "
             f"explains {100 * self.follow:g} %"
         )
 

@@ -130,7 +130,8 @@ class Hang:
         stood = None if flow is None else flow.stopped(case.window)
         silent, pinned = silent_all(case.ledgers), self._pinned(cpu)
         stops = list(self._stops(silent, pinned, stood))
-        asked = [s for s in stops if _announced(case.events, s.window)]
+        planned = [e for e in case.events if e.expect]
+        asked = [s for s in stops if _announced(planned, s.window)]
         with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
             found, _, _ = reboots(*(best[m] for m in _LIVES))
         booted = [*found, *(witnessed(e, "event", "") for e in case.events if e.kind == "reboot" and not e.expect)]
@@ -221,11 +222,11 @@ class Hang:
                 yield _Stop(span, tuple(told), stood_s)
 
 
-def _announced(events: tuple[Event, ...], window: Window) -> bool:
+def _announced(planned: list[Event], window: Window) -> bool:
     """Whether a planned event covers its begin: what it does to the device was asked for."""
-    for event in events:
+    for event in planned:
         end = event.deadline_ns if event.deadline_ns is not None else event.end_ns
-        if event.expect and event.begin_ns <= window.end_ns and (end is None or end >= window.begin_ns):
+        if event.begin_ns <= window.end_ns and (end is None or end >= window.begin_ns):
             return True
     return False
 

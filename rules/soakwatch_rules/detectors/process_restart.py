@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -112,10 +113,13 @@ class ProcessRestart:
         slack_ns = round(2e9 * apart_s)
         own = [e for e in case.events if e.object == case.object and not e.expect]
         seen = incidents((*changes(starts), *downs(up), *told(own)), slack_ns)
-        stepped = [i for i in seen if _clock_step(i, case, slack_ns)]
+        clock_ns = sorted(e.begin_ns for e in case.events if e.kind == "clock.step")
+        stepped = [i for i in seen if _clock_step(i, clock_ns, slack_ns)]
         gone_ns = gone(up, starts, own)
         back = [i for i in seen if i not in stepped and not _last_exit(i, gone_ns, slack_ns)]
-        others = [e.begin_ns for e in case.events if e.kind == "process.restart" and not e.expect and e not in own]
+        others = [
+            e.begin_ns for e in case.events if e.kind == "process.restart" and not e.expect and e.object != case.object
+        ]
         announced = _announced(case)
         reckoned = reckon(back, announced, case.window, "restart", slack_ns, others)
         number = len(reckoned.unplanned)
@@ -180,12 +184,11 @@ def _name(case: Case) -> str:
     return name if instance in {None, "0"} else f"{name} #{instance}"
 
 
-def _clock_step(incident: Incident, case: Case, slack_ns: int) -> bool:
-    """Whether nothing but a start time moved, and the clock stepped then."""
-    return all(w.text == "new start time" for w in incident.witnesses) and any(
-        e.kind == "clock.step" and incident.begin_ns - slack_ns <= e.begin_ns <= incident.end_ns + slack_ns
-        for e in case.events
-    )
+def _clock_step(incident: Incident, clock_ns: list[int], slack_ns: int) -> bool:
+    """Whether nothing but a start time moved, and the clock stepped then; its steps are in order of time."""
+    at = bisect_left(clock_ns, incident.begin_ns - slack_ns)
+    stepped = at < len(clock_ns) and clock_ns[at] <= incident.end_ns + slack_ns
+    return stepped and all(w.text == "new start time" for w in incident.witnesses)
 
 
 def _last_exit(incident: Incident, gone_ns: int | None, slack_ns: int) -> bool:

@@ -39,12 +39,12 @@ class StepChange:
 
     Each life is cut into blocks of ``lasting``/8 (at least one reading), each the median of the means of its fifths.
     d(t) is the median of the eight blocks after t less that of the eight before. A step is where |d| is largest and
-    above max(``rise``·level, ``sigmas``·sigma, two quanta, the metric's floor), level the higher of both sides,
-    sigma = 1.4826·MAD of all d of the life, and where a step leaves less squares in the two windows than a straight
-    line. sigma is taken from the very differences that are judged, so whatever correlation the noise has is in it and
-    no model of the noise is needed. Not steps: changes that take back at least half of what came gradually before,
-    or are taken back so before the next one (a collected heap), and four or more changes that go back and forth
-    between the same levels (a cycle).
+    above max(``rise``·level, ``sigmas``·sigma, two quanta, the metric's floor), level the higher of both sides, sigma =
+    1.4826·MAD of all d of the life, and where a step leaves less squares in the two windows than a straight line. sigma
+    is taken from the very differences that are judged, so whatever correlation the noise has is in it and no model of
+    the noise is needed. Not steps: changes that take back at least half of what came gradually before, or are taken
+    back so before the next one (a collected heap), what undoes such a change within four windows, and four or more
+    changes that go back and forth between the same levels (a cycle).
 
     A step is explained by an event, or the border of a phase, within max(2 min, 3 readings), or by a change of the
     offered load of more than ``load`` there: then it passes and the explanation is told. It never fails.

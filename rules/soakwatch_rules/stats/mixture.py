@@ -184,7 +184,7 @@ def _stairs(made: Table, white: Floats, total: Floats, floor: float) -> Iterator
     prior = float(np.log(weights[_STAIRS] / weights.sum() / (MOST - 1)))
     along = np.matmul(made.steps, white[:, :, None])[:, :, 0]
     memory = 0.5 * np.log(1 - RHO**2)
-    for found in stairs(along, made.gram, total, n):
+    for found in stairs(along, made.gram, total, n, floor):
         k, rho = found.steps + 1, np.asarray(RHO)
         rest = np.maximum(total - found.explained, floor)
         score = -0.5 * n * np.log(rest / n) + memory - 0.5 * k * np.log(n)

@@ -40,7 +40,7 @@ class Family:
 
 FAMILIES: Final = (
     Family("constant", shift=False),
-    Family("leak", float(__import__("os").environ.get("PL","24")), free=True, shift=False),  # by far the commonest way to grow at the end
+    Family("leak", 32.0, free=True, shift=False),  # by far the commonest way to grow at the end
     Family("step"),
     Family("warm-up"),
     Family("plateau"),
@@ -54,7 +54,7 @@ FAMILIES: Final = (
     Family("leak in steps", free=True, shift=False),  # as stairs: those that are a habit
     Family("bump"),
     Family("bump and leak", free=True),
-    Family("half wave", float(__import__("os").environ.get("PH","1")), turns=True),
+    Family("half wave", turns=True),
     Family("cycle", 0.2, turns=True),  # a cycle that matters speaks for itself
     Family("cycle and leak", 0.2, free=True),
 )
@@ -68,7 +68,7 @@ class Table:
     ``basis[r, c]`` are unit vectors orthogonal to the whitened constant ``level[r]`` and to those of the same shape
     (zero where a column adds nothing). The slope at the end of the run, in units of the value per run, is the sum
     of ``growth[r, c] · basis[r, c] · whitened value`` over a shape's columns, its variance ``variance[r, m]`` times
-    that of the errors; ``swing`` likewise gives sine and cosine of a cycle (zero for other shapes), whose steepest
+    that of the errors; ``swing`` likewise gives sine and cosine of a cycle (the first of them for half a wave; zero for other shapes), whose steepest
     slope is ``steep[m]`` times the amplitude. ``meets[r, c, p]`` are the products of the basis with the whitened
     ``steps[r, p]``, ``gram[r, p, q]`` those of these with each other.
     """
@@ -132,7 +132,7 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
             bump = ((u >= c) & (u < c + width)).astype(np.float64)
             if bump.sum() >= 2:
                 made += [("bump", [bump], [0.0], c), ("bump and leak", [bump, u], [0.0, 1.0], c)]
-    for tau in np.geomspace(0.01, 0.15, int(__import__("os").environ.get("NS","9"))).tolist():
+    for tau in np.geomspace(0.01, 0.15, 9).tolist():
         made.append(
             ("warm-up", [-np.exp(-np.sqrt(u / tau))], [math.exp(-math.sqrt(1 / tau)) / (2 * math.sqrt(tau))], tau)
         )
@@ -192,10 +192,9 @@ def table(n: int) -> Table:
             variance[r, which] = np.sum(gain**2, axis=1)
             for i in range(k):
                 basis[r, at + i], growth[r, at + i] = unit[:, i], gain[:, i]
-            if True:
-                turning = np.array([FAMILIES[family[m]].turns for m in which])
-                for i in range(k):
-                    swing[r, at[turning] + i] = back[turning, :2, i] if k > 1 else np.pad(back[turning, :1, i], ((0, 0), (0, 1)))
+            turning = np.array([FAMILIES[family[m]].turns for m in which])
+            for i in range(k):
+                swing[r, at[turning] + i, : min(k, 2)] = back[turning, :2, i]
     place = np.array([shape[3] for shape in shapes])
     turns = np.array([f.turns for f in FAMILIES])[family] & (place > SEEN)
     steep = np.where(turns, 2 * np.pi / np.where(turns, place, 1.0), 0.0)

@@ -26,6 +26,7 @@ _WAITED: Final = 1.5  # of the longest tread between two steps, that the last la
 _SURE: Final = 0.1  # of the rate of a habit: what its standard error is at least
 
 _TINY: Final = 1e-9
+_ADDS: Final = 1e-6  # of a step's squares, that the others leave of it at least
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,11 +49,11 @@ class Stairs:
     error: Floats
 
 
-def stairs(along: Floats, gram: Floats, total: Floats, n: int) -> Iterator[Stairs]:
+def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float) -> Iterator[Stairs]:
     """The best stairs of two to ``MOST`` steps.
 
     ``along[r, p]`` are the products of the whitened values with the whitened step at each place, ``gram[r, p, q]`` those
-    of the steps with each other, ``total[r]`` the squares of the values, ``n`` their number. Steps are added one by one
+    of the steps with each other, ``total[r]`` the squares of the values, ``n`` their number; these squares are never taken to be below ``floor``. Steps are added one by one
     where they explain most (orthogonal matching pursuit); after each, all are moved once to their best place beside
     the others.
     """
@@ -70,7 +71,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int) -> Iterator[Stair
             gains, taken = _beside(along, gram, others, r)
             chosen[i] = np.argmax(gains, axis=1)
             explained = taken + gains[r, chosen[i]]
-            rest = np.maximum(total[:, None] - taken[:, None] - gains, _TINY * total[:, None] + 1e-300)
+            rest = np.maximum(total[:, None] - taken[:, None] - gains, floor)
             likelihood = -0.5 * n * np.log(rest / rest[r, chosen[i]][:, None])
             spread += np.log(np.sum(np.exp(np.minimum(likelihood, 0.0)), axis=1))
         places = np.sort(np.stack(chosen, axis=1), axis=1)
@@ -115,13 +116,13 @@ def _habit(places: list[int], heights: list[float], end: int) -> tuple[float, fl
     first = [i for i, place in enumerate(places) if i == 0 or place - places[i - 1] > 1]
     height = [math.fsum(heights[i:j]) for i, j in zip(first, [*first[1:], len(heights)], strict=True)]
     tread = [places[j] - places[i] for i, j in pairwise(first)]
-    if len(height) <= FEW or min(height) <= 0 < max(height):
-        return None
     size = [abs(each) for each in height]
+    if len(height) <= FEW or not min(size) > 0 or min(height) < 0 < max(height):
+        return None
     if min(size) < _EVEN * max(size) or min(tread) < _EVEN * max(tread) or end - places[-1] > _WAITED * max(tread):
         return None
     mean, apart = fmean(height), fmean(tread)
-    uneven = pvariance(height) / mean**2 + pvariance(tread) / apart**2
+    uneven = pvariance([x / mean for x in height]) + pvariance([x / apart for x in tread])
     return mean / apart, abs(mean / apart) * math.sqrt(_SURE**2 + uneven / len(tread))
 
 
@@ -135,11 +136,14 @@ def _beside(along: Floats, gram: Floats, chosen: list[Places], r: NDArray[np.int
         column = gram[r, places]
         for earlier in before:
             column = column - earlier[r, places][:, None] * earlier
-        length = np.sqrt(np.maximum(column[r, places], 1e-300))
-        unit = column / length[:, None]
-        share = left[r, places] / length
+        # a place that is taken already adds nothing
+        own = column[r, places]
+        adds = own > _ADDS * whole[r, places]
+        length = np.sqrt(np.where(adds, own, 1.0))
+        unit = np.where(adds[:, None], column / length[:, None], 0.0)
+        share = np.where(adds, left[r, places] / length, 0.0)
         taken = taken + share**2
         left, size = left - share[:, None] * unit, size - unit**2
         before.append(unit)
-    adds = size > 1e-6 * whole
-    return np.where(adds, left**2 / np.where(adds, size, 1.0), 0.0), taken
+    more = size > _ADDS * whole
+    return np.where(more, left**2 / np.where(more, size, 1.0), 0.0), taken

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 
 _PARTS = 5  # a block is the median of five means: two bad fifths do not move it
 _TOOTH = 0.5  # of a step, gained gradually before it or regained after it: then it is the tooth of a saw
+_BUMP = 4  # windows: what a tooth brought and is gone so soon is no new level
 _CLEAR = 0.8  # a step leaves at most this share of the squares that a straight line leaves
 _POWER = 0.84  # standard errors between found in half and found in 80 % of cases
 _ACROSS = 4  # missing blocks beyond which nobody knows whether the level stepped or went
@@ -23,7 +24,8 @@ _ACROSS = 4  # missing blocks beyond which nobody knows whether the level steppe
 @dataclass(frozen=True, slots=True)
 class Step:
     """A change of level: ``index`` is the first reading of the new level, ``before`` and ``after`` the medians of the
-    windows on both sides, ``tooth`` whether it only takes back what came gradually, or is taken back so."""
+    windows on both sides, ``tooth`` whether it only takes back what came gradually, is taken back so, or soon undoes a
+    step of that kind."""
 
     index: int
     before: float
@@ -116,7 +118,9 @@ def steps(
         for i, (k, at) in enumerate(found):
             begin_s, end_s = place[piece[at - 1]] * length_s, (place[piece[at]] + 1) * length_s
             tooth = _tooth(b[edges[i] : at], b[at : edges[i + 2]], float(after[k] - before[k]), width)
-            made.append(Step(_moment(seconds, value, begin_s, end_s), float(before[k]), float(after[k]), tooth))
+            step = Step(_moment(seconds, value, begin_s, end_s), float(before[k]), float(after[k]), tooth)
+            bump = i > 0 and made[-1].tooth and at - edges[i] <= _BUMP * width and _undoes(step, made[-1])
+            made.append(replace(step, tooth=True) if bump else step)
     level = float(np.median(np.abs(value_of)))
     wanted = max(rise / (1 - rise) * level, sigmas * sigma, least)
     # the step itself widens sigma by a tenth
@@ -195,10 +199,12 @@ def _moment(seconds: Floats, value: Floats, begin_s: float, end_s: float) -> int
     return int(low + 1 + np.argmax(np.abs(total) / np.sqrt(k * (n - k))))
 
 
+def _undoes(second: Step, first: Step) -> bool:
+    """Whether a step goes back to the level before another."""
+    return second.height * first.height < 0 and abs(second.after - first.before) <= _TOOTH * abs(first.height)
+
+
 def _switches(true: list[Step]) -> int:
     """How many steps only undo the one before, or are undone: a cycle if there are four and more in a row."""
-    back = [
-        second.height * first.height < 0 and abs(second.after - first.before) <= _TOOTH * abs(first.height)
-        for first, second in pairwise(true)
-    ]
+    back = [_undoes(second, first) for first, second in pairwise(true)]
     return sum(back) + 1 if sum(back) >= 3 else 0

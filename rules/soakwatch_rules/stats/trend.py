@@ -41,12 +41,11 @@ class Thresholds:
     """Probabilities at which the answer is given."""
 
     fail: float = 0.95  # growth above the allowed rate
-    guarded: float = float(__import__("os").environ.get("PG",".5"))  # the same, where the straight line says so as well
+    guarded: float = 0.75  # the same, where the straight line says so as well
     clear: float = 0.05  # at most this much growth for a pass
     free: float = 0.20  # the same among shapes that can grow at the end
     # in windows of under six hours noise that remembers for an hour looks like anything
     fail_short: float = 0.98
-    guarded_short: float = 0.7
     free_short: float = 0.05
 
 
@@ -249,8 +248,7 @@ class _Question:
         goes_on = parts.above(made.allowed * self.span_s)[2] if parts is not None else sure
         fail, guarded, clear = want.fail, want.guarded, want.free
         if self.span_s < _SHORT_S:
-            fail, guarded = max(fail, want.fail_short), max(guarded, want.guarded_short)
-            clear = min(clear, want.free_short)
+            fail, clear = max(fail, want.fail_short), min(clear, want.free_short)
         if sure >= fail or (made.guard and goes_on >= guarded):
             return replace(made, outcome=Outcome.FAIL, why=None)
         # shapes that can grow at the end may agree that it grows, if the readings themselves have ruled them out
