@@ -104,7 +104,7 @@ leak 8 now and then              | FI     | Fp            | P
 leak 12 in steps                 | F      | F             | P
 leak 10 in big steps             | FI     | F             | P
 leak doubling each 8 h           | F      | F             | P
-leak accelerating                | F      | F             | P
+leak accelerating                | FI     | F             | P
 leak 20 from .6                  | FI     | Fp            | P
 leak 40 from .8                  | FI     | Fp            | P
 leak 20 over a restart           | FI     | Fp            | PW

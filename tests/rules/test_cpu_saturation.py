@@ -10,7 +10,7 @@ import pytest
 from soakwatch_rules.detectors.cpu_saturation import CpuSaturation
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
 from soakwatch_rules.series import Series
-from soakwatch_rules.stats.saturation import Means, cover
+from soakwatch_rules.stats.saturation import Means, Windows, cover
 from soakwatch_rules.synthetic import busy, raised, readings
 
 S = 10**9
@@ -129,6 +129,21 @@ def test_means_agree_with_a_plain_sum() -> None:
     fine = np.repeat(value, np.round(lasted).astype(int))
     plain = max(float(fine[i : i + 100].mean()) for i in range(fine.size - 99))
     assert Means(time_ns, value, lasted).highest(100.0) == pytest.approx(plain)
+
+
+def test_series_that_were_read_together_share_their_windows() -> None:
+    """With a gap in the readings, windows of one series tell of another what its own would; other times do not fit."""
+    rng = np.random.default_rng(4)
+    time_ns = np.delete(np.arange(300), slice(100, 140)) * 10 * S
+    lasted = cover(time_ns, 10.0)
+    one, other = rng.random((2, time_ns.size))
+    windows = Windows(time_ns, lasted, 100.0)
+    assert windows.fits(time_ns.copy(), lasted.copy())
+    assert not windows.fits(time_ns + S, lasted)
+    for value in (one, other):
+        assert float(windows.means(value).max()) == Means(time_ns, value, lasted).highest(100.0)
+    assert windows.union(windows.means(np.ones(time_ns.size)), 1.0)[0][0] == -20 * S  # nine tenths of it were seen
+    assert windows.union(windows.means(one), 1.1) == []
 
 
 @pytest.mark.parametrize(("level", "sd"), [(0.3, 0.06), (0.6, 0.12), (0.85, 0.04)])

@@ -336,7 +336,7 @@ def test_any_numbers_give_a_complete_finding(
 
 @pytest.mark.parametrize(
     "bad",
-    [{"tolerance": 0.0}, {"horizon": 0.0}, {"fail": 1.0}, {"clear": 0.6}, {"free": 0.0}, {"follow": 2.0},
+    [{"tolerance": 0.0}, {"horizon": 0.0}, {"fail": 1.0}, {"clear": 0.8}, {"free": 0.0}, {"follow": 2.0},
      {"shortest": math.inf}, {"tolerance": math.nan}],
 )  # fmt: skip
 def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None:

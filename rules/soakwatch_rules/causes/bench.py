@@ -60,7 +60,9 @@ class Bench:
         return self._falls(second, first) if leads[0] else self._falls(first, second)
 
     def _falls(self, inner: Moments, outer: Moments) -> bool:
-        return inner.within(outer, self.slack_ns) and inner.chance(outer, self.slack_ns, self.length_ns) <= LIKELY
+        if not inner.within(outer, self.slack_ns):
+            return False
+        return inner.chance(outer, self.slack_ns, self.length_ns, LIKELY) <= LIKELY
 
     def at(self, places: Iterable[int]) -> Moments:
         """The moments of several findings, those that lie together counted once."""

@@ -49,20 +49,23 @@ class Moments:
             for begin, end in zip(self.begin, self.end, strict=True)
         )
 
-    def chance(self, other: Moments, slack_ns: int, length_ns: int) -> float:
+    def chance(self, other: Moments, slack_ns: int, length_ns: int, least: float = 0.0) -> float:
         """The probability that as many moments thrown into the run would all begin or end at the other's.
 
-        Where two begin together it is the beginning that counts, however long they last.
+        Where two begin together it is the beginning that counts, however long they last. Below ``least`` nobody asks
+        how small it is: each moment more only lowers it.
         """
         if not len(self) or length_ns <= 0:
             return 1.0
         covered = sum(end - begin for begin, end in zip(other.begin, other.end, strict=True))
-        log = 0.0
+        log, low = 0.0, math.log(least) if least > 0 else -math.inf
         for begin, end in zip(self.begin, self.end, strict=True):
             width = 2 * slack_ns * len(other)
             if not other.began(begin, slack_ns):
                 width = (width + covered) * (1 if begin == end else 2)
             log += math.log(min(1.0, max(width / length_ns, 1e-300)))
+            if log < low:
+                break
         return math.exp(log)
 
 

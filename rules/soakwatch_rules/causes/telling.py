@@ -118,8 +118,8 @@ def _timeline(bench: Bench, timed: Sequence[int], group: Group) -> tuple[Mark, .
     """The moments of all, in order of time; the same said of several objects at once is one."""
     several = len({bench.findings[place].target for place in timed}) > 1
     said: list[Said] = [
-        (mark.begin_ns, mark.end_ns, f.target if several else "", f.rule, _object(f), mark.text)
-        for f in (bench.findings[place] for place in timed)
+        (mark.begin_ns, mark.end_ns, f.target if several else "", f.rule, thing, mark.text)
+        for f, thing in ((bench.findings[place], _object(bench.findings[place])) for place in timed)
         for mark in f.marks
     ]
     said += _beside(bench, timed, several=several)
@@ -134,29 +134,31 @@ def _timeline(bench: Bench, timed: Sequence[int], group: Group) -> tuple[Mark, .
             continue
         latest[target, what, text] = len(marks)
         marks.append((begin, end, target, what, [thing], text))
+    kept = marks if len(marks) <= _MOST_MARKS else marks[: _MOST_MARKS - 1]
     told = tuple(
         Mark(begin, end, " ".join(part for part in (target, what, some([n for n in names if n])) if part) + f": {text}")
-        for begin, end, target, what, names, text in marks
+        for begin, end, target, what, names, text in kept
     )
-    if len(told) <= _MOST_MARKS:
+    left = marks[len(kept) :]
+    if not left:
         return told
-    left = told[_MOST_MARKS - 1 :]
-    ends = max(mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in left)
-    return (*told[: _MOST_MARKS - 1], Mark(left[0].begin_ns, ends, f"and {len(left)} more moments"))
+    ends = max(begin if end is None else end for begin, end, *_ in left)
+    return (*told, Mark(left[0][0], ends, f"and {len(left)} more moments"))
 
 
 def _beside(bench: Bench, timed: Sequence[int], *, several: bool) -> Iterator[Said]:
     """What findings that stand elsewhere, for they tell of other moments as well, say of these moments."""
     if not any(bench.findings[place].rule in LEADERS for place in timed):
         return
-    when, targets = bench.at(timed), {bench.findings[place].target for place in timed}
+    when, targets, own = bench.at(timed), {bench.findings[place].target for place in timed}, frozenset(timed)
     for place in bench.partial:
         f = bench.findings[place]
-        if place not in timed and f.target in targets:
+        if place not in own and f.target in targets:
+            thing = _object(f)
             for mark in f.marks:
                 end_ns = mark.begin_ns if mark.end_ns is None else mark.end_ns
                 if when.touched(mark.begin_ns, end_ns, bench.slack_ns):
-                    yield mark.begin_ns, mark.end_ns, f.target if several else "", f.rule, _object(f), mark.text
+                    yield mark.begin_ns, mark.end_ns, f.target if several else "", f.rule, thing, mark.text
 
 
 def _events(bench: Bench, timed: Sequence[int], group: Group) -> Iterable[Event]:

@@ -94,11 +94,12 @@ class Mixture:
         return float(self.place[int(np.argmax(weight))])
 
 
-def mixture(value: Floats, *, resolution: float = 0.0, shifts: bool = True) -> Mixture:
+def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shifts: bool = True) -> Mixture:
     """Averages over all shapes and error correlations for evenly spaced values (at least 16, of any unit).
 
     weight = prior · exp(-BIC/2), with the likelihood of normal AR(1) errors. ``resolution`` is an error (standard
-    deviation) that the values have at least, so that a fit without any error does not become certain.
+    deviation) that the values have at least, so that a fit without any error does not become certain; ``quantum`` the
+    step of the readings.
     """
     n, made = value.size, table(value.size)
     y = value - float(np.median(value))
@@ -125,7 +126,7 @@ def mixture(value: Floats, *, resolution: float = 0.0, shifts: bool = True) -> M
     ]  # fmt: skip
     if shifts:
         parts.append(_with_shift(made, white, seen, rest, score, floor))
-        parts += _stairs(made, white, total, floor)
+        parts += _stairs(made, white, total, floor, quantum)
     return _weighed([np.concatenate([part[i].ravel() for part in parts]) for i in range(8)])
 
 
@@ -177,15 +178,15 @@ def _with_shift(
     )  # fmt: skip
 
 
-def _stairs(made: Table, white: Floats, total: Floats, floor: float) -> Iterator[tuple[Floats, ...]]:
+def _stairs(made: Table, white: Floats, total: Floats, floor: float, quantum: float) -> Iterator[tuple[Floats, ...]]:
     """Two steps and more, each number with its share of the family's prior, spread over all places of the steps."""
     n, places = white.shape[1], made.steps.shape[1]
     weights = np.array([family.prior for family in FAMILIES])
     prior = float(np.log(weights[_STAIRS] / weights.sum() / (MOST - 1)))
     along = np.matmul(made.steps, white[:, :, None])[:, :, 0]
     memory = 0.5 * np.log(1 - RHO**2)
-    for found in stairs(along, made.gram, total, n, floor):
-        k, rho = found.steps + 1, np.asarray(RHO)
+    for found in stairs(along, made.gram, total, n, floor, quantum):
+        k = found.steps + 1
         rest = np.maximum(total - found.explained, floor)
         score = -0.5 * n * np.log(rest / n) + memory - 0.5 * k * np.log(n)
         score = score + prior + found.spread - chances(places, found.steps)

@@ -50,7 +50,7 @@ FAMILIES: Final = (
     Family("step and leak", free=True),
     Family("warm-up and leak", free=True),
     Family("two warm-ups"),
-    Family("stairs", shift=False),  # fitted by themselves: their places are too many for a table
+    Family("stairs", 3.0, shift=False),  # fitted by themselves: their places are too many for a table
     Family("leak in steps", free=True, shift=False),  # as stairs: those that are a habit
     Family("bump"),
     Family("bump and leak", free=True),
@@ -68,9 +68,9 @@ class Table:
     ``basis[r, c]`` are unit vectors orthogonal to the whitened constant ``level[r]`` and to those of the same shape
     (zero where a column adds nothing). The slope at the end of the run, in units of the value per run, is the sum
     of ``growth[r, c] · basis[r, c] · whitened value`` over a shape's columns, its variance ``variance[r, m]`` times
-    that of the errors; ``swing`` likewise gives sine and cosine of a cycle (the first of them for half a wave; zero for other shapes), whose steepest
-    slope is ``steep[m]`` times the amplitude. ``meets[r, c, p]`` are the products of the basis with the whitened
-    ``steps[r, p]``, ``gram[r, p, q]`` those of these with each other.
+    that of the errors; ``swing`` likewise gives sine and cosine of a cycle (of half a wave the first; zero for other
+    shapes), whose steepest slope is ``steep[m]`` times the amplitude. ``meets[r, c, p]`` are the products of the basis
+    with the whitened ``steps[r, p]``, ``gram[r, p, q]`` those of these with each other.
     """
 
     level: Floats

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, pvariance
@@ -22,6 +22,8 @@ FEW: Final = 3
 """Steps that are a few events; more of them may be a habit."""
 
 _EVEN: Final = 1 / 3  # of the largest step (the longest tread), that the smallest has where steps are a habit
+_NOTHING: Final = 0.1  # of the largest step: what does not count as one
+_QUANTA: Final = 1.5  # that steps are higher than on average: lower ones are those of the reading
 _WAITED: Final = 1.5  # of the longest tread between two steps, that the last lasts where they have ended
 _SURE: Final = 0.1  # of the rate of a habit: what its standard error is at least
 
@@ -33,11 +35,14 @@ _ADDS: Final = 1e-6  # of a step's squares, that the others leave of it at least
 class Stairs:
     """Stairs of one number of steps, one answer for each correlation.
 
-    ``explained`` is the sum of squares that the steps take from the whitened values, ``spread`` the logarithm of how
+    ``explained`` is the sum of squares that the steps take from the whitened values (0 unless they all go one way: what
+    comes and goes is no stairs), ``spread`` the logarithm of how
     many places explain about as much (the product over the steps of the sum over a step's places of the likelihood,
-    relative to that of the best place), and ``last`` the place of the last step. ``goes_on`` tells where the steps are a
-    habit: more than ``FEW``, all the same way, the smallest at least a third of the largest, treads alike, and none overdue
-    (the last tread lasts at most 1.5 times the longest between two steps). These grow by ``rate`` per run, with ``error``.
+    relative to that of the best place), and ``last`` the place of the last step.
+
+    ``goes_on`` tells where the steps are a habit: more than ``FEW``, all the same way, the smallest at least a third of
+    the largest, the shortest tread between two likewise, and none overdue (the last tread lasts at most 1.5 times the
+    longest). These grow by ``rate`` per run, with the standard error ``error``.
     """
 
     steps: int
@@ -49,13 +54,15 @@ class Stairs:
     error: Floats
 
 
-def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float) -> Iterator[Stairs]:
+def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, quantum: float = 0.0) -> Iterator[Stairs]:
     """The best stairs of two to ``MOST`` steps.
 
-    ``along[r, p]`` are the products of the whitened values with the whitened step at each place, ``gram[r, p, q]`` those
-    of the steps with each other, ``total[r]`` the squares of the values, ``n`` their number; these squares are never taken to be below ``floor``. Steps are added one by one
-    where they explain most (orthogonal matching pursuit); after each, all are moved once to their best place beside
-    the others.
+    ``along[r, p]`` are the products of the whitened values with the whitened step at each place, ``gram[r, p, q]``
+    those of the steps with each other, ``total[r]`` the squares of the values, ``n`` their number; squares that remain
+    are never taken to be below ``floor``, and three or more steps of about one ``quantum`` count only as a habit.
+    Steps are added one by one where they explain most (orthogonal matching pursuit, as in Y. Pati, R. Rezaiifar,
+    P. Krishnaprasad, Asilomar 1993, which never moves what it has chosen); after each, all are moved once to their
+    best place beside the others.
     """
     r = np.arange(along.shape[0])
     chosen: list[Places] = []
@@ -75,7 +82,15 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float) -> 
             likelihood = -0.5 * n * np.log(rest / rest[r, chosen[i]][:, None])
             spread += np.log(np.sum(np.exp(np.minimum(likelihood, 0.0)), axis=1))
         places = np.sort(np.stack(chosen, axis=1), axis=1)
-        yield Stairs(len(chosen), explained, spread, places[:, -1], *_habits(along, gram, places, n))
+        heights = _heights(along, gram, places)
+        # places begin as far from the begin of the run as they end from its end
+        end = n - (n - gram.shape[1] + 1) // 2
+        goes_on, rate, error = _habits(heights, places, end, n)
+        told = _one_way(heights)
+        if len(chosen) >= FEW:
+            told &= goes_on | (np.abs(heights).sum(axis=1) > _QUANTA * quantum * len(chosen))
+        explained = np.where(told, explained, 0.0)
+        yield Stairs(len(chosen), explained, spread, places[:, -1], goes_on, rate, error)
 
 
 def chances(places: int, steps: int) -> float:
@@ -87,32 +102,43 @@ def chances(places: int, steps: int) -> float:
     return math.lgamma(places + 1) - math.lgamma(steps + 1) - math.lgamma(places - steps + 1)
 
 
-def _habits(along: Floats, gram: Floats, places: Places, n: int) -> tuple[NDArray[np.bool_], Floats, Floats]:
-    """For each correlation whether the steps go on, by how much a run, and how well that is known."""
-    r, k = np.arange(places.shape[0]), places.shape[1]
-    if k <= FEW:
-        return np.zeros(r.size, dtype=bool), np.zeros(r.size), np.zeros(r.size)
+def _heights(along: Floats, gram: Floats, places: Places) -> Floats:
+    """The heights of all steps together, for each correlation."""
+    r = np.arange(places.shape[0])
     own = gram[r[:, None, None], places[:, :, None], places[:, None, :]]
     size = np.maximum(np.trace(own, axis1=1, axis2=2), 1e-300)
-    own = own + (_TINY * size)[:, None, None] * np.eye(k)
-    heights = np.linalg.solve(own, along[r[:, None], places][..., None])[..., 0]
-    # places begin as far from the begin of the run as they end from its end
-    end = n - (n - gram.shape[1] + 1) // 2
-    found = [_habit(places[i].tolist(), heights[i].tolist(), end) for i in r.tolist()]
+    own = own + (_TINY * size)[:, None, None] * np.eye(places.shape[1])
+    made: Floats = np.linalg.solve(own, along[r[:, None], places][..., None])[..., 0]
+    return made
+
+
+def _one_way(heights: Floats) -> NDArray[np.bool_]:
+    """Whether all steps that count go the same way."""
+    least = _NOTHING * np.abs(heights).max(axis=1)
+    made: NDArray[np.bool_] = (heights.min(axis=1) >= -least) | (heights.max(axis=1) <= least)
+    return made
+
+
+def _habits(heights: Floats, places: Places, end: int, n: int) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """For each correlation whether the steps go on, by how much a run, and how well that is known."""
+    found = [_habit(at, height, end) for at, height in zip(places.tolist(), heights.tolist(), strict=True)]
     goes_on = np.array([habit is not None for habit in found])
     rate, error = (np.array([habit[i] if habit is not None else 0.0 for habit in found]) for i in (0, 1))
     return goes_on, rate * n, error * n
 
 
-def _habit(places: list[int], heights: list[float], end: int) -> tuple[float, float] | None:
+def _habit(places: Sequence[int], heights: Sequence[float], end: int) -> tuple[float, float] | None:
     """Growth per block and its standard error, from how even the steps are; None where they are no habit.
 
-    >>> _habit([10, 30, 31, 50, 70], [2.0, 1.0, 1.0, 2.0, 2.0], 94)
+    >>> rate, error = _habit([10, 30, 31, 50, 70], [2.0, 1.0, 1.0, 2.0, 2.0], 94) or (0.0, 0.0)
+    >>> round(rate, 3), round(error, 3)
     (0.1, 0.01)
     >>> _habit([10, 30, 50, 70], [2.0, 2.0, 2.0, 0.5], 94), _habit([10, 20, 30, 40], [2.0, 2.0, 2.0, 2.0], 94)
     (None, None)
     """
-    # a step within a block is two of the blocks beside it
+    # a step of hardly any height is an error's, and one within a block is two of the blocks beside it
+    least = _NOTHING * max(map(abs, heights))
+    places, heights = zip(*[(p, h) for p, h in zip(places, heights, strict=True) if abs(h) >= least], strict=True)
     first = [i for i, place in enumerate(places) if i == 0 or place - places[i - 1] > 1]
     height = [math.fsum(heights[i:j]) for i, j in zip(first, [*first[1:], len(heights)], strict=True)]
     tread = [places[j] - places[i] for i, j in pairwise(first)]

@@ -32,8 +32,8 @@ _MISSING: Final = 0.5
 _RULED_OUT: Final = 0.1  # of the probability that is clear
 _BENDING: Final = frozenset({"late leak", "two slopes", "step and leak"})
 _STRAIGHT: Final = frozenset({"constant", "leak"})
-_BENDLESS: Final = frozenset({"constant", "leak", "warm-up", "two warm-ups", "warm-up and leak", "half wave", "leak in steps", "cycle",
-                              "cycle and leak"})  # fmt: skip
+_BENDLESS: Final = frozenset({"constant", "leak", "warm-up", "two warm-ups", "warm-up and leak", "half wave",
+                              "leak in steps", "cycle", "cycle and leak"})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Thresholds:
     """Probabilities at which the answer is given."""
 
     fail: float = 0.95  # growth above the allowed rate
-    guarded: float = 0.75  # the same, where the straight line says so as well
+    guarded: float = 0.75  # the same by shapes free to grow, where the straight line says so as well
     clear: float = 0.05  # at most this much growth for a pass
     free: float = 0.20  # the same among shapes that can grow at the end
     # in windows of under six hours noise that remembers for an hour looks like anything
@@ -217,7 +217,7 @@ class _Question:
 
     def _by_blocks(self, blank: Trend, whole: Blocks) -> Trend:
         value = winsorised(whole.value)
-        parts = mixture(value, resolution=_EXACT)
+        parts = mixture(value, resolution=_EXACT, quantum=self._step())
         pairs = 1 if value.size <= _GUARDED else 2
         number = value.size // pairs
         joined = value[: pairs * number].reshape(number, pairs).mean(axis=1)
