@@ -247,8 +247,8 @@ def nab(folder: Path) -> Iterator[Trial]:
             cpu = series("system.cpu.utilization", at, value / 100, BUSY, cadence_s=300.0)
             yield Trial("nab", name, "cpu_spike", alone(cpu), labels=labels, note="labels are no spikes to 95 %")
             if not labels:
-                yield Trial("nab", f"{name} quiet", "cpu_spike", alone(cpu), "well", labels=(),
-                            more={"coarsest": 300.0}, note="labels are no spikes to 95 %")  # fmt: skip
+                yield Trial("nab", name, "cpu_spike", alone(cpu), "well", labels=(), more={"coarsest": 300.0},
+                            note="labels are no spikes to 95 %", detail="quiet")  # fmt: skip
         level = series("load.latency", at, value, replace(RATE, unit="{reading}"), cadence_s=300.0)
         yield Trial("nab", name, "step_change", alone(level), labels=labels, note="labels are anomalies, not steps")
 
@@ -259,7 +259,7 @@ def asd_smd(folder: Path) -> Iterator[Trial]:
         with np.load(path) as kept:
             value, before = (kept[part][:, 0].astype(np.float64) for part in ("test", "train"))
         calm = series("system.cpu.utilization", 60.0 * np.arange(before.size), before, BUSY, cadence_s=60.0)
-        yield Trial("asd_smd", f"{path.name} train", "cpu_spike", alone(calm), "well", labels=(),
+        yield Trial("asd_smd", path.name, "cpu_spike", alone(calm), "well", labels=(), detail="quiet",
                     note="scaled to its own range; labels say that the machine was ill: weak truth")  # fmt: skip
         told = folder / "interpretation_label" / f"{path.stem}.txt"
         labels = []
