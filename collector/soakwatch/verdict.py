@@ -11,7 +11,8 @@ from soakwatch_rules.causes import Cause, causes
 from soakwatch_rules.rule import Event, Finding, Ledger, Outcome, Phase, Window
 
 DUT = "dut"
-ACCOUNTS = frozenset({"coverage", "gap", "generator_health"})  # they tell of the run, not of the device
+ACCOUNTS = frozenset({"coverage", "gap", "hang", "generator_health"})
+"""Rules that can pass on nothing but polls that were answered: alone they clear no device."""
 REACHED = 0.95  # the floor of coverage, applied to the run itself
 VERDICTS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 EXIT_CODES: Mapping[Outcome, int] = {
@@ -126,8 +127,11 @@ def _of_target(name: str, role: str, findings: list[Finding], optional: frozense
         return TargetVerdict(name, role, Outcome.NOT_APPLICABLE, "nothing was judged here")
     waived = [f for f in judged if f.outcome is Outcome.INCONCLUSIVE]
     well = [f for f in judged if f.outcome is Outcome.PASS]
-    if waived and role == DUT and not warned and all(f.rule in ACCOUNTS for f in well):
-        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, f"nothing was decided of it: {waived[0].reason}")
+    others = [f for f in findings if f.rule not in ACCOUNTS]
+    if role == DUT and others and not any(f.outcome in {Outcome.PASS, Outcome.WARN} for f in others):
+        first = (waived or others)[0]
+        told = f"nothing was decided of it but whether it answered: {first.rule}: {first.reason}"
+        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, told)
     doubt = f"; {_counted(len(waived), 'doubt')} of {_rules(waived)} held up nothing" if waived else ""
     if warned:
         told = f"passed with a warning of {_rules(warned)}: {warned[0].reason}{doubt}"

@@ -53,8 +53,8 @@ def named_rules(record: Traited) -> tuple[str, ...]:
 
 
 def nothing_passes_unseen(record: Traited, verdict: Verdict) -> Verdict:
-    """A table of whose columns no rule judged any cannot pass for having had all of its lines."""
-    if verdict.outcome is not Outcome.PASS or record.meta(IMPORTED_KEY) is None:
+    """A table of whose columns no rule judged any cannot pass for having had all of its lines, and is told so."""
+    if verdict.outcome is Outcome.FAIL or record.meta(IMPORTED_KEY) is None:
         return verdict
     metrics = {key.metric for key in record.keys(None)}
     if any(f.metric in metrics and f.outcome is not Outcome.NOT_APPLICABLE for f in verdict.findings):

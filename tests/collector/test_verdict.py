@@ -46,6 +46,19 @@ def test_an_optional_rule_does_not_hold_up_a_pass() -> None:
     assert verdict.outcome is Outcome.PASS
 
 
+@pytest.mark.parametrize("undecided", [Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE])
+def test_a_device_that_only_answered_is_not_cleared(undecided: Outcome) -> None:
+    """Polls that were answered are no judgement of the device, even where the only doubt holds up nothing."""
+    answered = [finding(Outcome.PASS, rule) for rule in ("coverage", "gap", "hang")]
+    known = frozenset({"growth"})
+    verdict = fold("run", WINDOW, {"dut": "dut"}, [*answered, finding(undecided, "growth")], (), (), known)
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "nothing was decided of it but whether it answered: growth" in verdict.targets[0].reason
+    assert verdict.reason.startswith("dut: nothing was decided")
+    asked_for = fold("run", WINDOW, {"dut": "dut"}, answered, (), ())
+    assert asked_for.outcome is Outcome.PASS
+
+
 def test_each_target_has_its_own_verdict_and_the_order_of_findings_is_fixed() -> None:
     """One bad target fails the run and not its neighbour; the input's order changes nothing."""
     findings = [finding(Outcome.PASS, target="twin"), finding(Outcome.FAIL, target="leaker")]
