@@ -8,66 +8,19 @@ kind and direction from here and from nowhere else. A value outside its range is
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Dict, Optional, Tuple
 
-GAUGE = "gauge"  # a level: may go up and down
-COUNTER = "counter"  # only grows, until it wraps or its owner restarts; stored raw
-STATE = "state"  # an identity or a switch: a change means something, its size nothing
+from soakwatch_agent.metric_device import DEVICE
+from soakwatch_agent.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
 
-UP = "up"  # lasting growth is bad (memory, descriptors, queues)
-DOWN = "down"  # lasting fall is bad (free memory)
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One entry of the catalogue.
-
-    ``low``/``high`` bound what a reading can be (None = no bound); ``growth`` is ``up``, ``down`` or None;
-    ``quantum`` is the smallest step the source can show, in the unit (None = not known);
-    ``labels`` names the labels an object of this metric carries; ``every`` is the shortest distance of readings in
-    seconds, for what a probe reads less often than it is asked (0 = at every look); ``floor`` is the growth within one
-    run that nobody cares about (one page, one descriptor); ``ceiling`` names the metric that states the most there can
-    be of this one, of the same object or of the whole target.
-    """
-
-    name: str
-    unit: str
-    kind: str
-    about: str
-    labels: Tuple[str, ...] = ()
-    low: Optional[float] = 0.0
-    high: Optional[float] = None
-    growth: Optional[str] = None
-    quantum: Optional[float] = None
-    every: float = 0.0
-    floor: float = 0.0
-    ceiling: Optional[str] = None
-
-
-def _m(
-    name: str,
-    unit: str,
-    kind: str,
-    about: str,
-    *labels: str,
-    low: Optional[float] = 0.0,
-    high: Optional[float] = None,
-    growth: Optional[str] = None,
-    quantum: Optional[float] = None,
-    every: float = 0.0,
-    ceiling: Optional[str] = None,
-) -> Metric:
-    floor = quantum if quantum is not None and growth is not None else 0.0
-    return Metric(name, unit, kind, about, labels, low, high, growth, quantum, every, floor, ceiling)
-
+__all__ = ["BY_NAME", "CATALOGUE", "COUNTER", "DOWN", "GAUGE", "STATE", "UP", "Metric", "fault_of"]
 
 _PROCESS = ("process", "instance")
 
 CATALOGUE: Tuple[Metric, ...] = (
     # --- CPU -----------------------------------------------------------------------------------------------
-    _m("system.cpu.time", "s", COUNTER, "CPU time of all cores by mode, since boot", "mode", quantum=0.01),
-    _m(
+    entry("system.cpu.time", "s", COUNTER, "CPU time of all cores by mode, since boot", "mode", quantum=0.01),
+    entry(
         "system.cpu.core.time",
         "s",
         COUNTER,
@@ -77,17 +30,17 @@ CATALOGUE: Tuple[Metric, ...] = (
         quantum=0.01,
         every=10,
     ),
-    _m("system.cpu.utilization", "1", GAUGE, "busy share of all cores since the poll before", high=1.0),
-    _m("system.cpu.core.utilization", "1", GAUGE, "busy share of one core since the poll before", "core", high=1.0),
-    _m("system.cpu.frequency", "Hz", GAUGE, "current clock of one core", "core", every=10),
-    _m("system.cpu.load", "{process}", GAUGE, "run queue length averaged over 1, 5 or 15 minutes", "minutes"),
-    _m("system.cpu.logical.count", "{cpu}", STATE, "cores online"),
-    _m("system.context_switches", "{switch}", COUNTER, "context switches since boot"),
-    _m("system.interrupts", "{interrupt}", COUNTER, "interrupts served by one core since boot", "core", every=10),
-    _m("system.processes", "{process}", GAUGE, "processes on the machine", growth=UP, quantum=1),
+    entry("system.cpu.utilization", "1", GAUGE, "busy share of all cores since the poll before", high=1.0),
+    entry("system.cpu.core.utilization", "1", GAUGE, "busy share of one core since the poll before", "core", high=1.0),
+    entry("system.cpu.frequency", "Hz", GAUGE, "current clock of one core", "core", every=10),
+    entry("system.cpu.load", "{process}", GAUGE, "run queue length averaged over 1, 5 or 15 minutes", "minutes"),
+    entry("system.cpu.logical.count", "{cpu}", STATE, "cores online"),
+    entry("system.context_switches", "{switch}", COUNTER, "context switches since boot"),
+    entry("system.interrupts", "{interrupt}", COUNTER, "interrupts served by one core since boot", "core", every=10),
+    entry("system.processes", "{process}", GAUGE, "processes on the machine", growth=UP, quantum=1),
     # --- memory --------------------------------------------------------------------------------------------
-    _m("system.memory.limit", "By", STATE, "physical memory"),
-    _m(
+    entry("system.memory.limit", "By", STATE, "physical memory"),
+    entry(
         "system.memory.usage",
         "By",
         GAUGE,
@@ -96,10 +49,10 @@ CATALOGUE: Tuple[Metric, ...] = (
         quantum=4096,
         ceiling="system.memory.limit",
     ),
-    _m("system.memory.available", "By", GAUGE, "memory that can be had without swapping", growth=DOWN, quantum=4096),
-    _m("system.memory.cached", "By", GAUGE, "page cache and reclaimable slab", quantum=4096),
-    _m("system.memory.slab", "By", GAUGE, "kernel slab, reclaimable or not", quantum=4096),
-    _m(
+    entry("system.memory.available", "By", GAUGE, "memory that can be had without swapping", growth=DOWN, quantum=4096),
+    entry("system.memory.cached", "By", GAUGE, "page cache and reclaimable slab", quantum=4096),
+    entry("system.memory.slab", "By", GAUGE, "kernel slab, reclaimable or not", quantum=4096),
+    entry(
         "system.memory.committed",
         "By",
         GAUGE,
@@ -108,8 +61,8 @@ CATALOGUE: Tuple[Metric, ...] = (
         quantum=4096,
         ceiling="system.memory.commit_limit",
     ),
-    _m("system.memory.commit_limit", "By", GAUGE, "address space that may be promised", quantum=4096),
-    _m(
+    entry("system.memory.commit_limit", "By", GAUGE, "address space that may be promised", quantum=4096),
+    entry(
         "system.memory.swap.usage",
         "By",
         GAUGE,
@@ -118,8 +71,8 @@ CATALOGUE: Tuple[Metric, ...] = (
         quantum=4096,
         ceiling="system.memory.swap.limit",
     ),
-    _m("system.memory.swap.limit", "By", STATE, "swap space"),
-    _m(
+    entry("system.memory.swap.limit", "By", STATE, "swap space"),
+    entry(
         "system.memory.oom_kills",
         "{kill}",
         COUNTER,
@@ -128,10 +81,10 @@ CATALOGUE: Tuple[Metric, ...] = (
         every=10,
     ),
     # --- network -------------------------------------------------------------------------------------------
-    _m("system.network.io", "By", COUNTER, "bytes through an interface", "interface", "direction"),
-    _m("system.network.packets", "{packet}", COUNTER, "packets through an interface", "interface", "direction"),
-    _m("system.network.errors", "{error}", COUNTER, "interface errors", "interface", "direction", growth=UP),
-    _m(
+    entry("system.network.io", "By", COUNTER, "bytes through an interface", "interface", "direction"),
+    entry("system.network.packets", "{packet}", COUNTER, "packets through an interface", "interface", "direction"),
+    entry("system.network.errors", "{error}", COUNTER, "interface errors", "interface", "direction", growth=UP),
+    entry(
         "system.network.packet.dropped",
         "{packet}",
         COUNTER,
@@ -140,8 +93,8 @@ CATALOGUE: Tuple[Metric, ...] = (
         "direction",
         growth=UP,
     ),
-    _m("system.softnet.processed", "{packet}", COUNTER, "packets handled by a core's receive softirq", "core"),
-    _m(
+    entry("system.softnet.processed", "{packet}", COUNTER, "packets handled by a core's receive softirq", "core"),
+    entry(
         "system.softnet.dropped",
         "{packet}",
         COUNTER,
@@ -149,8 +102,8 @@ CATALOGUE: Tuple[Metric, ...] = (
         "core",
         growth=UP,
     ),
-    _m("system.softnet.squeezed", "{event}", COUNTER, "receive softirq ended with work left", "core"),
-    _m(
+    entry("system.softnet.squeezed", "{event}", COUNTER, "receive softirq ended with work left", "core"),
+    entry(
         "system.udp.receive_errors",
         "{datagram}",
         COUNTER,
@@ -158,7 +111,7 @@ CATALOGUE: Tuple[Metric, ...] = (
         "reason",
         growth=UP,
     ),
-    _m(
+    entry(
         "system.tcp.receive_errors",
         "{segment}",
         COUNTER,
@@ -166,8 +119,8 @@ CATALOGUE: Tuple[Metric, ...] = (
         "reason",
         growth=UP,
     ),
-    _m("system.tcp.retransmits", "{segment}", COUNTER, "TCP segments sent again"),
-    _m(
+    entry("system.tcp.retransmits", "{segment}", COUNTER, "TCP segments sent again"),
+    entry(
         "system.conntrack.count",
         "{connection}",
         GAUGE,
@@ -176,9 +129,9 @@ CATALOGUE: Tuple[Metric, ...] = (
         quantum=1,
         ceiling="system.conntrack.limit",
     ),
-    _m("system.conntrack.limit", "{connection}", STATE, "size of the connection table", every=10),
+    entry("system.conntrack.limit", "{connection}", STATE, "size of the connection table", every=10),
     # --- queues ------------------------------------------------------------------------------------------------
-    _m(
+    entry(
         "queue.depth",
         "{packet}",
         GAUGE,
@@ -188,13 +141,13 @@ CATALOGUE: Tuple[Metric, ...] = (
         quantum=1,
         ceiling="queue.limit",
     ),
-    _m("queue.limit", "{packet}", STATE, "packets that a queue holds at most", "queue"),
-    _m("queue.dropped", "{packet}", COUNTER, "packets that a queue dropped", "queue", growth=UP),
+    entry("queue.limit", "{packet}", STATE, "packets that a queue holds at most", "queue"),
+    entry("queue.dropped", "{packet}", COUNTER, "packets that a queue dropped", "queue", growth=UP),
     # --- disk ----------------------------------------------------------------------------------------------
-    _m("system.disk.io", "By", COUNTER, "bytes through a disk", "device", "direction"),
-    _m("system.disk.operations", "{operation}", COUNTER, "operations of a disk", "device", "direction"),
-    _m("system.disk.io_time", "s", COUNTER, "time a disk was busy", "device"),
-    _m(
+    entry("system.disk.io", "By", COUNTER, "bytes through a disk", "device", "direction"),
+    entry("system.disk.operations", "{operation}", COUNTER, "operations of a disk", "device", "direction"),
+    entry("system.disk.io_time", "s", COUNTER, "time a disk was busy", "device"),
+    entry(
         "system.filesystem.usage",
         "By",
         GAUGE,
@@ -205,15 +158,15 @@ CATALOGUE: Tuple[Metric, ...] = (
         every=10,
         ceiling="system.filesystem.limit",
     ),
-    _m("system.filesystem.limit", "By", STATE, "size of a mounted filesystem", "mountpoint", every=10),
+    entry("system.filesystem.limit", "By", STATE, "size of a mounted filesystem", "mountpoint", every=10),
     # --- sensors -------------------------------------------------------------------------------------------
-    _m("system.temperature", "Cel", GAUGE, "temperature of a sensor", "sensor", low=-100.0, high=250.0, every=10),
+    entry("system.temperature", "Cel", GAUGE, "temperature of a sensor", "sensor", low=-100.0, high=250.0, every=10),
     # --- life and crashes ----------------------------------------------------------------------------------
-    _m("system.boot.time", "s", STATE, "time of boot, seconds since 1970", every=60),
-    _m("system.boot.id", "1", STATE, "first 48 bits of the kernel's random boot id", every=60),
-    _m("system.uptime", "s", GAUGE, "time since boot"),
-    _m("system.core.files", "{file}", GAUGE, "core files in the core folder", "folder", quantum=1, every=2),
-    _m(
+    entry("system.boot.time", "s", STATE, "time of boot, seconds since 1970", every=60),
+    entry("system.boot.id", "1", STATE, "first 48 bits of the kernel's random boot id", every=60),
+    entry("system.uptime", "s", GAUGE, "time since boot"),
+    entry("system.core.files", "{file}", GAUGE, "core files in the core folder", "folder", quantum=1, every=2),
+    entry(
         "system.kernel.alarms",
         "{line}",
         COUNTER,
@@ -221,14 +174,14 @@ CATALOGUE: Tuple[Metric, ...] = (
         "kind",
     ),
     # --- processes -----------------------------------------------------------------------------------------
-    _m("process.up", "1", STATE, "1 while the watched process runs, 0 while it does not", *_PROCESS, high=1.0),
-    _m("process.count", "{process}", GAUGE, "processes that match a watch", "process", quantum=1),
-    _m("process.start_time", "s", STATE, "start of the watched process, seconds since 1970", *_PROCESS),
-    _m("process.pid", "1", STATE, "pid of the watched process", *_PROCESS),
-    _m("process.state", "1", STATE, "state letter of the process as its character code (82 = R, 90 = Z)", *_PROCESS),
-    _m("process.cpu.time", "s", COUNTER, "CPU time of the process by mode", *_PROCESS, "mode", quantum=0.01),
-    _m("process.cpu.utilization", "1", GAUGE, "CPU of the process since the poll before; 1 = one core", *_PROCESS),
-    _m(
+    entry("process.up", "1", STATE, "1 while the watched process runs, 0 while it does not", *_PROCESS, high=1.0),
+    entry("process.count", "{process}", GAUGE, "processes that match a watch", "process", quantum=1),
+    entry("process.start_time", "s", STATE, "start of the watched process, seconds since 1970", *_PROCESS),
+    entry("process.pid", "1", STATE, "pid of the watched process", *_PROCESS),
+    entry("process.state", "1", STATE, "state letter of the process as its character code (82 = R, 90 = Z)", *_PROCESS),
+    entry("process.cpu.time", "s", COUNTER, "CPU time of the process by mode", *_PROCESS, "mode", quantum=0.01),
+    entry("process.cpu.utilization", "1", GAUGE, "CPU of the process since the poll before; 1 = one core", *_PROCESS),
+    entry(
         "process.memory.usage",
         "By",
         GAUGE,
@@ -238,7 +191,7 @@ CATALOGUE: Tuple[Metric, ...] = (
         quantum=4096,
         ceiling="system.memory.limit",
     ),
-    _m(
+    entry(
         "process.memory.pss",
         "By",
         GAUGE,
@@ -249,7 +202,7 @@ CATALOGUE: Tuple[Metric, ...] = (
         every=30,
         ceiling="system.memory.limit",
     ),
-    _m(
+    entry(
         "process.memory.uss",
         "By",
         GAUGE,
@@ -260,33 +213,36 @@ CATALOGUE: Tuple[Metric, ...] = (
         every=30,
         ceiling="system.memory.limit",
     ),
-    _m("process.memory.virtual", "By", GAUGE, "address space", *_PROCESS, quantum=4096),
-    _m("process.threads", "{thread}", GAUGE, "threads", *_PROCESS, growth=UP, quantum=1),
-    _m("process.open_files", "{descriptor}", GAUGE, "open file descriptors", *_PROCESS, growth=UP, quantum=1),
+    entry("process.memory.virtual", "By", GAUGE, "address space", *_PROCESS, quantum=4096),
+    entry("process.threads", "{thread}", GAUGE, "threads", *_PROCESS, growth=UP, quantum=1),
+    entry("process.open_files", "{descriptor}", GAUGE, "open file descriptors", *_PROCESS, growth=UP, quantum=1),
     # --- the load ------------------------------------------------------------------------------------------
-    _m("load.requests", "{request}", COUNTER, "requests answered since the generator began"),
-    _m("load.failures", "{request}", COUNTER, "requests that failed since the generator began"),
-    _m("load.request.rate", "{request}/s", GAUGE, "requests answered per second"),
-    _m("load.failure.rate", "{request}/s", GAUGE, "requests failed per second"),
-    _m("load.offered.rate", "{request}/s", GAUGE, "requests per second that the generator was told to send"),
-    _m("load.latency", "s", GAUGE, "time to answer a request", "quantile"),
-    _m("load.connections", "{connection}", GAUGE, "connections open at the generator"),
-    _m("load.tx.packets", "{packet}", COUNTER, "packets sent by the generator since it began"),
-    _m("load.rx.packets", "{packet}", COUNTER, "packets that came back to the generator since it began"),
-    _m("load.offered.packet.rate", "{packet}/s", GAUGE, "packets per second that the generator was told to send"),
-    _m("load.ceiling.packet.rate", "{packet}/s", STATE, "most packets per second that the generator was seen to send"),
-    _m("load.queue_full", "{event}", COUNTER, "times that the generator could not send because its queue was full"),
-    _m("load.cpu.utilization", "1", GAUGE, "busy share of the generator's cores", high=1.0),
+    entry("load.requests", "{request}", COUNTER, "requests answered since the generator began"),
+    entry("load.failures", "{request}", COUNTER, "requests that failed since the generator began"),
+    entry("load.request.rate", "{request}/s", GAUGE, "requests answered per second"),
+    entry("load.failure.rate", "{request}/s", GAUGE, "requests failed per second"),
+    entry("load.offered.rate", "{request}/s", GAUGE, "requests per second that the generator was told to send"),
+    entry("load.latency", "s", GAUGE, "time to answer a request", "quantile"),
+    entry("load.connections", "{connection}", GAUGE, "connections open at the generator"),
+    entry("load.tx.packets", "{packet}", COUNTER, "packets sent by the generator since it began"),
+    entry("load.rx.packets", "{packet}", COUNTER, "packets that came back to the generator since it began"),
+    entry("load.offered.packet.rate", "{packet}/s", GAUGE, "packets per second that the generator was told to send"),
+    entry(
+        "load.ceiling.packet.rate", "{packet}/s", STATE, "most packets per second that the generator was seen to send"
+    ),
+    entry("load.queue_full", "{event}", COUNTER, "times that the generator could not send because its queue was full"),
+    entry("load.cpu.utilization", "1", GAUGE, "busy share of the generator's cores", high=1.0),
+    *DEVICE,
     # --- the monitor itself --------------------------------------------------------------------------------
-    _m("monitor.cpu.time", "s", COUNTER, "CPU time of the collector"),
-    _m("monitor.memory.usage", "By", GAUGE, "resident memory of the collector", growth=UP, quantum=4096),
-    _m("monitor.open_files", "{descriptor}", GAUGE, "open descriptors of the collector", growth=UP, quantum=1),
-    _m("monitor.threads", "{thread}", GAUGE, "threads of the collector", growth=UP, quantum=1),
-    _m("monitor.loop.lag", "s", GAUGE, "how late the collector's event loop ran at worst since the poll before"),
-    _m("monitor.record.size", "By", GAUGE, "bytes of the record on disk"),
-    _m("monitor.disk.free", "By", GAUGE, "free space where the record lies", growth=None),
-    _m("monitor.polls", "{poll}", COUNTER, "polls by how they ended", "outcome"),
-    _m("monitor.clock.offset", "s", GAUGE, "wall clock less steady clock: a step is a jump here", low=None),
+    entry("monitor.cpu.time", "s", COUNTER, "CPU time of the collector"),
+    entry("monitor.memory.usage", "By", GAUGE, "resident memory of the collector", growth=UP, quantum=4096),
+    entry("monitor.open_files", "{descriptor}", GAUGE, "open descriptors of the collector", growth=UP, quantum=1),
+    entry("monitor.threads", "{thread}", GAUGE, "threads of the collector", growth=UP, quantum=1),
+    entry("monitor.loop.lag", "s", GAUGE, "how late the collector's event loop ran at worst since the poll before"),
+    entry("monitor.record.size", "By", GAUGE, "bytes of the record on disk"),
+    entry("monitor.disk.free", "By", GAUGE, "free space where the record lies", growth=None),
+    entry("monitor.polls", "{poll}", COUNTER, "polls by how they ended", "outcome"),
+    entry("monitor.clock.offset", "s", GAUGE, "wall clock less steady clock: a step is a jump here", low=None),
 )
 
 BY_NAME: Dict[str, Metric] = {metric.name: metric for metric in CATALOGUE}

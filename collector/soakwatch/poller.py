@@ -13,10 +13,10 @@ any exception out) and the wrapper makes a Poll of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,6 +33,50 @@ class Poller(Protocol):
 
     async def poll(self, now_ns: int) -> Answer:
         """One look; ``now_ns`` is the steady time of its begin, for samples that carry no time of their own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a source found out about its device when it connected, for people and for the record. No secrets.
+
+    ``identity`` says what it is and how that is known (``profile``, ``system``, ``version``, ``host key`` ...);
+    ``promised`` are the metrics that should be there by the profile, whether the device has them or not; ``notes``
+    are sentences (a cadence that the device cannot keep, a key that was trusted on first use).
+    """
+
+    identity: Mapping[str, str]
+    promised: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A poller that can say what it talks to. The record keeps it as an event, again whenever the identity changes."""
+
+    def facts(self) -> Facts:
+        """What is known now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One look that the source made by itself while nobody could fetch it; times are steady times of the run."""
+
+    start_ns: int
+    duration_ns: int
+    answer: Answer
+
+
+@runtime_checkable
+class Recovering(Protocol):
+    """A poller whose source looks by itself and keeps what could not be fetched (the agent's spool)."""
+
+    def recovered(self) -> Iterable[Recovered]:
+        """Looks that were made up for since the last call, oldest first, a bounded number at a time.
+
+        Each is put in the record under the due time that it belongs to, where the poll had been lost.
+        """
         ...
 
 

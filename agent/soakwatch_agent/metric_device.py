@@ -1,0 +1,111 @@
+"""The catalogue's metrics of devices asked over the network: modules, pools, sessions, drops by reason, reach."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from soakwatch_agent.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
+
+_IF = "interface"
+_POOL = ("pool",)
+_REACH = ("peer", "protocol")
+
+DEVICE: Tuple[Metric, ...] = (
+    # --- CPU and memory, as the device itself averages and divides them -------------------------------------
+    entry(
+        "system.cpu.module.utilization",
+        "1",
+        GAUGE,
+        "busy share of one card, engine or processor as the device averages it over a window (5s, 1m, 5m)",
+        "module",
+        "window",
+        high=1.0,
+        quantum=0.01,
+    ),
+    entry("system.memory.utilization", "1", GAUGE, "share of memory in use", high=1.0, growth=UP, quantum=0.01),
+    entry(
+        "system.memory.pool.usage",
+        "By",
+        GAUGE,
+        "memory in use of one pool, card or engine",
+        *_POOL,
+        growth=UP,
+        quantum=1024,
+        ceiling="system.memory.pool.limit",
+    ),
+    entry("system.memory.pool.limit", "By", STATE, "size of a memory pool", *_POOL),
+    entry(
+        "system.memory.pool.utilization",
+        "1",
+        GAUGE,
+        "share of a memory pool in use",
+        *_POOL,
+        high=1.0,
+        growth=UP,
+        quantum=0.01,
+    ),
+    entry("system.memory.pool.largest_free", "By", GAUGE, "largest free block of a pool", *_POOL, growth=DOWN),
+    entry("system.memory.pool.failures", "{failure}", COUNTER, "allocations refused by a pool", *_POOL, growth=UP),
+    # --- interfaces and drops -------------------------------------------------------------------------------
+    entry("system.network.up", "1", STATE, "1 while an interface is up, 0 while it is not", _IF, high=1.0),
+    entry("system.network.admin_up", "1", STATE, "1 while an interface is meant to be up", _IF, high=1.0),
+    entry("system.network.speed", "bit/s", STATE, "speed of an interface", _IF),
+    entry(
+        "system.network.cast.packets",
+        "{packet}",
+        COUNTER,
+        "packets through an interface by cast: unicast, multicast, broadcast, other",
+        _IF,
+        "direction",
+        "cast",
+    ),
+    entry("system.network.unknown_protocols", "{packet}", COUNTER, "packets of a protocol that nobody knows", _IF),
+    entry("system.network.changed", "s", STATE, "uptime at which an interface last changed its state", _IF),
+    entry("system.network.counters_since", "s", STATE, "uptime at which an interface's counters began anew", _IF),
+    entry("system.ip.dropped", "{packet}", COUNTER, "IP packets dropped, by reason", "version", "reason", growth=UP),
+    entry(
+        "system.forwarding.dropped",
+        "{packet}",
+        COUNTER,
+        "packets that the device dropped, by place (frame, flow, a processor) and reason",
+        "place",
+        "reason",
+        growth=UP,
+    ),
+    entry("queue.usage", "By", GAUGE, "bytes waiting in a queue", "queue", growth=UP),
+    entry("queue.packets", "{packet}", COUNTER, "packets that went through a queue", "queue"),
+    # --- sessions -------------------------------------------------------------------------------------------
+    entry(
+        "system.sessions",
+        "{session}",
+        GAUGE,
+        "entries of a session, connection or translation table",
+        "table",
+        growth=UP,
+        quantum=1,
+        ceiling="system.sessions.limit",
+    ),
+    entry("system.sessions.limit", "{session}", STATE, "size of a session table", "table"),
+    entry("system.sessions.utilization", "1", GAUGE, "share of a session table in use", "table", high=1.0, growth=UP),
+    entry("system.sessions.rate", "{session}/s", GAUGE, "new sessions per second, as the device says", "table"),
+    # --- life -----------------------------------------------------------------------------------------------
+    entry("system.agent.uptime", "s", GAUGE, "time since the device's SNMP agent began"),
+    entry("system.agent.boots", "{boot}", STATE, "how often the SNMP engine began (snmpEngineBoots)"),
+    entry("system.module.uptime", "s", GAUGE, "time since one card or module began", "module"),
+    entry("system.service.restarts", "{restart}", COUNTER, "restarts that the service manager made", "service"),
+    # --- reach ----------------------------------------------------------------------------------------------
+    entry("reach.up", "1", STATE, "1 while a peer answers, 0 while it does not", *_REACH, high=1.0),
+    entry("reach.round_trip", "s", GAUGE, "time to an answer of a peer", *_REACH),
+    entry("reach.sent", "{packet}", COUNTER, "requests sent to a peer since the source began", *_REACH),
+    entry("reach.lost", "{packet}", COUNTER, "requests that a peer did not answer in time", *_REACH, growth=UP),
+    entry("reach.status", "1", STATE, "status code of the last answer over HTTP", *_REACH),
+    # --- anything that an exporter says ---------------------------------------------------------------------
+    entry("exporter.gauge", "1", GAUGE, "a gauge of an exporter that no profile maps", "name", "labels", low=None),
+    entry("exporter.counter", "1", COUNTER, "a counter of an exporter that no profile maps", "name", "labels"),
+    # --- what the looks themselves cost and miss ------------------------------------------------------------
+    entry("source.device.cpu.time", "s", COUNTER, "CPU time that the monitor's own looks cost the device", "source"),
+    entry("source.clock.offset", "s", GAUGE, "the device's clock less the collector's", "source", low=None),
+    entry("source.spool.usage", "By", GAUGE, "bytes that wait in the agent's spool", "source"),
+    entry("source.spool.lost", "{look}", COUNTER, "looks that the agent's full spool dropped", "source", growth=UP),
+    entry("source.messages", "{message}", COUNTER, "messages received, by what became of them", "source", "fate"),
+)

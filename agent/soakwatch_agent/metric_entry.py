@@ -1,0 +1,57 @@
+"""What the catalogue says of one metric: name, unit, kind, range, quantum, and whether growth is bad."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional, Tuple
+
+GAUGE = "gauge"  # a level: may go up and down
+COUNTER = "counter"  # only grows, until it wraps or its owner restarts; stored raw
+STATE = "state"  # an identity or a switch: a change means something, its size nothing
+
+UP = "up"  # lasting growth is bad (memory, descriptors, queues)
+DOWN = "down"  # lasting fall is bad (free memory)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One entry of the catalogue.
+
+    ``low``/``high`` bound what a reading can be (None = no bound); ``growth`` is ``up``, ``down`` or None;
+    ``quantum`` is the smallest step the source can show, in the unit (None = not known);
+    ``labels`` names the labels an object of this metric carries; ``every`` is the shortest distance of readings in
+    seconds, for what a probe reads less often than it is asked (0 = at every look); ``floor`` is the growth within one
+    run that nobody cares about (one page, one descriptor); ``ceiling`` names the metric that states the most there can
+    be of this one, of the same object or of the whole target.
+    """
+
+    name: str
+    unit: str
+    kind: str
+    about: str
+    labels: Tuple[str, ...] = ()
+    low: Optional[float] = 0.0
+    high: Optional[float] = None
+    growth: Optional[str] = None
+    quantum: Optional[float] = None
+    every: float = 0.0
+    floor: float = 0.0
+    ceiling: Optional[str] = None
+
+
+def entry(
+    name: str,
+    unit: str,
+    kind: str,
+    about: str,
+    *labels: str,
+    low: Optional[float] = 0.0,
+    high: Optional[float] = None,
+    growth: Optional[str] = None,
+    quantum: Optional[float] = None,
+    every: float = 0.0,
+    ceiling: Optional[str] = None,
+) -> Metric:
+    """An entry of the catalogue; the floor of what must not grow is its quantum."""
+    floor = quantum if quantum is not None and growth is not None else 0.0
+    return Metric(name, unit, kind, about, labels, low, high, growth, quantum, every, floor, ceiling)
