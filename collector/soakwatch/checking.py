@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from soakwatch.clock import SteadyClock
 from soakwatch.errors import SoakwatchError
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
-from soakwatch.poller import Site, SourceFailed
+from soakwatch.poller import Facts, Site, SourceFailed, Telling
 from soakwatch.polling import timing
 from soakwatch.registry import INSTALLED, Registry, poller_module
 from soakwatch_agent.metric import BY_NAME
@@ -21,13 +21,15 @@ from soakwatch_agent.sample import Answer, Fault, Sample, object_labels
 BYTES_PER_SAMPLE = 3.0  # what a sealed sample costs the record at most (tests/bench)
 BETWEEN_LOOKS_S = 1.0  # rates need two looks; the planned interval may be an hour
 _PRESENCE = {"process.up", "process.count", "process.restarts"}  # told of absent processes as well
+DEVICE_CPU = "source.device.cpu.time"
 PATIENCE_S = 2.0  # a source that has brought nothing yet gets one more look after this
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLook:
     """What two looks at one source brought. ``error`` is the sentence why it cannot be polled, or None;
-    ``per_poll`` is the number of samples of the last look, ``samples`` one for each series of all looks."""
+    ``per_poll`` is the number of samples of the last look, ``samples`` one for each series of all looks, ``facts`` what
+    the source says of its device, ``device_cpu_s`` the CPU time that the last look cost the device, where it tells."""
 
     target: TargetPlan
     source: SourcePlan
@@ -36,11 +38,19 @@ class SourceLook:
     per_poll: int = 0
     samples: tuple[Sample, ...] = ()
     faults: tuple[Fault, ...] = ()
+    facts: Facts | None = None
+    device_cpu_s: float | None = None
 
     @property
     def interval_s(self) -> float:
         """The planned cadence."""
         return self.source.config.interval
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The metrics that the source's profile promises and the device did not bring."""
+        brought = {sample.metric for sample in self.samples}
+        return tuple(name for name in (self.facts.promised if self.facts else ()) if name not in brought)
 
     def polls(self, duration_s: float) -> int:
         """How many polls are due in a run."""
@@ -77,6 +87,7 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
                 async with asyncio.timeout(limit):
                     answers.append(await poller.poll(begin_ns))
                 took_ns = clock.now_ns() - begin_ns
+            facts = poller.facts() if isinstance(poller, Telling) else None
     except TimeoutError:
         return SourceLook(target, source, f"no answer within {limit:g} s")
     except (SourceFailed, SoakwatchError) as failure:
@@ -87,8 +98,24 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
     series = {(sample.metric, sample.object): sample for answer in answers for sample in answer.samples}
     faults = {(fault.metric, fault.object): fault for fault in answers[-1].faults}
     return SourceLook(
-        target, source, None, took_ns * 1e-9, len(answers[-1].samples), tuple(series.values()), tuple(faults.values())
-    )
+        target, source, None, took_ns * 1e-9, len(answers[-1].samples), tuple(series.values()),
+        tuple(faults.values()), facts, _device_cpu_s(answers),
+    )  # fmt: skip
+
+
+def _device_cpu_s(answers: Sequence[Answer]) -> float | None:
+    spent = [[s.value for s in answer.samples if s.metric == DEVICE_CPU] for answer in answers]
+    told = [sum(values) for values in spent if values]
+    return told[-1] - told[-2] if len(told) > 1 and told[-1] >= told[-2] else None
+
+
+def live_values(look: SourceLook) -> Mapping[str, tuple[float, float]]:
+    """The smallest and the largest reading of each metric over its objects."""
+    found: dict[str, tuple[float, float]] = {}
+    for sample in look.samples:
+        low, high = found.get(sample.metric, (sample.value, sample.value))
+        found[sample.metric] = min(low, sample.value), max(high, sample.value)
+    return found
 
 
 def by_metric(look: SourceLook) -> Mapping[str, int]:

@@ -24,14 +24,11 @@ def test_a_plan_of_a_few_words() -> None:
 @pytest.mark.parametrize(
     ("targets", "processes", "interval", "duration", "sentence"),
     [
-        (
-            ["ssh://u:pw@h"],
-            [],
-            None,
-            "1m",
-            "the target 'ssh' cannot be polled yet: only 'local', this machine, exists",
-        ),
-        (["locl"], [], None, "1m", "the target 'locl' cannot be polled yet: only 'local', this machine, exists"),
+        (["ssh://u:pw@h"], [], None, "1m", "the target ssh://h holds a password: remove it, and give it by a key"),
+        (["locl"], [], None, "1m", "the target 'locl' is no address; did you mean 'local'?: write local, snmp://HOST"),
+        (["snnp://h"], [], None, "1m", "the target 'snnp' cannot be polled: there is no such poller"),
+        (["ssh://"], [], None, "1m", "the target ssh:// names no host"),
+        (["ssh://h:99999"], [], None, "1m", "the target ssh://… is no address: its host or its port cannot be"),
         (["local"], ["pid:x"], None, "1m", "command line: pid: expected a whole number, found 'x'"),
         (
             ["local"],

@@ -11,7 +11,6 @@ import click
 from soakwatch.errors import EXIT_FAIL, EXIT_PASS
 
 if TYPE_CHECKING:
-    from soakwatch.checking import SourceLook
     from soakwatch.plan import Plan
 
 
@@ -61,13 +60,14 @@ def _connect(plan: Plan, runs: Path) -> int:
     import tempfile
 
     from soakwatch.checking import absent_processes, disk_bytes, free_bytes, look_everywhere
+    from soakwatch.look_table import show_look
     from soakwatch.sensitivity import sensitivity
     from soakwatch.units import show_bytes, show_seconds
 
     with tempfile.TemporaryDirectory(prefix="soakwatch-check-") as folder:
         looks = asyncio.run(look_everywhere(plan, Path(folder)))
     for look in looks:
-        _show_look(plan, look)
+        show_look(look, plan.duration_s)
     wrong = [
         f"{look.source.place}: {look.target.name} {look.source.poller}: {look.error}" for look in looks if look.error
     ]
@@ -91,30 +91,3 @@ def _connect(plan: Plan, runs: Path) -> int:
     for sentence in wrong:
         click.echo(f"soakwatch: {sentence}", err=True)
     return EXIT_FAIL if wrong else EXIT_PASS
-
-
-def _show_look(plan: Plan, look: SourceLook) -> None:
-    from soakwatch.checking import by_metric
-    from soakwatch.table import harmless, show_table
-    from soakwatch.units import show_seconds
-    from soakwatch_agent.metric import BY_NAME
-
-    cadence = show_seconds(look.interval_s)
-    click.echo(f"\n{look.target.name} ({look.target.role}): {look.source.poller}, every {cadence}")
-    if look.error:
-        click.echo(f"  cannot be polled: {harmless(look.error)}")
-        return
-    polls = look.polls(plan.duration_s)
-    click.echo(f"  {look.per_poll} samples a poll, {polls} polls planned; a look took {look.seconds * 1000:.1f} ms")
-    rows = []
-    for name, objects in by_metric(look).items():
-        metric = BY_NAME.get(name)
-        unit, kind = (metric.unit, metric.kind) if metric else ("-", "not in the catalogue: refused")
-        rows.append((f"  {name}", str(objects), unit, kind, cadence))
-    if rows:
-        show_table(("  metric", "objects", "unit", "kind", "cadence"), rows)
-    for fault in look.faults:
-        what = " ".join(part for part in (fault.metric, fault.object) if part)
-        click.echo(
-            f"  not read: {harmless(what)}: {harmless(fault.text)}" if what else f"  not read: {harmless(fault.text)}"
-        )

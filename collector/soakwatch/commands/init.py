@@ -15,10 +15,13 @@ from soakwatch.errors import SoakwatchError
 Examples:
   soakwatch init
   soakwatch init -o plan.yaml --target local --process nginx --duration 24h
-  soakwatch init -o - --process 'snort*' --process pidfile:/run/bgpd.pid"""
+  soakwatch init -o - --process 'snort*' --process pidfile:/run/bgpd.pid
+  soakwatch init --target 'snmp://198.18.0.1?version=2c' --target ssh://soak@198.18.0.1 --interval 10s"""
 )
 @click.option("-o", "--output", default="plan.yaml", help="File to write, or - for stdout.  [plan.yaml]")
-@click.option("--target", "targets", multiple=True, help="What to poll: local (this machine).  [local]")
+@click.option(
+    "--target", "targets", multiple=True, help="What to poll: local, snmp://HOST, ssh://USER@HOST and so on.  [local]"
+)
 @click.option(
     "--process",
     "processes",
@@ -46,12 +49,15 @@ def command(
     if output != "-" and Path(output).exists() and not force:
         raise SoakwatchError(f"{output} exists: choose another file with -o, or write over it with --force")
     if not (targets or processes or duration or interval or name) and sys.stdin.isatty() and sys.stdout.isatty():
+        targets = tuple(
+            click.prompt("What to poll (local, or addresses such as ssh://soak@fw1)", default="local").split()
+        )
         asked = click.prompt("Processes to watch (names or globs, with blanks between; empty = none)", default="")
         processes = tuple(asked.split())
         duration = click.prompt("Length of the run", default="24h")
         interval = click.prompt("Time between polls", default="1s")
     wanted = quick_plan(targets or ("local",), processes, interval or "1s", duration or "24h", name)
-    text = draft(wanted.name, duration or "24h", interval or "1s", processes)
+    text = draft(wanted.name, duration or "24h", interval or "1s", processes, targets or ("local",))
     plan_from_text(text, output if output != "-" else "plan.yaml")
     if output == "-":
         click.echo(text, nl=False)

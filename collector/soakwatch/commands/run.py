@@ -16,6 +16,7 @@ Examples:
   soakwatch run plan.yaml
   soakwatch run plan.yaml --duration 10m --runs /srv/runs
   soakwatch run --target local --process nginx --duration 30m
+  soakwatch run --target ssh://soak@fw1 --target 'snmp://fw1?version=2c&community=env:COMMUNITY' --duration 12h
   soakwatch run --process 'snort*' --process pid:4711 --process cmdline:'java .*broker' --interval 500ms --duration 2h
 \b
 Ctrl-C ends the run properly and judges what is there; a second Ctrl-C gives up at once.
@@ -23,7 +24,12 @@ A monitor that was killed goes on with: soakwatch resume RUN
 Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke."""
 )
 @click.argument("plan", required=False, type=click.Path(path_type=Path))
-@click.option("--target", "targets", multiple=True, help="What to poll without a plan: local (this machine).")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    help="What to poll without a plan: local, snmp://HOST, ssh://USER@HOST and so on. May be repeated.",
+)
 @click.option("--process", "processes", multiple=True,
               help="Watch a process: NAME, GLOB, pid:N, cmdline:REGEX or pidfile:F. May be repeated.")  # fmt: skip
 @click.option("--interval", help="Time between polls without a plan, from 200ms up (default 1s).")

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from soakwatch.errors import PlanError
 from soakwatch.nearest import hint
+from soakwatch.plan.address import LOCAL, targets_of
 from soakwatch.plan.model import INTERFACES_ALL, EventShape, PlanShape, ProcessShape, TargetShape, WatchShape, one_key
 from soakwatch.plan.problem import problems as problems_of
 from soakwatch.plan.rules import RulePlan, read_rules
@@ -137,19 +138,15 @@ def quick_plan(
 ) -> Plan:
     """The plan of ``run --target T --process P --interval I --duration D``; numbers are seconds.
 
-    A process is ``NAME``, a glob, ``pid:N``, ``cmdline:REGEX`` or ``pidfile:FILE``. Raises PlanError.
+    A target is an address (see address.py); a process ``NAME``, a glob, ``pid:N``, ``cmdline:REGEX`` or
+    ``pidfile:FILE``. Raises PlanError.
     """
-    chosen = dict.fromkeys(targets) or {"local": None}
-    for target in chosen:
-        if target != "local":
-            kind = target.partition("://")[0] if "://" in target else target
-            raise PlanError(f"the target {kind!r} cannot be polled yet: only 'local', this machine, exists")
-    config: dict[str, Plain] = {} if interval is None else {"interval": _seconds_text(interval)}
+    listed = targets_of(targets or (LOCAL,), None if interval is None else _seconds_text(interval), registry)
     told = [text.partition(":")[2] or text for text in processes]
     data: dict[str, Plain] = {
-        "name": name or _name_of([*chosen, *told]),
+        "name": name or _name_of([*listed, *told]),
         "duration": _seconds_text(duration),
-        "targets": {target: {"role": "dut", "sources": [{target: dict(config)}]} for target in chosen},
+        "targets": dict(listed),
     }
     if processes:
         data["watch"] = {"processes": [process_data(text) for text in processes]}

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
+
+import yaml
 
 from soakwatch.plan import process_data
+from soakwatch.plan.address import LOCAL, targets_of
+from soakwatch.plan.text import Plain
 
 _DRAFT = """\
 # A plan of Soakwatch.
@@ -21,10 +26,7 @@ duration: {duration}
 # start: 2026-11-27T20:00:00Z
 
 targets:
-  dut:
-    role: dut  # dut (judged), generator (what loads it) or monitor (the machine that watches)
-    sources:
-      - local: {{interval: {interval}}}  # this machine; what else there is: soakwatch pollers, soakwatch loads
+{targets}
 
 watch:
   # A name or glob, or {{pid: N, name: shown}}, {{pidfile: FILE, name: shown}}, {{cmdline: REGEX, name: shown}}.
@@ -39,30 +41,44 @@ rules: {{}}
 # events:
 #   - {{kind: failover, at: 12h, within: 10m, expect: {{reboot: 1}}}}
 """
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]*")
 
 
-def draft(name: str, duration: str, interval: str, processes: tuple[str, ...]) -> str:
-    """The text of a plan that polls this machine."""
-    listed = ", ".join(_flow(process) for process in processes)
-    return _DRAFT.format(name=_quoted(name), duration=duration, interval=interval, processes=listed)
+_ROLE = "  # dut (judged), generator (what loads it) or monitor (the machine that watches)"
+_SOURCE = "  # what else there is: soakwatch pollers, soakwatch loads"
 
 
-def _flow(process: str) -> str:
-    data = process_data(process)
-    return _quoted(data) if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+def draft(
+    name: str, duration: str, interval: str, processes: tuple[str, ...], addresses: tuple[str, ...] = (LOCAL,)
+) -> str:
+    """The text of a plan that polls this machine, or what the addresses name. Raises PlanError."""
+    listed = ", ".join(_flow(process_data(process)) for process in processes)
+    lines: list[str] = []
+    made = targets_of(addresses, interval)
+    for target, shape in made.items():
+        shown = "dut" if list(made) == [LOCAL] else target
+        lines += [f"  {_quoted(shown)}:", f"    role: dut{_ROLE if not lines else ''}", "    sources:"]
+        sources = shape["sources"]
+        assert isinstance(sources, list)
+        for number, source in enumerate(sources):
+            assert isinstance(source, dict)
+            ((poller, keys),) = source.items()
+            lines.append(f"      - {poller}: {_flow(keys)}{_SOURCE if not number and len(lines) == 3 else ''}")
+    return _DRAFT.format(name=_quoted(name), duration=duration, targets="\n".join(lines), processes=listed)
+
+
+def _flow(data: Plain) -> str:
+    if isinstance(data, str):
+        return _quoted(data)
+    if isinstance(data, dict):
+        return "{" + ", ".join(f"{key}: {_flow(value)}" for key, value in data.items()) + "}"
+    return json.dumps(data, ensure_ascii=False)
 
 
 def _quoted(text: str) -> str:
-    plain = _WORD.fullmatch(text) and text.lower() not in {
-        "true",
-        "false",
-        "null",
-        "on",
-        "off",
-        "yes",
-        "no",
-        "y",
-        "n",
-    }
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    """Text as a YAML scalar: plain where that reads back as the same text, in quotes elsewhere."""
+    if _WORD.fullmatch(text):
+        with suppress(yaml.YAMLError):
+            if yaml.safe_load(f"{{key: {text}}}") == {"key": text}:
+                return text
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,116 @@
+"""A target as one word on the command line: ``local``, ``snmp://198.18.0.1?version=2c``, ``ssh://soak@fw``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from urllib.parse import parse_qsl, urlsplit
+
+from soakwatch.errors import PlanError
+from soakwatch.nearest import hint
+from soakwatch.plan.text import Plain
+from soakwatch.poller import SourceConfig
+from soakwatch.registry import INSTALLED, Registry, poller_module
+
+LOCAL = "local"
+_WEB = ("http", "https")
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
+_EXAMPLE = "write local, snmp://HOST?version=2c, ssh://USER@HOST, agent://USER@HOST or prometheus://HOST:9100/metrics"
+
+
+def source_of(address: str, registry: Registry = INSTALLED) -> tuple[str, str, dict[str, Plain]]:
+    """Target name, source and its keys of an address.
+
+    ``NAME://[USER@]HOST[:PORT][/PATH][?KEY=VALUE&...]``, where NAME is a poller (or http, https) and the keys are those
+    of ``soakwatch pollers NAME``; a poller that takes a URL gets it whole (``NAME+https://`` for TLS). A secret is
+    never part of it: keys such as ``auth`` take env:NAME or file:PATH. Raises PlanError.
+    """
+    if address == LOCAL:
+        return LOCAL, LOCAL, {}
+    scheme, there, _ = address.partition("://")
+    if not there:
+        known = registry.pollers.names()
+        guess = hint(address, [LOCAL])
+        told = f"the target {_shown(address)} is no address{guess}: {_EXAMPLE}"
+        raise PlanError(f"{told}?key=value" if address in known and address != LOCAL else told)
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        raise PlanError(f"the target {scheme}://… is no address: its host or its port cannot be: {_EXAMPLE}") from None
+    if parts.password is not None:
+        raise PlanError(
+            f"the target {scheme}://{parts.hostname} holds a password: remove it, and give it by a key that takes "
+            "env:NAME or file:PATH, such as ?password=env:DUT_PASSWORD"
+        )
+    poller, plus, web = parts.scheme.partition("+")
+    poller = "http" if poller in _WEB else poller
+    if poller not in registry.pollers.names() or poller == LOCAL or (plus and web not in _WEB):
+        near = hint(poller, [name for name in registry.pollers.names() if name != LOCAL])
+        raise PlanError(f"the target {scheme!r} cannot be polled: there is no such poller{near}; see soakwatch pollers")
+    if not parts.hostname:
+        raise PlanError(f"the target {scheme}:// names no host: {_EXAMPLE}")
+    config = poller_module(poller, registry).config
+    keys: dict[str, Plain] = {}
+    if "url" in config.model_fields and "host" not in config.model_fields:
+        way = web or (parts.scheme if parts.scheme in _WEB else "http")
+        keys["url"] = f"{way}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    else:
+        keys["host"] = parts.hostname
+        if port is not None:
+            keys["port"] = port
+        if parts.path not in ("", "/"):
+            raise PlanError(
+                f"the target {scheme}://{parts.hostname}{parts.path} has a path, which {poller} has no use for"
+            )
+    if parts.username:
+        keys["user"] = parts.username
+    fields = _dict(config.model_json_schema().get("properties"))
+    for key, text in parse_qsl(parts.query, keep_blank_values=True):
+        keys[key] = _value(text, _dict(fields.get(key)))
+    return _NOT_IN_NAME.sub("-", parts.hostname).strip("-._") or poller, poller, keys
+
+
+def targets_of(
+    addresses: Collection[str], interval: str | None, registry: Registry = INSTALLED
+) -> dict[str, dict[str, Plain]]:
+    """The plan's ``targets`` of some addresses: one device under test a host, with a source an address.
+
+    ``interval`` counts where an address says none. Raises PlanError.
+    """
+    made: dict[str, dict[str, Plain]] = {}
+    for address in dict.fromkeys(addresses):
+        name, poller, keys = source_of(address, registry)
+        given: dict[str, Plain] = {**keys} if interval is None else {"interval": interval, **keys}
+        sources = made.setdefault(name, {"role": "dut", "sources": []})["sources"]
+        assert isinstance(sources, list)
+        sources.append({poller: given})
+    return made
+
+
+def takes_host(config: type[SourceConfig]) -> bool:
+    """Whether a source is asked at one host or URL, so that an address can name it."""
+    return bool({"host", "url"} & config.model_fields.keys())
+
+
+def _value(text: str, schema: Mapping[str, object]) -> Plain:
+    """A value of an address as the key's type wants it; what does not fit stays text, for the plan to refuse."""
+    choices = schema.get("anyOf")
+    kinds = {_dict(choice).get("type") for choice in choices} if isinstance(choices, list) else {schema.get("type")}
+    if "boolean" in kinds and text in {"true", "false"}:
+        return text == "true"
+    if "integer" in kinds and re.fullmatch(r"-?\d{1,18}", text):
+        return int(text)
+    if "number" in kinds and re.fullmatch(r"-?\d{1,18}(\.\d{1,18})?", text):
+        return float(text)
+    if "array" in kinds and "string" not in kinds:
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return text
+
+
+def _dict(value: object) -> dict[str, object]:
+    return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else {}
+
+
+def _shown(address: str) -> str:
+    return repr(address if len(address) <= 60 else address[:59] + "…")
