@@ -19,7 +19,10 @@ from soakwatch.run import Course
 from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_rules.rule import Event
 
-_PACKAGES = ("soakwatch", "psutil", "numpy", "scipy", "APScheduler", "pcodec", "pydantic", "bokeh")
+_PACKAGES = (
+    "soakwatch", "psutil", "numpy", "scipy", "APScheduler", "pcodec", "pydantic", "bokeh", "gufo-snmp", "pysnmp", "asyncssh",
+    "httpx", "prometheus-client",
+)  # fmt: skip
 
 
 def versions() -> Mapping[str, str]:

@@ -23,7 +23,9 @@ _PER_PHASE: Final = (("baseline", 0.2), ("soak", 0.3), ("stress", 0.1), ("recove
 _CLEAR: Final = (Outcome.PASS, Outcome.WARN)
 _OBJECTS: Final = {"system.kernel.alarms": "kind=oom", "system.core.files": "folder=/var/crash",
                    "system.cpu.core.utilization": "core=0", "queue.depth": "queue=0", "queue.dropped": "queue=0",
-                   "load.latency": "quantile=0.99"}  # fmt: skip
+                   "queue.usage": "queue=0", "load.latency": "quantile=0.99", "system.sessions": "table=sessions",
+                   "system.forwarding.dropped": "place=flow,reason=no buffer", "system.ip.dropped": "version=ipv4",
+                   "system.cpu.module.utilization": "module=0"}  # fmt: skip
 _LOAD: Final = ("load.tx.packets", "load.rx.packets", "load.offered.packet.rate", "load.requests", "load.request.rate",
                 "load.offered.rate", "load.failures", "load.latency", "load.queue_full", "load.cpu.utilization",
                 "load.ceiling.packet.rate")  # fmt: skip

@@ -74,7 +74,7 @@ _COUNTERS = frozenset({
     "system.memory.oom_kills", "system.kernel.alarms", "system.network.packet.dropped", "system.network.errors",
     "system.network.packets", "system.softnet.dropped", "system.udp.receive_errors", "system.tcp.receive_errors",
     "queue.dropped", "load.requests", "load.failures", "load.tx.packets", "load.rx.packets", "load.queue_full",
-    "process.cpu.time",
+    "process.cpu.time", "system.forwarding.dropped", "system.ip.dropped",
 })  # fmt: skip
 _STATES = frozenset({
     "system.boot.id", "system.boot.time", "process.up", "process.start_time", "process.pid", "queue.limit",
@@ -83,14 +83,14 @@ _STATES = frozenset({
 _COUNTS = {
     "system.conntrack.count": "{connection}", "process.threads": "{thread}", "process.open_files": "{descriptor}",
     "queue.depth": "{packet}", "monitor.threads": "{thread}", "monitor.open_files": "{descriptor}",
-    "system.processes": "{process}",
+    "system.processes": "{process}", "system.sessions": "{session}",
 }  # fmt: skip
 _UNITS = {
     "queue.dropped": "{packet}", "queue.limit": "{packet}", "load.requests": "{request}", "load.failures": "{request}",
     "load.tx.packets": "{packet}", "load.rx.packets": "{packet}", "load.queue_full": "{event}",
     "load.request.rate": "{request}/s", "load.offered.rate": "{request}/s", "load.failure.rate": "{request}/s",
     "load.offered.packet.rate": "{packet}/s", "load.ceiling.packet.rate": "{packet}/s", "load.latency": "s",
-    "system.temperature": "Cel",
+    "system.temperature": "Cel", "system.forwarding.dropped": "{packet}", "system.ip.dropped": "{packet}",
     "system.network.packet.dropped": "{packet}", "system.network.packets": "{packet}", "process.cpu.time": "s",
     "system.boot.time": "s", "system.uptime": "s", "process.start_time": "s", "monitor.loop.lag": "s",
     "system.softnet.dropped": "{packet}", "system.network.errors": "{error}",
@@ -106,8 +106,10 @@ def trait(metric: str) -> Trait:
         return Trait(_UNITS.get(metric, "1"), "state", None, 0.0)
     if metric in _COUNTS:
         return Trait(_COUNTS[metric], "gauge", "up", 0.0, None, 1.0, 1.0)
-    if "memory" in metric or metric == "system.filesystem.usage":
-        grows: Growth = "down" if metric.endswith("available") else "up"
+    if metric in {"system.memory.utilization", "system.memory.pool.utilization"}:
+        return Trait("1", "gauge", "up", 0.0, 1.0, 0.01, 0.01)
+    if "memory" in metric or metric in {"system.filesystem.usage", "queue.usage"}:
+        grows: Growth = "down" if metric.endswith(("available", "largest_free")) else "up"
         return Trait("By", "gauge", grows, 0.0, None, 4096.0, 4096.0)
     return Trait(_UNITS.get(metric, "1"), "gauge", None, 0.0, 1.0 if "utilization" in metric else None)
 

@@ -80,7 +80,9 @@ class CpuSpike:
     name: ClassVar[str] = "cpu_spike"
     version: ClassVar[int] = 2
     summary: ClassVar[str] = "CPU jumped to the top and stayed there"
-    metrics: ClassVar[tuple[str, ...]] = ("system.cpu.utilization", "system.cpu.core.utilization")
+    metrics: ClassVar[tuple[str, ...]] = (
+        "system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization",
+    )  # fmt: skip
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[Manner] = Manner(

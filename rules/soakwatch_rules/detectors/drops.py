@@ -83,6 +83,7 @@ class Drops:
     metrics: ClassVar[tuple[str, ...]] = (
         "system.network.packet.dropped", "system.network.errors", "system.softnet.dropped",
         "system.udp.receive_errors", "system.tcp.receive_errors", "queue.dropped",
+        "system.forwarding.dropped", "system.ip.dropped",
     )  # fmt: skip
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()

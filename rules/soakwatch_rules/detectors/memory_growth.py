@@ -70,6 +70,9 @@ class MemoryGrowth:
         "system.memory.usage",
         "system.memory.available",
         "system.memory.committed",
+        "system.memory.utilization",
+        "system.memory.pool.usage",
+        "system.memory.pool.utilization",
         "monitor.memory.usage",  # the monitor is judged by its own rules
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"

@@ -85,7 +85,7 @@ class QueueGrowth:
     name: ClassVar[str] = "queue_growth"
     version: ClassVar[int] = 1
     summary: ClassVar[str] = "a queue keeps more and more packets, or ran full"
-    metrics: ClassVar[tuple[str, ...]] = ("queue.depth",)
+    metrics: ClassVar[tuple[str, ...]] = ("queue.depth", "queue.usage")
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[Manner] = Manner(

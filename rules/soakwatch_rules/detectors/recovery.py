@@ -102,6 +102,9 @@ class Recovery:
     metrics: ClassVar[tuple[str, ...]] = (
         "system.cpu.utilization",
         "system.memory.usage",
+        "system.memory.utilization",
+        "system.memory.pool.usage",
+        "system.sessions",
         "system.conntrack.count",
         "process.memory.usage",
         "process.open_files",

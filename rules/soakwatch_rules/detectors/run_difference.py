@@ -84,6 +84,8 @@ class RunDifference:
     metrics: ClassVar[tuple[str, ...]] = (
         "system.cpu.utilization",
         "system.memory.usage",
+        "system.memory.utilization",
+        "system.memory.pool.usage",
         "process.memory.usage",
         "process.cpu.utilization",
         "process.open_files",

@@ -81,7 +81,11 @@ class StepChange:
     summary: ClassVar[str] = "a level changed at once, stayed changed, and nothing explains it"
     metrics: ClassVar[tuple[str, ...]] = (
         "system.cpu.utilization",
+        "system.cpu.module.utilization",
         "system.memory.usage",
+        "system.memory.utilization",
+        "system.memory.pool.usage",
+        "system.sessions",
         "system.conntrack.count",
         "process.memory.usage",
         "process.cpu.utilization",
