@@ -20,8 +20,8 @@ from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_rules.rule import Event
 
 _PACKAGES = (
-    "soakwatch", "psutil", "numpy", "scipy", "APScheduler", "pcodec", "pydantic", "bokeh", "gufo-snmp", "pysnmp", "asyncssh",
-    "httpx", "prometheus-client",
+    "soakwatch", "psutil", "numpy", "scipy", "APScheduler", "pcodec", "pydantic", "bokeh", "gufo-snmp", "pysnmp",
+    "asyncssh", "httpx", "prometheus-client",
 )  # fmt: skip
 
 
