@@ -1,0 +1,82 @@
+"""TLS towards a server: verified by the system's authorities, by a file, or by the pinned digest of its certificate."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import socket
+import ssl
+from pathlib import Path
+
+from soakwatch.errors import PlanError
+from soakwatch.poller import SourceFailed
+
+_PIN = re.compile(r"(?:sha256[:=])?((?:[0-9a-f]{2}:?){31}[0-9a-f]{2})", re.IGNORECASE)
+
+
+def pin_of(text: str) -> str:
+    """The digest of a pin such as ``sha256:9f…`` (colons between bytes are allowed); ValueError if it is none."""
+    match = _PIN.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("a pin is the SHA-256 of the server's certificate in hex: openssl x509 -fingerprint -sha256")
+    return match[1].replace(":", "").lower()
+
+
+def verifying(ca: str | None) -> ssl.SSLContext:
+    """A context that verifies certificate and name, by a file of authorities where one is given. Raises PlanError."""
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except (OSError, ssl.SSLError) as error:
+        why = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+        raise PlanError(f"the file of authorities {ca} cannot be used: {why}") from None
+
+
+def unverified() -> ssl.SSLContext:
+    """A context that verifies nothing; only for looking whether a server answers at all, never with a secret."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+async def pinned(host: str, port: int, pin: str, patience_s: float) -> ssl.SSLContext:
+    """A context that trusts the one certificate with this digest, whatever names it holds.
+
+    The certificate is fetched first and compared, so that no secret is sent to a server that has another one. Raises
+    SourceFailed with the digest that was seen, or if nothing answers.
+    """
+    try:
+        seen = await asyncio.to_thread(_certificate, host, port, patience_s)
+    except TimeoutError:
+        raise SourceFailed(f"{host}:{port} did not show its certificate within {patience_s:g} s") from None
+    except (OSError, ssl.SSLError) as error:
+        raise SourceFailed(f"{host}:{port} shows no certificate: {_why(error)}") from None
+    digest = hashlib.sha256(seen).hexdigest()
+    if digest != pin_of(pin):
+        raise SourceFailed(
+            f"{host}:{port} shows another certificate than the pinned one, refused: sha256:{digest}; if the server got "
+            "a new certificate, pin that"
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # the pin says more than a name
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.load_verify_locations(cadata=seen)
+    return context
+
+
+def digest_of_file(path: Path) -> str:
+    """The pin of a certificate in a PEM file."""
+    return "sha256:" + hashlib.sha256(ssl.PEM_cert_to_DER_cert(path.read_text(encoding="ascii"))).hexdigest()
+
+
+def _certificate(host: str, port: int, patience_s: float) -> bytes:
+    with (
+        socket.create_connection((host, port), timeout=patience_s) as plain,
+        unverified().wrap_socket(plain, server_hostname=host) as secured,
+    ):
+        return secured.getpeercert(binary_form=True) or b""
+
+
+def _why(error: OSError) -> str:
+    return (getattr(error, "reason", None) or error.strerror or type(error).__name__).lower().replace("_", " ")
