@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import click
 
 from soakwatch.checking import SourceLook, by_metric, live_values
@@ -11,6 +13,7 @@ from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Fault
 
 _MOST_FAULTS = 12
+_MOMENTS = {"system.boot.time", "process.start_time"}
 _SHARE_OF_INTERVAL = 0.5  # a look that takes more leaves no room for a retry
 
 
@@ -63,13 +66,17 @@ def _show_metrics(look: SourceLook, *, series: bool) -> None:
     for name, objects in by_metric(look).items():
         metric = BY_NAME.get(name)
         unit, kind = (metric.unit, metric.kind) if metric else ("-", "not in the catalogue: refused")
-        low, high = (shown_value(value, unit) for value in values[name])
+        low, high = (_moment(value) if name in _MOMENTS else shown_value(value, unit) for value in values[name])
         rows.append((f"  {name}", str(objects), low if low == high else f"{low} to {high}", unit, kind))
         if series and objects > 1:
             each = [sample for sample in look.samples if sample.metric == name]
             rows += [(f"    {harmless(s.object)}", "", shown_value(s.value, unit), "", "") for s in each]
     if rows:
         show_table(("  metric", "objects", "now", "unit", "kind"), rows)
+
+
+def _moment(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%SZ}" if 0 <= seconds < 2**33 else f"{seconds:.0f} s"
 
 
 def _show_faults(faults: tuple[Fault, ...]) -> None:
