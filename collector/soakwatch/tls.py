@@ -40,11 +40,10 @@ def unverified() -> ssl.SSLContext:
     return context
 
 
-async def pinned(host: str, port: int, pin: str, patience_s: float) -> ssl.SSLContext:
-    """A context that trusts the one certificate with this digest, whatever names it holds.
+async def certificate_of(host: str, port: int, pin: str, patience_s: float) -> bytes:
+    """The certificate (DER) that a server shows, if it is the pinned one.
 
-    The certificate is fetched first and compared, so that no secret is sent to a server that has another one. Raises
-    SourceFailed with the digest that was seen, or if nothing answers.
+    Raises SourceFailed with the digest that was seen, or if nothing answers. Nothing is sent before.
     """
     try:
         seen = await asyncio.to_thread(_certificate, host, port, patience_s)
@@ -58,10 +57,19 @@ async def pinned(host: str, port: int, pin: str, patience_s: float) -> ssl.SSLCo
             f"{host}:{port} shows another certificate than the pinned one, refused: sha256:{digest}; if the server got "
             "a new certificate, pin that"
         )
+    return seen
+
+
+async def pinned(host: str, port: int, pin: str, patience_s: float) -> ssl.SSLContext:
+    """A context that trusts the one certificate with this digest, whatever names it holds.
+
+    The certificate is fetched first and compared, so that no secret is sent to a server that has another one. Raises
+    SourceFailed as ``certificate_of`` does.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False  # the pin says more than a name
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    context.load_verify_locations(cadata=seen)
+    context.load_verify_locations(cadata=await certificate_of(host, port, pin, patience_s))
     return context
 
 

@@ -1,0 +1,1 @@
+"""gNMI: paths, values and one subscription, over grpc's asyncio client."""

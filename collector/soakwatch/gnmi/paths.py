@@ -1,0 +1,108 @@
+"""Paths of gNMI: parsed, and held against what a device sends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+_ELEMENT = re.compile(r"([^\[\]/]+)((?:\[[^\[\]=]+=[^\]]*\])*)")
+_KEY = re.compile(r"\[([^\[\]=]+)=([^\]]*)\]")
+_ANY = "*"
+_DEEPEST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One step of a path: its name without the module's prefix, and its keys (``*`` = any)."""
+
+    name: str
+    keys: Mapping[str, str]
+
+
+def parse_path(text: str) -> tuple[Element, ...]:
+    """The steps of a path such as ``/interfaces/interface[name=*]/state/oper-status``. Raises ValueError.
+
+    >>> [element.name for element in parse_path("/a/b[c=*]/d")]
+    ['a', 'b', 'd']
+    """
+    steps: list[Element] = []
+    at = 0
+    body = text.strip().strip("/")
+    while at < len(body):
+        match = _ELEMENT.match(body, at)
+        if match is None or not match[1].strip():
+            raise ValueError(f"{text!r} is no path: write /a/b[key=*]/c")
+        steps.append(Element(bare(match[1].strip()), dict(_KEY.findall(match[2]))))
+        at = match.end()
+        if at < len(body):
+            if body[at] != "/":
+                raise ValueError(f"{text!r} is no path: write /a/b[key=*]/c")
+            at += 1
+    if not steps:
+        raise ValueError("a path is empty: write /a/b[key=*]/c")
+    return tuple(steps)
+
+
+def bare(name: str) -> str:
+    """A name without the prefix of its YANG module.
+
+    >>> bare("openconfig-interfaces:state")
+    'state'
+    """
+    return name.rpartition(":")[2]
+
+
+Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
+
+
+def found(wanted: Sequence[Element], sent: Sequence[Element], value: Plain) -> Iterator[tuple[dict[str, str], Plain]]:
+    """What an update says of a wanted path: keys and value, once for each instance.
+
+    A device may answer with the very leaf, or with a tree above it (JSON, RFC 7951); lists in a tree are told apart by
+    the keys that the wanted path names. An update that is about something else gives nothing.
+    """
+    keys: dict[str, str] = {}
+    for want, have in zip(wanted, sent, strict=False):
+        if want.name != have.name:
+            return
+        for key, pattern in want.keys.items():
+            given = have.keys.get(key)
+            if given is None or pattern not in {_ANY, given}:
+                return
+            keys[key] = given
+    if len(sent) > len(wanted):
+        return
+    yield from _within(wanted[len(sent) :], value, keys, _DEEPEST)
+
+
+def _within(
+    steps: Sequence[Element], value: Plain, keys: dict[str, str], depth: int
+) -> Iterator[tuple[dict[str, str], Plain]]:
+    if not steps:
+        if not isinstance(value, dict | list):
+            yield keys, value
+        return
+    if not isinstance(value, dict) or not depth:
+        return
+    step = steps[0]
+    inner = next((child for name, child in value.items() if bare(name) == step.name), None)
+    if not step.keys:
+        yield from _within(steps[1:], inner, keys, depth - 1)
+        return
+    for item in inner if isinstance(inner, list) else (inner,):
+        own = _keys_of(item, step.keys)
+        if own is not None:
+            yield from _within(steps[1:], item, {**keys, **own}, depth - 1)
+
+
+def _keys_of(item: Plain, wanted: Mapping[str, str]) -> dict[str, str] | None:
+    if not isinstance(item, dict):
+        return None
+    own: dict[str, str] = {}
+    for key, pattern in wanted.items():
+        given = next((child for name, child in item.items() if bare(name) == key), None)
+        if isinstance(given, dict | list | None) or pattern not in {_ANY, str(given)}:
+            return None
+        own[key] = str(given)
+    return own

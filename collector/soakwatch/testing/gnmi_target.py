@@ -1,0 +1,136 @@
+"""A gNMI target on loopback: Capabilities and Subscribe (SAMPLE, ON_CHANGE) over a tree that a test changes.
+
+It speaks the protocol with grpc and the generated messages of pygnmi; what it does not do is the YANG: it sends the
+leaves that it was given, as JSON trees or as single leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import grpc
+from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
+
+from soakwatch.gnmi.paths import Element, Plain, parse_path
+
+_LONGEST_S = 600.0
+
+
+@dataclass
+class GnmiTarget:
+    """The device: its leaves by path text, its login, and how it behaves."""
+
+    leaves: dict[str, Plain] = field(default_factory=dict)
+    login: tuple[str, str] | None = None
+    silent: bool = False
+    encodings: tuple[str, ...] = ("JSON_IETF", "PROTO")
+    port: int = 0
+    subscriptions: int = 0
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    ending: bool = False
+
+    def set(self, path: str, value: Plain) -> None:
+        """Change one leaf; subscribers on change hear of it."""
+        with self.changed:
+            self.leaves[path] = value
+            self.changed.notify_all()
+
+    def hang_up(self) -> None:
+        """End every stream that is open."""
+        with self.changed:
+            self.subscriptions += 1
+            self.changed.notify_all()
+
+
+class _Servicer(gnmi_pb2_grpc.gNMIServicer):  # type: ignore[misc] # generated code is not typed
+    def __init__(self, target: GnmiTarget) -> None:
+        self._target = target
+
+    def Capabilities(self, request: object, context: grpc.ServicerContext) -> gnmi_pb2.CapabilityResponse:  # noqa: N802
+        del request
+        self._check(context)
+        return gnmi_pb2.CapabilityResponse(
+            supported_encodings=[gnmi_pb2.Encoding.Value(name) for name in self._target.encodings], gNMI_version="0.8.0"
+        )
+
+    def Subscribe(  # noqa: N802
+        self, requests: Iterable[gnmi_pb2.SubscribeRequest], context: grpc.ServicerContext
+    ) -> Iterator[gnmi_pb2.SubscribeResponse]:
+        self._check(context)
+        wanted = next(iter(requests)).subscribe
+        target = self._target
+        mine = target.subscriptions
+        sent: dict[str, Plain] = {}
+        intervals = [s.sample_interval for s in wanted.subscription if s.mode == gnmi_pb2.SAMPLE]
+        step_s = min(intervals, default=10**9) * 1e-9
+        yield gnmi_pb2.SubscribeResponse(sync_response=True)
+        due = time.monotonic()
+        end = due + _LONGEST_S
+        while context.is_active() and not target.ending and target.subscriptions == mine and time.monotonic() < end:
+            sampled = time.monotonic() >= due
+            if sampled:
+                due += step_s
+            with target.changed:
+                leaves = dict(target.leaves)
+            updates = []
+            for subscription in wanted.subscription:
+                on_change = subscription.mode == gnmi_pb2.ON_CHANGE
+                for path, value in leaves.items():
+                    if not _under(parse_path(path), subscription.path) or target.silent:
+                        continue
+                    if sampled if not on_change else sent.get(path, _NOTHING) != value:
+                        sent[path] = value
+                        updates.append(self._update(path, value))
+            if updates:
+                note = gnmi_pb2.Notification(timestamp=time.time_ns(), update=updates)
+                yield gnmi_pb2.SubscribeResponse(update=note)
+            with target.changed:
+                target.changed.wait(min(0.05, max(0.001, due - time.monotonic())))
+
+    def _check(self, context: grpc.ServicerContext) -> None:
+        given: Mapping[str, str] = dict(context.invocation_metadata())
+        if self._target.login is not None and (given.get("username"), given.get("password")) != self._target.login:
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "login failed")
+
+    def _update(self, path: str, value: Plain) -> gnmi_pb2.Update:
+        steps = [gnmi_pb2.PathElem(name=step.name, key=dict(step.keys)) for step in parse_path(path)]
+        kind = "json_ietf_val" if "JSON_IETF" in self._target.encodings else "json_val"
+        typed = gnmi_pb2.TypedValue(**{kind: json.dumps(value).encode()})
+        return gnmi_pb2.Update(path=gnmi_pb2.Path(elem=steps), val=typed)
+
+
+_NOTHING = object()
+
+
+def _under(leaf: tuple[Element, ...], asked: gnmi_pb2.Path) -> bool:
+    """Whether a leaf, or a tree above it, is what a subscription asks for."""
+    for have, want in zip(leaf, asked.elem, strict=False):
+        if have.name != want.name:
+            return False
+        if any(value not in ("*", have.keys.get(key)) for key, value in want.key.items()):
+            return False
+    return True
+
+
+@contextmanager
+def gnmi_target(target: GnmiTarget, key: bytes | None = None, certificate: bytes | None = None) -> Iterator[GnmiTarget]:
+    """``target`` on a free port of 127.0.0.1, with TLS where key and certificate (PEM) are given."""
+    server = grpc.server(ThreadPoolExecutor(max_workers=8))
+    gnmi_pb2_grpc.add_gNMIServicer_to_server(_Servicer(target), server)
+    if key is not None and certificate is not None:
+        target.port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([(key, certificate)]))
+    else:
+        target.port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield target
+    finally:
+        target.ending = True
+        target.hang_up()
+        server.stop(grace=0.2).wait(5)
