@@ -124,5 +124,17 @@ DEVICE: Tuple[Metric, ...] = (
     entry("source.clock.offset", "s", GAUGE, "the device's clock less the collector's", "source", low=None),
     entry("source.spool.usage", "By", GAUGE, "bytes that wait in the agent's spool", "source"),
     entry("source.spool.lost", "{look}", COUNTER, "looks that the agent's full spool dropped", "source", growth=UP),
+    # --- the agent's flight recorder: apart from the looks' series, whose readings are longer and finer -----------
+    entry(
+        "recorder.cpu.utilization",
+        "1",
+        GAUGE,
+        "busy share of a core, or of all, over a tenth of a second",
+        "core",
+        high=1.0,
+    ),
+    entry("recorder.dropped", "{packet}", COUNTER, "packets dropped, by place, each tenth of a second", "place"),
+    entry("recorder.queue.usage", "By", GAUGE, "memory of all socket queues of a protocol", "queue"),
     entry("source.messages", "{message}", COUNTER, "messages received, by what became of them", "source", "fate"),
+    entry("source.log.lines", "{line}", COUNTER, "lines of a log received, by severity", "source", "severity"),
 )

@@ -2,25 +2,34 @@
 
 Every due time of a source becomes exactly one Poll: answered, failed, timed out, skipped because the look before was
 still under way, missed because the monitor was late, or held back because a failing source is asked less often.
+
+A source that looks by itself may hand in later what nobody could fetch: such a look is one Poll more, under the due
+time that it belongs to, and whoever counts polls lets it stand for the lost one (``soakwatch.record.accounted``).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from itertools import islice
 from typing import Self
 
 from soakwatch.clock import Clock
 from soakwatch.complain import Complaint
 from soakwatch.errors import SoakwatchError
-from soakwatch.poller import Poller, SourceFailed
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome
+from soakwatch.poller import Facts, Poller, Recovered, Recovering, SourceFailed, Telling
+from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome
 
 FAILURES_BEFORE_SLOWING = 3
 LONGEST_HOLD_S = 60.0
+MOST_RECOVERED = 10_000
+"""Looks that are taken at one due time of those that a source made by itself; a source is asked for the rest later."""
+
+IDENTITY = "device.identity"
+"""The event that tells what a source talks to: when it was told first, and again with ``changed`` when it changed."""
 
 Connect = Callable[[AsyncExitStack], Awaitable[Poller]]
 
@@ -51,6 +60,7 @@ class PolledSource:
     ) -> None:
         self.source, self.label, self.when = source, label, when
         self.outcomes: Counter[PollOutcome] = Counter()
+        self.recovered = 0  # looks that came late; ``outcomes`` has their due times as they ended then
         self._connect, self._clock, self._put = connect, clock, put
         self._poller: Poller | None = None
         self._stack = AsyncExitStack()
@@ -59,6 +69,7 @@ class PolledSource:
         self._busy_until_ns = when.anchor_ns
         self._failures = 0
         self._hold_until_ns = 0
+        self._identity: dict[str, str] | None = None  # what the source told of itself last
 
     async def __aenter__(self) -> Self:
         return self
@@ -83,9 +94,10 @@ class PolledSource:
         if start_ns < self._hold_until_ns:
             self._note(Poll(self.source, due_ns, start_ns, 0, PollOutcome.HELD_BACK, None, NOTHING))
             return
-        outcome, error, answer = await self._look(start_ns)
+        outcome, error, answer, made_up = await self._look(start_ns)
         end_ns = self._clock.now_ns()
         self._busy_until_ns = end_ns
+        self._hand_in(made_up, end_ns)
         self._note(Poll(self.source, due_ns, start_ns, end_ns - start_ns, outcome, error, answer))
         self._learn(end_ns, outcome, error)
 
@@ -113,20 +125,55 @@ class PolledSource:
         self.outcomes[poll.outcome] += 1
         self._put(poll)
 
-    async def _look(self, start_ns: int) -> tuple[PollOutcome, str | None, Answer]:
+    def _hand_in(self, made_up: Sequence[Recovered], end_ns: int) -> None:
+        """Put looks that the source made by itself under their due times; one from the future is none.
+
+        They come before the look that brought them, so that readings arrive in order where that can be.
+        """
+        last = self._slot_at(end_ns)
+        for look in made_up:
+            slot = self._slot_at(look.start_ns)
+            if slot <= last:
+                self.recovered += 1
+                due_ns, took_ns = self._due_ns(slot), max(0, look.duration_ns)
+                self._put(Poll(self.source, due_ns, look.start_ns, took_ns, PollOutcome.OK, None, look.answer))
+
+    async def _look(self, start_ns: int) -> tuple[PollOutcome, str | None, Answer, Sequence[Recovered]]:
         try:
             async with asyncio.timeout(self.when.timeout_s):
                 if self._poller is None:
                     self._poller = await self._open()
                 answer = await self._poller.poll(start_ns)
+            made_up: Sequence[Recovered] = ()
+            if isinstance(self._poller, Recovering):
+                made_up = tuple(islice(self._poller.recovered(), MOST_RECOVERED))
+            if isinstance(self._poller, Telling):
+                answer = self._told(self._poller.facts(), start_ns, answer)
         except TimeoutError:
-            return PollOutcome.TIMEOUT, f"no answer within {self.when.timeout_s:g} s", NOTHING
+            return PollOutcome.TIMEOUT, f"no answer within {self.when.timeout_s:g} s", NOTHING, ()
         except (SourceFailed, SoakwatchError) as failure:
-            return PollOutcome.FAILED, str(failure), NOTHING
+            return PollOutcome.FAILED, str(failure), NOTHING, ()
         except Exception as defect:  # noqa: BLE001 - whatever a poller lets out is a failed poll, never a dead run
             # The type and no text: an unforeseen exception may quote a secret.
-            return PollOutcome.FAILED, f"the {self.label} poller raised {type(defect).__name__}", NOTHING
-        return PollOutcome.OK, None, answer
+            return PollOutcome.FAILED, f"the {self.label} poller raised {type(defect).__name__}", NOTHING, ()
+        return PollOutcome.OK, None, answer, made_up
+
+    def _told(self, facts: Facts, now_ns: int, answer: Answer) -> Answer:
+        """The answer, and with it what the source says of itself, where that is new."""
+        identity, before = dict(facts.identity), self._identity
+        if identity == before:
+            return answer
+        self._identity = identity
+        detail = dict(identity)
+        if facts.notes:
+            detail["notes"] = "; ".join(facts.notes)
+        if before is not None:
+            keys = [key for key in sorted({*before, *identity}) if before.get(key) != identity.get(key)]
+            detail["changed"] = "; ".join(
+                f"{key} was {before.get(key, 'unknown')}, is {identity.get(key, 'unknown')}" for key in keys
+            )
+        event = Event(IDENTITY, self.label, now_ns, None, detail)
+        return Answer(answer.samples, (*answer.events, event), answer.faults)
 
     async def _open(self) -> Poller:
         async with AsyncExitStack() as stack:

@@ -35,7 +35,7 @@ def _when(away_ns: int) -> str:
 
 def _happened(case: Case, series: Series) -> Iterator[tuple[int, str]]:
     for event in case.events:
-        if event.kind in _NO_CAUSE or not _concerns(event, series):
+        if event.kind in _NO_CAUSE or _is_first_word(event) or not _concerns(event, series):
             continue
         name = f"{event.kind}{f' of {event.object}' if event.object else ''}"
         yield event.begin_ns, name
@@ -44,6 +44,11 @@ def _happened(case: Case, series: Series) -> Iterator[tuple[int, str]]:
     for phase in case.phases:
         yield phase.window.begin_ns, f"begin of phase {phase.name}"
         yield phase.window.end_ns, f"end of phase {phase.name}"
+
+
+def _is_first_word(event: Event) -> bool:
+    """Whether a source told what it talks to for the first time; only a change of that explains anything."""
+    return event.kind == "device.identity" and "changed" not in event.detail
 
 
 def _concerns(event: Event, series: Series) -> bool:

@@ -89,6 +89,7 @@ class Ledger:
     ``got`` polls brought an answer; ``lost`` counts the others by how they ended. ``longest_gap`` is the longest
     stretch without an answer, None where nothing ever came. ``errors`` are the most frequent error sentences.
     ``silences`` are the stretches without an answer of three intervals and more in order of time, the 1000 longest.
+    ``recovered`` of the polls that were got had been lost at first: the source kept its looks and handed them in late.
     """
 
     target: str
@@ -101,6 +102,7 @@ class Ledger:
     errors: tuple[str, ...] = ()
     required: bool = True  # without enough of a required source there is no pass
     silences: tuple[Silence, ...] = ()
+    recovered: int = 0
 
     @property
     def coverage(self) -> float | None:

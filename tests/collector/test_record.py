@@ -184,9 +184,9 @@ def test_refused_readings_become_faults_and_the_others_stay(tmp_path: Path) -> N
         Sample(RSS, "process=a", 8192, start - 1),
     ]
     with record:
-        for _ in range(2):
+        for due in (T0, T0 + 1):
             answer = Answer(tuple(bad), (), ())
-            record.put([Poll(source, T0, start, 1, PollOutcome.OK, None, answer)])
+            record.put([Poll(source, due, start, 1, PollOutcome.OK, None, answer)])
         record.put([poll(source, 1, {(RSS, "process=a"): 12288, ("system.cpu.utilization", ""): 1.2})])
         record.put([poll(source, 2, {(RSS, "process=a"): 16384, ("system.cpu.utilization", ""): 0.5})])
         record.put([poll(source, 3, {(RSS, "process=a"): 16384, ("system.cpu.utilization", ""): 1.5})])
@@ -213,14 +213,19 @@ def test_refused_readings_become_faults_and_the_others_stay(tmp_path: Path) -> N
 def test_readings_that_step_back_are_refused_after_sealing_and_reopening_too(tmp_path: Path) -> None:
     """The latest time of a series outlives sealing, closing and reopening."""
     record, source = new(tmp_path)
+
+    def read(at: int, read_at: int, value: int) -> Poll:
+        seen = Sample(RSS, "process=a", value, T0 + read_at * SECOND)
+        return Poll(source, T0 + at * SECOND, T0 + at * SECOND, 1, PollOutcome.OK, None, Answer((seen,), (), ()))
+
     with record:
-        record.put([poll(source, 100, {(RSS, "process=a"): 1})])
+        record.put([read(100, 100, 1)])
         record.seal(final=True)
-        record.put([poll(source, 99, {(RSS, "process=a"): 2})])
+        record.put([read(101, 99, 2)])
     with Record.open(tmp_path) as record:
-        record.put([poll(source, 100, {(RSS, "process=a"): 3}), poll(source, 101, {(RSS, "process=a"): 4})])
+        record.put([read(102, 100, 3), read(103, 101, 4)])
     with Record.open(tmp_path) as record:
-        record.put([poll(source, 101, {(RSS, "process=a"): 5}), poll(source, 102, {(RSS, "process=a"): 6})])
+        record.put([read(104, 101, 5), read(105, 102, 6)])
     with RecordView.open(tmp_path) as view:
         assert view.series(SeriesKey("dut", RSS, "process=a")).value.tolist() == [1, 4, 6]
         assert [fault.count for fault in view.faults()] == [3]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from soakwatch.record.columns import PollColumns
+from soakwatch.record.accounted import Accounted, PollColumns, accounted, in_order
 from soakwatch.record.model import Source
 from soakwatch.record.rows import OUTCOME_NUMBERS, OUTCOMES
 from soakwatch_agent.sample import PollOutcome
@@ -44,11 +44,13 @@ class Account:
     tail: Counter[int] = field(default_factory=Counter)
     longest: tuple[int, int] | None = None
     silences: list[_Silence] = field(default_factory=list)
+    recovered: int = 0
 
     def add(self, later: Account, interval_ns: int) -> None:
         """Go on with what came after."""
         self.due += later.due
         self.got += later.got
+        self.recovered += later.recovered
         self.lost.update(later.lost)
         self.errors.update(later.errors)
         if later.first_ns is None or later.last_ns is None:
@@ -92,6 +94,7 @@ class Account:
             errors=tuple(errors[number] for number, _ in shown_errors),
             required=source.required,
             silences=tuple(Silence(Window(begin, end), _words(lost)) for begin, end, lost in silences),
+            recovered=self.recovered,
         )
 
     def silent(self, begin_ns: int, end_ns: int, lost: Counter[int], interval_ns: int) -> None:
@@ -150,6 +153,7 @@ class Accounts:
     def __init__(self) -> None:
         self._edges: list[int] = []
         self._made: dict[int, defaultdict[int, Account]] = {}
+        self._last_ns: dict[int, int] = {}  # the last due time of each source
 
     def begin(self, edges: Sequence[int]) -> None:
         """Edges of phases, sorted; an edge that is new lies after every poll that was taken, or near enough."""
@@ -157,15 +161,32 @@ class Accounts:
             if edge not in self._edges:
                 self._edges = sorted([*self._edges, edge])
 
+    def fits(self, source: Source, polls: PollColumns) -> bool:
+        """Whether all polls are due later than those before them; if not, ``retake`` must work the account out."""
+        return in_order(polls.due_ns, self._last_ns.get(source.id))
+
     def take(self, source: Source, polls: PollColumns) -> None:
-        """Add polls to the stretches in which they were due."""
+        """Add polls that fit to the stretches in which they were due."""
+        self._take(source, accounted(polls))
+
+    def retake(self, source: Source, whole: Accounted) -> None:
+        """Forget a source, and take all its polls anew: looks came late and stand for polls that had been lost."""
+        self._made.pop(source.id, None)
+        self._take(source, whole)
+
+    def _take(self, source: Source, taken: Accounted) -> None:
+        polls = taken.polls
+        if not polls.due_ns.size:
+            return
+        self._last_ns[source.id] = int(polls.due_ns[-1])
         mine = self._made.setdefault(source.id, defaultdict(Account))
         stretch = np.searchsorted(np.array(self._edges, dtype=np.int64), polls.due_ns, side="right")
         for number in np.unique(stretch).tolist():
             at = stretch == number
-            some = PollColumns(polls.due_ns[at], polls.start_ns[at], polls.outcome[at], polls.error[at])
             begin_ns = self._edges[number - 1] if number else -(2**62)
-            mine[begin_ns].add(account_of(some, source.interval_ns), source.interval_ns)
+            some = account_of(polls.of(at), source.interval_ns)
+            some.recovered = int(taken.late[at].sum())
+            mine[begin_ns].add(some, source.interval_ns)
 
     def ledger(self, source: Source, shown: str, errors: Mapping[int, str], window: Window) -> Ledger:
         """The account of a source in a window that begins and ends with phases, or with the run."""

@@ -35,6 +35,11 @@ class Changes:
             return set()
         key = source, table.series, table.kinds
         before = self._last.get(key)
+        if before is not None and int(table.time_ns[0]) <= before[0]:
+            late = int(np.searchsorted(table.time_ns, before[0], side="right"))
+            self._add_late(Table(table.series, table.kinds, table.time_ns[:late], table.words[:late]))
+            rest = Table(table.series, table.kinds, table.time_ns[late:], table.words[late:])
+            return set(table.series) | self.add(source, rest)
         time_ns, words = table.time_ns, table.words
         if before is not None:
             time_ns = np.concatenate([[before[0]], time_ns])
@@ -59,6 +64,16 @@ class Changes:
             self._keep(series, time_ns[keep], table.kinds[column], words[keep, column])
             changed.add(series)
         return changed if before is not None else set(table.series)
+
+    def _add_late(self, table: Table) -> None:
+        """Take readings from between others: both sides of every change, the first and the last."""
+        differs = table.words[1:] != table.words[:-1]
+        ends = np.array([0, table.time_ns.size - 1])
+        for column, series in enumerate(table.series):
+            at = np.flatnonzero(differs[:, column])
+            keep = _last_of_minutes(table.time_ns) if at.size > _FEW else np.concatenate([at, at + 1])
+            keep = np.unique(np.concatenate([ends, keep]))
+            self._keep(series, table.time_ns[keep], table.kinds[column], table.words[keep, column])
 
     def read(self, series: int) -> Part:
         """The kept readings of a series."""

@@ -15,7 +15,7 @@ from soakwatch.live_judge.changes import Changes
 from soakwatch.live_judge.hour import HOUR_NS, Hour, Stretch, joined
 from soakwatch.live_judge.minutes import Minutes
 from soakwatch.record import SeriesKey, Source, StoredEvent, StoredFault
-from soakwatch.record.columns import PollColumns
+from soakwatch.record.accounted import PollColumns, accounted
 from soakwatch.record.ledger import ledger_of
 from soakwatch.record.model import source_label
 from soakwatch.record.reader import trait_of
@@ -137,8 +137,17 @@ class Following:
             (begin, _FOREVER if end is None else end) for name, begin, end in self._spans if name == "baseline"
         ]
         by_number = {source.id: source for source in news.sources}
+        late: set[int] = set()
         for batch in news.batches:
-            self._take_batch(by_number[batch.source], batch, baseline, fresh)
+            source = by_number[batch.source]
+            if batch.source in late or not self.accounts.fits(source, batch.polls):
+                late.add(batch.source)
+            else:
+                self.accounts.take(source, batch.polls)
+            self._take_batch(source, batch, baseline, fresh)
+        for number in late:
+            self.accounts.retake(by_number[number], self._tail.polls(number))
+            fresh.targets.add(by_number[number].target)
         times = [*edges, *([] if news.span_ns is None else [news.span_ns]), *(batch.last_ns for batch in news.batches)]
         self._last_ns = max([*times, *([] if self._last_ns is None else [self._last_ns])], default=None)
         if self._last_ns is not None:
@@ -147,10 +156,9 @@ class Following:
     def _take_batch(self, source: Source, batch: Batch, baseline: Sequence[Stretch], fresh: Fresh) -> None:
         first_ns = int(batch.polls.due_ns.min())
         self.first_ns = first_ns if self.first_ns is None else min(first_ns, self.first_ns)
-        self.accounts.take(source, batch.polls)
         hour = self.polls.setdefault(source.id, [])
         hour.append(batch.polls)
-        while int(hour[0].due_ns[-1]) < int(batch.polls.due_ns[-1]) - HOUR_NS:
+        while int(hour[0].due_ns.max()) < int(batch.polls.due_ns.max()) - HOUR_NS:
             del hour[0]
         if bool((batch.polls.outcome != OUTCOME_NUMBERS[PollOutcome.OK]).any()):
             fresh.targets.add(source.target)
@@ -252,9 +260,8 @@ class View:
             np.concatenate([np.empty(0, np.int64), *(getattr(polls, name) for polls in hour)])
             for name in ("due_ns", "start_ns", "outcome", "error")
         ]
-        inside = (columns[0] >= window.begin_ns) & (columns[0] < window.end_ns)
-        polls = PollColumns(*(column[inside] for column in columns))
-        return ledger_of(source, shown, polls, self._of.errors, window)
+        account = accounted(PollColumns(*columns)).between(window.begin_ns, window.end_ns)
+        return ledger_of(source, shown, account, self._of.errors, window)
 
 
 def _only(table: Table, columns: Sequence[int]) -> Table:

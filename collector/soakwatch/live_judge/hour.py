@@ -37,16 +37,20 @@ class _Ring:
         self._most = np.full((2, columns), np.nan)
 
     def add(self, table: Table, kept: Collection[Stretch]) -> NDArray[np.bool_]:
-        """Append rows; what is older than an hour goes, but for the stretches that are kept.
+        """Append rows in order of time; what is older than an hour goes, but for the stretches that are kept.
 
-        Returns which columns went beyond everything that the last half-hour, or more, had seen of them.
+        Rows that come late are put where they belong. Returns which columns went beyond everything that the last
+        half-hour, or more, had seen of them.
         """
         n = table.time_ns.size
+        late = self._high > self._low and int(table.time_ns[0]) <= self.last_ns
         if self._high + n > self._time.size:
             self._make_room(n)
         self._time[self._high : self._high + n] = table.time_ns
         self._words[self._high : self._high + n] = table.words
         self._high += n
+        if late:
+            self._sort()
         for begin_ns, end_ns in kept:
             low, high = np.searchsorted(table.time_ns, [begin_ns, end_ns])
             if high > low:
@@ -89,11 +93,12 @@ class _Ring:
             del self._kept[0]
         if len(self._kept) > _PIECES:
             times, parts = zip(*self._kept, strict=True)
-            self._kept = [(np.concatenate(times), np.concatenate(parts))]
+            ordered, first = np.unique(np.concatenate(times), return_index=True)
+            self._kept = [(ordered, np.concatenate(parts)[first])]
 
     def _beyond(self, values: Floats, half: int) -> NDArray[np.bool_]:
         least, most = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-        if half != self._half:
+        if half > self._half:
             self._least, self._most = (np.roll(some, 1, axis=0) for some in (self._least, self._most))
             self._least[0] = self._most[0] = np.nan
             self._half = half
@@ -101,6 +106,14 @@ class _Ring:
         beyond: NDArray[np.bool_] = (least < low) | (most > high) | np.isnan(low)
         self._least[0], self._most[0] = np.fmin(self._least[0], least), np.fmax(self._most[0], most)
         return beyond
+
+    def _sort(self) -> None:
+        """Put all rows in order of time; of those with one time the first that came stays."""
+        time, first = np.unique(self._time[self._low : self._high], return_index=True)
+        words = self._words[self._low : self._high][first]
+        self._high = self._low + time.size
+        self._time[self._low : self._high] = time
+        self._words[self._low : self._high] = words
 
     def _make_room(self, n: int) -> None:
         held = self._high - self._low

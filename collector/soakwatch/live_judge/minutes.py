@@ -24,22 +24,24 @@ class Minutes:
     def __init__(self) -> None:
         self.bin_ns = MINUTE_NS
         self._origin: int | None = None  # the number of the first bin
+        self._newest_ns: Ints = np.zeros(0, np.int64)  # of each row
         self._rows: dict[int, int] = {}
         self._mean: list[bool] = []
         self._sum: Floats = np.zeros((0, 0))
         self._count = np.zeros((0, 0), np.float32)  # exact up to 16 million readings a bin
 
     def add(self, table: Table, gauges: Sequence[bool]) -> None:
-        """Take the readings of a table; ``gauges`` says of which columns the mean counts."""
+        """Take the readings of a table, in order of time; ``gauges`` says of which columns the mean counts."""
         if not table.time_ns.size:
             return
         values = floats(table.kinds, table.words)
         rows = np.array([self._row(series, mean) for series, mean in zip(table.series, gauges, strict=True)])
+        late = bool((self._newest_ns[rows] >= table.time_ns[0]).any())
+        self._newest_ns[rows] = np.maximum(self._newest_ns[rows], table.time_ns[-1])
         at = self._bins(table.time_ns)
-        if at is None:
-            return
-        order_ok = at.size < 2 or bool((at[1:] >= at[:-1]).all())
-        if not order_ok:
+        inside = at >= 0  # readings from before the first bin came late: the final judgement sees them
+        at, values = at[inside], values[inside]
+        if not at.size:
             return
         edges = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
         bins, last = at[edges], np.append(edges[1:], at.size) - 1
@@ -56,6 +58,8 @@ class Minutes:
         if others.size:
             newest = values[last][:, ~means].T
             here = np.isfinite(newest)
+            if late:  # only where nothing is: the reading that is there may be a later one
+                here &= self._count[others[:, None], bins] == 0
             self._sum[others[:, None], bins] = np.where(here, newest, self._sum[others[:, None], bins])
             self._count[others[:, None], bins] = np.where(here, 1.0, self._count[others[:, None], bins])
 
@@ -86,10 +90,12 @@ class Minutes:
             self._mean.append(mean)
             if row >= self._sum.shape[0]:
                 self._resize(max(16, row + row // 2 + 1), self._sum.shape[1])
+                self._newest_ns = np.resize(self._newest_ns, self._sum.shape[0])
+            self._newest_ns[row] = np.iinfo(np.int64).min
         return row
 
-    def _bins(self, time_ns: Ints) -> Ints | None:
-        """The bins of some times; None for times before the first."""
+    def _bins(self, time_ns: Ints) -> Ints:
+        """The bins of some times; negative for times before the first."""
         if self._origin is None:
             self._origin = int(time_ns[0]) // self.bin_ns
         while int(time_ns[-1]) // self.bin_ns - self._origin >= MOST:
@@ -100,7 +106,7 @@ class Minutes:
             while columns <= int(at[-1]):
                 columns = min(MOST, 2 * columns)
             self._resize(self._sum.shape[0], columns)
-        return at if int(at[0]) >= 0 else None
+        return at
 
     def _resize(self, rows: int, columns: int) -> None:
         for name in ("_sum", "_count"):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch.record.accounted import Accounted, PollColumns, accounted, in_order
 from soakwatch.record.blocks import Values, decode, decode_ints
 from soakwatch.record.recent import POLL_COLUMNS, Ints, Recent, typed_runs, unpack
 from soakwatch.record.sealing import layouts_of
@@ -19,16 +19,6 @@ _CACHED = 32 * 2**20  # bytes of decoded times that a view keeps: the axes of ab
 _EMPTY: Ints = np.empty(0, dtype=np.int64)
 
 K = TypeVar("K")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PollColumns:
-    """Some polls of one source, shape (n,) each; ``outcome`` and ``error`` are the numbers that stand for them."""
-
-    due_ns: Ints
-    start_ns: Ints
-    outcome: Ints
-    error: Ints
 
 
 class _Kept(Generic[K]):
@@ -74,7 +64,7 @@ class Columns:
         if fresh_times:
             times = np.concatenate([times, *fresh_times])
         values = unified(parts)
-        if times.size > 1 and not bool((times[1:] > times[:-1]).all()):  # two sources bring the same series
+        if times.size > 1 and not bool((times[1:] > times[:-1]).all()):  # two sources bring it, or looks came late
             times, first = np.unique(times, return_index=True)
             values = values[first]
         low = 0 if begin_ns is None else int(np.searchsorted(times, begin_ns))
@@ -93,7 +83,14 @@ class Columns:
             self._recent[source] = unpack(rows, self._layouts)
         return self._recent[source]
 
-    def polls(self, source: int, begin_ns: int, end_ns: int) -> PollColumns:
+    def polls(self, source: int, interval_ns: int, begin_ns: int, end_ns: int) -> Accounted:
+        """The polls of a source that were due in begin <= time < end, one for each due time, sorted by it."""
+        # One interval more on either side: a late answer may be kept under a due time just outside.
+        return accounted(self.polls_as_they_came(source, begin_ns - interval_ns, end_ns + interval_ns)).between(
+            begin_ns, end_ns
+        )
+
+    def polls_as_they_came(self, source: int, begin_ns: int, end_ns: int) -> PollColumns:
         """The polls of a source that were due in begin <= time < end, in the order in which they came."""
         rows = self._sql.execute(
             "SELECT due, start, outcome, error FROM chunk"
@@ -104,8 +101,13 @@ class Columns:
         fresh = self.recent(source)
         parts.append((fresh.due_ns, fresh.start_ns, fresh.outcome, fresh.error))
         due, start, outcome, error = (np.concatenate(column) for column in zip(*parts, strict=True))
-        inside = (due >= begin_ns) & (due < end_ns)
-        return PollColumns(due[inside], start[inside], outcome[inside], error[inside])
+        return PollColumns(due, start, outcome, error).of((due >= begin_ns) & (due < end_ns))
+
+    def due_times(self, source: int) -> int:
+        """How many due times the polls of a source account for; costs no more than it must where none came late."""
+        rows = self._sql.execute("SELECT due FROM chunk WHERE source=? ORDER BY first_seq", (source,))
+        due_ns = np.concatenate([*(decode_ints(due) for (due,) in rows), self.recent(source).due_ns])
+        return int(due_ns.size) if in_order(due_ns) else int(self.polls(source, 0, 0, 2**63 - 1).late.size)
 
     def axis_times(self, axis: int) -> Ints:
         """The times of an axis."""

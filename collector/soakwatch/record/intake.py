@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,8 +93,11 @@ class Intake:
             times = start_ns + (np.zeros(1, np.int64) if offsets is None else np.frombuffer(offsets, dtype="<i8"))
             np.maximum.at(self._last, columns[layout], times)
 
-    def pack(self, source: Source, poll: Poll) -> Packed:
-        """The bytes of a poll's readings; those that cannot be are left out and come back as faults."""
+    def pack(self, source: Source, poll: Poll, *, late: bool = False) -> Packed:
+        """The bytes of a poll's readings; those that cannot be are left out and come back as faults.
+
+        Readings of a ``late`` poll may be earlier than those before them: whoever reads the series sorts them.
+        """
         samples = poll.answer.samples
         if not samples:
             return Packed(0, 0, None, b"", ())
@@ -106,8 +109,8 @@ class Intake:
             tuple(map(type, values)),
         )
         layout = self._layouts.get(shape)
-        packed = None if layout is None else self._pack_known(layout, poll, samples, values)
-        return packed or self._pack_new(source, poll, shape)
+        packed = None if layout is None else self._pack_known(layout, poll, samples, values, late=late)
+        return packed or self._pack_new(source, poll, shape, late=late)
 
     def last_of(self, series: Sequence[int]) -> list[tuple[int, int]]:
         """(time of the latest reading, series) of each."""
@@ -118,7 +121,7 @@ class Intake:
         self._layouts.clear()
 
     def _pack_known(
-        self, layout: Layout, poll: Poll, samples: Sequence[Sample], values: Sequence[float]
+        self, layout: Layout, poll: Poll, samples: Sequence[Sample], values: Sequence[float], *, late: bool
     ) -> Packed | None:
         try:
             data = layout.packer.pack(*values)
@@ -129,22 +132,26 @@ class Intake:
             times = np.array(first if alike else stamps, dtype=np.int64)
         except (struct.error, OverflowError, TypeError, ValueError):
             return None
-        fits = (numbers >= layout.low) & (numbers <= layout.high) & (self._last[layout.series] < times)
+        last = self._last[layout.series]
+        after = (times > poll.start_ns - AHEAD_NS) & (times != last) if late else times > last
+        fits = (numbers >= layout.low) & (numbers <= layout.high) & after
         if not fits.all() or times.max() > poll.start_ns + poll.duration_ns + AHEAD_NS:
             return None
-        self._last[layout.series] = times
+        self._last[layout.series] = np.maximum(last, times)
         return Packed(layout.id, len(values), _offsets(times, poll.start_ns), data, ())
 
-    def _pack_new(self, source: Source, poll: Poll, shape: Shape) -> Packed:
+    def _pack_new(self, source: Source, poll: Poll, shape: Shape, *, late: bool) -> Packed:
         faults: list[Fault] = []
         readings: list[_Reading] = []
+        seen: dict[int, int] = {}  # the latest time of each series in this poll
         for sample in poll.answer.samples:
-            admitted = self._admit(source, poll, sample)
+            admitted = self._admit(source, poll, sample, seen if late else None)
             if isinstance(admitted, Fault):
                 faults.append(admitted)
             else:
                 readings.append(admitted)
                 self._saw(admitted.series, admitted.time_ns)
+                seen[admitted.series] = admitted.time_ns
         if not readings:
             return Packed(0, 0, None, b"", tuple(faults))
         layout = self._layout(readings)
@@ -159,7 +166,8 @@ class Intake:
         data = layout.packer.pack(*[reading.value for reading in readings])
         return Packed(layout.id, len(readings), _offsets(times, poll.start_ns), data, tuple(faults))
 
-    def _admit(self, source: Source, poll: Poll, sample: Sample) -> _Reading | Fault:
+    def _admit(self, source: Source, poll: Poll, sample: Sample, late: Mapping[int, int] | None) -> _Reading | Fault:
+        """``late`` has the latest times in a poll that came late; None for one that did not."""
         metric, name, value, time_ns = storable(sample.metric), storable(sample.object), sample.value, sample.time_ns
         plain = type(value) in _PLAIN and metric == sample.metric and name == sample.object
         if isinstance(value, int | np.integer):
@@ -176,7 +184,8 @@ class Intake:
         if time_ns > poll.start_ns + poll.duration_ns + AHEAD_NS or not _NEVER < time_ns < -_NEVER:
             return Fault(metric, name, f"{metric}: a reading was refused: its time is more than an hour ahead")
         series = self._series(source, metric, name)
-        if time_ns <= self._last[series]:
+        last_ns = self._last[series] if late is None else late.get(series, poll.start_ns - AHEAD_NS)
+        if time_ns <= last_ns or time_ns == self._last[series]:
             return Fault(metric, name, f"{metric}: a reading was refused: it is not later than the one before it")
         kind = self._kind(series, value)
         kept = float(value) if kind == "d" else value

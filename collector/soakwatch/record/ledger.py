@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.columns import PollColumns
+from soakwatch.record.accounted import Accounted, PollColumns
 from soakwatch.record.model import Source
 from soakwatch.record.recent import Ints
 from soakwatch.record.rows import OUTCOME_NUMBERS, OUTCOMES
@@ -19,8 +19,9 @@ _SILENT_INTERVALS = 3
 _MOST_SILENCES = 1000
 
 
-def ledger_of(source: Source, shown: str, polls: PollColumns, errors: Mapping[int, str], window: Window) -> Ledger:
+def ledger_of(source: Source, shown: str, account: Accounted, errors: Mapping[int, str], window: Window) -> Ledger:
     """Count the polls that were due in the window, by how they ended; ``shown`` is the source's label."""
+    polls = account.polls
     answered = polls.outcome == OUTCOME_NUMBERS[PollOutcome.OK]
     answers_ns = np.sort(polls.start_ns[answered])
     return Ledger(
@@ -34,6 +35,7 @@ def ledger_of(source: Source, shown: str, polls: PollColumns, errors: Mapping[in
         errors=_most_frequent(polls.error[~answered], errors),
         required=source.required,
         silences=_silences(answers_ns, polls, ~answered, source.interval_ns, window),
+        recovered=int(account.late.sum()),
     )
 
 

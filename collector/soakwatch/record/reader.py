@@ -135,13 +135,13 @@ class RecordView:
         return dict(rows)
 
     def counts(self) -> Counts:
-        """Samples, polls and bytes."""
+        """Samples, polls that were due (one that was lost and came late is one) and bytes."""
         with self._reading() as sql:
-            samples, polls = sql.execute(
-                "SELECT sum(samples), sum(polls) FROM (SELECT samples, polls FROM chunk"
-                " UNION ALL SELECT length(data) / 8, 1 FROM poll)"
-            ).fetchone()
-        return Counts(samples or 0, polls or 0, size_of(self.path))
+            samples = sql.execute(
+                "SELECT sum(samples) FROM (SELECT samples FROM chunk UNION ALL SELECT length(data) / 8 FROM poll)"
+            ).fetchone()[0]
+            polls = sum(self._columns.due_times(source.id) for source in self.sources())
+        return Counts(samples or 0, polls, size_of(self.path))
 
     # --- what was seen -----------------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class RecordView:
                 ledger_of(
                     source,
                     self._shown(source),
-                    self._columns.polls(source.id, window.begin_ns, window.end_ns),
+                    self._columns.polls(source.id, source.interval_ns, window.begin_ns, window.end_ns),
                     errors,
                     window,
                 )
@@ -201,10 +201,9 @@ class RecordView:
     def poll_outcomes(self, source: int) -> PollOutcomes:
         """How every poll of a source ended, in the order in which they were due; empty for an unknown source."""
         with self._reading():
-            polls = self._columns.polls(source, 0, 2**63 - 1)
-        order = np.argsort(polls.due_ns, kind="stable")
+            polls = self._columns.polls(source, 0, 0, 2**63 - 1).polls
         words = tuple(OUTCOMES[number].value for number in sorted(OUTCOMES))
-        return PollOutcomes(polls.due_ns[order], polls.outcome[order].astype(np.int64), words)
+        return PollOutcomes(polls.due_ns, polls.outcome.astype(np.int64), words)
 
     def polls_after(self, cursor: str, limit: int) -> tuple[tuple[Poll, ...], str]:
         """At most ``limit`` polls behind a cursor, and the cursor behind them; "" begins at the beginning.

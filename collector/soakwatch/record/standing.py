@@ -43,14 +43,28 @@ class Standing:
             ).fetchall()
         )
         rows = sql.execute("SELECT source, metric, object, count(*) FROM fault GROUP BY source, metric, object")
+        self._due_ns: dict[int, tuple[int, int]] = {  # source -> first and last due time
+            source: (first, last)
+            for source, first, last in sql.execute(
+                "SELECT source, min(first), max(last) FROM (SELECT source, first_due_ns AS first, last_due_ns AS last"
+                " FROM chunk UNION ALL SELECT source, due_ns, due_ns FROM poll) GROUP BY source"
+            )
+        }
         self._reasons: dict[tuple[int, str, str], int] = {
             (source, metric, name): count for source, metric, name, count in rows
         }
         self._errors: dict[str, int] = {}
 
-    def take(self, source: Source, poll: Poll) -> NewPoll:
-        """The row of a new poll; its faults and events are written at once."""
-        packed = self.intake.pack(source, poll)
+    def take(self, source: Source, poll: Poll) -> NewPoll | None:
+        """The row of a new poll; its faults and events are written at once.
+
+        None for a look from before the first due time of its source: it is none of this run.
+        """
+        first_ns, last_ns = self._due_ns.get(source.id, (poll.due_ns, poll.due_ns - 1))
+        if poll.due_ns < first_ns:
+            return None
+        self._due_ns[source.id] = first_ns, max(last_ns, poll.due_ns)
+        packed = self.intake.pack(source, poll, late=poll.due_ns <= last_ns)
         seq = self._next_seq[source.id] = self._next_seq.get(source.id, 0) + 1
         for fault in poll.answer.faults:
             self._count(poll, fault)
@@ -85,16 +99,20 @@ class Standing:
 
     def _count(self, poll: Poll, fault: Fault) -> None:
         metric, name, text = storable(fault.metric), storable(fault.object), storable(fault.text)
-        again = "UPDATE fault SET last_ns=?, count=count+1 WHERE source=? AND metric=? AND object=? AND "
-        identity = poll.start_ns, poll.source, metric, name
-        if self._sql.execute(again + "text=?", (*identity, text)).rowcount:
+        again = (
+            "UPDATE fault SET first_ns=min(first_ns, ?), last_ns=max(last_ns, ?), count=count+1"
+            " WHERE source=? AND metric=? AND object=? AND "
+        )
+        identity = poll.source, metric, name
+        found = poll.start_ns, poll.start_ns, *identity
+        if self._sql.execute(again + "text=?", (*found, text)).rowcount:
             return
-        kept = self._reasons.get(identity[1:], 0)
-        if kept > REASONS and self._sql.execute(again + "text LIKE 'further reasons%'", identity).rowcount:
+        kept = self._reasons.get(identity, 0)
+        if kept > REASONS and self._sql.execute(again + "text LIKE 'further reasons%'", found).rowcount:
             return
         if kept == REASONS:
             text = f"further reasons, the first of them: {text}"
-        self._reasons[identity[1:]] = kept + 1
+        self._reasons[identity] = kept + 1
         self._sql.execute(
             "INSERT INTO fault (source, metric, object, text, first_ns, last_ns, count) VALUES (?,?,?,?,?,?,1)",
             (poll.source, metric, name, text, poll.start_ns, poll.start_ns),

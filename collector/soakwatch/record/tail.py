@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch.record.accounted import Accounted, PollColumns, accounted
 from soakwatch.record.blocks import Values, decode, decode_ints
-from soakwatch.record.columns import Columns, PollColumns
+from soakwatch.record.columns import Columns
 from soakwatch.record.files import record_file
 from soakwatch.record.model import SeriesKey, Source, StoredEvent, StoredFault
 from soakwatch.record.recent import POLL_COLUMNS, Ints, PollRow, unpack
@@ -57,7 +58,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Successive polls of one source and the readings in them; ``last_ns`` is the latest time of the polls."""
+    """Successive polls of one source as they came, and the readings in them, each table in order of time.
+
+    ``last_ns`` is the latest time of the polls.
+    """
 
     source: int
     polls: PollColumns
@@ -109,6 +113,18 @@ class Tail:
                 raise told(error, self.path) from None
             except (ValueError, LookupError, TypeError) as error:
                 raise damaged(self.path, str(error)) from None
+
+    def polls(self, source: int) -> Accounted:
+        """All polls of a source that were handed out so far, one for each due time: for looks that came late."""
+        with ExitStack() as stack:
+            sql = open_snapshot(self.path, stack)
+            try:
+                whole = Columns(sql).polls_as_they_came(source, 0, 2**63 - 1)
+            except sqlite3.Error as error:
+                raise told(error, self.path) from None
+            except (ValueError, LookupError, TypeError) as error:
+                raise damaged(self.path, str(error)) from None
+        return accounted(whole.of(slice(self._read.get(source, 0))))  # they are numbered from 1 without a hole
 
     def _news(self, sql: sqlite3.Connection) -> News:
         series = tuple(
@@ -247,7 +263,7 @@ class Tail:
                 cut = low if positions is None else int(np.searchsorted(decode_ints(positions), low))
             kinds = "".join([_WORD[one.dtype.kind] for one in values])
             words = np.stack([np.ascontiguousarray(one).view(np.uint64)[cut:] for one in values], axis=1)
-            tables.append(Table(tuple(names), kinds, columns.axis_times(axis)[cut:], words))
+            tables.append(_in_time(Table(tuple(names), kinds, columns.axis_times(axis)[cut:], words)))
         due, outcome, error = (decode_ints(column)[low:] for column in ended)
         self._read[source] = first_seq + polls - 1
         return Batch(source, PollColumns(due, columns.starts(chunk)[low:], outcome, error), last_ns, tuple(tables))
@@ -269,9 +285,17 @@ def _merged(tables: Sequence[Table]) -> tuple[Table, ...]:
     made = []
     for (series, kinds), parts in found.items():
         if len(parts) == 1:
-            made.append(parts[0])
+            made.append(_in_time(parts[0]))
             continue
         time_ns = np.concatenate([part.time_ns for part in parts])
-        order = np.argsort(time_ns, kind="stable")
-        made.append(Table(series, kinds, time_ns[order], np.concatenate([part.words for part in parts])[order]))
+        made.append(_in_time(Table(series, kinds, time_ns, np.concatenate([part.words for part in parts]))))
     return tuple(made)
+
+
+def _in_time(table: Table) -> Table:
+    """The same in order of time: looks may have come late."""
+    time_ns = table.time_ns
+    if bool((time_ns[1:] >= time_ns[:-1]).all()):
+        return table
+    order = np.argsort(time_ns, kind="stable")
+    return Table(table.series, table.kinds, time_ns[order], table.words[order])

@@ -126,7 +126,9 @@ class Record:
         """Store polls with their readings, faults and events as one transaction.
 
         A reading that the catalogue refuses, or that is not later than the one before it, becomes a fault; the others
-        are kept. On RecordError nothing is stored, and the same polls can be put again.
+        are kept. A poll for a due time that is accounted for already is a look that came late: its readings may be
+        earlier, and if it was answered it stands for the poll that was lost. On RecordError nothing is stored, and
+        the same polls can be put again.
         """
         with self._writing() as sql:
             rows = []
@@ -136,7 +138,9 @@ class Record:
                     raise RecordError(
                         f"{self.path} does not know the source {poll.source}: make it known with source()"
                     )
-                rows.append(self._standing.take(source, poll))
+                row = self._standing.take(source, poll)
+                if row is not None:
+                    rows.append(row)
             sql.executemany(POLL_INSERT, rows)
         self._seal_one()
 

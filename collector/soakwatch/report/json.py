@@ -61,6 +61,7 @@ def _coverage(ledger: Ledger) -> dict[str, Json]:
         "interval_seconds": ledger.interval_s,
         "due": ledger.due,
         "got": ledger.got,
+        "recovered": ledger.recovered,
         "lost": dict[str, Json](sorted(ledger.lost.items())),
         "coverage": _known(ledger.coverage),
         "required": ledger.required,

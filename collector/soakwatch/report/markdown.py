@@ -112,7 +112,8 @@ def _cause_line(verdict: Verdict, cause: Cause) -> str:
 def _ledger_line(ledger: Ledger) -> str:
     gap = "no answer ever" if ledger.longest_gap is None else f"longest gap {show_seconds(ledger.longest_gap.seconds)}"
     lost = ", ".join(f"{count} {how}" for how, count in sorted(ledger.lost.items()) if count)
+    late = f"; {ledger.recovered} of them recovered late" if ledger.recovered else ""
     return (
         f"- {_text(source_name(ledger))}: {ledger.got} of {ledger.due} polls "
-        f"({share_text(ledger.coverage)}), {gap}{'; ' if lost else ''}{_text(lost)}"
+        f"({share_text(ledger.coverage)}), {gap}{late}{'; ' if lost else ''}{_text(lost)}"
     )

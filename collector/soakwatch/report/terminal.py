@@ -82,6 +82,7 @@ def print_verdict(verdict: Verdict, console: Console, series: Sequence[Series] =
         _line(
             console,
             f"coverage {name}: {ledger.got} of {ledger.due} polls ({share_text(ledger.coverage)}), {gap_text}"
+            + (f"; {ledger.recovered} of them recovered late" if ledger.recovered else "")
             + (f"; {lost}" if lost else ""),
         )
 

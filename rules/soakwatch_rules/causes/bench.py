@@ -20,7 +20,10 @@ _RULE_OF = {
     "reboot": "reboot", "process.restart": "process_restart", "process.exit": "process_restart",
     "process.start": "process_restart", "kernel.oom": "oom_kill", "core.dump": "core_dump", "core.present": "core_dump",
 }  # fmt: skip
-_SEEN = ("process.", "kernel.", "core.", "clock.")  # what probes see; everything else was done or told by somebody
+_SEEN = (
+    "process.", "kernel.", "core.", "clock.", "device.", "snmp.", "link.", "log.", "hardware.", "memory.", "cpu.",
+)  # fmt: skip
+"""What probes see and devices tell of themselves; everything else was done or told by somebody."""
 _CHANGED_LOAD = frozenset({"ramp", "stress", "spike"})
 
 

@@ -96,6 +96,7 @@ class Coverage:
         lost = ", ".join(f"{number} {how}" for how, number in sorted(ledger.lost.items(), key=lambda i: (-i[1], i[0])))
         polls = f"{ledger.got} of {counted(ledger.due, 'due poll')}"
         text = f"{ledger.source}: {polls} brought an answer ({100 * share:.1f} %)"
+        text += f", {ledger.recovered} of them recovered late" if ledger.recovered else ""
         text += f", {lost}" if lost else ""
         if silence is not None and beyond_s > 0.5 * ledger.interval_s:
             text += f"; longest gap {lasting(silence.seconds)} from {moment(silence.begin_ns)}"

@@ -114,7 +114,8 @@ def _row(page: Page, ledger: Ledger, source: int | None) -> Row:
         required=ledger.required,
         cells=cells,
         every=show_seconds(ledger.interval_s),
-        answered=f"{number(ledger.got)} of {number(ledger.due)}",
+        answered=f"{number(ledger.got)} of {number(ledger.due)}"
+        + (f", {number(ledger.recovered)} recovered late" if ledger.recovered else ""),
         coverage=share_text(ledger.coverage),
         lost=", ".join(f"{number(count)} {how}" for how, count in sorted(ledger.lost.items()) if count) or "none",
         hole="no answer ever" if gap is None else f"{show_seconds(gap.seconds)} from {utc(gap.begin_ns)}",

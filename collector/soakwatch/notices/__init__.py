@@ -1,0 +1,1 @@
+"""What devices send of their own accord: SNMP notifications and log lines, received, read, and bounded in storms."""

@@ -1,0 +1,59 @@
+"""What a text must contain for a regular expression to match: looked for first, for it costs next to nothing."""
+
+from __future__ import annotations
+
+import re
+
+_LETTERS = frozenset("AbBdDsSwWZ0123456789")  # after a backslash: a class, a place, or a group's number
+
+
+def literal_of(pattern: re.Pattern[str]) -> str:
+    r"""The longest text that every match of a pattern contains; "" if none is known for sure.
+
+    Only what stands outside of groups and classes counts, so the answer may be shorter than it could be, never wrong.
+
+    >>> literal_of(re.compile(r"(?P<process>\S+) invoked oom-kille?r"))
+    ' invoked oom-kill'
+    >>> literal_of(re.compile(r"link (up|down)|reload"))
+    ''
+    """
+    if pattern.flags & (re.IGNORECASE | re.VERBOSE) or "(?i" in pattern.pattern:
+        return ""
+    runs, run, depth, at, text = [""], "", 0, 0, pattern.pattern
+    while at < len(text):
+        char, size = text[at], 1
+        plain = ""
+        if char == "\\":
+            size = 2
+            plain = "" if text[at + 1 : at + 2] in _LETTERS or text[at + 1 : at + 2].isalpha() else text[at + 1]
+        elif char == "[":
+            size = _class(text, at)
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+        elif char == "|" and not depth:
+            return ""
+        elif char not in ".^$*+?{}|":
+            plain = char
+        following = text[at + size : at + size + 1]
+        if plain and not depth and following not in {"*", "?", "{"}:
+            run += plain
+            if following == "+":
+                runs, run = [*runs, run], ""
+        else:
+            runs, run = [*runs, run], ""
+        if char == "{" and not depth:
+            size = max(1, text.find("}", at) - at + 1)
+        at += size
+    return max((*runs, run), key=len)
+
+
+def _class(text: str, at: int) -> int:
+    """How long the class is that begins here."""
+    end = at + 1
+    if text[end : end + 1] == "^":
+        end += 1
+    if text[end : end + 1] == "]":
+        end += 1
+    while end < len(text) and text[end] != "]":
+        end += 2 if text[end] == "\\" else 1
+    return end - at + 1

@@ -1,0 +1,74 @@
+"""Storms: of many events of one kind and object in a short time the first are kept and the others counted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from soakwatch_agent.sample import Event
+
+STORM = "log.storm"
+_HOUR_NS = 3_600_000_000_000
+_SECOND_NS = 1_000_000_000
+
+Key = tuple[str, str]
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The times of the last events that were kept, and, in a storm, since when and how many were not."""
+
+    kept: deque[int]
+    last_ns: int = 0
+    storm_ns: int | None = None
+    suppressed: int = 0
+
+
+@dataclass(slots=True)
+class Storm:
+    """Lets ``most`` events of one kind and object pass in ``window_s``; more are a storm.
+
+    A storm lasts until there was none of them for a window, and is told by one event when it ends (after an hour one
+    that goes on is told so far). Beyond ``most_keys`` different objects at a time, objects of a kind are taken
+    together: whatever is sent, memory is bounded.
+    """
+
+    most: int = 20
+    window_s: float = 60.0
+    most_keys: int = 1000
+    _seen: dict[Key, _Seen] = field(default_factory=dict)
+
+    def admits(self, kind: str, thing: str, now_ns: int) -> bool:
+        """Whether this event is kept."""
+        key = kind, thing
+        if key not in self._seen and len(self._seen) >= self.most_keys:
+            key = ("others", "") if len(self._seen) >= 2 * self.most_keys else (kind, "")
+        seen = self._seen.setdefault(key, _Seen(deque(maxlen=self.most)))
+        seen.last_ns = now_ns
+        if seen.storm_ns is None:
+            if len(seen.kept) < self.most or now_ns - seen.kept[0] >= self._window_ns:
+                seen.kept.append(now_ns)
+                return True
+            seen.storm_ns = now_ns
+        seen.suppressed += 1
+        return False
+
+    def over(self, now_ns: int, *, end: bool = False) -> Iterator[Event]:
+        """The storms that are over, each as one event; with ``end`` those too that go on."""
+        for key, seen in list(self._seen.items()):
+            quiet = now_ns - seen.last_ns >= self._window_ns
+            if seen.storm_ns is not None and (end or quiet or now_ns - seen.storm_ns >= _HOUR_NS):
+                yield self._told(key, seen.storm_ns, seen)
+                seen.storm_ns, seen.suppressed = (None if quiet or end else now_ns), 0
+            if quiet or end:
+                del self._seen[key]
+
+    @property
+    def _window_ns(self) -> int:
+        return round(self.window_s * _SECOND_NS)
+
+    def _told(self, key: Key, begin_ns: int, seen: _Seen) -> Event:
+        kind, thing = key
+        detail = {"of": kind, "suppressed": str(seen.suppressed), "kept": str(len(seen.kept))}
+        return Event(STORM, thing, begin_ns, seen.last_ns, detail)

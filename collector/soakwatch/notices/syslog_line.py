@@ -1,0 +1,102 @@
+"""One line of syslog, read tolerantly: RFC 5424, RFC 3164, and what Cisco and others make of the latter.
+
+A line that keeps to no form is still a line: what cannot be told apart stays in its text. The device's own time is
+not used (it may be any): the time of arrival is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+LONGEST = 8192  # bytes that are read of a line: RFC 5424 section 6.1 asks for 2048 at least
+
+SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
+_BOM = "\ufeff"
+_PRI = re.compile(r"<([0-9]{1,3})>")
+_HEAD_5424 = re.compile(r"[0-9]{1,2} (\S{1,64}) (\S{1,255}) (\S{1,128}) (\S{1,128}) (\S{1,64})(?: |$)")
+_SEQUENCE = re.compile(r"[0-9]{1,12}: ")  # Cisco numbers its lines
+_STAMP = re.compile(
+    r"[*.]?(?:[A-Z][a-z]{2} {1,2}[0-9]{1,2}(?: [0-9]{4})? [0-9:]{5,8}(?:\.[0-9]{1,9})?(?: [A-Z]{2,5})?"
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,20}(?:Z|[+-][0-9:]{4,6})?)(?: ?: |: ?| )"
+)
+_HOST = re.compile(r"([A-Za-z0-9][\w.:-]{0,254})(?<!:)(?: : | )(?=\S)")
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """What a line says. ``severity`` is 0 (worst) to 7, None where the line has no valid priority.
+
+    ``text`` is ``tag[pid]: message`` as in a log file, in whatever form it came.
+    """
+
+    severity: int | None
+    host: str
+    text: str
+
+
+def log_line(data: bytes) -> LogLine | None:
+    """The line of one message; None for nothing but blanks.
+
+    >>> log_line(b"<34>1 2026-01-02T03:04:05Z fw sshd 712 ID47 [a@1 b=\\"c]\\"] refused")
+    LogLine(severity=2, host='fw', text='sshd[712]: refused')
+    >>> log_line(b"<13>Jan  2 03:04:05 leaf1 bgpd[9]: down")
+    LogLine(severity=5, host='leaf1', text='bgpd[9]: down')
+    >>> log_line(b"<189>77: *Mar  1 18:46:11.123 UTC: %SYS-5-CONFIG_I: Configured")
+    LogLine(severity=5, host='', text='%SYS-5-CONFIG_I: Configured')
+    """
+    said = data[:LONGEST].decode("utf-8", "replace").removeprefix(_BOM).strip("\0\r\n\t ")
+    if not said:
+        return None
+    severity, rest = _priority(said)
+    head = _HEAD_5424.match(rest)
+    if severity is not None and head is not None:
+        return _of_5424(severity, head, rest[head.end() :])
+    return _of_3164(severity, rest)
+
+
+def _priority(said: str) -> tuple[int | None, str]:
+    found = _PRI.match(said)
+    if found is None or int(found[1]) > 191:
+        return None, said
+    return int(found[1]) % 8, said[found.end() :]
+
+
+def _of_5424(severity: int, head: re.Match[str], rest: str) -> LogLine:
+    _, host, app, process, _ = head.groups()
+    message = _after_data(rest).lstrip(" ").removeprefix(_BOM).strip()
+    tag = "" if app == "-" else app if process == "-" else f"{app}[{process}]"
+    return LogLine(severity, "" if host == "-" else host, f"{tag}: {message}" if tag else message)
+
+
+def _after_data(rest: str) -> str:
+    """What follows the structured data; all of it if that is malformed."""
+    if rest.startswith("-"):
+        return rest[1:]
+    at, quoted = 0, False
+    if not rest.startswith("["):
+        return rest
+    while at < len(rest):
+        char = rest[at]
+        if quoted and char == "\\":
+            at += 1
+        elif char == '"':
+            quoted = not quoted
+        elif char == "]" and not quoted and rest[at + 1 : at + 2] != "[":
+            return rest[at + 1 :]
+        at += 1
+    return rest
+
+
+def _of_3164(severity: int | None, rest: str) -> LogLine:
+    sequence = _SEQUENCE.match(rest)
+    if sequence is not None:
+        rest = rest[sequence.end() :]
+    stamp = _STAMP.match(rest)
+    if stamp is None:
+        return LogLine(severity, "", rest.strip())
+    rest = rest[stamp.end() :].lstrip()
+    host = _HOST.match(rest)
+    if host is None:
+        return LogLine(severity, "", rest)
+    return LogLine(severity, host[1], rest[host.end() :])

@@ -1,0 +1,89 @@
+"""What a notification means: an event of a kind that the house knows, of the device's profile, or the raw trap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from soakwatch.notices.notification import STANDARD, Notification, Value
+from soakwatch.notices.text import WORD, octets, shown
+from soakwatch.profile.model import TrapPattern
+from soakwatch_agent.sample import Event, object_text
+
+_KINDS = {
+    f"{STANDARD}.1": "snmp.cold_start",  # the agent began anew: no proof that the device did
+    f"{STANDARD}.2": "snmp.warm_start",
+    f"{STANDARD}.3": "link.down",
+    f"{STANDARD}.4": "link.up",
+    f"{STANDARD}.5": "snmp.authentication_failure",
+    "1.3.6.1.4.1.8072.4.0.2": "snmp.agent_stop",  # NET-SNMP-AGENT-MIB: the agent ends in order
+    "1.3.6.1.4.1.8072.4.0.3": "snmp.agent_restart",
+}
+_IF_NAME, _IF_DESCR, _IF_INDEX = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.2.2.1.1"
+_STATES = {"1.3.6.1.2.1.2.2.1.7": "admin", "1.3.6.1.2.1.2.2.1.8": "operational"}
+_STATE_WORDS = {1: "up", 2: "down", 3: "testing", 4: "unknown", 5: "dormant", 6: "not present", 7: "lower layer down"}
+_SHOWN_BINDS = 24
+_ALL_BINDS = 2000  # characters of the raw varbinds
+
+
+def event_of(told: Notification, address: str, time_ns: int, traps: Mapping[str, TrapPattern]) -> Event:
+    """The event of a notification that came from an address. What it says is kept, bounded, in ``binds``."""
+    pattern = traps.get(told.oid)
+    kind = pattern.kind if pattern else _KINDS.get(told.oid, "snmp.trap")
+    detail = {"trap": told.oid, "address": address, "version": told.version}
+    if told.uptime_s is not None:
+        detail["uptime"] = f"{told.uptime_s:.2f}"
+    if pattern is not None:
+        for name, oid in pattern.detail.items():
+            found = _under(told, oid)
+            if found is not None:
+                detail[name] = found
+    thing = ""
+    if kind in {"link.down", "link.up"}:
+        thing = _interface(told)
+        detail.update(_states(told))
+    raw = _raw(told)
+    if raw:
+        detail["binds"] = raw
+    return Event(kind, thing, time_ns, None, detail)
+
+
+def _interface(told: Notification) -> str:
+    """The interface by the name that its series have; by its index if the notification does not name it."""
+    name = _under(told, _IF_NAME) or _under(told, _IF_DESCR)
+    if name:
+        return object_text(interface=name)
+    index = _under(told, _IF_INDEX) or next(
+        (oid.rpartition(".")[2] for oid, _ in told.binds if oid.startswith("1.3.6.1.2.1.2.2.1.")), None
+    )
+    return object_text(interface=f"index {index}") if index else ""
+
+
+def _states(told: Notification) -> dict[str, str]:
+    found = {}
+    for prefix, name in _STATES.items():
+        value = next((value for oid, value in told.binds if oid.startswith(f"{prefix}.")), None)
+        if isinstance(value, int) and value in _STATE_WORDS:
+            found[name] = _STATE_WORDS[value]
+    return found
+
+
+def _under(told: Notification, prefix: str) -> str | None:
+    """The first value of an object, at whatever instance."""
+    for oid, value in told.binds:
+        if oid == prefix or oid.startswith(f"{prefix}."):
+            return _text(value)
+    return None
+
+
+def _raw(told: Notification) -> str:
+    parts = [f"{oid}={_text(value)}" for oid, value in told.binds[:_SHOWN_BINDS]]
+    left = len(told.binds) - _SHOWN_BINDS
+    if left > 0:
+        parts.append(f"and {left} more")
+    return shown("; ".join(parts), _ALL_BINDS)
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, bytes):
+        return octets(value)
+    return shown(str(value), WORD)

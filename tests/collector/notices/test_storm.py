@@ -1,0 +1,80 @@
+"""Storms and the desk by themselves: what is kept, what is counted, and that neither grows or stays dead."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sys
+from contextlib import AsyncExitStack
+
+import pytest
+
+from soakwatch.notices.desk import MOST_WAITING, Arrived, Desk, Read
+from soakwatch.notices.storm import STORM, Storm
+from soakwatch.notices.text import octets, shown
+from soakwatch.poller import SourceFailed
+from soakwatch_agent.sample import Event
+
+SECOND = 10**9
+
+
+def test_what_happens_now_and_then_for_days_is_no_storm() -> None:
+    """An event every 4 s stays under 20 a minute and is kept each time."""
+    storm = Storm(most=20, window_s=60)
+    assert all(storm.admits("link.down", "a", at * 4 * SECOND) for at in range(20_000))
+    assert list(storm.over(80_000 * SECOND)) == []
+
+
+def test_a_storm_of_an_hour_is_told_so_far_and_again_when_it_ends() -> None:
+    """Two thousand seconds of one event each: the first 20 are kept; a storm that goes on is told each hour."""
+    storm, told, kept = Storm(most=20, window_s=60), list[Event](), 0
+    for at in range(8000):
+        kept += storm.admits("link.down", "a", at * SECOND)
+        told += storm.over(at * SECOND)
+    told += storm.over(8060 * SECOND)
+    assert kept == 20
+    assert [(event.kind, event.begin_ns // SECOND) for event in told] == [(STORM, 20), (STORM, 3620), (STORM, 7220)]
+    assert sum(int(event.detail["suppressed"]) for event in told) == 8000 - kept
+    assert storm.admits("link.down", "a", 9000 * SECOND)
+
+
+def test_a_storm_of_inventions_does_not_grow() -> None:
+    """Two million different objects and kinds leave at most a few thousand events and a bounded memory."""
+    storm = Storm(most=20, window_s=60, most_keys=100)
+    kept = sum(storm.admits(f"kind{at % 50_000}", f"thing{at}", SECOND) for at in range(200_000))
+    assert kept < 5000
+    assert sys.getsizeof(storm._seen) < 100_000
+    assert sum(int(event.detail["suppressed"]) for event in storm.over(2 * SECOND, end=True)) == 200_000 - kept
+
+
+def test_a_desk_that_is_full_drops_and_counts_and_one_that_died_begins_again() -> None:
+    """Nothing is unbounded and nothing stays dead: the poll after a death fails once, in a sentence."""
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            desk = Desk("syslog:1", lambda arrived: Read(str(arrived.port)), Storm())
+            await desk.open(stack)
+            for number in range(MOST_WAITING + 500):
+                desk.put(Arrived(0, "127.0.0.1", number % 2, b"x"))
+            assert desk.fates["dropped"] == 500
+            assert desk._task is not None
+            desk._task.cancel()
+            await asyncio.sleep(0)
+            with pytest.raises(SourceFailed, match="the receiver syslog:1 had stopped and begins again"):
+                desk.answer(0)
+            async with asyncio.timeout(30):
+                while desk.fates.total() < MOST_WAITING + 500:
+                    await asyncio.sleep(0.01)
+            counted = {sample.object: sample.value for sample in desk.answer(0, dropped=7).samples}
+            assert counted["source=syslog:1,fate=dropped"] == 507
+            assert counted["source=syslog:1,fate=0"] == MOST_WAITING // 2
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("said", ["".join(map(chr, range(1000))), "\x1b]0;title\x07", "ü" * 600, "", "a\nb"])
+def test_whatever_is_shown_is_printable_and_short(said: str) -> None:
+    """No escape sequence and no line end of a device reaches a terminal or a report."""
+    for text in itertools.chain((shown(said), shown(said.encode("utf-8", "surrogatepass"))), (octets(said.encode()),)):
+        assert text.isprintable()
+        assert len(text) <= 500
