@@ -19,6 +19,7 @@ from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.place import SECOND, Place, Probe, watch_of
 from soakwatch_agent.sample import Answer, Event, Fault, Poll, PollOutcome, Sample
+from soakwatch_agent.version import VERSION
 from soakwatch_agent.wire import encode
 
 _EXAMPLES = """examples:
@@ -27,6 +28,7 @@ _EXAMPLES = """examples:
   soakwatch-agent --process 'snort*' --process pidfile:/run/bgpd.pid --process 'cmdline:java.*broker'
   soakwatch-agent --root recorded --once --count 2       two looks at a recorded machine, without waiting
   soakwatch-agent --fingerprint                          what this machine is, as JSON
+  soakwatch-agent run --help                             as a service: also serve, attach, status, stop
 """
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -156,6 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--interface", action="append", metavar="GLOB", help="only these network interfaces (repeatable)")
     add("--core-folder", action="append", default=[], metavar="DIR", help="folder with core files (repeatable)")
     add("--probe", action="append", metavar="NAME", help="only these probes (repeatable)")
+    add("--version", action="store_true", help="print the agent's version and leave")
     add("--list", action="store_true", help="list the probes and their metrics")
     add("--fingerprint", action="store_true", help="print what the machine is, as JSON, and leave")
     return parser
@@ -191,8 +194,16 @@ def _watch(host: Host, *, interval: Optional[float], count: Optional[int]) -> No
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """The command ``soakwatch-agent``; returns its exit code: 0, or 2 for what it was told wrong."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0] in ("run", "serve", "attach", "status", "stop"):
+        from soakwatch_agent.serve import main as serve
+
+        return serve(words)
     parser = _parser()
-    options = parser.parse_args(argv)
+    options = parser.parse_args(words)
+    if options.version:
+        sys.stdout.write(f"{VERSION}\n")
+        return 0
     if options.list:
         _print_list()
         return 0

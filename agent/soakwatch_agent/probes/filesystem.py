@@ -83,7 +83,7 @@ class FilesystemProbe:
         if not self._slow.due(now_ns):
             return notes.answer()
         recorded = self._recorded()
-        mounts = self._mounts()
+        mounts = self.mounts()
         for mountpoint in mounts[:_MOST]:
             thing = object_text(mountpoint=clean(mountpoint))
             if recorded is None:
@@ -114,7 +114,8 @@ class FilesystemProbe:
         except FileNotFoundError:
             return None
 
-    def _mounts(self) -> List[str]:
+    def mounts(self) -> List[str]:
+        """The local mounts, each device once."""
         with ProcAt(self._place):
             partitions = psutil.disk_partitions(all=True)
         devices, found = set(), []

@@ -1,0 +1,52 @@
+"""The agent's steady clock: one line of time for each boot of the host, whatever becomes of the agent's process.
+
+The wall clock is read once a boot and carried on by CLOCK_BOOTTIME, which never steps and counts suspend; the anchor is
+kept on disk, so that an agent that was killed goes on in the same time. A new boot is a new epoch.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Callable
+
+from soakwatch_agent.framing import FrameError, Object, object_of, whole, word
+from soakwatch_agent.procfs import read_line
+from soakwatch_agent.statefile import read_state, write_state
+
+_FILE = "clock.json"
+
+
+@dataclass(frozen=True)
+class AgentClock:
+    """Steady UTC nanoseconds within one epoch: ``anchor_ns`` is the wall clock less CLOCK_BOOTTIME, taken once."""
+
+    __slots__ = ("anchor_ns", "boot", "epoch")
+    epoch: int
+    boot: str
+    anchor_ns: int
+
+    def now_ns(self) -> int:
+        """Steady time now."""
+        return self.anchor_ns + time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def _boot_id() -> str:
+    return read_line("/proc/sys/kernel/random/boot_id") or ""
+
+
+def agent_clock(folder: str, boot_id: Callable[[], str] = _boot_id) -> AgentClock:
+    """The clock of a spool's folder: the one of this boot if there is one, else a new epoch, which is kept."""
+    boot = boot_id()
+    epoch = 0
+    try:
+        kept = object_of(read_state(folder, _FILE))
+        epoch = whole(kept, "epoch")
+        if word(kept, "boot") == boot:
+            return AgentClock(epoch, boot, whole(kept, "anchor_ns"))
+    except (OSError, FrameError):
+        pass  # the first life, or a file that was cut when the power went: a new epoch
+    clock = AgentClock(epoch + 1, boot, time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME))
+    tree: Object = {"epoch": clock.epoch, "boot": boot, "anchor_ns": clock.anchor_ns}
+    write_state(folder, _FILE, tree)
+    return clock

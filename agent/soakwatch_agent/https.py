@@ -1,0 +1,154 @@
+"""The agent over HTTPS, where no SSH reaches: a token, a pinned certificate, one path, small requests."""
+
+from __future__ import annotations
+
+import hmac
+import http.server
+import socket
+import ssl
+import threading
+from typing import Callable, Optional, Tuple
+
+from soakwatch_agent.framing import MAX_QUESTION
+from soakwatch_agent.itself import ServeError
+from soakwatch_agent.session import Agent
+
+PATH = "/v1"
+_MOST_TALKS = 16
+_PATIENCE_S = 30.0
+_SHORTEST_TOKEN = 16
+
+
+def open_https(
+    agent: Agent, address: str, token_file: Optional[str], cert: Optional[str], key: Optional[str]
+) -> Callable[[], None]:
+    """Serves until the function that it returns is called. Raises ServeError, in one sentence."""
+    if not (token_file and cert and key):
+        raise ServeError("--https needs --token-file, --cert and --key: nothing is served without a token and TLS")
+    host, port = _address(address)
+    token = _token(token_file)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(cert, key)
+    except (OSError, ssl.SSLError):
+        raise ServeError(
+            f"the certificate {cert} and the key {key} cannot be used: give PEM files that match"
+        ) from None
+    try:
+        server = _Server((host, port), context, agent, token)
+    except OSError as error:
+        raise ServeError(
+            f"nothing can be served on {address}: {(error.strerror or 'no reason given').lower()}"
+        ) from None
+    thread = threading.Thread(target=server.serve_forever, name="https", daemon=True)
+    thread.start()
+
+    def close() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join(5.0)
+
+    return close
+
+
+def _address(text: str) -> Tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise ServeError(f"--https {text}: write HOST:PORT, such as 127.0.0.1:8443")
+    return host.strip("[]"), int(port)
+
+
+def _token(path: str) -> bytes:
+    try:
+        with open(path, "rb") as data:
+            token = data.read(4096).strip()
+    except OSError as error:
+        raise ServeError(f"the token's file {path} cannot be read: {(error.strerror or '').lower()}") from None
+    if len(token) < _SHORTEST_TOKEN:
+        raise ServeError(f"the token in {path} is too short: {_SHORTEST_TOKEN} characters at least")
+    return token
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = _MOST_TALKS
+
+    def __init__(self, address: Tuple[str, int], context: ssl.SSLContext, agent: Agent, token: bytes) -> None:
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        self.context, self.agent, self.token = context, agent, token
+        self._places = threading.Semaphore(_MOST_TALKS)
+        super().__init__(address, _Talk)
+
+    def process_request(self, request: object, client_address: object) -> None:
+        """One more talk, if there is a place."""
+        assert isinstance(request, socket.socket)
+        if not self._places.acquire(blocking=False):
+            request.close()
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: object, client_address: object) -> None:
+        """The handshake happens here, in the talk's own thread: a client that never shakes hands blocks nobody."""
+        assert isinstance(request, socket.socket)
+        try:
+            request.settimeout(_PATIENCE_S)
+            with self.context.wrap_socket(request, server_side=True) as safe:
+                self.finish_request(safe, client_address)
+        except (OSError, ValueError):
+            pass  # a client that went away, or that spoke no TLS
+        finally:
+            request.close()
+            self._places.release()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Says nothing: what strangers send is no matter for a log."""
+
+
+class _Talk(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = _PATIENCE_S
+    server: _Server
+
+    def do_POST(self) -> None:
+        """One question, its answer."""
+        given = self.headers.get("Authorization", "").encode("utf-8", "replace")
+        if not hmac.compare_digest(given, b"Bearer " + self.server.token):
+            self._refuse(401, "wrong token")
+            return
+        length = self.headers.get("Content-Length", "")
+        if self.path != PATH:
+            self._refuse(404, "nothing is here")
+            return
+        if not length.isdigit() or len(length) > 9 or not 0 < int(length) <= MAX_QUESTION:
+            self._refuse(413, "a question is 1 byte to 64 KiB long")
+            return
+        question = self.rfile.read(int(length))
+        answer = self.server.agent.hello() + b"".join(self.server.agent.reply(question))
+        self.send_response(200)
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def do_GET(self) -> None:
+        """Nothing is got here."""
+        self._refuse(405, "ask with POST")
+
+    def _refuse(self, code: int, text: str) -> None:
+        self.close_connection = True
+        body = (text + "\n").encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def version_string(self) -> str:
+        """No versions for strangers."""
+        return "soakwatch-agent"
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is http.server's
+        """Silence: the log of a guest must not grow by what strangers send."""

@@ -1,0 +1,90 @@
+"""Files of the spool: lines ``SEQ EPOCH CRC POLL`` in segments that are only ever appended to, or deleted whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from dataclasses import dataclass
+from typing import Iterator, List, Optional, Tuple
+
+from soakwatch_agent.framing import MAX_LINE
+
+_NAME = re.compile(r"(\d{18})\.seg")
+_HEAD = 64  # bytes of number, epoch and sum at most
+
+
+@dataclass(frozen=True)
+class Line:
+    """One look in the spool."""
+
+    __slots__ = ("epoch", "seq", "wire")
+    seq: int
+    epoch: int
+    wire: bytes
+
+
+@dataclass
+class Segment:
+    """One file: the number in its name, the numbers and bytes that it holds; ``last`` is below ``first`` if empty."""
+
+    path: str
+    first: int
+    last: int
+    size: int
+
+
+def encode_line(line: Line) -> bytes:
+    """The bytes of a look; the sum covers number, epoch and poll."""
+    body = b"%d %d " % (line.seq, line.epoch)
+    return body + b"%08x " % zlib.crc32(line.wire, zlib.crc32(body)) + line.wire + b"\n"
+
+
+def decode_line(data: bytes) -> Optional[Line]:
+    """The look of a whole line; None if it is torn or damaged."""
+    parts = data.split(b" ", 3)
+    if len(parts) != 4 or not data.endswith(b"\n") or not (parts[0].isdigit() and parts[1].isdigit()):
+        return None
+    wire = parts[3][:-1]
+    if b"%08x" % zlib.crc32(wire, zlib.crc32(b"%s %s " % (parts[0], parts[1]))) != parts[2]:
+        return None
+    return Line(int(parts[0]), int(parts[1]), wire)
+
+
+def path_of(folder: str, first: int) -> str:
+    """Where the segment that begins with a number lies."""
+    return os.path.join(folder, f"{first:018d}.seg")
+
+
+def lines_of(path: str, offset: int = 0) -> Iterator[Tuple[Optional[Line], int]]:
+    """Every line of a file from an offset on, with the offset after it; None for one that is damaged or torn."""
+    with open(path, "rb") as data:
+        data.seek(offset)
+        while True:
+            raw = data.readline(MAX_LINE + _HEAD)
+            if not raw:
+                return
+            offset += len(raw)
+            yield decode_line(raw), offset
+
+
+def found(folder: str) -> List[Segment]:
+    """The segments of a folder in order, each looked through; a torn end of the last one is cut off.
+
+    A line that is damaged in the middle is left where it is: readers skip it, and its number is missing.
+    """
+    names = sorted(name for name in os.listdir(folder) if _NAME.fullmatch(name))
+    segments = []
+    for at, name in enumerate(names):
+        path, first = os.path.join(folder, name), int(name[:18])
+        segment = Segment(path, first, first - 1, 0)
+        whole = 0
+        for line, end in lines_of(path):
+            if line is not None and line.seq > segment.last:
+                segment.last, whole = line.seq, end
+        segment.size = os.stat(path).st_size  # noqa: PTH116
+        if at == len(names) - 1 and segment.size > whole:
+            os.truncate(path, whole)
+            segment.size = whole
+        segments.append(segment)
+    return segments

@@ -1,0 +1,313 @@
+"""The agent as a service: ``run`` (a daemon on a socket of its own folder), ``serve`` (a child of an SSH session),
+``attach`` (the bridge from an SSH session to the daemon), ``status`` and ``stop``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import BinaryIO, Callable, Iterator, List
+
+from soakwatch_agent.agentclock import agent_clock
+from soakwatch_agent.framing import ERROR, MAX_LINE, MAX_QUESTION, line_of, question_line
+from soakwatch_agent.itself import ServeError, program
+from soakwatch_agent.keeper import detach, keep
+from soakwatch_agent.looker import Looker
+from soakwatch_agent.recorder import Recorder
+from soakwatch_agent.session import Agent
+from soakwatch_agent.settings import kept_settings
+from soakwatch_agent.spool import BOUND, Spool
+
+SOCKET = "socket"
+CHILD = "child of the SSH session"
+COMMANDS = ("run", "serve", "attach", "status", "stop")
+_MOST_TALKS = 8
+_LONGEST_PATH = 107  # bytes of a unix socket's path
+_START_S = 15.0
+_TAKEOVER_S = 5.0
+
+
+def main(argv: List[str]) -> int:
+    """The commands of COMMANDS; returns the exit code."""
+    options = _parser().parse_args(argv)
+    folder = os.path.abspath(os.path.expanduser(options.dir))  # noqa: PTH100, PTH111
+    try:
+        if options.command == "run":
+            return _run(folder, options)
+        if options.command == "serve":
+            return _serve(folder, options)
+        if options.command == "attach":
+            return _attach(folder, options)
+        return _ask(folder, options.command)
+    except ServeError as error:
+        sys.stderr.write(f"soakwatch-agent: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("soakwatch-agent", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, about in (
+        ("run", "look and keep what was seen until a collector fetches it"),
+        ("serve", "the same on standard input and output, until the input ends"),
+        ("attach", "join standard input and output to the agent that runs here"),
+        ("status", "how the agent that runs here stands"),
+        ("stop", "end the agent that runs here"),
+    ):
+        one = commands.add_parser(name, help=about, description=about)
+        one.add_argument("--dir", default="~/.soakwatch-agent", help="the agent's folder (default: %(default)s)")
+        if name in ("run", "serve"):
+            one.add_argument("--spool-bytes", type=int, default=BOUND, help="bound of the spool (default: 256 MiB)")
+            one.add_argument("--sync", type=float, default=10.0, help="seconds between syncs to the disk; 0: each look")
+            one.add_argument("--no-recorder", action="store_true", help="without the flight recorder")
+            one.add_argument("--root", default="/", help="folder that holds the machine's /proc, /sys and so on")
+        if name == "run":
+            one.add_argument("--keep", action="store_true", help="start it again whenever it dies")
+            one.add_argument("--detach", action="store_true", help="in the background, apart from this session")
+            one.add_argument("--https", metavar="HOST:PORT", help="serve HTTPS as well")
+            one.add_argument("--token-file", help="file with the token that HTTPS asks for")
+            one.add_argument("--cert", help="certificate of HTTPS, PEM")
+            one.add_argument("--key", help="key of HTTPS, PEM")
+        if name == "attach":
+            one.add_argument("--start", action="store_true", help="start the agent first if it does not run")
+    return parser
+
+
+# --- the daemon ----------------------------------------------------------------------------------------------------
+
+
+def _run(folder: str, options: argparse.Namespace) -> int:
+    _prepare(folder)
+    if options.detach:
+        return detach(os.path.join(folder, "log"))
+    if options.keep:
+        return keep(os.path.join(folder, "keeper.lock"))
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ending.set())
+    with contextlib.ExitStack() as stack:
+        agent = _open_agent(folder, options, "service", ending.set, stack)
+        listener = stack.enter_context(_listener(os.path.join(folder, SOCKET)))
+        if options.https is not None:
+            from soakwatch_agent.https import open_https
+
+            stack.callback(open_https(agent, options.https, options.token_file, options.cert, options.key))
+        elif options.token_file or options.cert or options.key:
+            raise ServeError("--token-file, --cert and --key belong to --https HOST:PORT")
+        threading.Thread(target=_accept, args=(listener, agent), name="accept", daemon=True).start()
+        ending.wait()
+    return 0
+
+
+def _open_agent(
+    folder: str, options: argparse.Namespace, way: str, stop: Callable[[], None], stack: contextlib.ExitStack
+) -> Agent:
+    stack.enter_context(_held(folder, child=way == CHILD))
+    clock = agent_clock(folder)
+    spool = Spool(folder, max(options.spool_bytes, 1 << 16), options.sync)
+    stack.callback(spool.close)
+    recorder = None
+    if not options.no_recorder:
+        recorder = Recorder(clock.now_ns, options.root)
+        try:
+            recorder.begin()
+            stack.callback(recorder.end)
+        except (OSError, ValueError):
+            recorder = None  # a kernel that hides its files: hello says that there is none
+    looker = Looker(clock, spool, options.root)
+    settings = kept_settings(folder)
+    if settings is not None:
+        looker.set(settings)
+    looker.begin()
+    stack.callback(looker.end)
+    return Agent(folder, clock, spool, looker, recorder, way, stop)
+
+
+def _prepare(folder: str) -> None:
+    os.umask(0o077)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+        if os.stat(folder).st_uid != os.geteuid():  # noqa: PTH116
+            raise ServeError(f"the folder {folder} belongs to another user: name one of your own with --dir")
+    except OSError as error:
+        raise ServeError(f"the folder {folder} cannot be used: {error.strerror}; name another with --dir") from None
+
+
+@contextlib.contextmanager
+def _held(folder: str, *, child: bool) -> Iterator[None]:
+    """Holds the folder. The child of a new session takes it from that of a session that is dead and does not know."""
+    try:
+        fd = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise ServeError(f"the folder {folder} cannot be written: {error.strerror}") from None
+    try:
+        deadline = time.monotonic() + _TAKEOVER_S
+        while not _locked(fd):
+            holder = os.pread(fd, 64, 0).decode("ascii", "replace").split()
+            if not (child and holder[:1] == ["child"] and holder[1].isdigit()) or time.monotonic() > deadline:
+                raise ServeError(f"an agent runs in {folder} already: stop it, or name another folder with --dir")
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(int(holder[1]), signal.SIGTERM)
+            time.sleep(0.05)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{'child' if child else 'service'} {os.getpid()}".encode(), 0)
+        yield
+        os.ftruncate(fd, 0)
+    finally:
+        os.close(fd)
+
+
+def _locked(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _listener(path: str) -> socket.socket:
+    if len(path.encode()) > _LONGEST_PATH:
+        raise ServeError(f"the folder's path is too long for a socket ({_LONGEST_PATH} bytes): name a shorter --dir")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108 - the lock is ours, so this is the socket of an agent that was killed
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(path)
+        listener.listen(_MOST_TALKS)
+    except OSError as error:
+        listener.close()
+        raise ServeError(f"no socket can be made in the agent's folder: {error.strerror}") from None
+    return listener
+
+
+def _accept(listener: socket.socket, agent: Agent) -> None:
+    places = threading.Semaphore(_MOST_TALKS)
+    while True:
+        try:
+            talk, _ = listener.accept()
+        except OSError:
+            return  # the listener was closed: the agent ends
+        if not places.acquire(blocking=False):
+            talk.close()
+            continue
+        threading.Thread(target=_talk, args=(talk, agent, places.release), name="talk", daemon=True).start()
+
+
+def _talk(talk: socket.socket, agent: Agent, done: Callable[[], None]) -> None:
+    try:
+        with talk, talk.makefile("rb") as reader, talk.makefile("wb") as writer:
+            converse(agent, reader, writer)
+    except OSError:
+        pass  # the collector went away
+    finally:
+        done()
+
+
+def converse(agent: Agent, reader: BinaryIO, writer: BinaryIO) -> None:
+    """Greets, and answers question after question until the reader ends. Raises OSError."""
+    writer.write(agent.hello())
+    writer.flush()
+    while True:
+        line = reader.readline(MAX_QUESTION + 1)
+        if not line:
+            return
+        if len(line) > MAX_QUESTION:
+            writer.write(line_of(ERROR, {"id": 0, "text": f"the question is longer than {MAX_QUESTION} bytes"}))
+            writer.flush()
+            return
+        writer.writelines(agent.reply(line))
+        writer.flush()
+
+
+# --- in an SSH session ---------------------------------------------------------------------------------------------
+
+
+def _serve(folder: str, options: argparse.Namespace) -> int:
+    _prepare(folder)
+    ending = threading.Event()
+    with contextlib.ExitStack() as stack:
+        agent = _open_agent(folder, options, CHILD, ending.set, stack)
+
+        def talk() -> None:
+            # Files of its own: the interpreter waits at its end for whoever reads sys.stdin.
+            with contextlib.suppress(OSError, ValueError), os.fdopen(os.dup(1), "wb") as writer:
+                converse(agent, os.fdopen(os.dup(0), "rb"), writer)
+            ending.set()
+
+        threading.Thread(target=talk, name="talk", daemon=True).start()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: ending.set())
+        ending.wait()
+    return 0
+
+
+def _attach(folder: str, options: argparse.Namespace) -> int:
+    with _connected(folder, start=options.start) as there:
+        threading.Thread(target=_pump_up, args=(there,), name="up", daemon=True).start()
+        while True:
+            data = there.recv(1 << 16)
+            if not data:
+                return 0
+            try:
+                _write_all(1, data)
+            except OSError:
+                return 0
+
+
+def _pump_up(there: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            data = os.read(0, 1 << 16)
+            if not data:
+                break
+            there.sendall(data)
+    with contextlib.suppress(OSError):
+        there.shutdown(socket.SHUT_RDWR)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def _connected(folder: str, *, start: bool) -> socket.socket:
+    path = os.path.join(folder, SOCKET)
+    deadline, started = time.monotonic() + _START_S, False
+    while True:
+        there = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            there.connect(path)
+        except OSError:
+            there.close()
+        else:
+            return there
+        if not start or time.monotonic() > deadline:
+            raise ServeError(f"no agent runs in {folder}: start it with soakwatch-agent run, or install it anew")
+        if not started:
+            started = True
+            subprocess.run(
+                [*program(), "run", "--keep", "--detach", "--dir", folder], stdin=subprocess.DEVNULL, check=False
+            )
+        time.sleep(0.05)
+
+
+def _ask(folder: str, word: str) -> int:
+    with _connected(folder, start=False) as there:
+        there.settimeout(10.0)
+        try:
+            there.sendall(question_line(1, word))
+            with there.makefile("rb") as reader:
+                hello, answer = reader.readline(MAX_LINE), reader.readline(MAX_LINE)
+        except OSError:
+            raise ServeError("the agent does not answer: end its process and start it anew") from None
+    sys.stdout.write(hello.decode("utf-8", "replace") + answer.decode("utf-8", "replace"))
+    return 0 if answer.startswith(b"done ") else 1

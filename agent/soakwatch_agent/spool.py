@@ -1,0 +1,288 @@
+"""Bounded store-and-forward: looks wait on disk until the collector has acknowledged them.
+
+Looks are numbered without end. When the spool is full the oldest go first, and which numbers went is told: a hole is
+never silent. What was written survives a kill -9 of the agent (a line that was torn is cut off at the next start); it
+survives a power cut as far as the last sync, 10 s at most by default.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Deque, List, Optional, Set, Tuple
+
+from soakwatch_agent.framing import FrameError, Object, object_of, whole, word
+from soakwatch_agent.segments import Line, Segment, encode_line, found, lines_of, path_of
+from soakwatch_agent.statefile import read_state, write_state
+
+BOUND = 256 * 2**20
+_FILE = "spool.json"
+_SEGMENTS = 64  # a full spool gives up this part of itself at a time
+_TAIL = 64  # looks kept in memory: a collector that keeps up never reads the disk
+_KEEP_STATE_S = 5.0
+_MOST_RANGES = 64
+
+Range = Tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the spool stands: numbers that can be had (``first`` to ``last``), what was acknowledged and what is lost."""
+
+    __slots__ = ("acked", "first", "last", "lost", "ranges", "size", "trouble")
+    first: int
+    last: int
+    acked: int
+    lost: int
+    ranges: Tuple[Range, ...]
+    size: int
+    trouble: Optional[str]
+
+
+class Spool:
+    """The spool of one folder; any thread may call any method. One process at a time holds a folder."""
+
+    def __init__(self, folder: str, bound: int = BOUND, sync_s: Optional[float] = 10.0) -> None:
+        """``sync_s`` is the time between syncs to the disk: 0 syncs each look, None leaves it to the kernel."""
+        self._folder, self._bound, self._sync_s = folder, bound, sync_s
+        self._lock = threading.Condition()
+        self._segments: List[Segment] = found(folder)
+        self._tail: Deque[Line] = deque()
+        self._only_here: Set[int] = set()  # numbers of the tail that the disk did not take
+        self._fd: Optional[int] = None
+        self._synced = self._kept = time.monotonic()
+        self._reading = (0, 0)  # last number read from disk, and the offset behind it
+        self.agent_id, self._run, self._acked, self._lost = secrets.token_hex(8), "", 0, 0
+        self._ranges: List[Range] = []
+        self._trouble: Optional[str] = None
+        kept_last = self._load()
+        self._last = max([kept_last, self._acked, *(segment.last for segment in self._segments)])
+        self._keep()
+
+    @property
+    def run(self) -> str:
+        """Whose looks these are: the name that the collector gave its run; empty before the first."""
+        return self._run
+
+    def standing(self) -> Standing:
+        """Where the spool stands now."""
+        with self._lock:
+            first = next((s.first for s in self._segments if s.last >= s.first), self._last + 1)
+            if self._tail:
+                first = min(first, self._tail[0].seq)
+            size = sum(segment.size for segment in self._segments)
+            first = max(first, self._acked + 1)
+            return Standing(first, self._last, self._acked, self._lost, tuple(self._ranges), size, self._trouble)
+
+    def append(self, epoch: int, wire: bytes) -> int:
+        """Keeps a look; returns its number. Never raises for a disk that is full: the oldest go, or this one."""
+        with self._lock:
+            line = Line(self._last + 1, epoch, wire)
+            self._last = line.seq
+            data = encode_line(line)
+            try:
+                self._write(line, data)
+                self._trouble = None
+            except OSError as error:
+                self._trouble = f"the spool cannot be written: {(error.strerror or 'no reason given').lower()}"
+                self._retry(line, data)
+            self._tail.append(line)
+            if len(self._tail) > _TAIL:
+                self._leave_tail(self._tail.popleft().seq)
+            self._lock.notify_all()
+            return line.seq
+
+    def wait_for(self, seq: int, timeout_s: float) -> bool:
+        """Waits until the look with this number is there; False if the time ran out."""
+        with self._lock:
+            return self._lock.wait_for(lambda: self._last >= seq, timeout_s)
+
+    def read(self, after: int, most: int, most_bytes: int) -> List[Line]:
+        """The looks after a number, oldest first, as many as fit (one at least, if there is one)."""
+        with self._lock:
+            after = max(after, self._acked)
+            if self._tail and self._tail[0].seq <= after + 1:
+                return _fitting([line for line in self._tail if line.seq > after], most, most_bytes)
+            taken = self._read_disk(after, most, most_bytes)
+            if not taken:
+                return _fitting([line for line in self._tail if line.seq > after], most, most_bytes)
+            return taken
+
+    def newest(self) -> Optional[Line]:
+        """The last look, if it was made in this life of the agent."""
+        with self._lock:
+            return self._tail[-1] if self._tail else None
+
+    def ack(self, seq: int) -> None:
+        """The collector has everything up to this number: it may go."""
+        with self._lock:
+            if seq <= self._acked:
+                return
+            self._acked = min(seq, self._last)
+            gone = [s for s in self._segments[:-1] if s.last <= self._acked]
+            for segment in gone:
+                self._drop(segment)
+            if gone or time.monotonic() - self._kept > _KEEP_STATE_S:
+                self._keep()
+
+    def begin(self, run: str) -> None:
+        """A new run begins: what was left of another is not its business. The same run goes on where it stood."""
+        with self._lock:
+            if run == self._run:
+                return
+            self._run, self._acked, self._lost, self._ranges = run, self._last, 0, []
+            for segment in list(self._segments):
+                self._drop(segment)
+            self._tail.clear()
+            self._only_here.clear()
+            self._keep()
+
+    def close(self) -> None:
+        """Syncs, keeps the state, closes."""
+        with self._lock:
+            if self._fd is not None:
+                with contextlib.suppress(OSError):
+                    os.fsync(self._fd)
+                os.close(self._fd)
+                self._fd = None
+            self._keep()
+
+    # --- on disk, under the lock -------------------------------------------------------------------------------
+
+    def _load(self) -> int:
+        try:
+            kept = object_of(read_state(self._folder, _FILE))
+            self.agent_id, self._run = word(kept, "id"), word(kept, "run")
+            self._acked, self._lost = whole(kept, "acked"), whole(kept, "lost")
+            ranges = kept.get("ranges")
+            for pair in ranges if isinstance(ranges, list) else []:
+                if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], int) and isinstance(pair[1], int):
+                    self._ranges.append((pair[0], pair[1]))
+            return whole(kept, "last", 0)
+        except (OSError, FrameError):
+            return 0
+
+    def _keep(self) -> None:
+        ranges: Object = {"ranges": [[first, last] for first, last in self._ranges]}
+        self._kept = time.monotonic()
+        try:
+            write_state(
+                self._folder,
+                _FILE,
+                {
+                    "id": self.agent_id,
+                    "run": self._run,
+                    "acked": self._acked,
+                    "last": self._last,
+                    "lost": self._lost,
+                    **ranges,
+                },
+            )
+        except OSError as error:
+            self._trouble = f"the spool's state cannot be written: {(error.strerror or 'no reason given').lower()}"
+
+    def _write(self, line: Line, data: bytes) -> None:
+        while self._segments and sum(segment.size for segment in self._segments) + len(data) > self._bound:
+            self._give_up_oldest()
+        segment = self._segments[-1] if self._segments else None
+        if self._fd is None or segment is None or segment.size + len(data) > max(self._bound // _SEGMENTS, 4096):
+            segment = self._open(line.seq)
+        assert self._fd is not None
+        written = os.write(self._fd, data)
+        if written < len(data):  # the disk took a part of it: as good as nothing
+            os.ftruncate(self._fd, segment.size)
+            raise OSError(28, "No space left on device")
+        segment.last, segment.size = line.seq, segment.size + len(data)
+        if self._sync_s is not None and time.monotonic() - self._synced >= self._sync_s:
+            os.fdatasync(self._fd)
+            self._synced = time.monotonic()
+
+    def _open(self, first: int) -> Segment:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+        path = path_of(self._folder, first)
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        segment = Segment(path, first, first - 1, 0)
+        self._segments.append(segment)
+        return segment
+
+    def _retry(self, line: Line, data: bytes) -> None:
+        """A full disk: room is made once from what is oldest; else this look lives in memory only."""
+        if len(self._segments) > 1:
+            self._give_up_oldest()
+            try:
+                self._write(line, data)
+            except OSError:
+                pass  # no room could be made
+            else:
+                return
+        self._only_here.add(line.seq)
+
+    def _leave_tail(self, seq: int) -> None:
+        if seq in self._only_here:
+            self._only_here.discard(seq)
+            if seq > self._acked:
+                self._lose(seq, seq)
+
+    def _give_up_oldest(self) -> None:
+        segment = self._segments[0]
+        self._lose(max(segment.first, self._acked + 1), segment.last)
+        self._drop(segment)
+        while self._tail and self._tail[0].seq <= segment.last:
+            self._only_here.discard(self._tail.popleft().seq)
+        self._keep()
+
+    def _lose(self, first: int, last: int) -> None:
+        if last < first:
+            return
+        self._lost += last - first + 1
+        if self._ranges and self._ranges[-1][1] == first - 1:
+            first = self._ranges.pop()[0]
+        self._ranges.append((first, last))
+        if len(self._ranges) > _MOST_RANGES:  # the oldest two become one: what lies between them counts as lost too
+            self._ranges[:2] = [(self._ranges[0][0], self._ranges[1][1])]
+
+    def _drop(self, segment: Segment) -> None:
+        if segment is self._segments[-1] and self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+        self._segments.remove(segment)
+        with contextlib.suppress(OSError):
+            os.unlink(segment.path)  # noqa: PTH108
+
+    def _read_disk(self, after: int, most: int, most_bytes: int) -> List[Line]:
+        """What lies before the tail: the tail itself is read from memory, next time."""
+        taken: List[Line] = []
+        room, below = most_bytes, self._tail[0].seq if self._tail else self._last + 1
+        for segment in [segment for segment in self._segments if segment.last > after]:
+            offset = 0
+            if self._reading[0] == after and segment.first <= after:
+                offset = min(self._reading[1], segment.size)
+            try:
+                for line, end in lines_of(segment.path, offset):
+                    if line is None or line.seq <= after:
+                        continue
+                    if line.seq >= below or (taken and (len(taken) >= most or room < len(line.wire))):
+                        return taken
+                    taken.append(line)
+                    room -= len(line.wire)
+                    self._reading = (line.seq, end)
+            except OSError:
+                continue  # somebody deleted the file: its numbers are missing, and the reader sees that
+        return taken
+
+
+def _fitting(lines: List[Line], most: int, most_bytes: int) -> List[Line]:
+    taken: List[Line] = []
+    for line in lines[:most]:
+        most_bytes -= len(line.wire)
+        if taken and most_bytes < 0:
+            break
+        taken.append(line)
+    return taken

@@ -1,0 +1,3 @@
+"""The agent's own version, as the collector compares it with its own."""
+
+VERSION = "0.1.0"

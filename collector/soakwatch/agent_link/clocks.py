@@ -1,0 +1,102 @@
+"""The agent's clock against the collector's: the offset from questions and answers; looks told in our time.
+
+Method: as NTP (RFC 5905 §8) with the two timestamps of the agent taken as one. Of several exchanges the one with the
+shortest way counts; its error is at most half that way, which is what a way that is slower in one direction costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from soakwatch_agent.sample import Answer, Event, Poll, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One question and its answer: our time before and after, the agent's steady time and its wall clock between."""
+
+    sent_ns: int
+    came_ns: int
+    agent_ns: int
+    wall_ns: int
+
+    @property
+    def way_ns(self) -> int:
+        """How long it took there and back."""
+        return self.came_ns - self.sent_ns
+
+    @property
+    def middle_ns(self) -> int:
+        """Our time at which the agent is taken to have answered."""
+        return self.sent_ns + self.way_ns // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """The agent's steady time less ours, by how much that may be wrong, and its wall clock less our time."""
+
+    steady_ns: int
+    error_ns: int
+    wall_ns: int
+
+
+def measured(exchanges: Sequence[Exchange]) -> Offset:
+    """The offset that the exchange with the shortest way tells.
+
+    >>> measured([Exchange(100, 300, 1200, 5200), Exchange(400, 420, 1415, 5410)])
+    Offset(steady_ns=1005, error_ns=10, wall_ns=5000)
+    """
+    best = min(exchanges, key=lambda each: each.way_ns)
+    middle = best.middle_ns
+    return Offset(best.agent_ns - middle, best.way_ns - best.way_ns // 2, best.wall_ns - middle)
+
+
+def followed(before: Offset | None, now: Offset) -> Offset:
+    """The offset to go by: the one before while the new one cannot be told from it, so that times do not tremble.
+
+    >>> [followed(Offset(100, 10, 0), Offset(now, 10, 7)).steady_ns for now in (108, 130)]
+    [100, 130]
+    """
+    if before is not None and abs(now.steady_ns - before.steady_ns) <= max(now.error_ns, before.error_ns):
+        best = before if before.error_ns <= 2 * now.error_ns else now
+        return Offset(best.steady_ns, best.error_ns, now.wall_ns)
+    return now
+
+
+def in_our_time(poll: Poll, offset_ns: int, interval_ns: int, origin_ns: int) -> Poll:
+    """A look of the agent with every time on our clock, its due time on our grid.
+
+    An error of the offset must not move a look into its neighbour's due time, so it never begins before its own.
+    """
+    due = poll.due_ns - offset_ns
+    due = origin_ns + round((due - origin_ns) / interval_ns) * interval_ns
+    start = max(poll.start_ns - offset_ns, due)
+    answer = poll.answer
+    return Poll(
+        poll.source,
+        due,
+        start,
+        poll.duration_ns,
+        poll.outcome,
+        poll.error,
+        Answer(
+            tuple(
+                [
+                    Sample(each.metric, each.object, each.value, max(each.time_ns - offset_ns, due))
+                    for each in answer.samples
+                ]
+            ),
+            tuple(
+                Event(
+                    each.kind,
+                    each.object,
+                    each.begin_ns - offset_ns,
+                    None if each.end_ns is None else each.end_ns - offset_ns,
+                    each.detail,
+                )
+                for each in answer.events
+            ),
+            answer.faults,
+        ),
+    )

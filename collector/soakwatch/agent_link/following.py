@@ -1,0 +1,68 @@
+"""Which looks of an agent were fetched, which were handed over, and which may be acknowledged."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+ACK_AFTER_S = 5.0
+"""So long after it was handed over a look counts as kept: the record commits its batches each second."""
+
+
+@dataclass
+class Following:
+    """The place of one collector in an agent's numbered looks.
+
+    All up to ``after`` were fetched or are lost, and those in ``ahead``, which came early because they tell the
+    present while the past is being caught up with.
+    """
+
+    after: int = 0
+    acked: int = 0
+    missing: int = 0  # numbers that never came: the spool was full, or its disk damaged
+    ahead: set[int] = field(default_factory=set)
+    _settled: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def begin(self, acked: int, last: int) -> None:
+        """The agent told where it stands. A number beyond its last means that it began anew."""
+        if self.after > last or self.after < acked:
+            self.after = acked
+            self.ahead.clear()
+            self._settled.clear()
+        self.acked = max(acked, min(self.acked, last))
+
+    def take(self, number: int, *, ahead: bool) -> bool:
+        """Notes a look that came; False if it had come before."""
+        if number <= self.after or number in self.ahead:
+            if number == self.after + 1:
+                self._advance(number)
+            elif number > self.after and not ahead:
+                self._pass(number)
+            return False
+        if ahead:
+            self.ahead.add(number)
+        else:
+            self._pass(number)
+        return True
+
+    def _pass(self, number: int) -> None:
+        """A look came in its turn: what lies between it and the last one will never come."""
+        early = sum(self.after < each < number for each in self.ahead)
+        self.missing += number - self.after - 1 - early
+        self._advance(number)
+
+    def _advance(self, number: int) -> None:
+        self.after = number
+        while self.after + 1 in self.ahead:
+            self.after += 1
+        self.ahead = {early for early in self.ahead if early > self.after}
+
+    def settle(self, now_s: float, waiting: Iterable[int]) -> int:
+        """The number that may be acknowledged now; ``waiting`` are those fetched and not yet handed over."""
+        done = min(min(waiting, default=self.after + 1) - 1, self.after)
+        if not self._settled or self._settled[-1][1] < done:
+            self._settled.append((now_s, done))
+        while self._settled and self._settled[0][0] <= now_s - ACK_AFTER_S:
+            self.acked = max(self.acked, self._settled.popleft()[1])
+        return self.acked

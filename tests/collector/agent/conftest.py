@@ -1,0 +1,47 @@
+"""Real agents on this machine, and a real sshd."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from soakwatch.agent_link.certificate import Paper, write_papers
+from soakwatch.testing.agents import LocalAgent
+from soakwatch.testing.sshd import Sshd, run_sshd
+
+
+@pytest.fixture
+def make_agent(tmp_path: Path) -> Iterator[Callable[..., LocalAgent]]:
+    """Starts agents; each has a folder of its own."""
+    made: list[LocalAgent] = []
+
+    def make(*arguments: str) -> LocalAgent:
+        agent = LocalAgent(tmp_path / f"agent{len(made)}", arguments)
+        made.append(agent)
+        agent.start()
+        return agent
+
+    yield make
+    for agent in made:
+        agent.kill()
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[Sshd]:
+    """A server that runs until the test ends."""
+    if not Path("/usr/sbin/sshd").exists() or shutil.which("ssh-keygen") is None:
+        pytest.skip("no sshd here")
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    with run_sshd(tmp_path / "sshd") as server:
+        yield server
+
+
+@pytest.fixture
+def papers(tmp_path: Path) -> Paper:
+    """Certificate, key and token."""
+    return write_papers(tmp_path / "papers", "localhost")

@@ -1,0 +1,315 @@
+"""The source ``agent`` against real agents: nothing is lost, times are ours, and what goes wrong is one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from soakwatch.clock import SteadyClock, aligned
+from soakwatch.poller import Poller, SourceFailed
+from soakwatch.pollers.agent import Config
+from soakwatch.polling import PolledSource, timing
+from soakwatch.record import Record, RecordView
+from soakwatch.testing.agents import INTERVAL_NS, LocalAgent, Relay, config, follow
+from soakwatch.timers import Timers
+from soakwatch_agent.framing import MAX_LINE
+from soakwatch_agent.sample import Poll, PollOutcome
+
+Make = Callable[..., LocalAgent]
+
+
+def whole(slots: list[int]) -> bool:
+    """One look for each due time, from the first to the last."""
+    return slots == list(range(slots[0], slots[0] + len(slots)))
+
+
+def test_a_network_that_is_cut_loses_nothing(tmp_path: Path, make_agent: Make) -> None:
+    """Two cuts in the middle of conversations, 7 due times each: in the end each due time has its one look."""
+
+    async def run() -> None:
+        agent = make_agent("--no-recorder")
+        async with AsyncExitStack() as stack:
+            relay = await stack.enter_async_context(Relay(tmp_path / "relay", agent.socket))
+            follower = await follow(config(socket=str(relay.here)), tmp_path, stack)
+            await follower.poll(5)
+            for _ in range(2):
+                relay.cut()
+                await follower.poll(7)
+                relay.mend()
+                await follower.poll(3)
+        assert len(follower.failures) == 14
+        assert len(follower.late) >= 14
+        slots = follower.slots()
+        assert whole(slots)
+        assert len(slots) == 5 + 2 * 10
+        starts = [look.start_ns for look in follower.late]
+        assert starts == sorted(starts)
+
+    asyncio.run(run())
+
+
+def test_the_agent_and_the_collector_killed_in_turn_lose_only_what_nobody_looked_at(
+    tmp_path: Path, make_agent: Make
+) -> None:
+    """A collector that dies without a word and one that goes on for it; then the agent itself by SIGKILL.
+
+    The second collector gets what the first had not acknowledged once more, and the rest; the time in which no agent
+    ran is a hole, and nothing else is.
+    """
+
+    async def run() -> None:
+        agent = make_agent("--no-recorder")
+        keys = config(socket=str(agent.socket))
+        async with AsyncExitStack() as stack:
+            first = await follow(keys, tmp_path, stack)
+            await first.poll(5)
+            first.poller._opened = False  # it dies without telling the agent that the run has ended
+        await asyncio.sleep(1.5)
+        async with AsyncExitStack() as stack:
+            second = await follow(keys, tmp_path, stack)
+            await second.poll(3)
+            slots = sorted({*first.slots(), *second.slots()})
+            assert whole(slots)
+            assert len(slots) >= 14
+            agent.kill()
+            await second.poll(3)
+            agent.start()
+            await second.poll(10)
+        after = second.slots()
+        gaps = [b - a for a, b in pairwise(after) if b != a + 1]
+        assert len(gaps) == 1  # the agent's death, once
+        assert second.poller._following.missing == 0
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_a_long_absence_comes_in_parts_with_the_present_first(
+    tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With more behind than one answer holds, the newest look is told at once and the past follows, each look once."""
+    monkeypatch.setattr("soakwatch.pollers.agent._MOST_WAITING", 8)
+
+    async def run() -> None:
+        agent = make_agent("--no-recorder")
+        async with AsyncExitStack() as stack:
+            relay = await stack.enter_async_context(Relay(tmp_path / "relay", agent.socket))
+            follower = await follow(config(socket=str(relay.here)), tmp_path, stack)
+            await follower.poll(3)
+            relay.cut()
+            await asyncio.sleep(4)
+            relay.mend()
+            for _ in range(6):
+                await follower.poll()
+                begin, answer = follower.answers[-1]
+                newest = max(sample.time_ns for sample in answer.samples if sample.metric == "system.cpu.load")
+                assert abs(newest - begin) < INTERVAL_NS  # the present, also while the past is being fetched
+        assert len(follower.late) >= 16
+        assert whole(follower.slots())
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_a_full_spool_is_told(tmp_path: Path, make_agent: Make) -> None:
+    """An absence that is longer than the spool: what is gone is counted, an event tells the numbers."""
+
+    async def run() -> None:
+        agent = make_agent("--no-recorder", "--spool-bytes", "65536")
+        async with AsyncExitStack() as stack:
+            relay = await stack.enter_async_context(Relay(tmp_path / "relay", agent.socket))
+            follower = await follow(config(socket=str(relay.here), probes=None), tmp_path, stack)
+            await follower.poll(2)
+            relay.cut()
+            deadline = time.monotonic() + 60
+            while int(str(agent.status()["lost"])) < 10:
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.5)
+            relay.mend()
+            await follower.poll(2)
+        samples = {s.metric: s.value for _, answer in follower.answers for s in answer.samples}
+        events = [event for _, answer in follower.answers for event in answer.events]
+        told = [event for event in events if event.kind == "source.spool.lost"]
+        assert samples["source.spool.lost"] > 0
+        assert sum(int(event.detail["looks"]) for event in told) == samples["source.spool.lost"]
+        slots = follower.slots()
+        holes = slots[-1] - slots[0] + 1 - len(slots)
+        assert holes == samples["source.spool.lost"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("shift_s", [-7200.0, 3600.0])
+def test_an_agent_whose_clock_is_wrong_is_put_right(tmp_path: Path, make_agent: Make, shift_s: float) -> None:
+    """Its steady clock stands hours away from ours; samples carry our time, on our grid, and the offset is told."""
+
+    async def run() -> None:
+        agent = make_agent("--no-recorder")
+        agent.kill()
+        kept = json.loads((agent.folder / "clock.json").read_text())
+        kept["anchor_ns"] += int(shift_s * 1e9)
+        (agent.folder / "clock.json").write_text(json.dumps(kept))
+        agent.start()
+        async with AsyncExitStack() as stack:
+            follower = await follow(config(socket=str(agent.socket)), tmp_path, stack)
+            await follower.poll(4)
+            assert follower.poller._offset.steady_ns == pytest.approx(shift_s * 1e9, abs=50e6)
+        assert follower.failures == []
+        for begin, answer in follower.answers:
+            assert all(abs(sample.time_ns - begin) < INTERVAL_NS for sample in answer.samples)
+        offsets = [s.value for _, a in follower.answers for s in a.samples if s.metric == "source.clock.offset"]
+        assert len(offsets) == 1  # once a minute
+        assert offsets[0] == pytest.approx(0, abs=0.05)  # its wall clock is this machine's: that one is right
+
+    asyncio.run(run())
+
+
+def test_the_state_of_the_agent_comes_with_each_look(tmp_path: Path, make_agent: Make) -> None:
+    """What the looks cost the device, and what waits there; facts say who it is."""
+
+    async def run() -> None:
+        agent = make_agent("--no-recorder")
+        async with AsyncExitStack() as stack:
+            follower = await follow(config(socket=str(agent.socket)), tmp_path, stack)
+            await follower.poll(3)
+            facts = follower.poller.facts()
+            assert facts.identity["agent version"]
+            assert facts.identity["agent runs as"] == "service"
+        costs = [s.value for _, a in follower.answers for s in a.samples if s.metric == "source.device.cpu.time"]
+        assert len(costs) == 3
+        assert 0 < costs[0] <= costs[-1] < 60
+        assert agent.status()["interval_s"] is None  # the run ended in order: the agent rests
+
+    asyncio.run(run())
+
+
+def test_the_window_around_an_event_is_fetched_once(
+    tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A core file appears: the recorder's samples from before and after come into the record, with an event."""
+    monkeypatch.setattr("soakwatch.agent_link.windows.REACH_NS", 1_000_000_000)
+
+    async def run() -> None:
+        cores = tmp_path / "cores"
+        cores.mkdir()
+        agent = make_agent()
+        async with AsyncExitStack() as stack:
+            keys = config(socket=str(agent.socket), probes=["core", "cpu", "load"], core_folders=[str(cores)])
+            follower = await follow(keys, tmp_path, stack)
+            await follower.poll(12)
+            (cores / "core.bgpd.77").write_bytes(b"x")
+            await follower.poll(22)
+        events = [event for _, answer in follower.answers for event in answer.events]
+        kinds = [event.kind for event in events]
+        assert "core.dump" in kinds
+        assert kinds.count("recorder.window") == 1
+        window = next(event for event in events if event.kind == "recorder.window")
+        samples = [s for _, a in follower.answers for s in a.samples if s.metric.startswith("recorder.")]
+        assert len(samples) == int(window.detail["samples"])
+        times = sorted({sample.time_ns for sample in samples})
+        assert 10 <= len(times) <= 21
+        assert times[-1] - times[0] <= 2_000_000_000
+        happened = next(event for event in events if event.kind == "core.dump").begin_ns
+        assert times[0] < happened < times[-1]
+
+    asyncio.run(run())
+
+
+def test_the_record_holds_every_due_time_of_a_run_whose_network_was_cut(tmp_path: Path, make_agent: Make) -> None:
+    """The real wrapper, grid and record: what was lost while the way was cut is made up for in the account."""
+    record = Record.create(tmp_path / "run")
+    record.target("dut", "dut")
+    number = record.source("dut", "agent", "agent", INTERVAL_NS, required=True)
+
+    async def run() -> None:
+        agent = make_agent("--no-recorder")
+        clock = SteadyClock()
+        begin_ns = aligned(clock.now_ns() + INTERVAL_NS, INTERVAL_NS)
+        record.begin_span(begin_ns)
+        record.begin_phase("soak", begin_ns)
+        async with AsyncExitStack() as stack:
+            relay = await stack.enter_async_context(Relay(tmp_path / "relay", agent.socket))
+
+            async def connect(inner: AsyncExitStack) -> Poller:
+                return (await follow(config(socket=str(relay.here)), tmp_path, inner, clock)).poller
+
+            polls: list[Poll] = []
+            source = PolledSource(number.id, "dut/agent", timing(begin_ns, 0.2, 5.0), connect, clock, polls.append)
+            await stack.enter_async_context(source)
+            timers = await stack.enter_async_context(Timers(clock))
+            timers.poll(source)
+            await asyncio.sleep(1.5)
+            relay.cut()
+            await asyncio.sleep(2)
+            relay.mend()
+            deadline = time.monotonic() + 30
+            while source.recovered < 10 or polls[-1].outcome is not PollOutcome.OK:
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.05)
+        source.close_account(polls[-1].due_ns + 1)
+        record.put(polls)
+
+    asyncio.run(run())
+    record.close()
+    with RecordView.open(tmp_path / "run") as view:
+        (ledger,) = view.ledgers(view.window())
+        (told,) = [event for event in view.events() if event.event.kind == "device.identity"]
+        assert told.event.detail["agent runs as"] == "service"
+    assert ledger.recovered >= 10
+    assert (ledger.got, ledger.lost) == (ledger.due, {})
+
+
+_FALSE = {
+    "garbage": (b"Welcome to host\n", "no agent"),
+    "silence that ends": (b"", "did not answer"),
+    "newer": (b'hello {"v":2,"version":"9.0"}\n', "update soakwatch here"),
+    "older": (b'hello {"v":0,"version":"0.0"}\n', "agent install USER@HOST --upgrade"),
+    "other frame": (b"done {}\n", "does not greet"),
+    "no end": (b"x" * (MAX_LINE + 100_000), "line of more than"),
+    "no json": (b"hello {\n", "no JSON"),
+}
+
+
+@pytest.mark.parametrize("what", _FALSE)
+def test_what_is_no_agent_or_another_version_is_said_in_one_sentence(tmp_path: Path, what: str) -> None:
+    """Whatever stands at the other end: one sentence, no hang, bounded memory."""
+    said, sentence = _FALSE[what]
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(said)
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_unix_server(serve, str(tmp_path / "s"))
+        async with server, AsyncExitStack() as stack:
+            with pytest.raises(SourceFailed) as caught:
+                await follow(config(socket=str(tmp_path / "s")), tmp_path, stack)
+        assert sentence in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({}, "one of host, url, socket or command"),
+        ({"host": "a", "socket": "b"}, "one of host, url, socket or command"),
+        ({"url": "https://127.0.0.1:1"}, "url and token belong together"),
+        ({"url": "http://127.0.0.1:1", "token": "env:T"}, "pattern"),
+        ({"url": "https://127.0.0.1:1", "token": "secret-itself"}, "never written into a plan"),
+        ({"url": "https://127.0.0.1:1", "token": "env:T", "fingerprint": "abc"}, "pattern"),
+    ],
+)
+def test_keys_that_cannot_be_are_refused(keys: dict[str, object], sentence: str) -> None:
+    """Before anything is connected."""
+    with pytest.raises(ValidationError, match=sentence):
+        Config.model_validate(keys)

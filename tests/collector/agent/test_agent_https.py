@@ -1,0 +1,149 @@
+"""The agent over HTTPS: token and pinned certificate, and what is said when they are wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from soakwatch.agent_link.certificate import Paper, write_papers
+from soakwatch.poller import SourceFailed
+from soakwatch.testing.agents import LocalAgent, config, follow
+
+Make = Callable[..., LocalAgent]
+WRONG = "wrong-token-that-must-not-be-shown"
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def port(make_agent: Make, papers: Paper) -> int:
+    """An agent that serves there."""
+    port = free_port()
+    make_agent(
+        "--no-recorder", "--https", f"127.0.0.1:{port}",
+        "--token-file", str(papers.token), "--cert", str(papers.cert), "--key", str(papers.key),
+    )  # fmt: skip
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        else:
+            return port
+
+
+def test_looks_come_over_https(tmp_path: Path, port: int, papers: Paper) -> None:
+    """As over any other way: each due time once, also with a pause between."""
+
+    async def run() -> None:
+        keys = config(url=f"https://127.0.0.1:{port}", token=f"file:{papers.token}", fingerprint=papers.fingerprint)
+        async with AsyncExitStack() as stack:
+            follower = await follow(keys, tmp_path, stack)
+            await follower.poll(4)
+            await asyncio.sleep(1.2)
+            await follower.poll(2)
+            assert follower.poller.facts().identity["certificate"].endswith("(pinned)")
+        assert follower.failures == []
+        slots = follower.slots()
+        assert slots == list(range(slots[0], slots[0] + len(slots)))
+        assert len(slots) >= 10
+
+    asyncio.run(run())
+
+
+def test_a_wrong_token_is_refused_without_being_shown(
+    tmp_path: Path, port: int, papers: Paper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """401 as a sentence with the remedy."""
+    monkeypatch.setenv("WRONG_TOKEN", WRONG)
+
+    async def run() -> str:
+        keys = config(url=f"https://127.0.0.1:{port}", token="env:WRONG_TOKEN", fingerprint=papers.fingerprint)
+        async with AsyncExitStack() as stack:
+            with pytest.raises(SourceFailed) as caught:
+                await follow(keys, tmp_path, stack)
+        return str(caught.value)
+
+    said = asyncio.run(run())
+    assert "refused the token" in said
+    assert WRONG not in said
+
+
+def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, papers: Paper) -> None:
+    """A server in between with a certificate of its own: it is named, and it never sees the token."""
+    other = write_papers(tmp_path / "other", "localhost")
+    seen = bytearray()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.extend(await reader.read(1000))
+        writer.close()
+
+    async def run() -> str:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(other.cert, other.key)
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        keys = config(url=f"https://127.0.0.1:{port}", token=f"file:{papers.token}", fingerprint=papers.fingerprint)
+        async with server, AsyncExitStack() as stack:
+            with pytest.raises(SourceFailed) as caught:
+                await follow(keys, tmp_path, stack)
+            await asyncio.sleep(0.2)
+        return str(caught.value)
+
+    said = asyncio.run(run())
+    assert other.fingerprint in said
+    assert "not the pinned one" in said
+    assert bytes(seen) == b""
+
+
+def test_without_a_pin_a_certificate_that_nobody_signed_is_refused(tmp_path: Path, port: int, papers: Paper) -> None:
+    """The sentence says what to do."""
+
+    async def run() -> str:
+        keys = config(url=f"https://127.0.0.1:{port}", token=f"file:{papers.token}")
+        async with AsyncExitStack() as stack:
+            with pytest.raises(SourceFailed) as caught:
+                await follow(keys, tmp_path, stack)
+        return str(caught.value)
+
+    assert "pin it with fingerprint" in asyncio.run(run())
+
+
+def test_what_strangers_send_neither_ends_nor_blocks_it(tmp_path: Path, port: int, papers: Paper) -> None:
+    """No TLS, no request, wrong path, too long, no token: short answers; the next question is answered."""
+    context = ssl.create_default_context(cafile=str(papers.cert))
+    token = papers.token.read_text().strip()
+
+    def ask(request: bytes) -> bytes:
+        with (
+            socket.create_connection(("127.0.0.1", port), 10) as plain,
+            context.wrap_socket(plain, server_hostname="localhost") as safe,
+        ):
+            safe.sendall(request)
+            return safe.recv(100)
+
+    silent = socket.create_connection(("127.0.0.1", port), 10)  # shakes no hands, and nobody waits for it
+    with silent, socket.create_connection(("127.0.0.1", port), 10) as plain:
+        plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        head = f"Authorization: Bearer {token}\r\n".encode()
+        assert b" 401 " in ask(b"POST /v1 HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
+        assert b" 401 " in ask(b"POST /v1 HTTP/1.1\r\nAuthorization: Bearer \xff\r\nContent-Length: 2\r\n\r\n{}")
+        assert b" 404 " in ask(b"POST / HTTP/1.1\r\n" + head + b"Content-Length: 2\r\n\r\n{}")
+        assert b" 413 " in ask(b"POST /v1 HTTP/1.1\r\n" + head + b"Content-Length: 99999999\r\n\r\n")
+        assert b" 413 " in ask(b"POST /v1 HTTP/1.1\r\n" + head + b"\r\n")
+        assert b" 405 " in ask(b"GET /v1 HTTP/1.1\r\n" + head + b"\r\n")
+        assert b" 200 " in ask(b"POST /v1 HTTP/1.1\r\n" + head + b"Content-Length: 2\r\n\r\n{}")
