@@ -1,0 +1,19 @@
+"""Work over many rows, done in a thread so that the event loop goes on: 10,000 interfaces take a second or more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+MANY = 5000  # values; fewer take less time than what a loop can be late by anyway
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+async def aside(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """The result of ``work``, in a thread if it may take long by its ``size``; nobody else may touch its arguments."""
+    if size <= MANY:
+        return work(*args, **kwargs)
+    return await asyncio.to_thread(work, *args, **kwargs)

@@ -1,0 +1,117 @@
+"""What a device has of its profile, as found out at discovery: rows with their labels and the OIDs of every poll."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from soakwatch.profile.model import Column, Group, Line, Profile
+from soakwatch.profile.value import Value
+from soakwatch_agent.sample import Event, Fault, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Where a name of an expression is read in one row."""
+
+    name: str
+    oid: str
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One series: a line of the profile in one row of the device."""
+
+    line: Line
+    object: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def oids(self) -> tuple[str, ...]:
+        """The OIDs that it is read from."""
+        return tuple(cell.oid for cell in self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One series made of all rows of a group."""
+
+    line: Line
+    object: str
+    rows: tuple[Want, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One group as the device has it: ``walks`` are asked as whole columns, ``gets`` one by one.
+
+    ``rows`` counts the rows that are wanted, ``changed`` is what the group's scalar of that name said.
+    """
+
+    group: Group
+    wants: tuple[Want, ...]
+    folds: tuple[Fold, ...]
+    gets: tuple[str, ...]
+    walks: tuple[str, ...]
+    rows: int
+    changed: Value | None
+
+    @property
+    def parts(self) -> tuple[Want | Fold, ...]:
+        """Its series."""
+        return (*self.wants, *self.folds)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What discovery found.
+
+    ``totals`` counts the rows of each column, ``choices`` are the OIDs that were chosen among several, by group and
+    column; ``lacking`` are the promised metrics that the device does not bring, with the reason.
+    """
+
+    profile: Profile
+    tables: tuple[Table, ...]
+    processes: tuple[Group, ...]
+    totals: Mapping[str, int]
+    choices: Mapping[tuple[str, str], str]
+    faults: tuple[Fault, ...]
+    lacking: tuple[tuple[str, str], ...]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Metrics that the device brings, without those of processes."""
+        return tuple(dict.fromkeys(part.line.metric for table in self.tables for part in table.parts))
+
+    @property
+    def oids(self) -> int:
+        """How many values one poll brings if everything is due."""
+        return len({oid for table in self.tables for oid in table.gets}) + self.expected(self.tables)
+
+    def expected(self, tables: Iterable[Table]) -> int:
+        """How many values the walks of some tables bring while no row comes or goes."""
+        return sum(self.totals.get(base, 0) for base in {base for table in tables for base in table.walks})
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A sample and the OIDs that it came from."""
+
+    sample: Sample
+    oids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one poll brought; ``stale`` says why the survey does not fit the device any more, empty if it does."""
+
+    traced: tuple[Traced, ...]
+    faults: tuple[Fault, ...]
+    events: tuple[Event, ...] = ()
+    stale: str = ""
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """The samples alone."""
+        return tuple(one.sample for one in self.traced)
