@@ -34,6 +34,7 @@ def _commands() -> str:
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch commands": _commands,
+    "soakwatch pollers": lambda: _table("pollers"),
     "soakwatch rules": lambda: _table("rules"),
 }
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.cli import COMMANDS
+from soakwatch.profile import load_profiles
 from soakwatch.registry import INSTALLED, camel_case, poller_module, rule_class
 from soakwatch.report.html import all_sections
 from soakwatch_agent.host import probe_names, source
@@ -51,7 +52,7 @@ def named_in(*folders: str) -> str:
     return "\n".join(
         file.read_text(encoding="utf-8")
         for folder in folders
-        for pattern in ("*.py", "golden.txt")
+        for pattern in ("*.py", "golden.txt", "devices_*.yaml")
         for file in sorted((ROOT / "tests" / folder).rglob(pattern))
         if file != Path(__file__)
     )
@@ -247,6 +248,7 @@ def test_every_file_on_a_shelf_has_a_test_that_names_it() -> None:
         for name in shelf.names()
         if not re.search(rf"""["'/\[ ]{name}["':,\] ]""", everything)
     ]
+    unnamed += [f"profile {name}" for name in load_profiles() if not re.search(rf"\b{re.escape(name)}\b", everything)]
     unnamed += [f"probe {n}" for n in probe_names() if not any(metric in agent for metric in source(n).metrics)]
     report = named_in("collector/test_report", "e2e")
     unnamed += [

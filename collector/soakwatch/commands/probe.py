@@ -12,7 +12,7 @@ from soakwatch.errors import EXIT_FAIL, EXIT_PASS
 Examples:
   soakwatch probe local --process nginx
   soakwatch probe 'snmp://198.18.0.1?version=2c&community=env:COMMUNITY'
-  soakwatch probe 'snmp://soak@fw1?version=3&auth=env:SNMP_AUTH&auth_protocol=sha256&priv=env:SNMP_PRIV'
+  soakwatch probe 'snmp://soak@fw1?version=3&auth=env:SNMP_AUTH&auth_protocol=SHA-256&priv=env:SNMP_PRIV'
   soakwatch probe ssh://soak@fw1 --interval 10s
   soakwatch probe prometheus://fw1:9100/metrics
 \b

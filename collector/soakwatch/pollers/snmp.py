@@ -1,0 +1,305 @@
+"""A device over SNMP v1, v2c or v3, asked for what its profile knows.
+
+The profile is found by sysObjectID and sysDescr unless the plan names it. Clocks are looked at first in each poll, so
+that a device that began anew is surveyed again before any of its values is believed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from soakwatch.errors import PlanError
+from soakwatch.nearest import hint
+from soakwatch.poller import Facts, Site, SourceFailed
+from soakwatch.polling import timing
+from soakwatch.profile.facts import read_facts
+from soakwatch.profile.loading import Profiles, load_profiles
+from soakwatch.profile.matching import Match, match
+from soakwatch.profile.model import Profile
+from soakwatch.profile.reader import Reader
+from soakwatch.profile.value import Value, text
+from soakwatch.snmp.access import check
+from soakwatch.snmp.config import Config, access_of
+from soakwatch.snmp.life import Life, Sources, engine_event
+from soakwatch.snmp.session import Manner, Session
+from soakwatch.snmp.trouble import Kind, SnmpFailed
+from soakwatch_agent.sample import Answer, Event
+
+SYS_DESCR, SYS_OBJECT_ID, SYS_NAME = "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.5.0"
+_DESCRIBED = 160  # characters of sysDescr that are shown
+_BUDGET = 0.92  # share of the timeout that a poll uses: the wrapper's own limit shall not be what ends it
+_ASKING = 0.75  # share of that for requests without an answer; the rest is for the diagnosis
+_LONGEST_SHARE_S = 5.0
+_SURVEY_S = 120.0  # a survey of a large and slow device goes on beside the polls for so long
+_AFRESH_NS = 540 * 10**9  # a survey beside the polls, before the reader makes one within a poll
+_AGAIN_NS = 60 * 10**9  # a device that is too slow for its polls is not surveyed more often than this
+_KEPT_EVENTS = 100
+_DEADLINE: ContextVar[float] = ContextVar("deadline")  # of the requests of one poll, or of one survey beside it
+
+
+class SnmpPoller:
+    """One device. What takes longer than a poll (the first survey, a later one) goes on beside the polls."""
+
+    def __init__(self, config: Config, site: Site, session: Session, profiles: Profiles, timeout_s: float) -> None:
+        self._config, self._site, self._session, self._profiles = config, site, session, profiles
+        self._budget_s = timeout_s * _BUDGET
+        self._asker = _Asker(session)
+        self._life = Life()
+        self._clock_oids: tuple[str, ...] | None = None
+        self._sources: Sources | None = None
+        self._reader: Reader | None = None
+        self._profile: Profile | None = None
+        self._match = Match(config.profile, "the plan names it")
+        self._system: dict[str, str] = {}
+        self._told: dict[str, str] = {}
+        self._pending: list[Event] = []
+        self._beside: asyncio.Task[None] | None = None
+        self._surveyed_ns = 0
+        self._fresh = False  # a survey that fits the device's present life is there
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One look. Raises SourceFailed with the cause, as far as it can be told."""
+        deadline = time.monotonic() + self._budget_s
+        _DEADLINE.set(deadline)
+        try:
+            return await self._look(now_ns, deadline)
+        except SnmpFailed as failure:
+            raise await self._session.explain(failure, deadline) from None
+
+    async def close(self) -> None:
+        """End what goes on beside the polls."""
+        await self._stop_beside()
+        await self._session.close()
+
+    def facts(self) -> Facts:
+        """Who the device is, and what its profile promises."""
+        identity = {"host": self._session.access.where, "protocol": f"SNMP v{self._config.version}"}
+        identity |= {key: value for key, value in self._system.items() if value}
+        if self._profile is not None:
+            identity |= {"profile": self._profile.name, "profile chosen by": self._match.why}
+        if engine_id := (self._session.engine_id or (self._life.last.engine_id if self._life.last else b"")):
+            identity["engine id"] = engine_id.hex()
+        identity = {**self._told, **identity}
+        return Facts(identity, self._profile.promised if self._profile else (), tuple(self._notes()))
+
+    def _notes(self) -> list[str]:
+        notes = []
+        last = self._life.last
+        if last is not None and last.host is None and last.agent is not None:
+            notes.append(
+                "the device tells only its agent's uptime (sysUpTime): "
+                "a restart of the agent alone is taken for a reboot"
+            )
+        survey = self._reader.survey if self._reader else None
+        for table in survey.tables if survey else ():
+            every_s = table.group.refresh_s
+            if every_s is not None and every_s > self._site.interval_s:
+                notes.append(
+                    f"the device renews {table.group.name} every {every_s:g} s, and is asked every "
+                    f"{self._site.interval_s:g} s"
+                )
+        if self._session.refusals:
+            oid, why = next(iter(self._session.refusals.items()))
+            notes.append(f"the agent refuses {len(self._session.refusals)} objects, such as {oid}: {why}")
+        return notes
+
+    async def _look(self, now_ns: int, deadline: float) -> Answer:
+        if self._reader is None:
+            await self._wait(self._meet, deadline, "the device is being surveyed for the first time")
+        began_anew = await self._clocks(now_ns, deadline)
+        if began_anew and self._reader is not None:
+            self._reader.restarted()
+            self._fresh = False
+            await self._stop_beside()  # what it has seen so far is of the life before
+        samples = self._life.samples()
+        if not self._fresh:
+            try:
+                await self._wait(self._survey, deadline, "the device is being surveyed again")
+            except _Unfinished:
+                return Answer(samples, self._events(), ())
+        elif self._beside is None and now_ns - self._surveyed_ns > _AFRESH_NS:
+            self._beside = asyncio.create_task(self._survey())
+        assert self._reader is not None
+        try:
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                reading = await self._reader.poll(now_ns)
+        except TimeoutError:
+            raise self._too_slow(now_ns) from None
+        except SnmpFailed as failure:
+            raise self._too_slow(now_ns) if failure.kind is Kind.TOO_SLOW else failure from None
+        self._settle()
+        mine = {(sample.metric, sample.object) for sample in samples}
+        theirs = tuple(sample for sample in reading.samples if (sample.metric, sample.object) not in mine)
+        return Answer((*samples, *theirs), (*self._events(), *reading.events), reading.faults)
+
+    def _too_slow(self, now_ns: int) -> SnmpFailed:
+        """The reader may have been looking for rows that came or went: that takes its own time, beside the polls."""
+        self._fresh = now_ns - self._surveyed_ns < _AGAIN_NS
+        return SnmpFailed(Kind.TOO_SLOW, self._session.access.where)
+
+    async def _clocks(self, now_ns: int, deadline: float) -> bool:
+        """Looks at the clocks; True if device or agent began anew, so that indexes and counters mean nothing more."""
+        if self._sources is None:
+            return False
+        values = await self._session.get(self._clock_oids or self._sources.oids, deadline)
+        look = self._sources.look(now_ns, values)
+        before = self._life.last
+        change, events = self._life.take(look)
+        self._keep(*events)
+        for old, new in self._session.engine_changes:
+            if not (change and change.engine_changed):
+                self._keep(engine_event(old, new, before.at_ns if before else now_ns, now_ns))
+        self._session.engine_changes.clear()
+        anew = change is not None and bool(change.kind or change.engine_changed or change.rolled_back)
+        # What is not there is not asked for again, until the device began anew: v1 answers it with an error.
+        self._clock_oids = None if anew else self._clock_oids or tuple(values)
+        return anew
+
+    def _keep(self, *events: Event) -> None:
+        self._pending += events
+        del self._pending[:-_KEPT_EVENTS]
+
+    def _events(self) -> tuple[Event, ...]:
+        """The events since the last answer; a reboot is told with its reason, if the device gives one."""
+        reason = self._told.get("reboot_reason") if self._fresh else None
+        made = [
+            Event(e.kind, e.object, e.begin_ns, e.end_ns, {**e.detail, "reboot_reason": reason})
+            if reason and e.kind == "reboot"
+            else e
+            for e in self._pending
+        ]
+        if not self._fresh and any(event.kind == "reboot" for event in made):
+            return ()  # the reason is read by the survey that is under way
+        self._pending.clear()
+        return tuple(made)
+
+    # --- what goes on beside the polls --------------------------------------------------------------------
+
+    async def _wait(self, work: Callable[[], Coroutine[Any, Any, None]], deadline: float, what: str) -> None:
+        """Waits for a survey, which goes on if the poll is over before."""
+        if self._beside is None:
+            self._beside = asyncio.create_task(work())
+        await asyncio.wait((self._beside,), timeout=max(0.0, deadline - time.monotonic()))
+        if not self._beside.done():
+            raise _Unfinished(f"{self._session.access.where}: {what}, which takes longer than a poll")
+        self._settle(strict=True)
+
+    async def _stop_beside(self) -> None:
+        if self._beside is not None:
+            self._beside.cancel()
+            await asyncio.gather(self._beside, return_exceptions=True)
+            self._beside = None
+
+    def _settle(self, *, strict: bool = False) -> None:
+        """Takes note of a survey that has ended. ``strict`` raises what ended it."""
+        if self._beside is None or not self._beside.done():
+            return
+        done, self._beside = self._beside, None
+        error = done.exception()
+        if error is not None and strict:
+            raise error
+
+    async def _meet(self) -> None:
+        """The first acquaintance: who it is, its profile, its clocks, its survey."""
+        _DEADLINE.set(time.monotonic() + _SURVEY_S)
+        self._profile = profile = await self._choose()
+        left_out = _left_out(self._site.target, self._config, profile)
+        reader = Reader(self._asker, profile, self._site.interfaces, self._site.processes, left_out)
+        await self._find_out(reader, profile)
+        self._sources = Sources(profile.clocks.host, profile.clocks.agent, profile.clocks.boots, profile.clocks.engine)
+        self._reader = reader
+
+    async def _survey(self) -> None:
+        """The same device again."""
+        assert self._reader is not None
+        assert self._profile is not None
+        _DEADLINE.set(time.monotonic() + _SURVEY_S)
+        await self._find_out(self._reader, self._profile)
+
+    async def _find_out(self, reader: Reader, profile: Profile) -> None:
+        """What the device has, and what it says about itself."""
+        now_ns = self._site.now_ns()
+        self._told = await read_facts(self._asker, profile)
+        await reader.discover(now_ns)
+        self._surveyed_ns, self._fresh = now_ns, True
+
+    async def _choose(self) -> Profile:
+        values = await self._asker.get((SYS_DESCR, SYS_OBJECT_ID, SYS_NAME))
+        description, object_id = _words(values.get(SYS_DESCR)), _words(values.get(SYS_OBJECT_ID))
+        self._system = {
+            "system": description[:_DESCRIBED],
+            "object id": object_id,
+            "name": _words(values.get(SYS_NAME)),
+        }
+        if self._config.profile == "auto":
+            heads = await asyncio.to_thread(self._profiles.heads)
+
+            async def present(oid: str) -> str | None:
+                found = (await self._asker.get((oid,))).get(oid)
+                return None if found is None else text(found)
+
+            self._match = await match(object_id, description, present, heads)
+        return await asyncio.to_thread(self._profiles.__getitem__, self._match.name)
+
+
+class _Unfinished(SourceFailed):
+    """What goes on beside the polls is not ready yet."""
+
+
+class _Asker:
+    """The session as the profiles ask it, with the deadline of the task that asks."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def get(self, oids: Sequence[str]) -> Mapping[str, Value]:
+        """Values of whole objects."""
+        return await self._session.get(oids, _DEADLINE.get())
+
+    async def walk(self, columns: Sequence[str]) -> Mapping[str, Value]:
+        """All values below some objects."""
+        return await self._session.walk(columns, _DEADLINE.get())
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> SnmpPoller:
+    """Gets everything ready; the device itself is asked by the first poll.
+
+    Raises PlanError for keys, secrets and profiles that cannot be used.
+    """
+    access = access_of(config)
+    check(site.target, access)
+    if config.context and config.engine != "pysnmp":
+        raise PlanError(f"{site.target}: a context needs the other library: write engine: pysnmp beside it")
+    profiles = await asyncio.to_thread(_profiles, config.profiles)
+    if config.profile != "auto":
+        await asyncio.to_thread(profiles.__getitem__, config.profile)
+    timeout_s = timing(0, config.interval, config.timeout).timeout_s
+    share_s = min(_LONGEST_SHARE_S, timeout_s * _BUDGET * _ASKING / (config.retries + 1))
+    manner = Manner(config.engine, share_s, config.retries, config.max_repetitions)
+    poller = SnmpPoller(config, site, Session(access, manner), profiles, timeout_s)
+    stack.push_async_callback(poller.close)
+    return poller
+
+
+def _profiles(folder: str | None) -> Profiles:
+    return load_profiles(Path(folder).expanduser() if folder else None)
+
+
+def _left_out(target: str, config: Config, profile: Profile) -> frozenset[str]:
+    """The groups that the plan does not want. Raises PlanError for a name that the profile does not have."""
+    known = [group.name for group in profile.groups]
+    for name in (*(config.groups or ()), *config.without):
+        if name not in known:
+            raise PlanError(f"{target}: the profile {profile.name} has no group {name!r}{hint(name, known)}")
+    only = set(known) if config.groups is None else set(config.groups)
+    return frozenset(set(known) - only | set(config.without))
+
+
+def _words(value: Value | None) -> str:
+    return "" if value is None else text(value)

@@ -1,0 +1,123 @@
+"""The few rules of BER (X.690) that SNMP uses: enough to ask for a diagnosis and to read what comes back.
+
+Values of varbinds stay raw (tag and bytes). Whatever is read is bounded by the datagram: lengths beyond its end,
+indefinite lengths and numbers of more than 8 bytes are refused, nothing recurses.
+"""
+
+from __future__ import annotations
+
+INTEGER, OCTETS, NULL, OID, SEQUENCE = 0x02, 0x04, 0x05, 0x06, 0x30
+_LONGEST_NUMBER = 9  # bytes: a Counter64 with its leading zero
+_MOST_ARCS = 512
+_LONGEST_ARC = 10  # bytes: more than the 32 bits that an arc may have
+
+
+class Malformed(ValueError):  # noqa: N818 - it is said of the datagram
+    """The bytes are not what SNMP allows."""
+
+
+def tlv(tag: int, body: bytes) -> bytes:
+    """Tag, length and body.
+
+    >>> tlv(OCTETS, b"ab").hex()
+    '04026162'
+    """
+    size = len(body)
+    if size < 0x80:
+        return bytes((tag, size)) + body
+    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes((tag, 0x80 | len(length))) + length + body
+
+
+def integer(value: int, tag: int = INTEGER) -> bytes:
+    """A whole number, as short as it goes.
+
+    >>> integer(128).hex(), integer(-1).hex()
+    ('02020080', '0201ff')
+    """
+    size = (value + (value < 0)).bit_length() // 8 + 1
+    return tlv(tag, value.to_bytes(size, "big", signed=True))
+
+
+def sequence(*parts: bytes, tag: int = SEQUENCE) -> bytes:
+    """Parts in a row under one tag."""
+    return tlv(tag, b"".join(parts))
+
+
+def object_id(text: str) -> bytes:
+    """An object identifier from its dotted text.
+
+    >>> object_id("1.3.6.1.2.1.1.3.0").hex()
+    '06082b06010201010300'
+    """
+    arcs = [int(arc) for arc in text.split(".")]
+    body = bytearray()
+    for arc in (arcs[0] * 40 + arcs[1], *arcs[2:]):
+        part = [arc & 0x7F]
+        while arc := arc >> 7:
+            part.append(0x80 | arc & 0x7F)
+        body.extend(reversed(part))
+    return tlv(OID, bytes(body))
+
+
+def items(data: bytes) -> list[tuple[int, bytes]]:
+    """Tag and body of everything in a row. Raises Malformed.
+
+    >>> items(bytes.fromhex("020105040161"))
+    [(2, b'\\x05'), (4, b'a')]
+    """
+    found = []
+    at = 0
+    while at < len(data):
+        tag, start, stop = _head(data, at)
+        found.append((tag, data[start:stop]))
+        at = stop
+    return found
+
+
+def opened(data: bytes, tag: int = SEQUENCE) -> list[tuple[int, bytes]]:
+    """What is in the one thing that ``data`` begins with, which must have that tag. Raises Malformed."""
+    first, start, stop = _head(data, 0)
+    if first != tag:
+        raise Malformed(f"tag {first:#x} where {tag:#x} was due")
+    return items(data[start:stop])
+
+
+def number(body: bytes) -> int:
+    """A whole number from its body. Raises Malformed."""
+    if not 0 < len(body) <= _LONGEST_NUMBER:
+        raise Malformed("a number of no or too many bytes")
+    return int.from_bytes(body, "big", signed=True)
+
+
+def dotted(body: bytes) -> str:
+    """The text of an object identifier from its body. Raises Malformed."""
+    arcs: list[int] = []
+    arc, size = 0, 0
+    for byte in body:
+        arc, size = arc << 7 | byte & 0x7F, size + 1
+        if size > _LONGEST_ARC or len(arcs) > _MOST_ARCS:
+            raise Malformed("an object identifier that is too long")
+        if not byte & 0x80:
+            arcs.append(arc)
+            arc, size = 0, 0
+    if size or not arcs:
+        raise Malformed("an object identifier that does not end")
+    first = min(arcs[0] // 40, 2)
+    return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
+
+
+def _head(data: bytes, at: int) -> tuple[int, int, int]:
+    """Tag, and where the body begins and ends."""
+    if at + 2 > len(data):
+        raise Malformed("it ends within a head")
+    tag, size, start = data[at], data[at + 1], at + 2
+    if size & 0x80:
+        count = size & 0x7F
+        if not 0 < count <= 4 or start + count > len(data):
+            raise Malformed("a length that cannot be")
+        size = int.from_bytes(data[start : start + count], "big")
+        start += count
+    if start + size > len(data):
+        raise Malformed("a length beyond the end")
+    return tag, start, start + size

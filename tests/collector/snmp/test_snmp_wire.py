@@ -1,0 +1,114 @@
+"""BER and messages: what is written is read, what is broken is refused, whatever it is."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from tests.collector.snmp.doubles import answer
+
+from soakwatch.errors import PlanError
+from soakwatch.snmp import ber
+from soakwatch.snmp.access import Access, check
+from soakwatch.snmp.batches import batches, halves, without
+from soakwatch.snmp.glance import PLAIN, Glance, glance
+from soakwatch.snmp.message import Engine, community_message, heard, localised_key, request, user_message
+from soakwatch.snmp.trouble import Kind, SnmpFailed, refused
+
+ASKED = community_message(1, "public", request(("1.3.6.1.2.1.1.3.0",), 77))
+
+
+def test_a_localised_key_is_that_of_the_rfc() -> None:
+    """RFC 3414, appendix A.3: password "maplesyrup", engine 00 .. 02."""
+    engine_id = bytes(11) + b"\x02"
+    assert localised_key("MD5", "maplesyrup", engine_id).hex() == "526f5eed9fcce26f8964c2930787d82b"
+    assert localised_key("SHA", "maplesyrup", engine_id).hex() == "6695febc9288e36282235fc7151f128497b38f3f"
+
+
+def test_numbers_and_object_identifiers_come_back() -> None:
+    """Of every size that SNMP has."""
+    for number in (0, 1, -1, 127, 128, -128, -129, 2**31 - 1, 2**32 - 1, 2**64 - 1):
+        assert ber.number(ber.items(ber.integer(number))[0][1]) == number
+    for oid in ("1.3.6.1", "0.0", "2.999.4294967295", "1.3.6.1.4.1.9.9.109"):
+        assert ber.dotted(ber.items(ber.object_id(oid))[0][1]) == oid
+
+
+def test_a_glance_sees_what_the_library_hides() -> None:
+    """Errors and reports in plain text; good answers and encrypted ones pass."""
+    good = answer(ASKED, [("1.3.6.1.2.1.1.3.0", ber.integer(5))])
+    assert glance(good) == PLAIN
+    bad = answer(ASKED, [("1.3.6.1.2.1.1.3.0", ber.tlv(5, b""))], 5, 1)
+    assert glance(bad) == Glance(5, 1)
+    with pytest.raises(ber.Malformed):
+        glance(ASKED)  # a request is no answer
+    with pytest.raises(ber.Malformed):
+        glance(good[:-1])
+
+
+def test_broken_datagrams_are_refused_and_nothing_else() -> None:
+    """10,000 random and mutated datagrams: Malformed or a reading, nothing else and nothing slow."""
+    dice = random.Random(7)
+    engine = Engine(b"engine", 1, 2)
+    seeds = [
+        answer(ASKED, [("1.3.6.1.2.1.1.3.0", ber.integer(5))] * 5),
+        user_message(1, engine, "user", request(("1.3.6.1.2.1.1.3.0",), 1), b"k" * 20, "SHA"),
+        user_message(1, engine, "", request((), 1)),
+    ]
+    read = refused_ones = 0
+    for number in range(10_000):
+        data = bytearray(dice.choice(seeds)) if number % 4 else bytearray(dice.randbytes(dice.randrange(120)))
+        for _ in range(dice.randrange(4)):
+            if data:
+                data[dice.randrange(len(data))] = dice.randrange(256)
+        data = data[: dice.randrange(len(data) + 1)] if dice.random() < 0.2 else data
+        for look in (glance, heard):
+            try:
+                look(bytes(data))
+                read += 1
+            except ber.Malformed:
+                refused_ones += 1
+    assert read > 100
+    assert refused_ones > 100
+
+
+def test_a_request_is_cut_where_its_answer_says() -> None:
+    """Index, halves, and v1's noSuchName, which is no refusal."""
+    batch = ("1", "2", "3")
+    assert without(batch, refused("x", 5, 2)) == ([("1", "3")], "2")
+    assert without(batch, refused("x", 2, 3)) == ([("1", "2")], None)
+    assert without(batch, refused("x", 5, 0)) == ([("1", "2"), ("3",)], None)
+    assert without(("1",), refused("x", 5, 9)) == ([], "1")
+    with pytest.raises(SnmpFailed, match="authorizationError"):
+        without(batch, refused("x", 16, 0))
+    assert halves(("1",)) == []
+    assert batches("abcabc", 2, "c") == [("a", "b"), ("c",)]
+
+
+@pytest.mark.parametrize(
+    ("access", "remedy"),
+    [
+        (Access("h", 161, "3"), "write user: NAME"),
+        (Access("h", 161, "3", user="u", auth="short"), "shorter than the 8 characters"),
+        (Access("h", 161, "3", user="u", auth="long enough", priv="short"), "key of priv"),
+        (Access("h", 161, "3", user="u", priv="long enough"), "give auth as well"),
+        (Access("h", 161, "3", user="u" * 33), "32 bytes"),
+        (Access("h", 161, "2c", community="c", user="u"), "version: 3"),
+        (Access("h", 161, "1"), "community is empty"),
+    ],
+)
+def test_credentials_that_cannot_work_are_refused_before_anything_is_sent(access: Access, remedy: str) -> None:
+    """In one sentence with the target's name, and without the key."""
+    with pytest.raises(PlanError, match=remedy) as refusal:
+        check("fw1", access)
+    assert str(refusal.value).startswith("fw1: ")
+    assert "long enough" not in str(refusal.value)
+    assert "long enough" not in repr(access)
+
+
+def test_every_kind_of_failure_is_one_sentence() -> None:
+    """With the address in front and no hole left in it."""
+    for kind in Kind:
+        text = str(SnmpFailed(kind, "h:161", detail="this", seconds=1.0))
+        assert text.startswith("h:161: ")
+        assert "{" not in text
+        assert not text.endswith(".")
