@@ -22,7 +22,7 @@ from soakwatch_agent.sample import Event, Fault, Sample, object_text
 SECOND = 1_000_000_000
 PIDFILE = "a pidfile cannot be read over SNMP: watch the process by name or cmdline, or by ssh or the agent"
 NO_TABLE = "the device does not tell its processes over SNMP: watch them by ssh or the agent"
-_KEYS = ("path", "parameters")
+_KEYS = ("path", "parameters", "pid")
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ def watching(processes: Iterable[WatchedProcess]) -> Watching:
 
 
 def key_columns(group: Group) -> tuple[Column, ...]:
-    """The columns that say who a process is: those of its name, its path and its parameters."""
+    """The columns that say who a process is: those of its name, its path, its parameters and its pid."""
     names = {*_KEYS, *_name(group).names}
     return tuple(column for column in group.columns if column.name in names)
 
@@ -75,7 +75,9 @@ async def look(asker: Asker, group: Group, state: Watching, now_ns: int) -> Read
     for index in rows.indexes:
         words = name.render(index, lambda key, index=index: rows.text(key, index))  # type: ignore[misc]
         if words:
-            faces[index] = Face(index, words, rows.text("path", index), rows.text("parameters", index))
+            faces[index] = Face(
+                index, words, rows.text("path", index), rows.text("parameters", index), rows.text("pid", index)
+            )
     for seats in state.seats:
         state.moves += seats.look(faces)
     indexes = [seat.owner.index for seats in state.seats for seat in seats.taken if seat.owner is not None]

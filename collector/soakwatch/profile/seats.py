@@ -15,26 +15,29 @@ from soakwatch_agent.sample import object_text
 
 MOST_SEATS = 64  # instances a watch
 CUT = 15  # the Linux kernel cuts the name of a process here
+_PID = re.compile(r"[0-9]{1,10}")
 _GLOB = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """A process as the device's table has it: the row's index, whose last number is the pid, and its names."""
+    """A process as the device's table has it: the row's index, whose last number is the pid unless a column tells it,
+    and its names."""
 
     index: str
     name: str
     path: str
     parameters: str
+    told: str = ""  # the column pid
 
     @property
     def pid(self) -> int:
         """The pid."""
-        return int(self.index.rpartition(".")[2])
+        return int(self.told) if _PID.fullmatch(self.told) else int(self.index.rpartition(".")[2])
 
     def same(self, other: Face) -> bool:
         """Whether it is still the process of that row: a pid alone may be somebody else by now."""
-        return self.index == other.index and self.name == other.name
+        return (self.index, self.name, self.told) == (other.index, other.name, other.told)
 
 
 @dataclass(slots=True)

@@ -182,3 +182,24 @@ def test_a_vendors_table_of_processes_names_them_its_own_way(tmp_path: Path) -> 
     assert found["process.memory.usage", "process=IP Input,instance=0"] == 700
     assert found[PID, "process=IP Input,instance=0"] == 77
     assert found[UP, "process=Exec,instance=0"] == 1
+
+
+def test_a_table_whose_index_is_no_pid_tells_the_pid_in_a_column(tmp_path: Path) -> None:
+    """Some tables are indexed by name: the column ``pid`` is the pid then, and a restart shows by it."""
+    made = profile(
+        tmp_path,
+        """
+        title: x
+        snmp:
+          groups:
+            processes:
+              watch: process
+              columns: {name: 1.3.6.1.4.1.9999.1.1, pid: 1.3.6.1.4.1.9999.1.2, cpu: 1.3.6.1.4.1.9999.1.3}
+              metrics: [{metric: process.cpu.utilization, value: cpu, scale: 0.01, labels: {process: "{name}"}}]
+        """,
+    )
+    device = Device({"1.3.6.1.4.1.9999.1.1.3.98.103.112": b"bgp", "1.3.6.1.4.1.9999.1.2.3.98.103.112": 4711,
+                     "1.3.6.1.4.1.9999.1.3.3.98.103.112": 50})  # fmt: skip
+    found = table(poll(Reader(device, made, None, (named("bgp"),)), 1))
+    assert found[PID, "process=bgp,instance=0"] == 4711
+    assert found["process.cpu.utilization", "process=bgp,instance=0"] == 0.5
