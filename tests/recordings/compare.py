@@ -1,0 +1,292 @@
+"""What a look brought against what is expected, object by object, with a first explanation of each difference.
+
+A value counts only if the look says that it came from the object that is expected (its OID), so that a number that
+happens to agree does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tests.recordings.expected import Expected, Pool, Port, Processor
+
+from soakwatch_agent.sample import object_labels
+
+Number = int | float
+
+_CPU: Final = (
+    "system.cpu.utilization",
+    "system.cpu.core.utilization",
+    "system.cpu.module.utilization",
+    "system.cpu.module.average",
+)
+_IF_TABLE: Final = "1.3.6.1.2.1.2.2.1."
+_IF_X_TABLE: Final = "1.3.6.1.2.1.31.1.1.1."
+_FASTER: Final = 2**32 - 1  # RFC 2863: ifSpeed says only that it is faster than it can say
+_UP: Final = {"system.network.up": "ifOperStatus", "system.network.admin_up": "ifAdminStatus"}
+# metric and label texts of what is counted, with the columns that it may come from
+_RX, _TX = "receive", "transmit"
+_COUNTED: Final[Mapping[str, tuple[str, Mapping[str, str], tuple[str, ...]]]] = {
+    "ifSpeed": ("system.network.speed", {}, (f"{_IF_TABLE}5", f"{_IF_X_TABLE}15")),
+    "ifInOctets": ("system.network.io", {"direction": _RX}, (f"{_IF_TABLE}10", f"{_IF_X_TABLE}6")),
+    "ifOutOctets": ("system.network.io", {"direction": _TX}, (f"{_IF_TABLE}16", f"{_IF_X_TABLE}10")),
+    "ifInErrors": ("system.network.errors", {"direction": _RX}, (f"{_IF_TABLE}14",)),
+    "ifOutErrors": ("system.network.errors", {"direction": _TX}, (f"{_IF_TABLE}20",)),
+    "ifInDiscards": ("system.network.packet.dropped", {"direction": _RX}, (f"{_IF_TABLE}13",)),
+    "ifOutDiscards": ("system.network.packet.dropped", {"direction": _TX}, (f"{_IF_TABLE}19",)),
+    "ifInUnknownProtos": ("system.network.unknown_protocols", {}, (f"{_IF_TABLE}15",)),
+    "ifInUcastPkts": (
+        "system.network.cast.packets",
+        {"direction": _RX, "cast": "unicast"},
+        (f"{_IF_TABLE}11", f"{_IF_X_TABLE}7"),
+    ),
+    "ifOutUcastPkts": (
+        "system.network.cast.packets",
+        {"direction": _TX, "cast": "unicast"},
+        (f"{_IF_TABLE}17", f"{_IF_X_TABLE}11"),
+    ),
+    "ifInMulticastPkts": (
+        "system.network.cast.packets",
+        {"direction": _RX, "cast": "multicast"},
+        (f"{_IF_X_TABLE}2", f"{_IF_X_TABLE}8"),
+    ),
+    "ifOutMulticastPkts": (
+        "system.network.cast.packets",
+        {"direction": _TX, "cast": "multicast"},
+        (f"{_IF_X_TABLE}4", f"{_IF_X_TABLE}12"),
+    ),
+    "ifInBroadcastPkts": (
+        "system.network.cast.packets",
+        {"direction": _RX, "cast": "broadcast"},
+        (f"{_IF_X_TABLE}3", f"{_IF_X_TABLE}9"),
+    ),
+    "ifOutBroadcastPkts": (
+        "system.network.cast.packets",
+        {"direction": _TX, "cast": "broadcast"},
+        (f"{_IF_X_TABLE}5", f"{_IF_X_TABLE}13"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A sample of a look with the OIDs that it came from."""
+
+    metric: str
+    object: str
+    value: Number
+    oids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look at a recorded device brought: samples, the profile, and the OIDs that the device was heard to say."""
+
+    profile: str
+    samples: tuple[Seen, ...]
+    said: frozenset[str]
+    recorded: Mapping[str, object]  # OID -> value in the recording
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something expected that did not come as expected: what, and a first explanation."""
+
+    part: str  # processors, mempools, ports
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How much of one part came. Of what is ``unrecorded`` the recording holds no value, so nothing is expected."""
+
+    matched: int
+    expected: int
+    extra: int
+    differences: tuple[Difference, ...]
+    unrecorded: int = 0
+
+
+def compare(expected: Expected, look: Look) -> dict[str, Tally]:
+    """Each part of what is expected."""
+    return {
+        "processors": _processors(expected.processors, look),
+        "mempools": _pools(expected.pools, look),
+        "ports": _ports(expected.ports, look),
+    }
+
+
+def _processors(expected: Sequence[Processor], look: Look) -> Tally:
+    wanted = {processor.oid for processor in expected}
+    samples = [seen for seen in look.samples if seen.metric in _CPU]
+    differences = [
+        Difference("processors", processor.name, why)
+        for processor in expected
+        if (why := _processor(processor, samples, wanted, look)) is not None
+    ]
+    extra = sum(not seen.oids & wanted for seen in samples)
+    return Tally(len(expected) - len(differences), len(expected), extra, tuple(differences))
+
+
+def _processor(processor: Processor, samples: Iterable[Seen], wanted: set[str], look: Look) -> str | None:
+    ours = [seen for seen in samples if processor.oid in seen.oids]
+    if not ours:
+        return _missing(processor.oid, look)
+    alone = [seen for seen in ours if len(seen.oids & wanted) == 1]
+    # A mean over one processor is that processor's.
+    if not alone:
+        return f"{processor.oid} is only part of a mean or sum over {len(ours[0].oids & wanted)} processors"
+    if any(abs(seen.value * 100 - processor.usage) <= 1.001 for seen in alone):
+        return None
+    got = ", ".join(f"{seen.metric} {seen.object} = {seen.value:.4g}" for seen in alone[:3])
+    recorded = look.recorded.get(processor.oid)
+    return f"{processor.oid} (recorded: {recorded}): {processor.usage:g} % expected, {got}"
+
+
+def _pools(expected: Sequence[Pool], look: Look) -> Tally:
+    samples = [seen for seen in look.samples if seen.metric.startswith("system.memory.")]
+    differences = [
+        Difference("mempools", pool.name, why) for pool in expected if (why := _pool(pool, samples, look)) is not None
+    ]
+    wanted = {oid for pool in expected for oid in pool.oids.values()}
+    extra = len({seen.object for seen in samples if seen.metric.startswith("system.memory.pool.")}) - len(
+        {seen.object for seen in samples if seen.oids & wanted}
+    )
+    return Tally(len(expected) - len(differences), len(expected), max(0, extra), tuple(differences))
+
+
+def _pool(pool: Pool, samples: Sequence[Seen], look: Look) -> str | None:
+    oids = frozenset(pool.oids.values())
+    if oids:
+        objects = dict.fromkeys((seen.metric.rpartition(".")[0], seen.object) for seen in samples if seen.oids & oids)
+        if not objects:
+            return _missing(next(iter(pool.oids.values())), look)
+    else:
+        objects = dict.fromkeys((seen.metric.rpartition(".")[0], seen.object) for seen in samples)
+    whys = []
+    if pool.whole:
+        objects["system.memory", ""] = None  # in use without buffers and cache, as LibreNMS has it
+    for prefix, name in objects:
+        values = {
+            seen.metric.removeprefix(f"{prefix}."): seen.value
+            for seen in samples
+            if seen.object == name and seen.metric.startswith(f"{prefix}.")
+        }
+        why = _pool_values(pool, values)
+        if why is None:
+            return None
+        whys.append(f"{prefix} {name}: {why}")
+    if not oids:
+        return "no pool has these values"
+    recorded = ", ".join(f"{kind} {oid} recorded: {look.recorded.get(oid)}" for kind, oid in pool.oids.items())
+    return f"{'; '.join(whys[:2])} ({recorded})"
+
+
+def _pool_values(pool: Pool, values: Mapping[str, Number]) -> str | None:
+    """Why the values of an object are not those of the pool."""
+    used, total, share = values.get("usage"), values.get("limit"), values.get("utilization")
+    compared = 0
+    slack = max(pool.precision, (pool.total or 0) * 0.0005)
+    if "perc" in pool.oids and pool.used is not None:
+        slack = max(slack, (pool.total or 0) * 0.01)  # LibreNMS has the bytes from whole percent
+    if pool.used is not None and used is not None:
+        compared += 1
+        if abs(used - pool.used) > slack:
+            return f"used {pool.used:.0f} expected, {used:.0f} seen"
+    if pool.total is not None and total is not None:
+        compared += 1
+        if abs(total - pool.total) > max(pool.precision, pool.total * 0.0005):
+            return f"total {pool.total:.0f} expected, {total:.0f} seen"
+    if share is None and used is not None and total:
+        share = used / total
+    if share is not None and pool.perc is not None:
+        compared += 1
+        if abs(share * 100 - pool.perc) > 1.001:
+            return f"{pool.perc:g} % expected, {share * 100:.4g} % seen"
+    elif pool.perc is not None:
+        return "neither a size nor a share in use"
+    return None if compared else "no usage"
+
+
+def _ports(expected: Sequence[Port], look: Look) -> Tally:
+    named = _interfaces(look.samples)
+    everything, expected = expected, [port for port in expected if _recorded(port, look)]
+    differences = [
+        Difference("ports", port.name, why) for port in expected if (why := _port(port, named, look)) is not None
+    ]
+    extra = len(set(named) - {port.index for port in everything})
+    unrecorded = len(everything) - len(expected)
+    return Tally(len(expected) - len(differences), len(expected), extra, tuple(differences), unrecorded)
+
+
+def _recorded(port: Port, look: Look) -> bool:
+    """Whether the recording holds any value of a port: some expectations come from tables that are not IF-MIB's."""
+    columns = [f"{_IF_TABLE}7", f"{_IF_TABLE}8", *(column for _, _, places in _COUNTED.values() for column in places)]
+    return any(f"{column}.{port.index}" in look.recorded for column in columns)
+
+
+def _interfaces(samples: Iterable[Seen]) -> dict[int, dict[tuple[str, frozenset[tuple[str, str]]], Seen]]:
+    """By ifIndex: the samples by metric and labels but for the interface's name."""
+    found: dict[int, dict[tuple[str, frozenset[tuple[str, str]]], Seen]] = {}
+    for seen in samples:
+        if not seen.metric.startswith("system.network."):
+            continue
+        labels = object_labels(seen.object)
+        rest = frozenset((key, value) for key, value in labels.items() if key != "interface")
+        for oid in seen.oids:
+            for table in (_IF_TABLE, _IF_X_TABLE):
+                if oid.startswith(table):
+                    index = oid.removeprefix(table).partition(".")[2]
+                    if index.isdecimal():
+                        found.setdefault(int(index), {})[seen.metric, rest] = seen
+    return found
+
+
+def _port(
+    port: Port, named: Mapping[int, Mapping[tuple[str, frozenset[tuple[str, str]]], Seen]], look: Look
+) -> str | None:
+    ours = named.get(port.index)
+    if ours is None:
+        return _missing(f"{_IF_TABLE}8.{port.index}", look)
+    labels = {object_labels(seen.object).get("interface", "") for seen in ours.values()}
+    allowed = {*port.names, str(port.index)}
+    whys = [
+        f"is called {label!r}"
+        for label in labels
+        if label not in allowed and not any(label.startswith(f"{name} #") for name in allowed)
+    ]
+    for metric, key in _UP.items():
+        word, column = port.states.get(key), {"ifOperStatus": 8, "ifAdminStatus": 7}[key]
+        if word is None or f"{_IF_TABLE}{column}.{port.index}" not in look.recorded:
+            continue
+        seen = ours.get((metric, frozenset()))
+        if seen is None:
+            whys.append(f"no {metric}")
+        elif seen.value != (word == "up"):
+            whys.append(f"{key} {word} expected, {metric} {seen.value:g} seen")
+    for key, value in port.values.items():
+        metric, more, columns = _COUNTED[key]
+        if not any(f"{column}.{port.index}" in look.recorded for column in columns):
+            continue  # LibreNMS writes 0 for what the device does not have
+        if key == "ifSpeed" and value == _FASTER:
+            continue
+        seen = ours.get((metric, frozenset(more.items())))
+        if seen is None:
+            whys.append(f"no {metric} for {key} {value}")
+        elif seen.value != value:
+            whys.append(f"{key} {value} expected, {seen.value:.0f} seen")
+    return "; ".join(whys[:4]) or None
+
+
+def _missing(oid: str, look: Look) -> str:
+    """Why an object is not there."""
+    if oid not in look.recorded:
+        return f"{oid} is not in the recording"
+    if look.profile == "generic":
+        return f"{oid} was not read: no profile but generic was chosen"
+    if oid not in look.said:
+        return f"{oid} was not asked for by profile {look.profile}"
+    return f"{oid} was read, but no sample came of it: a row was filtered or its value refused"
