@@ -1,0 +1,72 @@
+"""A Linux device behind a test's sshd: its poller, looks at it, and processes to be found on it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+import psutil
+from tests.collector.ssh.server import Server, site_for
+
+from soakwatch.poller import Poller, WatchedProcess
+from soakwatch.pollers.ssh import Config, start
+from soakwatch_agent.metric import BY_NAME, fault_of
+from soakwatch_agent.place import SECOND
+from soakwatch_agent.sample import Answer
+
+_SLEEPER = """\
+import threading, time
+threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+time.sleep(600)
+"""
+
+
+@contextmanager
+def sleeper(name: str) -> Iterator[psutil.Process]:
+    """A process of two threads with a name of its own in its command line, older than a watch's patience."""
+    process = subprocess.Popen([sys.executable, "-c", _SLEEPER, name])
+    begin = time.monotonic()
+    try:
+        told = psutil.Process(process.pid)
+        while told.num_threads() < 2 or time.monotonic() - begin < 0.6:
+            assert time.monotonic() < begin + 10
+            time.sleep(0.02)
+        yield told
+    finally:
+        process.kill()
+        process.wait()
+
+
+@asynccontextmanager
+async def linux(server: Server, folder: Path, *processes: WatchedProcess, **more: object) -> AsyncIterator[Poller]:
+    """The poller of a server, as a plan would have it."""
+    config = Config.model_validate(server.keys(**more))
+    async with AsyncExitStack() as stack:
+        yield await start(config, site_for(folder, *processes, interval_s=config.interval), stack)
+
+
+def values(answer: Answer) -> dict[tuple[str, str], float]:
+    """Samples by metric and object; every one must be in the catalogue's range, and no object told twice."""
+    told = {(sample.metric, sample.object): sample.value for sample in answer.samples}
+    assert len(told) == len(answer.samples)
+    for sample in answer.samples:
+        assert fault_of(sample.metric, sample.value) is None, sample
+        labels = [part.partition("=")[0] for part in sample.object.split(",") if "=" in part]
+        assert set(labels) <= set(BY_NAME[sample.metric].labels), sample
+    return told
+
+
+def looks(server: Server, folder: Path, count: int, *processes: WatchedProcess, **more: object) -> list[Answer]:
+    """Several looks, a second apart by their clock."""
+
+    async def go() -> list[Answer]:
+        async with linux(server, folder, *processes, **more) as poller:
+            begin = time.time_ns()
+            return [await poller.poll(begin + at * SECOND) for at in range(count)]
+
+    return asyncio.run(go())
