@@ -72,7 +72,9 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
     clock = SteadyClock()
     interval = source.config.interval
     limit = timing(0, interval, source.config.timeout).timeout_s
-    site = Site(target.name, target.role, target.processes, target.interfaces, folder, clock.now_ns, interval)
+    site = Site(
+        target.name, target.role, target.processes, target.interfaces, folder, clock.now_ns, interval, trial=True
+    )
     answers: list[Answer] = []
     took_ns = 0
     try:

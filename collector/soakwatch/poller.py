@@ -100,6 +100,7 @@ class Site:
     folder: Path
     now_ns: Callable[[], int]
     interval_s: float
+    trial: bool = False  # a look before the run: nothing that belongs to a run may be touched
 
 
 class SourceConfig(BaseModel):

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from soakwatch.clock import Clock
+from soakwatch_agent.place import Place, ProcAt
 from soakwatch_agent.sample import Answer, Event, PollOutcome, Sample, object_text
 
 CLOCK_STEP_S = 0.25
@@ -47,11 +48,12 @@ class SelfWatch:
     ) -> None:
         self._clock, self._folder, self._lag, self._outcomes = clock, folder, lag, outcomes
         self._process = psutil.Process()
+        self._here = Place()
         self._offset_s: float | None = None
 
     async def poll(self, now_ns: int) -> Answer:
         """One look at this process."""
-        with self._process.oneshot():
+        with ProcAt(self._here), self._process.oneshot():  # a source may have pointed psutil at another machine's files
             cpu = self._process.cpu_times()
             readings: list[tuple[str, str, float]] = [
                 ("monitor.cpu.time", "", cpu.user + cpu.system),

@@ -47,6 +47,7 @@ class CoreProbe:
         self._followed = False
         self._folders: Dict[str, _Folder] = {}
         self._cwd_of: Dict[int, str] = {}
+        self._limited: Set[str] = set()  # watched processes whose core limit is 0
         for folder in place.core_folders:
             self._add(nests_of_folder(folder)[0])
         for nest in crash_nests():
@@ -141,8 +142,11 @@ class CoreProbe:
                 if not line.startswith("Max core file size"):
                     continue
                 if line.split()[4] != "0":
-                    self._notes.mended("system.core.files", thing)
+                    if thing in self._limited:  # the same object may have a fault of its folder
+                        self._limited.discard(thing)
+                        self._notes.mended("system.core.files", thing)
                 else:
+                    self._limited.add(thing)
                     text = "a crash would leave no core file: the process's core limit is 0 (ulimit -c)"
                     self._notes.fault("system.core.files", thing, text)
 

@@ -253,12 +253,25 @@ class AgentPoller:
         assert self._origin_ns is not None
         phase = (self._origin_ns + self._offset.steady_ns) % self._interval_ns
         body = settings_body(self._site, self._config.probes, self._config.core_folders, self._interval_ns, phase)
+        if self._site.trial:
+            await self._leave_alone(talk)
         reply = await talk.ask("open", {"run": self._run, **body})
         if self._agent_id not in ("", str(self._hello.get("agent"))):
             self._following = Following(missing=self._following.missing)  # it was installed anew: other numbers
         self._agent_id = str(self._hello.get("agent"))
         self._following.begin(whole(reply.body, "acked"), whole(reply.body, "last"))
         self._opened = True
+
+    async def _leave_alone(self, talk: Talk) -> None:
+        """A trial must not take what another run has not fetched yet. Raises SourceFailed if there is such."""
+        held = (await talk.ask("status")).body
+        waiting = whole(held, "last") - whole(held, "acked")
+        if held.get("run") not in ("", self._run) and waiting > 0 and held.get("interval_s") is not None:
+            run = str(held.get("run")).partition("/")[0]
+            raise SourceFailed(
+                f"the agent keeps {waiting} looks for the run {run!r}, which did not end in order: soakwatch resume it "
+                "first; a new run begins with an empty spool"
+            )
 
     async def _fetched(self, reply: Reply) -> Poll | None:
         """Puts the looks of an answer to those that wait; the last one is returned as well."""

@@ -14,8 +14,8 @@ import pytest
 from pydantic import ValidationError
 
 from soakwatch.clock import SteadyClock, aligned
-from soakwatch.poller import Poller, SourceFailed
-from soakwatch.pollers.agent import Config
+from soakwatch.poller import Poller, Site, SourceFailed
+from soakwatch.pollers.agent import Config, start
 from soakwatch.polling import PolledSource, timing
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.agents import INTERVAL_NS, LocalAgent, Relay, config, follow
@@ -54,6 +54,33 @@ def test_a_network_that_is_cut_loses_nothing(tmp_path: Path, make_agent: Make) -
         assert starts == sorted(starts)
 
     asyncio.run(run())
+
+
+def test_a_trial_leaves_alone_what_a_killed_run_has_not_fetched(tmp_path: Path, make_agent: Make) -> None:
+    """``soakwatch check`` beside a run whose monitor died takes nothing from it, and says what to do."""
+
+    async def run() -> tuple[str, int]:
+        agent = make_agent("--no-recorder")
+        keys = config(socket=str(agent.socket))
+        async with AsyncExitStack() as stack:
+            first = await follow(keys, tmp_path / "killed", stack)
+            await first.poll(3)
+            first.poller._opened = False  # it dies without telling the agent that the run has ended
+        await asyncio.sleep(1.0)
+        clock = SteadyClock()
+        site = Site("dut", "dut", (), None, tmp_path / "check", clock.now_ns, INTERVAL_NS * 1e-9, trial=True)
+        async with AsyncExitStack() as stack:
+            trial = await start(keys, site, stack)
+            with pytest.raises(SourceFailed) as caught:
+                await trial.poll(clock.now_ns())
+        async with AsyncExitStack() as stack:
+            again = await follow(keys, tmp_path / "killed", stack, clock)
+            await again.poll(2)
+        return str(caught.value), len(again.late)
+
+    told, late = asyncio.run(run())
+    assert "looks for the run 'killed', which did not end in order: soakwatch resume it first" in told
+    assert late >= 3, "what nobody had fetched was still there"
 
 
 def test_the_agent_and_the_collector_killed_in_turn_lose_only_what_nobody_looked_at(
