@@ -63,7 +63,13 @@ def test_version() -> None:
         (["metrics", "zzz*"], "no metric matches 'zzz*'; known here: "),
         (["check", "none.yaml"], "none.yaml: cannot be read: No such file or directory"),
         (["init", "-o", "/proc/none/plan.yaml"], "/proc/none/plan.yaml cannot be written: No such file or directory"),
-        (["init", "--target", "ssh://a", "-o", "-"], "the target 'ssh' cannot be polled yet: only 'local'"),
+        (
+            ["init", "--target", "sssh://a", "-o", "-"],
+            "the target 'sssh' cannot be polled: there is no such poller; did",
+        ),
+        (["probe", "sssh://a"], "the target 'sssh' cannot be polled: there is no such poller; did you mean 'ssh'?"),
+        (["probe", "snmp"], "the target 'snmp' names no host: write snmp://HOST"),
+        (["profiles", "cisco-as"], "unknown profile 'cisco-as'; did you mean 'cisco-asa'?"),
         (["init", "--duration", "10", "-o", "-"], "command line: duration: '10' is not a duration"),
     ],
 )

@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from soakwatch.errors import PlanError
-from soakwatch.nearest import hint
+from soakwatch.nearest import hint, nearest
 from soakwatch.plan.text import Plain
-from soakwatch.poller import SourceConfig
 from soakwatch.registry import INSTALLED, Registry, poller_module
 
 LOCAL = "local"
@@ -29,10 +28,11 @@ def source_of(address: str, registry: Registry = INSTALLED) -> tuple[str, str, d
         return LOCAL, LOCAL, {}
     scheme, there, _ = address.partition("://")
     if not there:
-        known = registry.pollers.names()
-        guess = hint(address, [LOCAL])
-        told = f"the target {_shown(address)} is no address{guess}: {_EXAMPLE}"
-        raise PlanError(f"{told}?key=value" if address in known and address != LOCAL else told)
+        if address in registry.pollers.names():
+            raise PlanError(f"the target {address!r} names no host: write {address}://HOST")
+        near = nearest(address, [LOCAL])
+        guess = "" if near is None else f"; did you mean {near!r}?"
+        raise PlanError(f"the target {_shown(address)} is no address{guess}: {_EXAMPLE}")
     try:
         parts = urlsplit(address)
         port = parts.port
@@ -52,7 +52,9 @@ def source_of(address: str, registry: Registry = INSTALLED) -> tuple[str, str, d
         raise PlanError(f"the target {scheme}:// names no host: {_EXAMPLE}")
     config = poller_module(poller, registry).config
     keys: dict[str, Plain] = {}
-    if "url" in config.model_fields and "host" not in config.model_fields:
+    if plus and "url" not in config.model_fields:
+        raise PlanError(f"the target {scheme}://{parts.hostname}: {poller} is asked at a host: write {poller}://HOST")
+    if plus or "host" not in config.model_fields:
         way = web or (parts.scheme if parts.scheme in _WEB else "http")
         keys["url"] = f"{way}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     else:
@@ -86,11 +88,6 @@ def targets_of(
         assert isinstance(sources, list)
         sources.append({poller: given})
     return made
-
-
-def takes_host(config: type[SourceConfig]) -> bool:
-    """Whether a source is asked at one host or URL, so that an address can name it."""
-    return bool({"host", "url"} & config.model_fields.keys())
 
 
 def _value(text: str, schema: Mapping[str, object]) -> Plain:
