@@ -2,7 +2,7 @@
 
 What the library does not do by itself and is done here: glance at each datagram first (error-status, reports, things
 that are no SNMP), throw away answers that came after their time, tell a closed port at once, survive its panics.
-What it cannot do: contexts, and the error-status of encrypted answers.
+What it cannot do: contexts, the error-status of encrypted answers, and answers of more than 4080 bytes.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ _AUTH: dict[str, type[BaseAuthKey]] = {
 }
 _PRIV: dict[str, type[BasePrivKey]] = {"DES": DesKey, "AES": Aes128Key, "AES-192": Aes192Key, "AES-256": Aes256Key}
 _SEEN = 4096  # bytes of a datagram that are looked at; where one is longer, more from then on
+_TAKES = 4080  # bytes of an answer that the library has room for (in v3 it tells agents 2048)
 _LEARNING = frozenset({Kind.ENGINE_ID, Kind.TIME_WINDOW})  # reports that a refresh asks for
 
 _BURST = 64  # datagrams that are read in one go
@@ -175,7 +176,7 @@ class GufoLine:
                 self._counters.late += 1
                 self._drop()
             elif self._worth_reading(size):
-                if waiting.read(self):
+                if waiting.read(self, size):
                     return
             else:
                 self._drop()
@@ -246,8 +247,8 @@ class _Waiting(Generic[_T]):
     def __init__(self, receive: Callable[[], _T], answer: asyncio.Future[_T]) -> None:
         self.receive, self.answer = receive, answer
 
-    def read(self, line: GufoLine) -> bool:
-        """True if what came was the answer."""
+    def read(self, line: GufoLine, size: int) -> bool:
+        """True if what came, so many bytes, was the answer."""
         try:
             found = self.receive()
         except BlockingIOError:
@@ -255,6 +256,9 @@ class _Waiting(Generic[_T]):
         except SnmpAuthError:
             self.answer.set_exception(SnmpFailed(Kind.TIME_WINDOW, line.where))
         except (SnmpError, TimeoutError, ValueError, RuntimeError) as error:
+            if size > _TAKES:  # the library read but the beginning of it
+                self.answer.set_exception(SnmpFailed(Kind.TOO_LARGE, line.where, detail=f"{size:,}"))
+                return True
             line.malformed(str(error) or type(error).__name__)
             return False
         except BaseException as panic:

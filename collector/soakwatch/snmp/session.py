@@ -10,15 +10,20 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from soakwatch.snmp.access import Access
 from soakwatch.snmp.address import resolve
 from soakwatch.snmp.batches import Batch, batches, halves, without
-from soakwatch.snmp.diagnosis import SYS_UPTIME, diagnose, discover
+from soakwatch.snmp.diagnosis import diagnose, discover
 from soakwatch.snmp.gufo_session import open_gufo
-from soakwatch.snmp.line import Column, Counters, Line, Row, Value
+from soakwatch.snmp.line import Counters, Line, Value
+from soakwatch.snmp.sizes import Amount, Columns
 from soakwatch.snmp.trouble import TOO_BIG, Kind, SnmpFailed, status_name
+from soakwatch.snmp.uses import Get, Walk
+
+if TYPE_CHECKING:
+    from soakwatch.snmp.pysnmp_session import PysnmpLine
 
 MOST_ROWS = 200_000  # of one column
 MOST_VALUES = 1_000_000  # of one walk
@@ -31,6 +36,8 @@ SURE_S = 600.0
 _MOST_ENDINGS = 1000
 _SMALL = 8  # a request of so few objects was not lost for its size
 _ENOUGH_S = 0.005
+_MOST_HUGE = 1000
+_LONG = 1500  # bytes of a value that may be too much for an answer of SNMPv3 (gufo-snmp takes 2048)
 
 _AGAIN = frozenset({Kind.NO_ANSWER, Kind.TIME_WINDOW, Kind.ENGINE_ID, Kind.MALFORMED})
 _RESYNC = frozenset({Kind.TIME_WINDOW, Kind.ENGINE_ID, Kind.AUTH_KEY})
@@ -65,8 +72,11 @@ class Session:
     engine_id: bytes = b""
     _line: Line | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _objects: int = 0
-    _repetitions: int = 0
+    _objects: Amount = field(init=False)
+    _repetitions: Amount = field(init=False)
+    _columns: Columns = field(default_factory=Columns)
+    _huge: set[str] = field(default_factory=set)  # what gufo-snmp cannot read, and pysnmp is asked for
+    _second: PysnmpLine | None = None
     _answered_at: float | None = None
     _streak: int = 0
     _replaced: bool = False  # the agent's engine ID is not the first any more
@@ -76,23 +86,27 @@ class Session:
     _numeric: Access | None = None
     _endings: dict[str, tuple[float, SnmpFailed | None]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._objects = Amount(self.manner.objects, self.manner.objects)
+        self._repetitions = Amount(max(_MOST_REPETITIONS, self.manner.repetitions), self.manner.repetitions)
+
     async def get(self, oids: Sequence[str], deadline: float) -> dict[str, Value]:
         """Values of these objects; what the agent does not have is absent. Raises SnmpFailed."""
         found: dict[str, Value] = {}
-        self._objects = self._objects or self.manner.objects
-        left = batches(oids, self._objects, self.refusals)
+        left = batches(oids, self._objects.whole(self.clock()), {*self.refusals, *self._huge})
         while left:
             batch = left.pop(0)
+            second = len(batch) == 1 and batch[0] in self._huge
             try:
-                answer, sure = await self._exchange(_Get(batch), deadline)
+                answer, sure = await self._exchange(Get(batch), deadline, second=second)
             except SnmpFailed as failure:
                 left = self._parts(batch, failure, deadline) + left
                 continue
             if not sure:
-                if len(batch) == 1:
-                    self.refusals[batch[0]] = "an error that its encryption hides"
-                left = halves(batch) + left
+                left = (halves(batch) or self._lone(batch, "an error that its encryption hides")) + left
                 continue
+            if second and not _long(answer.get(batch[0])):
+                self._huge.discard(batch[0])
             for oid in batch if self.refusals else ():
                 self.refusals.pop(oid, None)
             found.update(answer)
@@ -132,8 +146,10 @@ class Session:
 
     # --- requests -----------------------------------------------------------------------------------------
 
-    async def _exchange(self, use: Callable[[Line, float], Awaitable[_T]], deadline: float) -> _T:
-        """One request with its retries: each gets its share of what is left."""
+    async def _exchange(
+        self, use: Callable[[Line, float], Awaitable[_T]], deadline: float, *, second: bool = False
+    ) -> _T:
+        """One request with its retries: each gets its share of what is left. ``second`` asks the other library."""
         failure = SnmpFailed(Kind.TOO_SLOW, self.access.where)
         for left in range(self.manner.retries + 1, 0, -1):
             share_s = min(self.manner.share_s, (deadline - self.clock()) / left)
@@ -141,7 +157,8 @@ class Session:
                 break
             async with self._lock:
                 try:
-                    result = await use(await self._ready(share_s), share_s)
+                    line = await (self._second_line(share_s) if second else self._ready(share_s))
+                    result = await use(line, share_s)
                 except SnmpFailed as error:
                     failure = error
                     self._learn(error)
@@ -159,6 +176,7 @@ class Session:
             now_id = self._line.engine_id
             if self.engine_id and now_id and now_id != self.engine_id:
                 self.engine_changes.append((self.engine_id, now_id))
+                self._replaced = True
                 del self.engine_changes[:-8]
             self.engine_id = now_id or self.engine_id
         elif self._stale():
@@ -186,6 +204,15 @@ class Session:
             self._replaced |= bool(self.engine_id and engine_id != self.engine_id)
         return await open_pysnmp(access, share_s, self.counters, engine_id, changed=self._replaced)
 
+    async def _second_line(self, share_s: float) -> PysnmpLine:
+        """A line of pysnmp beside that of gufo-snmp, for what only pysnmp can read."""
+        if self._second is None:
+            from soakwatch.snmp.pysnmp_session import open_pysnmp
+
+            access = await self._resolved(share_s)
+            self._second = await open_pysnmp(access, share_s, self.counters, self.engine_id, changed=self._replaced)
+        return self._second
+
     async def _resolved(self, timeout_s: float) -> Access:
         """The access with a numeric address; a name is looked up again whenever the line is opened after a failure."""
         if self._numeric is None:
@@ -205,131 +232,128 @@ class Session:
             self._diagnosis = None
 
     def _drop(self) -> None:
-        if self._line is not None:
-            self._line.close()
-        self._line = None
+        for line in (self._line, self._second):
+            if line is not None:
+                line.close()
+        self._line = self._second = None
         self._numeric = None
 
     # --- sizes --------------------------------------------------------------------------------------------
 
     def _parts(self, batch: Batch, failure: SnmpFailed, deadline: float) -> list[Batch]:
         """What of a batch is to be asked again after a failure. Raises it if there is nothing to be gained."""
-        if failure.status == TOO_BIG:
+        now = self.clock()
+        if failure.status == TOO_BIG or failure.kind is Kind.TOO_LARGE:
             if len(batch) == 1:
-                self.refusals[batch[0]] = status_name(TOO_BIG)
-            self._objects = max(1, len(batch) // 2)
+                return self._lone(batch, "its value is too large for an answer")
+            self._objects.less(len(batch), now)
             return halves(batch)
         if failure.status:
             rest, culprit = without(batch, failure)
             if culprit is not None:
                 self.refusals[culprit] = status_name(failure.status)
             return rest
-        if self._answered_at is None or self.clock() >= deadline:
+        if self._answered_at is None or now >= deadline:
             raise failure
         if failure.kind is Kind.NO_ANSWER and len(batch) > _SMALL:
-            self._objects = max(_SMALL, len(batch) // 2)
+            self._objects.less(len(batch), now, least=_SMALL)
             return halves(batch)
+        if failure.kind is Kind.NO_ANSWER and batch[0] in self._huge:
+            self.refusals[batch[0]] = "its answer is so large that it is lost on the way"
+            return []
         if failure.kind is Kind.MALFORMED:  # one value that cannot be read spoils the whole answer
             if len(batch) == 1:
                 self.refusals[batch[0]] = "a value that cannot be read"
             return halves(batch)
         raise failure
 
+    def _lone(self, batch: Batch, why: str) -> list[Batch]:
+        """One object that cannot be had: by the other library, perhaps, or it is refused."""
+        (oid,) = batch
+        if oid not in self.refusals:
+            self._objects.forgive()
+        if self._give_over(oid):
+            return [batch]
+        self.refusals[oid] = why
+        return []
+
+    def _give_over(self, oid: str) -> bool:
+        """Leave an object or a column to pysnmp; False if that was tried or cannot be."""
+        if self.manner.engine == "pysnmp" or oid in self._huge or len(self._huge) >= _MOST_HUGE:
+            return False
+        self._huge.add(oid)
+        self._columns.fit.pop(oid, None)
+        return True
+
     async def _column(self, oid: str, most: int, deadline: float) -> dict[str, Value]:
-        self._repetitions = self._repetitions or self.manner.repetitions
-        walk = _Walk(oid, self._repetitions)
+        walk = self._walk_of(oid)
         while True:
             began = self.clock()
             try:
-                more = await self._exchange(walk.step, deadline)
+                more = await self._exchange(walk.step, deadline, second=oid in self._huge)
             except SnmpFailed as failure:
-                heavy = failure.status == TOO_BIG or (failure.kind is Kind.NO_ANSWER and self._answered_at is not None)
-                if not heavy or walk.repetitions == 1 or self.clock() > deadline:
-                    raise
-                self._repetitions = max(1, walk.repetitions // 2)
-                walk = _Walk(oid, self._repetitions)
+                self._lighter(walk, failure, deadline)
+                walk = self._walk_of(oid)
                 continue
             if more is None:
-                if walk.doubtful:
-                    await self._make_sure(oid, walk, deadline)
-                return walk.rows
+                if not walk.doubtful or await self._ended(oid, walk, deadline):
+                    return walk.rows
+                walk = self._walk_of(oid)
+                continue
             if (twice := walk.take(more)) is not None:
                 raise SnmpFailed(Kind.LOOP, self.access.where, detail=twice)
             if len(walk.rows) > most:
                 raise SnmpFailed(Kind.TOO_MANY, self.access.where, detail=f"{most:,}")
-            if len(more) >= self._repetitions and self.clock() - began < _FAST_S:
-                self._repetitions = min(_MOST_REPETITIONS, self._repetitions + self._repetitions // 2 + 1)
+            now = self.clock()
+            if len(more) >= self._repetitions.now and now - began < _FAST_S:
+                self._repetitions.more(now)
 
-    async def _make_sure(self, oid: str, walk: _Walk, deadline: float) -> None:
-        """Did a walk end, or fail? Where encryption hides it from the library, pysnmp is asked, seldom."""
+    def _walk_of(self, oid: str) -> Walk:
+        return Walk(oid, self._columns.rows(oid, self._repetitions.now))
+
+    def _lighter(self, walk: Walk, failure: SnmpFailed, deadline: float) -> None:
+        """A walk failed: the next attempt shall ask for less. Raises the failure if it would not help."""
+        now = self.clock()
+        if now > deadline:
+            raise failure
+        if failure.status == TOO_BIG or failure.kind is Kind.TOO_LARGE:
+            if walk.repetitions > 1:
+                self._columns.less(walk.oid, walk.repetitions)
+            elif not self._give_over(walk.oid):
+                raise failure
+        elif failure.kind is Kind.NO_ANSWER and self._answered_at is not None and walk.repetitions > 1:
+            self._repetitions.less(walk.repetitions, now)
+        else:
+            raise failure
+
+    async def _ended(self, oid: str, walk: Walk, deadline: float) -> bool:
+        """Did a walk end, or fail? Where encryption hides it from the library, pysnmp is asked, seldom.
+
+        False if it goes on with what is too large for gufo-snmp. Raises the failure.
+        """
         now = self.clock()
         at, failure = self._endings.get(oid, (-SURE_S, None))
         if now - at >= SURE_S:
-            failure = await self._second_opinion(next(reversed(walk.rows), oid), deadline)
+            last = next(reversed(walk.rows), oid)
+            share_s = min(self.manner.share_s, max(_ENOUGH_S, deadline - now))
+            try:
+                async with self._lock:
+                    line = await self._second_line(share_s)
+                    rows = await line.following(last, 1, share_s)
+            except SnmpFailed as error:
+                failure = error if error.status else None
+            else:
+                failure = None
+                if any(value is not None and name.startswith(oid + ".") for name, value in rows):
+                    if not self._give_over(oid):
+                        raise SnmpFailed(Kind.TOO_LARGE, self.access.where, detail="more than 2,048")
+                    return False
             if len(self._endings) < _MOST_ENDINGS:
                 self._endings[oid] = (now, failure)
         if failure is not None:
             raise failure
-
-    async def _second_opinion(self, oid: str, deadline: float) -> SnmpFailed | None:
-        from soakwatch.snmp.pysnmp_session import open_pysnmp
-
-        share_s = min(self.manner.share_s, max(_ENOUGH_S, deadline - self.clock()))
-        async with self._lock:
-            line = await open_pysnmp(
-                await self._resolved(share_s), share_s, self.counters, self.engine_id, changed=False
-            )
-            try:
-                await line.column(oid, 1).more(share_s)
-            except SnmpFailed as failure:
-                return failure if failure.status else None
-            finally:
-                line.close()
-        return None
+        return True
 
 
-@dataclass(slots=True)
-class _Walk:
-    """One column being read; it begins anew if the line was opened anew."""
-
-    oid: str
-    repetitions: int
-    rows: dict[str, Value] = field(default_factory=dict)
-    _line: Line | None = None
-    _place: Column | None = None
-
-    async def step(self, line: Line, share_s: float) -> list[Row] | None:
-        """The next rows."""
-        if self._place is None or self._line is not line:
-            self._line, self._place = line, line.column(self.oid, self.repetitions)
-            self.rows.clear()
-        return await self._place.more(share_s)
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether its end may have been an error."""
-        return self._place is not None and self._place.doubtful
-
-    def take(self, more: list[Row]) -> str | None:
-        """Keep some rows; an object that came before is given back."""
-        for oid, value in more:
-            if oid in self.rows:
-                return oid
-            self.rows[oid] = value
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Get:
-    """One GET; brings the values, and whether an empty answer is sure to mean that nothing is there.
-
-    Where the error-status is hidden, an empty answer is asked for again together with an object that every agent has.
-    """
-
-    batch: Batch
-
-    async def __call__(self, line: Line, share_s: float) -> tuple[dict[str, Value], bool]:
-        answer = await line.get(self.batch, share_s)
-        if answer or not line.opaque:
-            return answer, True
-        return answer, SYS_UPTIME in await line.get([*self.batch, SYS_UPTIME], share_s)
+def _long(value: Value | None) -> bool:
+    return isinstance(value, bytes | str) and len(value) > _LONG
