@@ -14,7 +14,7 @@ any exception out) and the wrapper makes a Poll of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Protocol, runtime_checkable
 
@@ -42,12 +42,14 @@ class Facts:
 
     ``identity`` says what it is and how that is known (``profile``, ``system``, ``version``, ``host key`` ...);
     ``promised`` are the metrics that should be there by the profile, whether the device has them or not; ``notes``
-    are sentences (a cadence that the device cannot keep, a key that was trusted on first use).
+    are sentences (a cadence that the device cannot keep, a key that was trusted on first use); ``cadences`` are the
+    seconds between readings of metrics that come less often than the source is polled.
     """
 
     identity: Mapping[str, str]
     promised: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    cadences: Mapping[str, float] = field(default_factory=dict)
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -32,6 +32,7 @@ IDENTITY = "device.identity"
 """The event that tells what a source talks to: when it was told first, and again with ``changed`` when it changed."""
 
 Connect = Callable[[AsyncExitStack], Awaitable[Poller]]
+Tell = Callable[[Mapping[str, float]], Awaitable[bool]]  # False: say it again
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,14 @@ class PolledSource:
     """One source under the wrapper's discipline; ``tick`` is its timer job.
 
     ``connect`` makes the poller and enters what it opens into the stack; it is tried again at each due poll until it
-    works: a device that is off when the run begins is a failing source, not a failed run. ``put`` takes every Poll.
+    works: a device that is off when the run begins is a failing source, not a failed run. ``put`` takes every Poll;
+    ``tell`` hears of metrics that come less often than the polls, whenever that changes.
     """
 
     def __init__(
-        self, source: int, label: str, when: Timing, connect: Connect, clock: Clock, put: Callable[[Poll], None]
-    ) -> None:
+        self, source: int, label: str, when: Timing, connect: Connect, clock: Clock, put: Callable[[Poll], None],
+        tell: Tell | None = None,
+    ) -> None:  # fmt: skip
         self.source, self.label, self.when = source, label, when
         self.outcomes: Counter[PollOutcome] = Counter()
         self.recovered = 0  # looks that came late; ``outcomes`` has their due times as they ended then
@@ -69,6 +72,9 @@ class PolledSource:
         self._busy_until_ns = when.anchor_ns
         self._failures = 0
         self._hold_until_ns = 0
+        self._tell = tell
+        self._cadences: dict[str, float] = {}
+        self._untold = False
         self._identity: dict[str, str] | None = None  # what the source told of itself last
 
     async def __aenter__(self) -> Self:
@@ -100,6 +106,8 @@ class PolledSource:
         self._hand_in(made_up, end_ns)
         self._note(Poll(self.source, due_ns, start_ns, end_ns - start_ns, outcome, error, answer))
         self._learn(end_ns, outcome, error)
+        if self._untold and self._tell is not None:
+            self._untold = not await self._tell(self._cadences)
 
     def close_account(self, end_ns: int) -> None:
         """Account for the due times before ``end_ns`` that never ran, at the end of a run."""
@@ -160,6 +168,8 @@ class PolledSource:
 
     def _told(self, facts: Facts, now_ns: int, answer: Answer) -> Answer:
         """The answer, and with it what the source says of itself, where that is new."""
+        if dict(facts.cadences) != self._cadences:
+            self._cadences, self._untold = dict(facts.cadences), True
         identity, before = dict(facts.identity), self._identity
         if identity == before:
             return answer

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from soakwatch.clock import Clock, aligned
 from soakwatch.committing import Committer
+from soakwatch.errors import RecordError
 from soakwatch.live import LiveJudge
 from soakwatch.plan import Plan, SourcePlan
 from soakwatch.poller import Poller, Site
@@ -187,7 +188,15 @@ class Soak:
         for lost in self._gap(source, when.anchor_ns):
             self._committer.take(lost)
         label = f"{source.target}/{source.label}"
-        polled = PolledSource(source.id, label, when, connect, self._clock, self._take)
+
+        async def tell(cadences: Mapping[str, float]) -> bool:
+            try:
+                await self._committer.call(self._record.cadences, source.id, cadences)
+            except RecordError:
+                return False  # the disk is full for the moment
+            return True
+
+        polled = PolledSource(source.id, label, when, connect, self._clock, self._take, tell)
         self._sources.append(await stack.enter_async_context(polled))
 
     def _gap(self, source: Source, until_ns: int) -> Sequence[Poll]:

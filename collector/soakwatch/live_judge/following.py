@@ -222,9 +222,7 @@ class View:
             return Series(key.target, key.metric, key.object, trait_of(key.metric, "1", "gauge"),
                           np.empty(0, np.int64), np.empty(0))  # fmt: skip
         trait = trait_of(key.metric, known.unit, known.kind)
-        cadence_s = next((s.interval_ns * 1e-9 for s in self._of.sources if s.id == known.source), None)
-        if cadence_s is not None and key.metric in BY_NAME:
-            cadence_s = max(cadence_s, BY_NAME[key.metric].every)
+        cadence_s = next((s.cadence_s(key.metric) for s in self._of.sources if s.id == known.source), None)
         if self._manner == "minutes":
             time_ns, values = self._of.minutes.read(known.number, begin, end)
             bin_s = self._of.minutes.bin_ns * 1e-9

@@ -86,7 +86,13 @@ class SnmpPoller:
         if engine_id := (self._session.engine_id or (self._life.last.engine_id if self._life.last else b"")):
             identity["engine id"] = engine_id.hex()
         identity = {**self._told, **identity}
-        return Facts(identity, self._profile.promised if self._profile else (), tuple(self._notes()))
+        survey = self._reader.survey if self._reader else None
+        return Facts(
+            identity,
+            self._profile.promised if self._profile else (),
+            tuple(self._notes()),
+            survey.cadences(self._site.interval_s) if survey else {},
+        )
 
     def _notes(self) -> list[str]:
         notes = []

@@ -89,6 +89,22 @@ class Survey:
         """How many values one poll brings if everything is due."""
         return len({oid for table in self.tables for oid in table.gets}) + self.expected(self.tables)
 
+    def cadences(self, interval_s: float) -> Mapping[str, float]:
+        """Seconds between readings of metrics that come less often than every ``interval_s``.
+
+        That are those of groups that are asked less often, and increases of counters that the device renews less often:
+        a gauge that the device keeps for a while is a reading at every poll all the same.
+        """
+        found: dict[str, float] = {}
+        for table in self.tables:
+            for part in table.parts:
+                every_s = table.group.every_s or 0.0
+                renewed_s = (table.group.refresh_s or 0.0) if part.line.change else 0.0
+                seconds = max(every_s, renewed_s)
+                if seconds > interval_s:
+                    found[part.line.metric] = max(seconds, found.get(part.line.metric, 0.0))
+        return found
+
     def expected(self, tables: Iterable[Table]) -> int:
         """How many values the walks of some tables bring while no row comes or goes."""
         return sum(self.totals.get(base, 0) for base in {base for table in tables for base in table.walks})

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Event
 
 
@@ -22,6 +23,12 @@ class Source:
     interval_ns: int
     required: bool
     role: str | None = None
+    cadences: tuple[tuple[str, float], ...] = ()  # metrics that it brings less often than it is polled, in seconds
+
+    def cadence_s(self, metric: str) -> float:
+        """The planned distance of readings of a metric, in seconds: nobody waits for what was never to come sooner."""
+        every = BY_NAME[metric].every if metric in BY_NAME else 0.0
+        return max(self.interval_ns * 1e-9, every, dict(self.cadences).get(metric, 0.0))
 
 
 def source_label(source: Source, sources: Iterable[Source]) -> str:

@@ -159,9 +159,7 @@ class RecordView:
             number, cadence_s, trait, sources = 0, None, trait_of(key.metric, "1", "gauge"), []
         else:
             number, source, unit, kind = known
-            cadence_s = next((s.interval_ns * 1e-9 for s in self.sources() if s.id == source), None)
-            if cadence_s is not None and key.metric in BY_NAME:
-                cadence_s = max(cadence_s, BY_NAME[key.metric].every)
+            cadence_s = next((s.cadence_s(key.metric) for s in self.sources() if s.id == source), None)
             trait = trait_of(key.metric, unit, kind, self._growths().get(key.metric))
             sources = [s.id for s in self.sources() if s.target == key.target]
         with self._reading():

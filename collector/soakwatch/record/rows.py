@@ -22,6 +22,7 @@ OUTCOMES: Mapping[int, PollOutcome] = {
 """The numbers under which outcomes are stored; never renumbered."""
 OUTCOME_NUMBERS: Mapping[PollOutcome, int] = {outcome: number for number, outcome in OUTCOMES.items()}
 
+CADENCES = "cadences:"  # and the source's number: a key of meta
 EVENT_COLUMNS = "id, origin, target, kind, object, begin_ns, end_ns, detail, expect, deadline_ns"
 EventRow = tuple[int, str, str, str, str, int, int | None, str, str, int | None]
 
@@ -39,10 +40,17 @@ def sources_of(sql: sqlite3.Connection) -> tuple[Source, ...]:
         "SELECT id, source.target, source.name, label, interval_ns, required, role"
         " FROM source LEFT JOIN target ON target.name = source.target ORDER BY id"
     )
+    told = dict(sql.execute("SELECT key, value FROM meta WHERE key GLOB 'cadences:*'").fetchall())
     return tuple(
-        Source(number, target, name, label, interval_ns, bool(required), role)
+        Source(
+            number, target, name, label, interval_ns, bool(required), role, _cadences(told.get(f"{CADENCES}{number}"))
+        )
         for number, target, name, label, interval_ns, required, role in rows
     )
+
+
+def _cadences(text: str | None) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted((str(key), float(value)) for key, value in json.loads(text or "{}").items()))
 
 
 def last_time(sql: sqlite3.Connection, polls_ns: int | None) -> int | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +16,7 @@ from soakwatch.record.bulk import Stretch, write_stretch
 from soakwatch.record.files import BUSY_S, connect, record_file, release_lock, size_of, take_lock
 from soakwatch.record.findings import finding_to_json, identity_of
 from soakwatch.record.model import Source, StoredEvent
-from soakwatch.record.rows import EVENT_COLUMNS, event_of, last_time
+from soakwatch.record.rows import CADENCES, EVENT_COLUMNS, event_of, last_time
 from soakwatch.record.schema import RECORD_NAME, SCHEMA_VERSION, migrate, version_of
 from soakwatch.record.sealing import SEAL_POLLS, SEAL_SAMPLES, drop_unused_layouts, seal_oldest
 from soakwatch.record.standing import POLL_INSERT, Standing, insert_event
@@ -119,6 +120,10 @@ class Record:
         made = Source(number, *identity, interval_ns, required, role[0] if role else None)
         self._standing.sources[number] = made
         return made
+
+    def cadences(self, source: int, seconds: Mapping[str, float]) -> None:
+        """Metrics that a source brings less often than it is polled, with the distance of their readings in seconds."""
+        self.set_meta(f"{CADENCES}{source}", json.dumps(dict(sorted(seconds.items()))))
 
     # --- what was seen -----------------------------------------------------------------------------------------
 

@@ -1,0 +1,70 @@
+"""Readings that come less often than the polls: the plan of a series is that of its device, not that of the polls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from soakwatch.poller import Facts, Poller
+from soakwatch.polling import PolledSource, timing
+from soakwatch.record import Record, RecordView
+from soakwatch.record.model import SeriesKey
+from soakwatch.testing.virtual import VirtualTime
+from soakwatch.timers import Timers
+from soakwatch_agent.sample import Answer, Poll, Sample
+
+
+class Slow:
+    """A device that renews its CPU share every 5 s, and its memory always."""
+
+    def __init__(self) -> None:
+        self._looks = 0
+
+    async def poll(self, now_ns: int) -> Answer:
+        """The share only when it is new."""
+        self._looks += 1
+        memory = Sample("system.memory.usage", "", 1e9, now_ns)
+        share = (Sample("system.cpu.utilization", "", 0.5, now_ns),) if self._looks % 5 == 1 else ()
+        return Answer((memory, *share), (), ())
+
+    def facts(self) -> Facts:
+        """What it says of itself."""
+        return Facts({"system": "slow"}, cadences={"system.cpu.utilization": 5.0})
+
+
+def test_what_comes_each_five_seconds_is_expected_each_five_seconds(tmp_path: Path) -> None:
+    """The record knows it of the source, so that no rule waits for readings that were never to come; a failure of the
+    record is tried again."""
+    time = VirtualTime()
+    polls: list[Poll] = []
+    told: list[Mapping[str, float]] = []
+    record = Record.create(tmp_path)
+    record.target("dut", "dut")
+    source = record.source("dut", "snmp", "snmp", 10**9, required=True)
+
+    async def connect(_: AsyncExitStack) -> Poller:
+        return Slow()
+
+    async def tell(cadences: Mapping[str, float]) -> bool:
+        told.append(dict(cadences))
+        if len(told) == 1:
+            return False
+        record.cadences(source.id, cadences)
+        return True
+
+    async def main() -> None:
+        polled = PolledSource(source.id, "dut/snmp", timing(time.now_ns(), 1), connect, time, polls.append, tell)
+        async with polled, Timers(time) as timers:
+            timers.poll(polled)
+            await asyncio.sleep(60)
+
+    time.run(main())
+    record.put(polls)
+    record.close()
+    assert told == [{"system.cpu.utilization": 5.0}] * 2, "once more after the failure, and then never again"
+    with RecordView.open(tmp_path) as view:
+        cadences = {metric: view.series(SeriesKey("dut", metric, "")).cadence_s for metric in
+                    ("system.cpu.utilization", "system.memory.usage")}  # fmt: skip
+    assert cadences == {"system.cpu.utilization": 5.0, "system.memory.usage": 1.0}
