@@ -13,6 +13,8 @@ from soakwatch_rules.words import lasting, quantity
 
 _NO_CAUSE = frozenset({"gap", "clock.step", "core.present", "core.dump"})
 """Kinds that tell what was seen, or what a crash left behind, not what was done."""
+_SIGNS = ("recorder.", "source.", "log.", "cpu.", "memory.", "hardware.")
+"""What a device complains of, and the book-keeping of sources: they may be the effect of the same thing."""
 _COMMANDED = ("load.offered.packet.rate", "load.offered.rate", "load.connections")
 _SENT = ("load.tx.packets",)
 
@@ -35,7 +37,12 @@ def _when(away_ns: int) -> str:
 
 def _happened(case: Case, series: Series) -> Iterator[tuple[int, str]]:
     for event in case.events:
-        if event.kind in _NO_CAUSE or _is_first_word(event) or not _concerns(event, series):
+        if (
+            event.kind in _NO_CAUSE
+            or event.kind.startswith(_SIGNS)
+            or _is_first_word(event)
+            or not _concerns(event, series)
+        ):
             continue
         name = f"{event.kind}{f' of {event.object}' if event.object else ''}"
         yield event.begin_ns, name

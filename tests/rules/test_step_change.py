@@ -138,6 +138,11 @@ def test_the_step_is_placed_within_a_reading_under_noise() -> None:
         (Event("config.change", "dut", "", (NOON + 100) * S, None), True),
         (Event("failover", "dut", "", (NOON - 600) * S, None), False),
         (Event("gap", "dut", "", NOON * S, NOON * S), False),
+        (Event("cpu.hog", "dut", "", NOON * S, None, {"line": "%SYS-3-CPUHOG"}), False),
+        (Event("recorder.window", "dut", "", NOON * S, None), False),
+        (Event("link.down", "dut", "interface=Gi0/1", NOON * S, None), True),
+        (Event("device.identity", "dut", "dut/snmp", NOON * S, None, {"version": "1"}), False),
+        (Event("device.identity", "dut", "dut/snmp", NOON * S, None, {"changed": "version was 1, is 2"}), True),
         (Event("process.restart", "dut", "process=other,instance=0", NOON * S, None), False),
     ],
 )
