@@ -80,10 +80,10 @@ def hop(value: object) -> object:
     return told
 
 
-def hops(value: object) -> object:
-    """One jump host or a list of them."""
-    several = list(value) if isinstance(value, list | tuple) else [value]
-    return [hop(each) for each in several]
+def hops(value: object) -> tuple[object, ...]:
+    """One jump host or a list of them; a tuple, because a plan is read strictly."""
+    several = value if isinstance(value, list | tuple) else (value,)
+    return tuple(hop(each) for each in several)
 
 
 class Access(Login):

@@ -71,6 +71,6 @@ async def _found_out(line: Line, site: Site) -> Platform:
         session.close()
         line.drop()  # many systems grant one session a connection
     raise SourceFailed(
-        f"{site.target}: {line.name} is no network system that is known (it said {printable(said)!r}): set os to one of "
-        f"{', '.join(shelf.names())}"
+        f"{site.target}: {line.name} is no network system that is known (it said {printable(said)!r}): "
+        f"set os to one of {', '.join(shelf.names())}"
     )

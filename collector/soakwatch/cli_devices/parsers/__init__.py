@@ -1,0 +1,1 @@
+"""Parsers: text of one command in, ``Parsed`` out; no state, no exception."""

@@ -1,0 +1,123 @@
+"""Uptimes and reboots, watched processes in lists, prompts and recognition."""
+
+from __future__ import annotations
+
+import pytest
+
+from soakwatch.cli_devices import shelf
+from soakwatch.cli_devices.crew import crew
+from soakwatch.cli_devices.life import SECOND, Seen, life
+from soakwatch.cli_devices.parsed import Process
+from soakwatch.cli_devices.units import Length
+from soakwatch.poller import WatchedProcess
+from soakwatch.profile.loading import load_profiles
+
+
+@pytest.mark.parametrize(
+    ("before_s", "passed_s", "now", "told"),
+    [
+        (1000, 60, Length(1060, 1), False),
+        (1000, 60, Length(1020, 60), False),  # whole minutes
+        (86400, 3590, Length(86400, 3600), False),  # whole hours
+        (1000, 600, Length(180, 60), True),
+        (300, 900, Length(360, 60), True),  # it is higher than before, and yet too low
+        (59, 61, Length(60, 60), False),
+        (5, 2, Length(0, 60), False),  # nothing can be told of less than a step
+    ],
+)
+def test_a_restart_is_told_where_no_rounding_explains_it(
+    before_s: float, passed_s: float, now: Length, *, told: bool
+) -> None:
+    at = 10**18
+    before = Seen(at, Length(before_s, now.step))
+    _, sample, events = life(before, now, at + int(passed_s * SECOND), {"reboot_reason": "power"})
+    assert sample.value == now.seconds
+    assert [event.kind for event in events] == (["reboot"] if told else [])
+    if told:
+        assert events[0].detail["reboot_reason"] == "power"
+        assert at <= events[0].begin_ns <= at + int(passed_s * SECOND)
+
+
+def test_who_is_watched_keeps_its_series_over_a_restart() -> None:
+    watched = crew([WatchedProcess("bgp", "name", "bgp"), WatchedProcess("file", "pidfile", "/run/x.pid")])
+    samples, events, faults = watched.look("cpu", [Process("bgp", 7, 0.5), Process("init", 1)], 1, whole=True)
+    told = {(sample.metric, sample.object): sample.value for sample in samples}
+    assert told["process.up", "process=bgp,instance=0"] == 1
+    assert told["process.cpu.utilization", "process=bgp,instance=0"] == 0.5
+    assert [fault.object for fault in faults] == ["process=file"]
+    assert events == []
+    samples, _, _ = watched.look("memory", [Process("bgp", 7, memory=4096)], 2, whole=True)
+    assert [(sample.metric, sample.value) for sample in samples] == [("process.memory.usage", 4096)]
+    samples, events, _ = watched.look("cpu", [Process("init", 1)], 3, whole=True)
+    assert [event.kind for event in events] == ["process.exit"]
+    assert ("process.up", 0) in [(sample.metric, sample.value) for sample in samples]
+    _, events, _ = watched.look("cpu", [Process("bgp", 9, 0.1)], 4, whole=True)
+    assert [(event.kind, event.object) for event in events] == [("process.restart", "process=bgp,instance=0")]
+
+
+def test_a_list_of_the_busiest_says_nothing_of_who_is_not_in_it() -> None:
+    watched = crew([WatchedProcess("ips", "name", "ipsengine")])
+    watched.look("top", [Process("ipsengine", 7, 0.5)], 1, whole=False)
+    samples, events, faults = watched.look("top", [Process("newcli", 8, 0.5)], 2, whole=False)
+    assert samples == []
+    assert events == []
+    assert "only the busiest" in faults[0].text
+
+
+@pytest.mark.parametrize(
+    ("platform", "prompt", "host"),
+    [
+        ("cisco_asa", "fw1/pri/act# ", "fw1"),
+        ("cisco_asa", "fw1/admin(config)# ", "fw1"),
+        ("cisco_ios", "edge-1.lab#", "edge-1.lab"),
+        ("cisco_xr", "RP/0/RSP0/CPU0:core1#", "core1"),
+        ("cisco_nxos", "leaf1# ", "leaf1"),
+        ("juniper_junos", "admin@edge2> ", "edge2"),
+        ("arista_eos", "leaf1(config-if-Et1)#", "leaf1"),
+        ("paloalto_panos", "admin@pa-edge(active)> ", "pa-edge"),
+        ("fortinet", "fgt1 (global) # ", "fgt1"),
+        ("huawei_vrp", "<HUAWEI>", "HUAWEI"),
+        ("huawei_vrp", "HRP_M<fw1> ", "fw1"),
+        ("hp_comware", "<sw-1>", "sw-1"),
+        ("nokia_sros", "*A:pe1# ", "pe1"),
+        ("nokia_sros", "A:admin@pe1# ", "pe1"),
+        ("checkpoint_gaia", "gw-1> ", "gw-1"),
+        ("aruba_aoscx", "cx1# ", "cx1"),
+    ],
+)
+def test_prompts(platform: str, prompt: str, host: str) -> None:
+    dialect = shelf.platform(platform).dialect
+    match = dialect.prompts().fullmatch(prompt)
+    assert match is not None
+    assert match["host"] == host
+    assert dialect.prompts(host).fullmatch(prompt)
+    assert shelf.ANY.prompts().fullmatch(prompt)
+    assert dialect.prompts().fullmatch("Last login: today from 192.0.2.1") is None
+
+
+@pytest.mark.parametrize(
+    ("server", "banner", "said", "driver"),
+    [
+        ("SSH-2.0-HUAWEI-1.5", "", "", "huawei_vrp"),
+        ("SSH-2.0-Comware-7.1.070", "", "", "hp_comware"),
+        ("SSH-2.0-ROSSSH", "", "", "mikrotik_routeros"),
+        ("SSH-2.0-Cisco-1.25", "", 'Line has invalid autocommand "exec sh"', "cisco_ios"),
+        ("SSH-2.0-Cisco-2.0", "", "", "auto"),
+        ("SSH-2.0-OpenSSH_8.0", "", "CLINFR0329  Invalid command:'exec sh'.", "checkpoint_gaia"),
+        ("SSH-2.0-OpenSSH_7.5", "", "error: unknown command: exec", "juniper_junos"),
+        ("SSH-2.0-OpenSSH_7.8", "", "% Invalid input (at token 0: 'exec')", "arista_eos"),
+        ("SSH-2.0-OpenSSH_9.2", "", "This account is currently not available.", None),
+    ],
+)
+def test_systems_are_recognised(server: str, banner: str, said: str, driver: str | None) -> None:
+    assert shelf.recognised(server, banner, said) == driver
+
+
+def test_the_questions_of_all_profiles_are_commands_here() -> None:
+    asked = {name: profile.cli for name, profile in load_profiles().items() if profile.cli is not None}
+    assert len(asked) >= 10
+    for name, cli in asked.items():
+        one = shelf.platform(cli.driver)
+        assert [command for command in cli.commands if one.command(command) is None] == [], name
+    assert shelf.platform("cisco_asa").command("cisco_asa/show_version") is not None
+    assert shelf.platform("cisco_asa").command("cisco_ios/show_version") is None
