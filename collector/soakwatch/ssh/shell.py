@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
@@ -70,7 +71,8 @@ class Shell:
                 self._count += 1
                 mark = f"@{self._mark}.{self._count}"
                 begun = loop.time()
-                process.stdin.write(_wrapped(script, mark).encode())
+                with suppress(OSError):  # a device that refuses exec closes at once: what it said is read below
+                    process.stdin.write(_wrapped(script, mark).encode())
                 end = f"\n{mark} end\n".encode()
                 out, complaints = await _both(
                     _until(process.stdout, end, self._most, process.close),

@@ -36,7 +36,6 @@ class CliDevice:
     answers: dict[str, str] = field(default_factory=dict)
     refusal: str = "                ^\nERROR: % Invalid input detected at '^' marker."
     exec_refusal: str = "Invalid command"
-    exec_reads: bool = False  # a refused exec takes its input before it is told so
     banner: str = ""
     login_password: str = "of the account"  # noqa: S105 - a double's
     enable_password: str | None = None
@@ -135,8 +134,6 @@ class _Channel:
         device.sessions += 1
         if command is not None:
             device.typed.append(command)
-            if device.exec_reads and command not in device.answers:
-                await self._process.stdin.read(4096)
             await self._write(self._answer(command) or device.exec_refusal + "\n")
             return
         if device.greeting:

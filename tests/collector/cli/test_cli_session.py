@@ -45,7 +45,6 @@ def ios(**more: Any) -> CliDevice:
         "refusal": "             ^\n% Invalid input detected at '^' marker.\n",
         "exec_refusal": 'Line has invalid autocommand "exec sh"',
         "version": "Cisco-1.25",
-        "exec_reads": True,
     }
     return CliDevice(answers=answers, **(base | more))
 
@@ -96,7 +95,7 @@ def test_auto_recognises_ios_after_its_refusal_of_a_shell_and_needs_one_session_
 
 
 def test_a_system_that_says_nothing_of_itself_is_asked_what_it_is(tmp_path: Path) -> None:
-    device = asa(exec_refusal="ERROR: % Invalid input detected", version="Cisco-1.25", exec_reads=True)
+    device = asa(exec_refusal="ERROR: % Invalid input detected", version="Cisco-1.25")
     _, poller = one_look(device, tmp_path)
     assert isinstance(poller, Telling)
     assert poller.facts().identity["driver"] == "cisco_asa"
@@ -320,7 +319,6 @@ def test_slow_commands_are_asked_at_their_own_pace(tmp_path: Path) -> None:
 
 def test_routeros_is_asked_one_exec_a_command(tmp_path: Path) -> None:
     device = CliDevice(version="ROSSSH", exec_refusal="bad command name exec (line 1 column 1)")
-    device.exec_reads = True
     device.answers["/system resource print"] = output("mikrotik_routeros", "system_resource_print")
     device.answers["/system routerboard print"] = output("mikrotik_routeros", "system_routerboard_print")
     answer, poller = one_look(device, tmp_path)
@@ -375,9 +373,7 @@ def test_wrong_names_are_told_with_the_nearest(tmp_path: Path, keys: dict[str, A
 
 
 def test_an_unknown_system_is_told_with_what_it_said(tmp_path: Path) -> None:
-    device = CliDevice(
-        prompt="toaster> ", refusal="% Unknown command: bread only", exec_refusal="% No", exec_reads=True
-    )
+    device = CliDevice(prompt="toaster> ", refusal="% Unknown command: bread only", exec_refusal="% No")
     with pytest.raises(SourceFailed, match=r"no network system that is known \(it said '% Unknown command: bread"):
         one_look(device, tmp_path)
 
