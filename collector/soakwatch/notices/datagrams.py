@@ -6,23 +6,26 @@ import asyncio
 import socket
 import struct
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 
-from soakwatch.notices.desk import Arrived
+from soakwatch.notices.address import Listen, datagram_socket, plain, reached
 
 _LONGEST = 65535
 _AT_ONCE = 200  # datagrams in one turn of the event loop
 _MEMINFO = 55  # SO_MEMINFO of Linux: nine numbers, the last is what the kernel dropped for want of room
 _ROOM_WANTED = 2**20
 
+Put = Callable[[str, int, bytes], None]
+"""Takes a sender's address and port, and what it sent."""
+
 
 class Datagrams:
-    """Everything that reaches a socket, handed to ``put``. ``close`` is the stack's."""
+    """Everything that reaches a place over UDP, handed to ``put``. Raises OSError if it cannot be listened at."""
 
-    def __init__(self, opened: socket.socket, put: Callable[[Arrived], None], now_ns: Callable[[], int]) -> None:
-        self._socket, self._put, self._now_ns = opened, put, now_ns
+    def __init__(self, listen: Listen, put: Put) -> None:
+        self._put = put
+        self._socket = datagram_socket(listen)
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(opened, self._drain)
+        self._loop.add_reader(self._socket, self._drain)
 
     @property
     def port(self) -> int:
@@ -51,7 +54,7 @@ class Datagrams:
     def send(self, data: bytes, address: str, port: int) -> None:
         """Answer somebody; what cannot be sent now is not sent: UDP promises nothing."""
         try:
-            self._socket.sendto(data, (address, port))
+            self._socket.sendto(data, reached(self._socket.family, address, port))
         except OSError:
             return
 
@@ -61,7 +64,6 @@ class Datagrams:
         self._socket.close()
 
     def _drain(self) -> None:
-        now_ns = self._now_ns()
         for _ in range(_AT_ONCE):
             try:
                 data, sender = self._socket.recvfrom(_LONGEST)
@@ -69,13 +71,4 @@ class Datagrams:
                 return
             except OSError:
                 continue  # an ICMP error that came back for an answer of ours: the next datagram is fine
-            self._put(Arrived(now_ns, str(sender[0]), int(sender[1]), data))
-
-
-def receive(
-    opened: socket.socket, put: Callable[[Arrived], None], now_ns: Callable[[], int], stack: AsyncExitStack
-) -> Datagrams:
-    """Begin to empty a socket; the caller's stack closes it."""
-    made = Datagrams(opened, put, now_ns)
-    stack.callback(made.close)
-    return made
+            self._put(plain(str(sender[0])), int(sender[1]), data)

@@ -15,7 +15,7 @@ from soakwatch_agent.sample import Answer, Event, Sample, object_text
 
 MOST_WAITING = 50_000
 MOST_BYTES = 32 * 2**20
-MOST_EVENTS = 5000  # between two polls
+MOST_EVENTS = 20_000  # between two polls
 _AT_ONCE_S = 0.005  # of the event loop; then the others have their turn
 _EVENT, _SUPPRESSED, _DROPPED, _GARBLED = "event", "suppressed", "dropped", "garbled"
 
@@ -44,8 +44,8 @@ class Desk:
     ``read`` makes a ``Read`` of each; what it raises is counted as garbled. What does not fit is dropped and counted.
     """
 
-    def __init__(self, name: str, read: Callable[[Arrived], Read | None], storm: Storm) -> None:
-        self.name = name
+    def __init__(self, read: Callable[[Arrived], Read | None], storm: Storm, name: str = "") -> None:
+        self.name = name  # of the source in its series; given by the place where it listens
         self.fates: Counter[str] = Counter({_EVENT: 0, _SUPPRESSED: 0, _DROPPED: 0})
         self._read, self._storm = read, storm
         self._waiting: deque[Arrived] = deque()
@@ -115,7 +115,9 @@ class Desk:
         event = read.event
         if event is None:
             self.fates[read.fate] += 1
-        elif self._storm.admits(event.kind, event.object, arrived.time_ns) and len(self._events) < MOST_EVENTS:
+        elif len(self._events) >= MOST_EVENTS:
+            self.fates[_DROPPED] += 1
+        elif self._storm.admits(event.kind, event.object, arrived.time_ns):
             self.fates[_EVENT] += 1
             self._events.append(event)
         else:

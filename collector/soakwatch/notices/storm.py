@@ -11,6 +11,8 @@ from soakwatch_agent.sample import Event
 STORM = "log.storm"
 _HOUR_NS = 3_600_000_000_000
 _SECOND_NS = 1_000_000_000
+_MOST_KINDS = 64  # more than all profiles have; kinds beyond are taken together
+_OTHERS = "others"
 
 Key = tuple[str, str]
 
@@ -26,28 +28,48 @@ class _Seen:
 
 
 @dataclass(slots=True)
+class _Kind:
+    """What one kind of events has left of what it may bring, and when that was."""
+
+    left: float
+    at_ns: int
+
+
+@dataclass(slots=True)
 class Storm:
     """Lets ``most`` events of one kind and object pass in ``window_s``; more are a storm.
 
     A storm lasts until there was none of them for a window, and is told by one event when it ends (after an hour one
-    that goes on is told so far). Beyond ``most_keys`` different objects at a time, objects of a kind are taken
-    together: whatever is sent, memory is bounded.
+    that goes on is told so far). All objects of a kind together bring ``most_of_kind`` events at once, and as many
+    again an hour: room for all ports of a large chassis, whatever another kind does. Beyond that, or beyond
+    ``most_keys`` different objects at a time, the objects of a kind are taken together: whatever is sent, memory and
+    what is recorded are bounded.
     """
 
     most: int = 20
     window_s: float = 60.0
-    most_keys: int = 1000
+    most_of_kind: int = 4096
+    most_keys: int = 16384
     _seen: dict[Key, _Seen] = field(default_factory=dict)
+    _kinds: dict[str, _Kind] = field(default_factory=dict)
 
     def admits(self, kind: str, thing: str, now_ns: int) -> bool:
         """Whether this event is kept."""
+        if kind not in self._kinds and len(self._kinds) >= _MOST_KINDS:
+            kind, thing = _OTHERS, ""
+        budget = self._kinds.get(kind)
+        if budget is None:
+            budget = self._kinds[kind] = _Kind(float(self.most_of_kind), now_ns)
+        more = self.most_of_kind * max(0, now_ns - budget.at_ns) / _HOUR_NS
+        budget.left, budget.at_ns = min(float(self.most_of_kind), budget.left + more), now_ns
         key = kind, thing
-        if key not in self._seen and len(self._seen) >= self.most_keys:
-            key = ("others", "") if len(self._seen) >= 2 * self.most_keys else (kind, "")
+        if key not in self._seen and (budget.left < 1 or len(self._seen) >= self.most_keys):
+            key = kind, ""
         seen = self._seen.setdefault(key, _Seen(deque(maxlen=self.most)))
         seen.last_ns = now_ns
         if seen.storm_ns is None:
-            if len(seen.kept) < self.most or now_ns - seen.kept[0] >= self._window_ns:
+            if budget.left >= 1 and (len(seen.kept) < self.most or now_ns - seen.kept[0] >= self._window_ns):
+                budget.left -= 1
                 seen.kept.append(now_ns)
                 return True
             seen.storm_ns = now_ns

@@ -1,4 +1,4 @@
-"""Syslog over TCP and TLS: connections, read as fast as the desk takes it, and no more of them than a number."""
+"""Syslog over TCP and TLS: connections, read as fast as the desks take it, and no more of them than a number."""
 
 from __future__ import annotations
 
@@ -7,101 +7,136 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
+from dataclasses import dataclass
 
-from soakwatch.notices.address import Listen, Senders, cannot_listen
-from soakwatch.notices.desk import Arrived, Desk
+from soakwatch.notices.address import Listen, plain, stream_socket
 from soakwatch.notices.framing import Frames, NoSyslog
+from soakwatch.notices.member import Member
 
 _AT_ONCE = 65536
 _HANDSHAKE_S = 10.0
 
+Takers = Callable[[str], tuple[Member, ...]]
+"""Who takes what an address sends."""
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    task: asyncio.Task[None]
+    address: str
+    port: int
+    spoke: float
+
 
 class Streams:
-    """The open connections of one listener. When there are too many, the one that was silent longest is closed."""
+    """The open connections of one listener.
 
-    def __init__(self, desk: Desk, allowed: Senders, now_ns: Callable[[], int], most: int) -> None:
-        self._desk, self._allowed, self._now_ns, self._most = desk, allowed, now_ns, most
-        self._spoke: dict[asyncio.Task[None], float] = {}
+    Each source has a number of connections from those whom it listens to; when there are too many, the one that was
+    silent longest is closed. A connection that nobody listens to (any more) is closed, and ``foreign`` called.
+    """
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, takers: Takers, foreign: Callable[[], None]) -> None:
+        self._takers, self._foreign = takers, foreign
+        self._open: set[_Connection] = set()
+        self._server: asyncio.Server | None = None
+        self._ending: list[asyncio.Task[None]] = []
+
+    async def open(self, listen: Listen, tls: ssl.SSLContext | None) -> int:
+        """Listen, until ``close``. Returns the port. Raises OSError."""
+        opened = stream_socket(listen)
+        try:
+            self._server = await asyncio.start_server(
+                self._serve,
+                sock=opened,
+                ssl=tls,
+                ssl_handshake_timeout=_HANDSHAKE_S if tls is not None else None,
+                start_serving=False,
+            )
+            await self._server.start_serving()
+        except BaseException:
+            self.close()
+            opened.close()
+            raise
+        return int(opened.getsockname()[1])
+
+    def close(self) -> None:
+        """Listen no more and end all connections; ``closed`` waits for it."""
+        if self._server is not None:
+            self._server.close()
+        self._ending = [connection.task for connection in self._open]
+        for task in self._ending:
+            task.cancel()
+
+    def rerouted(self) -> None:
+        """End the connections that nobody takes any more."""
+        for connection in tuple(self._open):
+            if not self._takers(connection.address):
+                self._open.discard(connection)
+                connection.task.cancel()
+
+    async def closed(self) -> None:
+        """Wait until everything is closed."""
+        await asyncio.gather(*self._ending, return_exceptions=True)
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, to its end."""
         task = asyncio.current_task()
-        address, port = _peer(writer)
+        assert task is not None
+        connection = _Connection(task, *_peer(writer), time.monotonic())
         try:
-            if address not in self._allowed:
-                self._desk.fates["foreign"] += 1
-                return
-            if task is not None:
-                self._enter(task)
-            with suppress(OSError, ssl.SSLError):
-                await self._read(reader, task, address, port)
+            if self._entered(connection):
+                with suppress(OSError, ssl.SSLError):
+                    await self._read(reader, connection)
+            else:
+                self._foreign()
         except asyncio.CancelledError:
             pass  # the run ends, or another connection needs the room: nobody waits for this task
         finally:
-            if task is not None:
-                self._spoke.pop(task, None)
+            self._open.discard(connection)
             writer.transport.abort()
 
-    async def end(self) -> None:
-        """Close all connections."""
-        tasks = list(self._spoke)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    def _entered(self, connection: _Connection) -> bool:
+        """Take a connection in, unless nobody listens to it."""
+        takers = self._takers(connection.address)
+        for member in takers:
+            having = [one for one in self._open if member in self._takers(one.address)]
+            if len(having) >= member.connections:
+                silent = min(having, key=lambda one: one.spoke)
+                self._open.discard(silent)
+                silent.task.cancel()
+                member.desk.fates["connection closed"] += 1
+        if takers:
+            self._open.add(connection)
+        return bool(takers)
 
-    def _enter(self, task: asyncio.Task[None]) -> None:
-        if len(self._spoke) >= self._most:
-            silent = min(self._spoke, key=self._spoke.__getitem__)
-            del self._spoke[silent]
-            silent.cancel()
-            self._desk.fates["connection closed"] += 1
-        self._spoke[task] = time.monotonic()
-
-    async def _read(
-        self, reader: asyncio.StreamReader, task: asyncio.Task[None] | None, address: str, port: int
-    ) -> None:
+    async def _read(self, reader: asyncio.StreamReader, connection: _Connection) -> None:
         frames = Frames()
         while data := await reader.read(_AT_ONCE):
-            if task in self._spoke:
-                self._spoke[task] = time.monotonic()
+            connection.spoke = time.monotonic()
             try:
                 found = frames.feed(data)
             except NoSyslog:
-                self._desk.fates["garbled"] += 1
+                for member in self._takers(connection.address):
+                    member.desk.fates["garbled"] += 1
                 return
-            await self._put(found, address, port)
-        await self._put([rest] if (rest := frames.rest()) else [], address, port)
+            if not await self._put(found, connection):
+                self._foreign()
+                return
+        await self._put([rest] if (rest := frames.rest()) else [], connection)
 
-    async def _put(self, found: list[bytes], address: str, port: int) -> None:
+    async def _put(self, found: list[bytes], connection: _Connection) -> bool:
+        """Put messages down; False if nobody takes them any more."""
         for frame in found:
-            await self._desk.room()
-            self._desk.put(Arrived(self._now_ns(), address, port, frame))
-
-
-async def open_streams(
-    target: str, listen: Listen, streams: Streams, tls: ssl.SSLContext | None, stack: AsyncExitStack
-) -> int:
-    """Listen; the caller's stack closes it. Returns the port. Raises PlanError."""
-    try:
-        server = await asyncio.start_server(
-            streams.serve,
-            listen.address,
-            listen.port,
-            family=listen.family,
-            ssl=tls,
-            ssl_handshake_timeout=_HANDSHAKE_S if tls is not None else None,
-        )
-    except OSError as error:
-        raise cannot_listen(target, listen, error) from None
-    stack.push_async_callback(_close, server, streams)
-    return int(server.sockets[0].getsockname()[1])
-
-
-async def _close(server: asyncio.Server, streams: Streams) -> None:
-    server.close()
-    await streams.end()
-    await server.wait_closed()
+            takers = self._takers(connection.address)
+            for member in takers:
+                await member.desk.room()
+                member.put(connection.address, connection.port, frame)
+            if not takers:
+                return False
+        return True
 
 
 def _peer(writer: asyncio.StreamWriter) -> tuple[str, int]:
@@ -110,4 +145,4 @@ def _peer(writer: asyncio.StreamWriter) -> tuple[str, int]:
         with suppress(OSError):
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     peer = writer.get_extra_info("peername")
-    return (str(peer[0]), int(peer[1])) if peer else ("", 0)
+    return (plain(str(peer[0])), int(peer[1])) if peer else ("", 0)

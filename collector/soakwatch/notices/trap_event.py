@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from soakwatch.notices.notification import STANDARD, Notification, Value
 from soakwatch.notices.text import WORD, octets, shown
@@ -19,14 +19,26 @@ _KINDS = {
     "1.3.6.1.4.1.8072.4.0.3": "snmp.agent_restart",
 }
 _IF_NAME, _IF_DESCR, _IF_INDEX = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.2.2.1.1"
+_TABLES = ("1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1.")  # ifTable, ifXTable
 _STATES = {"1.3.6.1.2.1.2.2.1.7": "admin", "1.3.6.1.2.1.2.2.1.8": "operational"}
 _STATE_WORDS = {1: "up", 2: "down", 3: "testing", 4: "unknown", 5: "dormant", 6: "not present", 7: "lower layer down"}
 _SHOWN_BINDS = 24
 _ALL_BINDS = 2000  # characters of the raw varbinds
 
 
-def event_of(told: Notification, address: str, time_ns: int, traps: Mapping[str, TrapPattern]) -> Event:
-    """The event of a notification that came from an address. What it says is kept, bounded, in ``binds``."""
+Name = Callable[[str], str | None]
+"""The object of an interface by its ifIndex, if it is known."""
+
+
+def event_of(
+    told: Notification, address: str, time_ns: int, traps: Mapping[str, TrapPattern], known_as: Name = lambda _: None
+) -> Event:
+    """The event of a notification that came from an address. What it says is kept, bounded, in ``binds``.
+
+    The object of a link is the interface as its series call it: by its ifName, by what ``known_as`` knows of its
+    index, by its ifDescr, or else ``interface=ifIndex N``. Before ``known_as`` has noticed that the device numbered its
+    interfaces anew, an index alone names a wrong one.
+    """
     pattern = traps.get(told.oid)
     kind = pattern.kind if pattern else _KINDS.get(told.oid, "snmp.trap")
     detail = {"trap": told.oid, "address": address, "version": told.version}
@@ -39,7 +51,10 @@ def event_of(told: Notification, address: str, time_ns: int, traps: Mapping[str,
                 detail[name] = found
     thing = ""
     if kind in {"link.down", "link.up"}:
-        thing = _interface(told)
+        index = _index(told)
+        if index is not None:
+            detail["ifindex"] = index
+        thing = _interface(told, index, known_as)
         detail.update(_states(told))
     raw = _raw(told)
     if raw:
@@ -47,15 +62,23 @@ def event_of(told: Notification, address: str, time_ns: int, traps: Mapping[str,
     return Event(kind, thing, time_ns, None, detail)
 
 
-def _interface(told: Notification) -> str:
-    """The interface by the name that its series have; by its index if the notification does not name it."""
-    name = _under(told, _IF_NAME) or _under(told, _IF_DESCR)
-    if name:
-        return object_text(interface=name)
-    index = _under(told, _IF_INDEX) or next(
-        (oid.rpartition(".")[2] for oid, _ in told.binds if oid.startswith("1.3.6.1.2.1.2.2.1.")), None
-    )
-    return object_text(interface=f"index {index}") if index else ""
+def _interface(told: Notification, index: str | None, known_as: Name) -> str:
+    known = known_as(index) if index is not None else None
+    named = _under(told, _IF_NAME)
+    if named and known != object_text(interface=f"{named} #{index}"):  # that is how series tell two of one name apart
+        return object_text(interface=named)
+    if known is not None:
+        return known
+    described = _under(told, _IF_DESCR) or (f"ifIndex {index}" if index is not None else "")
+    return object_text(interface=described) if described else ""
+
+
+def _index(told: Notification) -> str | None:
+    """The ifIndex: as it is told, or as the instance that something is told of."""
+    said = next((value for oid, value in told.binds if oid.startswith(f"{_IF_INDEX}.")), None)
+    if isinstance(said, int):
+        return str(said)
+    return next((oid.rpartition(".")[2] for oid, _ in told.binds if oid.startswith(_TABLES)), None)
 
 
 def _states(told: Notification) -> dict[str, str]:

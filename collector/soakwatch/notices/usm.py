@@ -7,8 +7,6 @@ inform is signed for ours, which the sender asks for. Reference: RFC 3414, RFC 3
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 
 from pyasn1.error import PyAsn1Error
 from pyasn1.type import univ
@@ -21,7 +19,8 @@ from pysnmp.proto import rfc1902
 
 from soakwatch.errors import PlanError
 from soakwatch.notices.notification import Notification, Value, of_binds
-from soakwatch.snmp.ber import Malformed
+from soakwatch.notices.user import Key, User
+from soakwatch.snmp import ber
 from soakwatch.snmp.engines import engines
 
 _AUTH = {
@@ -46,18 +45,6 @@ _REFUSALS = ("usmStatsUnknownUserNames", "usmStatsWrongDigests", "usmStatsDecryp
 Send = Callable[[bytes, str, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class User:
-    """A user whose notifications are taken; ``engine_id`` is that of a sender of traps, None for informs."""
-
-    name: str
-    auth: str = field(default="", repr=False)
-    auth_protocol: str = "SHA"
-    priv: str = field(default="", repr=False)
-    priv_protocol: str = "AES"
-    engine_id: bytes | None = None
-
-
 class _Outlet(udp.UdpTransport):  # type: ignore[misc] # pysnmp publishes no types
     """A transport that has no socket of its own: it is fed, and what pysnmp answers goes to ``send``."""
 
@@ -71,23 +58,66 @@ class _Outlet(udp.UdpTransport):  # type: ignore[misc] # pysnmp publishes no typ
 
 
 class Receiver3:
-    """Reads v3 datagrams one at a time; made by ``open_receiver3``."""
+    """Reads v3 datagrams one at a time, for all sources at a place; what opens with the first ends with the last.
 
-    def __init__(self, engine: SnmpEngine, users: Sequence[User]) -> None:
-        self._engine = engine
+    One engine knows the users of all sources, because informs are signed for it; each source hears only its own.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._key: Hashable = ("notifications", id(self))
+        self._engines = engines()
+        self._engine = self._engines.take(self._key)
+        config.add_transport(self._engine, udp.DOMAIN_NAME, _Outlet(send))
         self._heard: list[tuple[str, Value]] | None = None
-        for user in users:
-            _admit(engine, user)
-        self._receiver = NotificationReceiver(engine, self._take)
-        (self._unknown_engines, *self._stats) = engine.get_mib_builder().import_symbols(
+        self._admitted: dict[Key, list[tuple[str, User]]] = {}
+        self._receiver = NotificationReceiver(self._engine, self._take)
+        (self._unknown_engines, *self._stats) = self._engine.get_mib_builder().import_symbols(
             "__SNMP-USER-BASED-SM-MIB", "usmStatsUnknownEngineIDs", *_REFUSALS
         )
+        self._own = bytes(self._engine.snmpEngineID)
 
-    def read(self, data: bytes, address: str, port: int, *, asks: bool) -> Notification | str | None:
-        """The notification; ``refused`` or ``garbled`` if it is none of a known user; None for a mere question.
+    def admit(self, target: str, users: Sequence[User]) -> None:
+        """Take a source's users in. Raises PlanError for keys that cannot be, or that another source contradicts."""
+        for user in users:
+            for other, known in self._admitted.get(user.key, ()):
+                if known != user:
+                    raise PlanError(
+                        f"{target}: {other} gives the user {user.name} another password or protocol at the same place: "
+                        "name the same ones, the engine_id of each device (traps), or another port with listen:"
+                    )
+        taken: list[User] = []
+        try:
+            for user in users:
+                if user.key not in self._admitted:
+                    _admit(self._engine, user)
+                self._admitted.setdefault(user.key, []).append((target, user))
+                taken.append(user)
+        except PySnmpError as error:
+            self._remove(target, taken)
+            raise PlanError(
+                f"{target}: a user of SNMPv3 cannot be set up ({type(error).__name__}): "
+                "check its protocols and engine_id"
+            ) from None
 
-        ``asks`` says that the datagram names no engine: that is how a sender of informs asks for ours.
+    def dismiss(self, target: str, users: Sequence[User]) -> bool:
+        """Let them go; True if nobody is left, and the receiver closed."""
+        self._remove(target, users)
+        if self._admitted:
+            return False
+        self._receiver.close(self._engine)
+        self._engines.give_back(self._key)
+        return True
+
+    def read(self, data: bytes, address: str, port: int, mine: frozenset[Key]) -> Notification | str | None:
+        """The notification; ``refused`` or ``garbled`` if it is none of these users; None for a mere question.
+
+        A sender of informs asks for our engine ID with a datagram that names no engine. Raises Malformed.
         """
+        security = ber.opened(ber.opened(data)[2][1])
+        engine, name = security[0][1], security[3][1].decode("utf-8", "replace")
+        key = name, None if engine == self._own else engine
+        if key in self._admitted and key not in mine:
+            return "refused"  # a user of another source: not acknowledged either
         self._heard = None
         refused = sum(int(stat.syntax) for stat in self._stats)
         strange = int(self._unknown_engines.syntax)
@@ -99,35 +129,22 @@ class Receiver3:
                 return "garbled"
         if self._heard is not None:
             return of_binds("3", self._heard)
-        if asks:
+        if not engine:
             return None
         if sum(int(stat.syntax) for stat in self._stats) > refused or int(self._unknown_engines.syntax) > strange:
             return "refused"
         return "garbled"
 
-    def close(self) -> None:
-        """Hear nothing more."""
-        self._receiver.close(self._engine)
+    def _remove(self, target: str, users: Sequence[User]) -> None:
+        for user in users:
+            self._admitted[user.key].remove((target, user))
+            if not self._admitted[user.key]:
+                del self._admitted[user.key]
+                config.delete_v3_user(self._engine, user.name, _engine_id(user))
 
     def _take(self, *told: Sequence[tuple[object, object]]) -> None:
         """pysnmp calls this with engine, state, context engine, context, varbinds and what was given to it."""
         self._heard = [(str(oid), _value(value)) for oid, value in told[4]]
-
-
-def open_receiver3(target: str, place: Hashable, users: Sequence[User], send: Send, stack: AsyncExitStack) -> Receiver3:
-    """An engine that knows these users; the caller's stack ends it. Raises PlanError for keys that cannot be."""
-    key = ("notifications", target, place)
-    engine = engines().take(key)
-    stack.callback(engines().give_back, key)
-    config.add_transport(engine, udp.DOMAIN_NAME, _Outlet(send))
-    try:
-        receiver = Receiver3(engine, users)
-    except PySnmpError as error:
-        raise PlanError(
-            f"{target}: a user of SNMPv3 cannot be set up ({type(error).__name__}): check its protocols and engine_id"
-        ) from None
-    stack.callback(receiver.close)
-    return receiver
 
 
 def _admit(engine: SnmpEngine, user: User) -> None:
@@ -138,8 +155,12 @@ def _admit(engine: SnmpEngine, user: User) -> None:
         user.auth or None,
         _PRIV[user.priv_protocol] if user.priv else config.USM_PRIV_NONE,
         user.priv or None,
-        securityEngineId=None if user.engine_id is None else rfc1902.OctetString(user.engine_id),
+        securityEngineId=_engine_id(user),
     )
+
+
+def _engine_id(user: User) -> rfc1902.OctetString | None:
+    return None if user.engine_id is None else rfc1902.OctetString(user.engine_id)
 
 
 def _value(value: object) -> Value:
@@ -152,4 +173,4 @@ def _value(value: object) -> Value:
     try:
         return int(value)  # type: ignore[call-overload, no-any-return]
     except (TypeError, ValueError, PyAsn1Error):
-        raise Malformed("a value of no known kind") from None
+        raise ber.Malformed("a value of no known kind") from None

@@ -16,6 +16,7 @@ from typing import Any
 
 from soakwatch.errors import PlanError
 from soakwatch.nearest import hint
+from soakwatch.notices.names import InterfaceNames, share_names
 from soakwatch.poller import Facts, Site, SourceFailed
 from soakwatch.polling import timing
 from soakwatch.profile.facts import read_facts
@@ -23,6 +24,7 @@ from soakwatch.profile.loading import Profiles, load_profiles
 from soakwatch.profile.matching import Match, match
 from soakwatch.profile.model import Profile
 from soakwatch.profile.reader import Reader
+from soakwatch.profile.survey import Survey
 from soakwatch.profile.value import Value, text
 from soakwatch.snmp.access import check
 from soakwatch.snmp.config import Config, access_of
@@ -76,6 +78,11 @@ class SnmpPoller:
         """End what goes on beside the polls."""
         await self._stop_beside()
         await self._session.close()
+
+    @property
+    def survey(self) -> Survey | None:
+        """What the device has, unless it began anew since: then its indexes mean nothing."""
+        return self._reader.survey if self._reader is not None and self._fresh else None
 
     def facts(self) -> Facts:
         """Who the device is, and what its profile promises."""
@@ -290,6 +297,7 @@ async def start(config: Config, site: Site, stack: AsyncExitStack) -> SnmpPoller
     manner = Manner(config.engine, share_s, config.retries, config.max_repetitions)
     poller = SnmpPoller(config, site, Session(access, manner), profiles, timeout_s)
     stack.push_async_callback(poller.close)
+    share_names(site.target, InterfaceNames(lambda: poller.survey), stack)
     return poller
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from soakwatch.errors import PlanError
-from soakwatch.notices.address import Listen, Senders, datagram_socket, listen_at, senders
-from soakwatch.notices.datagrams import Datagrams, receive
+from soakwatch.notices.address import Listen, listen_at
+from soakwatch.notices.claim import Claim
 from soakwatch.notices.desk import Arrived, Desk, Read
+from soakwatch.notices.hub import Seat, hub
 from soakwatch.notices.log_event import Sought, event_of, sought
+from soakwatch.notices.member import Member
+from soakwatch.notices.place import TCP, TLS, UDP, Secure, Wish
 from soakwatch.notices.storm import Storm
-from soakwatch.notices.streams import Streams, open_streams
 from soakwatch.notices.syslog_line import SEVERITIES, log_line
 from soakwatch.poller import Facts, Site, SourceConfig
 from soakwatch.profile.loading import load_profiles
@@ -38,7 +40,7 @@ class Config(SourceConfig):
     listen: Annotated[
         str,
         AfterValidator(_place),
-        Field(default="127.0.0.1:5514", description="address and port without TLS; another one for each target"),
+        Field(default="127.0.0.1:5514", description="address and port without TLS; sources may share one"),
     ]
     over: Annotated[
         list[Literal["udp", "tcp"]],
@@ -62,7 +64,8 @@ class Config(SourceConfig):
     senders: Annotated[
         list[str],
         Field(default_factory=list, alias="from",
-              description="addresses, networks or host names of the device; default: anybody"),
+              description="addresses, networks or host names of the device; default: all that no other "
+              "source at the same place claims"),
     ]  # fmt: skip
     profile: Annotated[
         str | None,
@@ -81,14 +84,12 @@ class Config(SourceConfig):
 class _Reader:
     """Makes an event of a line that matches a pattern, and counts lines by severity."""
 
-    def __init__(self, allowed: Senders, patterns: Sequence[Sought]) -> None:
-        self._allowed, self._patterns = allowed, patterns
+    def __init__(self, patterns: Sequence[Sought]) -> None:
+        self._patterns = patterns
         self.severities: Counter[str] = Counter()
 
     def read(self, arrived: Arrived) -> Read:
         """One message."""
-        if arrived.address not in self._allowed:
-            return Read("foreign")
         line = log_line(arrived.data)
         if line is None:
             return Read("garbled")
@@ -100,12 +101,13 @@ class _Reader:
 class SyslogPoller:
     """What arrived since the look before. Each look is answered, also if nothing arrived."""
 
-    def __init__(self, desk: Desk, reader: _Reader, datagrams: Datagrams | None, facts: Facts) -> None:
-        self._desk, self._reader, self._datagrams, self._facts = desk, reader, datagrams, facts
+    def __init__(self, seats: Mapping[str, Seat], desk: Desk, reader: _Reader, config: Config) -> None:
+        self._seats, self._desk, self._reader, self._config = seats, desk, reader, config
 
     async def poll(self, now_ns: int) -> Answer:
         """The events and the counts. Raises SourceFailed if the receiver had died."""
-        answer = self._desk.answer(now_ns, self._datagrams.dropped if self._datagrams is not None else 0)
+        plain = self._seats.get(UDP)
+        answer = self._desk.answer(now_ns, plain.dropped if plain is not None else 0)
         counted = tuple(
             Sample("source.log.lines", object_text(source=self._desk.name, severity=word), count, now_ns)
             for word, count in sorted(self._reader.severities.items())
@@ -113,43 +115,52 @@ class SyslogPoller:
         return Answer((*answer.samples, *counted), answer.events, ())
 
     def facts(self) -> Facts:
-        """Where it listens, how, and to whom."""
-        return self._facts
+        """Where it listens, how, to whom, and who else does."""
+        return _facts(self._config, self._seats)
 
 
 async def start(config: Config, site: Site, stack: AsyncExitStack) -> SyslogPoller:
-    """Listens. Raises PlanError for a port that is taken, a certificate that does not fit, an open door."""
-    listen, tls = listen_at(config.listen), await _tls(config, site.target)
-    if not config.over and tls is None:
+    """Listens, alone or with the sources that name the same place.
+
+    Raises PlanError for a port that is taken, a certificate that does not fit, an open door, and for what contradicts
+    another source at the same place.
+    """
+    listen, secure = listen_at(config.listen), await _tls(config, site.target)
+    if not config.over and secure is None:
         raise PlanError(f"{site.target}: syslog listens nowhere: name udp or tcp in over:, or tls_listen")
-    if "tcp" in config.over and not listen.local and not config.allow_plain:
+    if TCP in config.over and not listen.local and not config.allow_plain:
         raise PlanError(
             f"{site.target}: TCP without TLS on {listen} is open to everybody in reach: use tls_listen with "
             "certificate and key, or say allow_plain: true"
         )
-    allowed = await senders(site.target, config.senders)
-    reader = _Reader(allowed, await asyncio.to_thread(_patterns, config.profile))
-    heard: dict[str, str] = {}
-    opened = None
-    if "udp" in config.over:
-        opened = datagram_socket(site.target, listen)
-        stack.callback(opened.close)
-        listen = Listen(listen.address, int(opened.getsockname()[1]))
-        heard["udp"] = str(listen)
-    place = listen if config.over or config.tls_listen is None else listen_at(config.tls_listen)
-    desk = Desk(f"syslog:{place.port}", reader.read, Storm(config.storm))
+    wishes = _wishes(config, site.target)
+    reader = _Reader(await asyncio.to_thread(_patterns, config.profile))
+    claim = Claim(site.target, config.senders)
+    await claim.open(stack)
+    desk = Desk(reader.read, Storm(config.storm))
+    member = Member(site.target, claim, desk, site.now_ns, config.connections)
+    seats: dict[str, Seat] = {}
+    for place, ways in wishes:
+        seat = await hub().join("syslog", place, member, Wish(frozenset(ways), secure), stack)
+        seats |= dict.fromkeys(ways, seat)
     await desk.open(stack)
-    if "tcp" in config.over:
-        streams = Streams(desk, allowed, site.now_ns, config.connections)
-        port = await open_streams(site.target, listen, streams, None, stack)
-        heard["tcp"] = str(Listen(listen.address, port))
-    if tls is not None and config.tls_listen is not None:
+    return SyslogPoller(seats, desk, reader, config)
+
+
+def _wishes(config: Config, target: str) -> list[tuple[Listen, list[str]]]:
+    """The places to listen at, and how at each."""
+    listen, wishes = listen_at(config.listen), list[tuple[Listen, list[str]]]()
+    if config.over:
+        wishes.append((listen, list(dict.fromkeys(config.over))))
+    if config.tls_listen is not None:
         secure = listen_at(config.tls_listen)
-        streams = Streams(desk, allowed, site.now_ns, config.connections)
-        port = await open_streams(site.target, secure, streams, tls, stack)
-        heard["tls"] = str(Listen(secure.address, port))
-    datagrams = None if opened is None else receive(opened, desk.put, site.now_ns, stack)
-    return SyslogPoller(desk, reader, datagrams, _facts(config, listen, heard, datagrams))
+        if not (wishes and secure == listen and secure.port):
+            wishes.append((secure, [TLS]))
+        elif TCP in config.over:
+            raise PlanError(f"{target}: {secure} cannot be both with TLS and without: name another port in tls_listen")
+        else:
+            wishes[0][1].append(TLS)
+    return wishes
 
 
 def _patterns(profile: str | None) -> tuple[Sought, ...]:
@@ -159,7 +170,7 @@ def _patterns(profile: str | None) -> tuple[Sought, ...]:
     return sought({(pattern.kind, pattern.match.pattern): pattern for pattern in found}.values())
 
 
-async def _tls(config: Config, target: str) -> ssl.SSLContext | None:
+async def _tls(config: Config, target: str) -> Secure | None:
     if config.tls_listen is None:
         return None
     if config.certificate is None or config.key is None:
@@ -176,7 +187,7 @@ async def _tls(config: Config, target: str) -> ssl.SSLContext | None:
         return context
 
     try:
-        return await asyncio.to_thread(made)
+        return Secure((certificate, key, client_ca or ""), await asyncio.to_thread(made))
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) else None
         raise PlanError(
@@ -190,17 +201,23 @@ def _no_password() -> str:
     raise ValueError("a key with a password cannot be used")
 
 
-def _facts(config: Config, listen: Listen, heard: dict[str, str], datagrams: Datagrams | None) -> Facts:
+def _facts(config: Config, seats: Mapping[str, Seat]) -> Facts:
     notes = []
-    if datagrams is not None:
-        notes.append(datagrams.narrow or "")
-        if not listen.local:
+    for how, seat in seats.items():
+        listen, datagrams = seat.place.listen, seat.place.datagrams
+        if seat.neighbours and how != TCP:
+            notes.append(
+                f"{listen} is shared with {seat.neighbours}: each gets what comes from those that its from: names"
+            )
+        if how == UDP and datagrams is not None:
+            notes.append(datagrams.narrow or "")
+        if how == UDP and not listen.local:
             notes.append(f"syslog over UDP proves nothing of its sender: whoever reaches {listen} can send lines")
-    if "tcp" in heard and not listen.local:
-        notes.append(f"TCP without TLS on {listen}, as the plan allows: lines can be read and written by others")
+        if how == TCP and not listen.local:
+            notes.append(f"TCP without TLS on {listen}, as the plan allows: lines can be read and written by others")
     identity = {
-        "listens": ", ".join(f"{how} {where}" for how, where in heard.items()),
+        "listens": ", ".join(f"{how} {seat.place.listen}" for how, seat in seats.items()),
         "from": ", ".join(config.senders) or "anybody",
         "profile": config.profile or " and ".join(_DEFAULT_PROFILES),
     }
-    return Facts(identity, ("source.messages",), tuple(note for note in notes if note))
+    return Facts(identity, ("source.messages",), tuple(dict.fromkeys(note for note in notes if note)))

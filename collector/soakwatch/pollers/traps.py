@@ -6,23 +6,29 @@ import asyncio
 import hmac
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Annotated, Literal
+from functools import partial
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from soakwatch.errors import PlanError
-from soakwatch.notices.address import Listen, Senders, datagram_socket, listen_at, senders
-from soakwatch.notices.datagrams import Datagrams, receive
+from soakwatch.notices.address import listen_at
+from soakwatch.notices.claim import Claim
 from soakwatch.notices.desk import Arrived, Desk, Read
+from soakwatch.notices.hub import Seat, hub
+from soakwatch.notices.member import Member
+from soakwatch.notices.names import name_of
 from soakwatch.notices.notification import Notification, community_message, version_of
+from soakwatch.notices.place import UDP, Place, Wish
 from soakwatch.notices.storm import Storm
 from soakwatch.notices.trap_event import event_of
-from soakwatch.notices.usm import Receiver3, User, open_receiver3
+from soakwatch.notices.user import Key, User
+from soakwatch.notices.usm import Receiver3
 from soakwatch.poller import Facts, Site, SourceConfig
 from soakwatch.profile.loading import load_profiles
 from soakwatch.profile.model import TrapPattern
 from soakwatch.secret import SecretRef, secret
-from soakwatch.snmp import ber
+from soakwatch.snmp.spelling import AuthProtocol, PrivProtocol
 from soakwatch_agent.sample import Answer
 
 _SHORTEST_KEY = 8  # characters: RFC 3414 section 11.2
@@ -41,15 +47,9 @@ class TrapUser(BaseModel):
 
     user: Annotated[str, Field(min_length=1, max_length=32, description="name of the user")]
     auth: Annotated[SecretRef | None, Field(default=None, description="password of authentication")]
-    auth_protocol: Annotated[
-        Literal["MD5", "SHA", "SHA-224", "SHA-256", "SHA-384", "SHA-512"],
-        Field(default="SHA", description="protocol of authentication"),
-    ]
+    auth_protocol: Annotated[AuthProtocol, Field(default="SHA", description="protocol of authentication")]
     priv: Annotated[SecretRef | None, Field(default=None, description="password of privacy")]
-    priv_protocol: Annotated[
-        Literal["DES", "AES", "AES-192", "AES-256", "AES-192-C", "AES-256-C"],
-        Field(default="AES", description="protocol of privacy"),
-    ]
+    priv_protocol: Annotated[PrivProtocol, Field(default="AES", description="protocol of privacy")]
     engine_id: Annotated[
         str | None,
         Field(default=None, pattern=_ENGINE_ID, description="engine ID of a device that sends traps (hexadecimal); "
@@ -63,7 +63,7 @@ class Config(SourceConfig):
     listen: Annotated[
         str,
         AfterValidator(_place),
-        Field(default="127.0.0.1:1162", description="address and UDP port; another one for each target"),
+        Field(default="127.0.0.1:1162", description="address and UDP port; sources may share one"),
     ]
     communities: Annotated[
         list[SecretRef] | None,
@@ -73,7 +73,8 @@ class Config(SourceConfig):
     senders: Annotated[
         list[str],
         Field(default_factory=list, alias="from",
-              description="addresses, networks or host names of the device; default: anybody"),
+              description="addresses, networks or host names of the device; default: all that no other "
+              "source at the same place claims"),
     ]  # fmt: skip
     profile: Annotated[str, Field(default="generic", description="profile that knows the device's own traps")]
     storm: Annotated[
@@ -85,35 +86,37 @@ class Config(SourceConfig):
 class TrapPoller:
     """What arrived since the look before. Each look is answered, also if nothing arrived."""
 
-    def __init__(self, desk: Desk, datagrams: Datagrams, facts: Facts) -> None:
-        self._desk, self._datagrams, self._facts = desk, datagrams, facts
-        self.port = datagrams.port
+    def __init__(self, seat: Seat, config: Config) -> None:
+        self._seat, self._config = seat, config
+        self.port = seat.place.listen.port
 
     async def poll(self, now_ns: int) -> Answer:
         """The notifications and the counts. Raises SourceFailed if the receiver had died."""
-        return self._desk.answer(now_ns, self._datagrams.dropped)
+        return self._seat.member.desk.answer(now_ns, self._seat.dropped)
 
     def facts(self) -> Facts:
-        """Where it listens and to whom."""
-        return self._facts
+        """Where it listens, to whom, and who else does."""
+        return _facts(self._config, self._seat)
 
 
 class _Reader:
     """Makes an event of a datagram, or says what became of it."""
 
-    def __init__(self, allowed: Senders, communities: Sequence[bytes] | None, traps: Mapping[str, TrapPattern]) -> None:
-        self._allowed, self._communities, self._traps = allowed, communities, traps
-        self.datagrams: Datagrams | None = None
-        self.receiver3: Receiver3 | None = None
+    def __init__(self, target: str, communities: Sequence[bytes] | None, traps: Mapping[str, TrapPattern]) -> None:
+        self._communities, self._traps, self._name = communities, traps, partial(name_of, target)
+        self._users = frozenset[Key]()
+        self._place: Place | None = None
+
+    def take_seat(self, place: Place, users: Sequence[User]) -> None:
+        """Know where answers leave, and whose users of v3 are heard."""
+        self._place, self._users = place, frozenset(user.key for user in users)
 
     def read(self, arrived: Arrived) -> Read | None:
         """One datagram. Raises Malformed."""
-        if arrived.address not in self._allowed:
-            return Read("foreign")
         told = self._version3(arrived) if version_of(arrived.data) == 3 else self._community(arrived)
         if told is None or isinstance(told, str):
             return Read(told) if told else None
-        return Read("event", event_of(told, arrived.address, arrived.time_ns, self._traps))
+        return Read("event", event_of(told, arrived.address, arrived.time_ns, self._traps, self._name))
 
     def _community(self, arrived: Arrived) -> Notification | str:
         message = community_message(arrived.data)
@@ -123,35 +126,55 @@ class _Reader:
             equal = [hmac.compare_digest(message.community, known) for known in self._communities]
             if not any(equal):
                 return "refused"
-        if message.reply is not None and self.datagrams is not None:
-            self.datagrams.send(message.reply, arrived.address, arrived.port)
+        if message.reply is not None and self._place is not None:
+            self._place.send(message.reply, arrived.address, arrived.port)
         return message.notification
 
     def _version3(self, arrived: Arrived) -> Notification | str | None:
-        if self.receiver3 is None:
+        receiver = self._place.receiver3 if self._place is not None and self._users else None
+        if receiver is None:
             return "refused"
-        security = ber.opened(ber.opened(arrived.data)[2][1])
-        asks = not security[0][1]
-        return self.receiver3.read(arrived.data, arrived.address, arrived.port, asks=asks)
+        return receiver.read(arrived.data, arrived.address, arrived.port, self._users)
 
 
 async def start(config: Config, site: Site, stack: AsyncExitStack) -> TrapPoller:
-    """Listens. Raises PlanError for a port that is taken, a secret that is not there, a profile that is not known."""
-    listen = listen_at(config.listen)
+    """Listens, alone or with the sources that name the same place.
+
+    Raises PlanError for a port that is taken, a secret that is not there, a profile that is not known, and for what
+    contradicts another source at the same place.
+    """
     known = None if config.communities is None else [secret(ref).reveal().encode() for ref in config.communities]
+    users = [_user(site.target, user) for user in config.users]
     profile = await asyncio.to_thread(lambda: load_profiles()[config.profile])
-    reader = _Reader(
-        await senders(site.target, config.senders), known, {pattern.oid: pattern for pattern in profile.traps}
-    )
-    opened = datagram_socket(site.target, listen)
-    stack.callback(opened.close)
-    desk = Desk(f"traps:{opened.getsockname()[1]}", reader.read, Storm(config.storm))
+    reader = _Reader(site.target, known, {pattern.oid: pattern for pattern in profile.traps})
+    claim = Claim(site.target, config.senders)
+    await claim.open(stack)
+    desk = Desk(reader.read, Storm(config.storm))
+    member = Member(site.target, claim, desk, site.now_ns)
+    seat = await hub().join("traps", listen_at(config.listen), member, Wish(frozenset({UDP})), stack)
+    reader.take_seat(seat.place, users)
+    if users:
+        _admit(seat.place, site.target, users, stack)
     await desk.open(stack)
-    datagrams = reader.datagrams = receive(opened, desk.put, site.now_ns, stack)
-    if config.users:
-        users = [_user(site.target, user) for user in config.users]
-        reader.receiver3 = open_receiver3(site.target, datagrams.port, users, datagrams.send, stack)
-    return TrapPoller(desk, datagrams, _facts(config, listen, datagrams))
+    return TrapPoller(seat, config)
+
+
+def _admit(place: Place, target: str, users: Sequence[User], stack: AsyncExitStack) -> None:
+    """Have the users of v3 heard at a place; the caller's stack ends it. Raises PlanError."""
+    receiver = place.receiver3 or Receiver3(place.send)
+    try:
+        receiver.admit(target, users)
+    except PlanError:
+        if place.receiver3 is None:
+            receiver.dismiss(target, ())
+        raise
+    place.receiver3 = receiver
+
+    def dismiss() -> None:
+        if receiver.dismiss(target, users):
+            place.receiver3 = None
+
+    stack.callback(dismiss)
 
 
 def _user(target: str, planned: TrapUser) -> User:
@@ -169,13 +192,16 @@ def _user(target: str, planned: TrapUser) -> User:
     return User(planned.user, auth, planned.auth_protocol, priv, planned.priv_protocol, engine)
 
 
-def _facts(config: Config, listen: Listen, datagrams: Datagrams) -> Facts:
-    notes = [datagrams.narrow or ""]
+def _facts(config: Config, seat: Seat) -> Facts:
+    listen, datagrams = seat.place.listen, seat.place.datagrams
+    notes = [datagrams.narrow or ""] if datagrams is not None else []
+    if seat.neighbours:
+        notes.append(f"{listen} is shared with {seat.neighbours}: each gets what comes from those that its from: names")
     if not listen.local:
         whom = "everybody in reach" if not config.senders else "whoever can write those addresses on a datagram"
         notes.append(f"traps of v1 and v2c prove nothing of their sender: {whom} can send some to {listen}")
     identity = {
-        "listens": f"udp {Listen(listen.address, datagrams.port)}",
+        "listens": f"udp {listen}",
         "from": ", ".join(config.senders) or "anybody",
         "profile": config.profile,
     }

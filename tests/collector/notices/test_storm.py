@@ -39,12 +39,34 @@ def test_a_storm_of_an_hour_is_told_so_far_and_again_when_it_ends() -> None:
 
 
 def test_a_storm_of_inventions_does_not_grow() -> None:
-    """Two million different objects and kinds leave at most a few thousand events and a bounded memory."""
-    storm = Storm(most=20, window_s=60, most_keys=100)
+    """Two hundred thousand different objects and kinds leave a few thousand events and a bounded memory."""
+    storm = Storm(most=20, window_s=60, most_keys=100, most_of_kind=50)
     kept = sum(storm.admits(f"kind{at % 50_000}", f"thing{at}", SECOND) for at in range(200_000))
     assert kept < 5000
-    assert sys.getsizeof(storm._seen) < 100_000
+    assert sys.getsizeof(storm._seen) + sys.getsizeof(storm._kinds) < 100_000
     assert sum(int(event.detail["suppressed"]) for event in storm.over(2 * SECOND, end=True)) == 200_000 - kept
+
+
+def test_every_port_of_a_chassis_has_its_event_whatever_a_log_does() -> None:
+    """A flood of inventions of one kind takes nothing from 3,000 ports that go down and come up."""
+    storm = Storm()
+    assert sum(storm.admits("process.crash", f"process=p{at}", SECOND) for at in range(50_000)) == 4096
+    for kind in ("link.down", "link.up"):
+        assert all(storm.admits(kind, f"interface=eth{port}", SECOND) for port in range(3000))
+    told = [event for event in storm.over(100 * SECOND) if event.kind == STORM]
+    assert [(event.object, event.detail["of"], event.detail["suppressed"]) for event in told] == [
+        ("", "process.crash", str(50_000 - 4096))
+    ]
+
+
+def test_inventions_that_go_on_for_a_night_do_not_fill_the_record() -> None:
+    """Ten new objects a second for eight hours: what fits at once, and as much again each hour."""
+    storm, kept = Storm(), 0
+    for second in range(8 * 3600):
+        kept += sum(storm.admits("process.crash", f"process={second}.{at}", second * SECOND) for at in range(10))
+        if second % 10 == 0:
+            list(storm.over(second * SECOND))
+    assert 4096 * 8 < kept <= 4096 * 9
 
 
 def test_a_desk_that_is_full_drops_and_counts_and_one_that_died_begins_again() -> None:
@@ -52,7 +74,7 @@ def test_a_desk_that_is_full_drops_and_counts_and_one_that_died_begins_again() -
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            desk = Desk("syslog:1", lambda arrived: Read(str(arrived.port)), Storm())
+            desk = Desk(lambda arrived: Read(str(arrived.port)), Storm(), "syslog:1")
             await desk.open(stack)
             for number in range(MOST_WAITING + 500):
                 desk.put(Arrived(0, "127.0.0.1", number % 2, b"x"))

@@ -66,9 +66,9 @@ def test_traps_and_informs_of_v1_and_v2c_become_events(tmp_path: Path, send: Sen
     found = received(tmp_path, work)
     assert found.kinds == ["link.down", "snmp.cold_start", "link.up"]
     down, cold, up = found.events
-    assert (down.object, up.object) == ("interface=Gi0/3", "interface=index 3")
+    assert (down.object, up.object) == ("interface=Gi0/3", "interface=ifIndex 3")
     assert dict(down.detail) == {
-        "trap": LINK_DOWN[1:], "address": "127.0.0.1", "version": "1", "uptime": "5.55",
+        "trap": LINK_DOWN[1:], "address": "127.0.0.1", "version": "1", "uptime": "5.55", "ifindex": "3",
         "binds": f"{IF_INDEX[1:]}=3; {IF_NAME[1:]}=Gi0/3",
     }  # fmt: skip
     assert up.detail["operational"] == "up"
