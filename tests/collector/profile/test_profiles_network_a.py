@@ -102,7 +102,7 @@ def test_a_check_point_behind_net_snmp_is_told_by_what_it_answers(words: str, na
 
 SAYS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
     ("cisco-ios", "%SYS-5-RESTART: System restarted --", "reboot", {}),
-    ("cisco-ios", "%SYS-5-RELOAD: Reload requested by admin on vty0. Reload Reason: patch.", "reboot",
+    ("cisco-ios", "%SYS-5-RELOAD: Reload requested by admin on vty0. Reload Reason: patch.", "reboot.requested",
      {"reason": "Reload requested by admin on vty0. Reload Reason: patch."}),
     ("cisco-ios", "%SYS-2-MALLOCFAIL: Memory allocation of 65536 bytes failed from 0x8038", "memory.low",
      {"bytes": "65536"}),
@@ -174,7 +174,7 @@ SAYS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
     ("huawei-vrp", "%%01VOSCPU/4/CPU_USAGE_HIGH(l)[5]:The CPU is overloaded, and the tasks are", "cpu.hog", {}),
     ("hpe-comware", "%%10IFNET/3/PHY_UPDOWN: Physical state on the interface GigabitEthernet1/0/5 changed to down.",
      "link.down", {"interface": "GigabitEthernet1/0/5"}),
-    ("hpe-comware", "%%10DEV/1/BOARD_REMOVED: Board was removed from slot 2", "reboot", {}),
+    ("hpe-comware", "%%10DEV/1/BOARD_REMOVED: Board was removed from slot 2", "hardware.fault", {}),
     ("hpe-procurve", "00077 ports: port A5 is now off-line", "link.down", {"interface": "A5"}),
     ("aruba-aoscx", "Event|403|LOG_INFO|AMM|1/1|Link status for interface 1/1/4 is down", "link.down",
      {"interface": "1/1/4"}),
@@ -182,7 +182,7 @@ SAYS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
     ("ruckus-icx", "System: Warm start", "reboot", {"reason": "Warm start"}),
     ("extreme-xos", "<Erro:EPM.crash> Process bgp", "process.crash", {"process": "bgp"}),
     ("extreme-xos", "<Info:vlan.msgs.portLinkStateDown> Port 1:5 link down", "link.down", {"interface": "1:5"}),
-    ("a10-acos", "[SYSTEM]:The system is going to reboot now", "reboot", {}),
+    ("a10-acos", "[SYSTEM]:The system is going to reboot now", "reboot.requested", {}),
 )  # fmt: skip
 QUIET: tuple[tuple[str, str], ...] = (
     ("cisco-ios", "%SEC-6-IPACCESSLOGP: list 101 denied tcp 198.18.0.1(80) -> 198.18.0.2(90), 1 packet"),
