@@ -53,6 +53,14 @@ DEVICE: Tuple[Metric, ...] = (
         growth=UP,
         quantum=0.01,
     ),
+    entry(
+        "system.memory.cache.usage",
+        "By",
+        GAUGE,
+        "what a pool holds that is page cache or buffers, or counts them in: it fills up and is no leak",
+        *_POOL,
+    ),
+    entry("system.memory.cache.limit", "By", STATE, "size of the memory behind such a pool", *_POOL),
     entry("system.memory.pool.largest_free", "By", GAUGE, "largest free block of a pool", *_POOL, growth=DOWN),
     entry("system.memory.pool.failures", "{failure}", COUNTER, "allocations refused by a pool", *_POOL, growth=UP),
     # --- interfaces and drops -------------------------------------------------------------------------------

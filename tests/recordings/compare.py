@@ -152,9 +152,9 @@ def _pools(expected: Sequence[Pool], look: Look) -> Tally:
         Difference("mempools", pool.name, why) for pool in expected if (why := _pool(pool, samples, look)) is not None
     ]
     wanted = {oid for pool in expected for oid in pool.oids.values()}
-    extra = len({seen.object for seen in samples if seen.metric.startswith("system.memory.pool.")}) - len(
-        {seen.object for seen in samples if seen.oids & wanted}
-    )
+    extra = len(
+        {seen.object for seen in samples if seen.metric.startswith(("system.memory.pool.", "system.memory.cache."))}
+    ) - len({seen.object for seen in samples if seen.oids & wanted})
     return Tally(len(expected) - len(differences), len(expected), max(0, extra), tuple(differences))
 
 
