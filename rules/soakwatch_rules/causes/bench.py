@@ -19,6 +19,7 @@ LIKELY = 0.5
 _RULE_OF = {
     "reboot": "reboot", "process.restart": "process_restart", "process.exit": "process_restart",
     "process.start": "process_restart", "kernel.oom": "oom_kill", "core.dump": "core_dump", "core.present": "core_dump",
+    "process.crash": "core_dump", "device.crash": "core_dump", "kernel.panic": "core_dump", "watchdog": "core_dump",
 }  # fmt: skip
 _SEEN = (
     "process.", "kernel.", "core.", "clock.", "device.", "snmp.", "link.", "log.", "hardware.", "memory.", "cpu.",

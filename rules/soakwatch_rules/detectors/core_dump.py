@@ -1,4 +1,4 @@
-"""Core dumps: a core file that was not there before the run."""
+"""Core dumps: a core file that was not there before the run, or a crash that the device told of."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.words import counted, moment, some
 
 _GROWING_NS = 600 * 10**9
+_TOLD = frozenset({"process.crash", "device.crash", "kernel.panic", "watchdog"})
+"""Crashes that a log line, a notification or a command tells of."""
+_SAME_NS = 120 * 10**9  # a crash is told, and its core is written, within this
 _MOST = 1000
 
 
@@ -28,14 +31,17 @@ class CoreDump:
     New is a file of an event ``core.dump``, one of ``core.present`` (found at the first look) that was written after
     the begin of the window, and each file more in the count ``system.core.files`` that no event within two readings
     tells of. Files that lay there before are told apart and do not fail. Planned events with ``core.dump``: N allow
-    N.
+    N. A crash that the device tells of (events ``process.crash``, ``device.crash``, ``kernel.panic``, ``watchdog``, out
+    of its log, its notifications or a command) counts like a file; within 2 min of a file or of each other they are
+    one.
 
     A file's own time finds the core that fell while the monitor was away; the count finds the one whose event was
     lost. Counts are files, times UTC.
 
     How often wrong: a file in the folder is a fact. Known weaknesses: a core on a full disk, with a size limit of 0,
     or taken by a collector into another folder is not seen; one that is removed between two readings neither; a
-    device whose clock is behind can date a new core before the run.
+    device whose clock is behind can date a new core before the run. A crash by log line is as sure as the pattern of
+    the profile; without a receiver of its log a device tells of none.
 
     Neighbours: ``process_restart`` and ``reboot`` see the death, ``oom_kill`` its commonest cause.
 
@@ -74,13 +80,15 @@ class CoreDump:
         """The definition with its parameters."""
         return (
             "a core dump is a core file that appeared, or was written, after the begin of the window; more than "
-            f"{self.allowed:g} unannounced ones fail; files that were there before do not"
+            f"{self.allowed:g} unannounced ones fail; files that were there before do not; a crash that the device "
+            "tells of (process.crash, device.crash, kernel.panic, watchdog) counts like a file"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a target, over all folders."""
         events = [e for e in case.events if e.kind in {"core.dump", "core.present"} and not e.expect]
-        if not case.series and not events:
+        told = [e for e in case.events if e.kind in _TOLD and not e.expect and _inside(e, case)]
+        if not case.series and not events and not told:
             return (absent(self, case, "core folder"),)
         folders = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
         about = max(folders, key=len, default=None)
@@ -91,7 +99,9 @@ class CoreDump:
         doubts = [f"{_file(e)}: no time of writing" for e in events if e.kind == "core.present" and _written(e) is None]
         witnesses = [Witness(f"event {_file(e)}", _when(e, case), _when(e, case), _file(e)) for e in new]
         silent = [w for folder in folders for w in _uncovered(folder, events, slack_ns)]
-        found = [Incident((w,)) for w in sorted([*witnesses, *silent], key=lambda w: (w.begin_ns, w.text))]
+        signs = sorted([*witnesses, *silent], key=lambda w: (w.begin_ns, w.text))
+        signs += _crashes(told, signs)
+        found = [Incident((w,)) for w in sorted(signs, key=lambda w: (w.begin_ns, w.text))]
         reckoned = reckon(found, intents(case.events, "core.dump", case.window), case.window, "core dump", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         made = replace(
@@ -103,7 +113,8 @@ class CoreDump:
         faulty = list(reckoned.broken)
         if number > self.allowed:
             files = some([f"{i.text} at {moment(i.end_ns)}" for i in reckoned.unplanned])
-            faulty.insert(0, f"{counted(number, 'new core file')}: {files}{before}")
+            what = "new core file" if not told else "crash"
+            faulty.insert(0, f"{counted(number, what)}: {files}{before}")
         if faulty:
             return (replace(made, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
         blind = _blind(folders, case)
@@ -119,6 +130,22 @@ class CoreDump:
             )
         calm = f"no new core file{before}" if not found else f"{counted(planned, 'announced core file')}{before}"
         return (replace(made, outcome=Outcome.PASS, reason=calm),)
+
+
+def _inside(event: Event, case: Case) -> bool:
+    return case.window.begin_ns <= event.begin_ns < case.window.end_ns
+
+
+def _crashes(told: list[Event], cores: list[Witness]) -> list[Witness]:
+    """The crashes that were told of, each once: process and device may both tell, and the core be found as well."""
+    made: list[Witness] = []
+    for event in sorted(told, key=lambda e: (e.begin_ns, e.kind)):
+        near = [w for w in (*cores, *made) if abs(w.begin_ns - event.begin_ns) <= _SAME_NS]
+        if not near and len(made) < _MOST:
+            who = event.detail.get("process") or event.object
+            text = f"{event.kind}{f' of {who}' if who else ''}"
+            made.append(Witness(f"told {event.begin_ns} {text}", event.begin_ns, event.begin_ns, text))
+    return made
 
 
 def _blind(folders: list[Series], case: Case) -> str:

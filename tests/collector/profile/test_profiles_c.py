@@ -163,7 +163,7 @@ def test_ucd_stands_back_for_the_tables_of_the_host() -> None:
     made, oids, _ = _polled("generic", rows)
     assert oids["system.cpu.utilization{}"] == ("1.3.6.1.2.1.25.3.3.1.2.1",)
     assert not [series for series in made if series.startswith("system.cpu.module")]
-    assert f"{STORAGE}.6.1" in oids["system.memory.pool.usage{pool=Physical memory}"]
+    assert f"{STORAGE}.6.1" in oids["system.memory.cache.usage{pool=Physical memory}"]
 
 
 ONE_INCIDENT = {
