@@ -9,21 +9,14 @@ from pydantic import BeforeValidator, Field
 from soakwatch.poller import SourceConfig
 from soakwatch.secret import SecretRef, secret
 from soakwatch.snmp.access import Access
+from soakwatch.snmp.spelling import AuthProtocol, PrivProtocol
 
 
 def _version(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _protocol(value: object) -> object:
-    return value.upper() if isinstance(value, str) else value
-
-
 Version = Annotated[Literal["1", "2c", "3"], BeforeValidator(_version)]
-AuthProtocol = Annotated[Literal["MD5", "SHA", "SHA-224", "SHA-256", "SHA-384", "SHA-512"], BeforeValidator(_protocol)]
-PrivProtocol = Annotated[
-    Literal["DES", "AES", "AES-192", "AES-256", "AES-192-C", "AES-256-C"], BeforeValidator(_protocol)
-]
 
 
 class Config(SourceConfig):

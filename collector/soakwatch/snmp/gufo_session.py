@@ -139,6 +139,8 @@ class GufoLine:
             raise SnmpFailed(Kind.REFUSED, self.where) from None
         except OSError as error:
             raise self._broken(error) from None
+        except SnmpError:  # it has no more room for a request than for an answer
+            raise SnmpFailed(Kind.TOO_LARGE, self.where, detail=f"more than {_TAKES:,}") from None
         self._waiting = _Waiting(receive, answer)
         timer = self._loop.call_later(timeout_s, self._give_up, answer, timeout_s)
         try:

@@ -37,6 +37,8 @@ _MOST_ENDINGS = 1000
 _SMALL = 8  # a request of so few objects was not lost for its size
 _ENOUGH_S = 0.005
 _MOST_HUGE = 1000
+_MOST_REFUSALS = 10_000
+_SHOWN = 100  # characters of an object identifier
 _LONG = 1500  # bytes of a value that may be too much for an answer of SNMPv3 (gufo-snmp takes 2048)
 
 _AGAIN = frozenset({Kind.NO_ANSWER, Kind.TIME_WINDOW, Kind.ENGINE_ID, Kind.MALFORMED})
@@ -93,6 +95,8 @@ class Session:
     async def get(self, oids: Sequence[str], deadline: float) -> dict[str, Value]:
         """Values of these objects; what the agent does not have is absent. Raises SnmpFailed."""
         found: dict[str, Value] = {}
+        if len(self.refusals) > _MOST_REFUSALS:
+            self.refusals.clear()  # what is still refused is soon known again
         left = batches(oids, self._objects.whole(self.clock()), {*self.refusals, *self._huge})
         while left:
             batch = left.pop(0)
@@ -103,6 +107,8 @@ class Session:
                 left = self._parts(batch, failure, deadline) + left
                 continue
             if not sure:
+                if len(batch) > 1:
+                    self._objects.less(len(batch), self.clock())  # it may have been tooBig
                 left = (halves(batch) or self._lone(batch, "an error that its encryption hides")) + left
                 continue
             if second and not _long(answer.get(batch[0])):
@@ -245,13 +251,14 @@ class Session:
         now = self.clock()
         if failure.status == TOO_BIG or failure.kind is Kind.TOO_LARGE:
             if len(batch) == 1:
-                return self._lone(batch, "its value is too large for an answer")
+                return self._lone(batch, "its value is too large for an answer", there=not failure.status)
             self._objects.less(len(batch), now)
             return halves(batch)
         if failure.status:
             rest, culprit = without(batch, failure)
             if culprit is not None:
                 self.refusals[culprit] = status_name(failure.status)
+                self._huge.discard(culprit)  # an error, and nothing large: the fast library sees it as well
             return rest
         if self._answered_at is None or now >= deadline:
             raise failure
@@ -267,14 +274,17 @@ class Session:
             return halves(batch)
         raise failure
 
-    def _lone(self, batch: Batch, why: str) -> list[Batch]:
-        """One object that cannot be had: by the other library, perhaps, or it is refused."""
+    def _lone(self, batch: Batch, why: str, *, there: bool = False) -> list[Batch]:
+        """One object that cannot be had: by the other library, perhaps, or it is refused.
+
+        The other one is asked once, or whenever a value is known to be ``there``.
+        """
         (oid,) = batch
         if oid not in self.refusals:
             self._objects.forgive()
-        if self._give_over(oid):
+        if (there or oid not in self.refusals) and self._give_over(oid):
             return [batch]
-        self.refusals[oid] = why
+        self.refusals.setdefault(oid, why)
         return []
 
     def _give_over(self, oid: str) -> bool:
@@ -301,7 +311,9 @@ class Session:
                 walk = self._walk_of(oid)
                 continue
             if (twice := walk.take(more)) is not None:
-                raise SnmpFailed(Kind.LOOP, self.access.where, detail=twice)
+                raise SnmpFailed(
+                    Kind.LOOP, self.access.where, detail=twice if len(twice) < _SHOWN else f"{twice[:_SHOWN]}..."
+                )
             if len(walk.rows) > most:
                 raise SnmpFailed(Kind.TOO_MANY, self.access.where, detail=f"{most:,}")
             now = self.clock()

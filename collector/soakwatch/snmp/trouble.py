@@ -30,7 +30,7 @@ class Kind(Enum):
     STATUS = "the agent answers with the error {detail}"
     DENIED = "the agent denies access ({detail}): check what the community or user may read"
     MALFORMED = "what answers there is not SNMP that can be read ({detail})"
-    TOO_LARGE = "an answer of {detail} bytes is larger than the SNMP library can read: write engine: pysnmp"
+    TOO_LARGE = "a request or an answer of {detail} bytes is more than the SNMP library takes: write engine: pysnmp"
     LOOP = "the agent's table never ends: {detail} came twice in one walk; its agent has a defect"
     TOO_MANY = "the agent's table has more than {detail} rows: limit the groups that are read"
     LATE = "the agent answers, but only after {detail}: raise timeout and interval above that"

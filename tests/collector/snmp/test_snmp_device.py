@@ -172,7 +172,7 @@ def test_an_error_that_encryption_hides_is_found_all_the_same() -> None:
             oids = [f"1.3.6.1.2.1.2.2.1.10.{number}" for number in range(1, 21)]
             got = await session.get(oids, time.monotonic() + 10)
             assert set(got) == set(oids) - {oids[6]}
-            assert session.refusals == {oids[6]: "an error that its encryption hides"}
+            assert session.refusals == {oids[6]: "genErr"}  # by the library that sees it
             with pytest.raises(SnmpFailed, match="genErr"):
                 await session.walk(["1.3.6.1.2.1.2.2.1.16"], time.monotonic() + 10)
             assert len(await session.walk(["1.3.6.1.2.1.31.1.1.1.18"], time.monotonic() + 10)) == 40

@@ -71,6 +71,31 @@ def test_broken_datagrams_are_refused_and_nothing_else() -> None:
     assert refused_ones > 100
 
 
+def test_the_quick_look_at_a_pair_sees_what_the_close_one_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """20,000 mutated answers with values of all kinds: the same verdict with and without it."""
+    dice = random.Random(8)
+    values = [ber.tlv(tag, dice.randbytes(size)) for tag in (0x02, 0x04, 0x05, 0x06, 0x40, 0x41, 0x44, 0x46, 0x80, 0x82)
+              for size in (0, 1, 4, 8, 9, 10, 130)]  # fmt: skip
+    made = []
+    for _ in range(20_000):
+        rows = [(f"1.3.6.1.{dice.randrange(9)}.{dice.randrange(10**6)}", dice.choice(values)) for _ in range(3)]
+        data = bytearray(answer(ASKED, rows))
+        for _ in range(dice.randrange(3)):
+            data[dice.randrange(len(data) // 2, len(data))] = dice.randrange(256)
+        made.append(bytes(data))
+
+    def verdict(data: bytes) -> object:
+        try:
+            return glance(data)
+        except ber.Malformed as error:
+            return str(error)
+
+    quick = [verdict(data) for data in made]
+    assert 1000 < sum(found == PLAIN for found in quick) < 19_000
+    monkeypatch.setattr("soakwatch.snmp.glance._common", lambda *_: 0)
+    assert quick == [verdict(data) for data in made]
+
+
 def test_a_request_is_cut_where_its_answer_says() -> None:
     """Index, halves, and v1's noSuchName, which is no refusal."""
     batch = ("1", "2", "3")
