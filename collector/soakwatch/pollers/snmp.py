@@ -31,7 +31,8 @@ from soakwatch.snmp.config import Config, access_of
 from soakwatch.snmp.life import Life, Sources, engine_event
 from soakwatch.snmp.session import Manner, Session
 from soakwatch.snmp.trouble import Kind, SnmpFailed
-from soakwatch_agent.sample import Answer, Event
+from soakwatch_agent.metric import BY_NAME, COUNTER
+from soakwatch_agent.sample import Answer, Event, Sample
 
 SYS_DESCR, SYS_OBJECT_ID, SYS_NAME = "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.5.0"
 _DESCRIBED = 160  # characters of sysDescr that are shown
@@ -42,6 +43,11 @@ _SURVEY_S = 120.0  # a survey of a large and slow device goes on beside the poll
 _AFRESH_NS = 540 * 10**9  # a survey beside the polls, before the reader makes one within a poll
 _AGAIN_NS = 60 * 10**9  # a device that is too slow for its polls is not surveyed more often than this
 _KEPT_EVENTS = 100
+_FILLED_S = 6.0  # net-snmp fills its caches within 5 s
+_CPU = frozenset({"system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization"})
+_MEMORY = frozenset({
+    "system.memory.usage", "system.memory.utilization", "system.memory.pool.usage", "system.memory.pool.utilization",
+})  # fmt: skip
 _DEADLINE: ContextVar[float] = ContextVar("deadline")  # of the requests of one poll, or of one survey beside it
 
 
@@ -53,6 +59,7 @@ class SnmpPoller:
         self._budget_s = timeout_s * _BUDGET
         self._asker = _Asker(session)
         self._life = Life()
+        self._was_young = False
         self._clock_oids: tuple[str, ...] | None = None
         self._sources: Sources | None = None
         self._reader: Reader | None = None
@@ -96,7 +103,7 @@ class SnmpPoller:
         survey = self._reader.survey if self._reader else None
         return Facts(
             identity,
-            self._profile.promised if self._profile else (),
+            promised(self._profile, survey) if self._profile else (),
             tuple(self._notes()),
             survey.cadences(self._site.interval_s) if survey else {},
         )
@@ -139,6 +146,7 @@ class SnmpPoller:
         elif self._beside is None and now_ns - self._surveyed_ns > _AFRESH_NS:
             self._beside = asyncio.create_task(self._survey())
         assert self._reader is not None
+        young = self._young()
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 reading = await self._reader.poll(now_ns)
@@ -149,7 +157,21 @@ class SnmpPoller:
         self._settle()
         mine = {(sample.metric, sample.object) for sample in samples}
         theirs = tuple(sample for sample in reading.samples if (sample.metric, sample.object) not in mine)
+        if young:
+            theirs = tuple(sample for sample in theirs if not _unfilled(sample))
         return Answer((*samples, *theirs), (*self._events(), *reading.events), reading.faults)
+
+    def _young(self) -> bool:
+        """Whether the agent has just begun: net-snmp answers 0 for counters that it has not looked at yet.
+
+        When it is old enough, increases are counted anew: from 0 they would be those since the boot of the machine.
+        """
+        agent_s = self._life.agent_s
+        young = agent_s is not None and agent_s < _FILLED_S
+        if self._was_young and not young and self._reader is not None:
+            self._reader.forget_changes()
+        self._was_young = young
+        return young
 
     def _too_slow(self, now_ns: int) -> SnmpFailed:
         """The reader may have been looking for rows that came or went: that takes its own time, beside the polls."""
@@ -278,6 +300,21 @@ class _Asker:
     async def walk(self, columns: Sequence[str]) -> Mapping[str, Value]:
         """All values below some objects."""
         return await self._session.walk(columns, _DEADLINE.get())
+
+
+def _unfilled(sample: Sample) -> bool:
+    return sample.value == 0 and sample.metric in BY_NAME and BY_NAME[sample.metric].kind == COUNTER
+
+
+def promised(profile: Profile, survey: Survey | None) -> tuple[str, ...]:
+    """The metrics that a device of a profile should have: what the profile says, and a CPU and a memory of some form
+    if it knows any, named by the first form where the device has none."""
+    made = list(profile.promised)
+    for family in (_CPU, _MEMORY):
+        known = [metric for metric in profile.metrics if metric in family]
+        if known and survey is not None and not family & set(survey.metrics):
+            made.append(known[0])
+    return tuple(dict.fromkeys(made))
 
 
 async def start(config: Config, site: Site, stack: AsyncExitStack) -> SnmpPoller:

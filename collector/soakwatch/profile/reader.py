@@ -209,6 +209,10 @@ class Reader:
         self._state.forget_changes()
         self._stale, self._patience_ns = "the device began anew", 0
 
+    def forget_changes(self) -> None:
+        """Increases are counted from the next look on."""
+        self._state.forget_changes()
+
     async def discover(self, now_ns: int) -> Survey:
         """Finds out what the device has."""
         survey = await discover(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from soakwatch.snmp.access import Access
+from soakwatch.testing.ports import free_port
 
 AUTH, PRIV = "auth pass phrase", "priv pass phrase"
 USERS = {
@@ -104,10 +104,3 @@ class Snmpd:
             address, self.port, "3", user=user, auth=AUTH if auth else "", auth_protocol=auth or "SHA",
             priv=PRIV if priv else "", priv_protocol=priv or "AES",
         )  # fmt: skip
-
-
-def free_port() -> int:
-    """A UDP port that nobody has now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.collector.snmp.snmpd import Snmpd, free_port
+from tests.collector.snmp.snmpd import Snmpd
 
 from soakwatch.errors import PlanError
 from soakwatch.poller import Site, SourceFailed, Telling
 from soakwatch.pollers.snmp import SnmpPoller, start
 from soakwatch.registry import poller_module
 from soakwatch.snmp.config import Config
+from soakwatch.testing.ports import free_port
 from soakwatch_agent.metric import fault_of
 from soakwatch_agent.sample import Answer, Event
 

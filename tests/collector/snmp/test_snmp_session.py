@@ -11,12 +11,12 @@ from typing import Literal
 
 import pytest
 from tests.collector.snmp.doubles import Agent, Bind, Told, agent, answer, v2c
-from tests.collector.snmp.snmpd import free_port
 
 from soakwatch.snmp import ber
 from soakwatch.snmp.access import Access
 from soakwatch.snmp.session import Manner, Session
 from soakwatch.snmp.trouble import Kind, SnmpFailed
+from soakwatch.testing.ports import free_port
 
 NULL, MISSING = ber.tlv(ber.NULL, b""), ber.tlv(0x81, b"")
 OIDS = tuple(f"1.3.6.1.4.1.99.1.{number}.0" for number in range(1, 41))

@@ -86,7 +86,10 @@ class LinuxPoller:
         survey = self._survey
         identity = dict(survey.facts) if survey is not None else {}
         names = [name for name in probe_names() if self._wish.probes is None or name in self._wish.probes]
-        promised = [metric for name in names for metric in source(name).metrics]
+        watched = bool(self._site.processes)
+        promised = [
+            metric for name in names for metric in source(name).metrics if watched or not metric.startswith("process.")
+        ]
         present = frozenset[str]() if survey is None else survey.asks
         promised += [metric for each in self._asked if each.name in present for metric in each.metrics]
         if present:
