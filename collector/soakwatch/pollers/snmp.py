@@ -91,6 +91,11 @@ class SnmpPoller:
         """What the device has, unless it began anew since: then its indexes mean nothing."""
         return self._reader.survey if self._reader is not None and self._fresh else None
 
+    @property
+    def surveying(self) -> bool:
+        """Whether a survey goes on beside the polls."""
+        return self._beside is not None and not self._beside.done()
+
     def facts(self) -> Facts:
         """Who the device is, and what its profile promises."""
         identity = {"host": self._session.access.where, "protocol": f"SNMP v{self._config.version}"}
@@ -164,12 +169,14 @@ class SnmpPoller:
     def _young(self) -> bool:
         """Whether the agent has just begun: net-snmp answers 0 for counters that it has not looked at yet.
 
-        When it is old enough, increases are counted anew: from 0 they would be those since the boot of the machine.
+        When it is old enough, increases are counted anew (from 0 they would be those since the boot of the machine),
+        and the device is surveyed afresh beside the polls: counters that all stood at 0 looked like none.
         """
         agent_s = self._life.agent_s
         young = agent_s is not None and agent_s < _FILLED_S
         if self._was_young and not young and self._reader is not None:
             self._reader.forget_changes()
+            self._surveyed_ns = 0
         self._was_young = young
         return young
 
