@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[1]
 CODE = {name: ROOT / name for name in ("agent", "rules", "collector")}
 PACKAGES = {"soakwatch_agent", "soakwatch_rules", "soakwatch"}
 LONGEST = 400  # lines
+PROTOCOLS = {"gufo", "pysnmp", "asyncssh", "httpx", "prometheus_client", "grpc", "pygnmi", "cryptography"}
+"""Libraries of protocols: tens of megabytes together, of which most runs need one."""
 SHELVES = (
     "agent/soakwatch_agent/probes",
     "rules/soakwatch_rules/detectors",
@@ -66,6 +68,13 @@ def python(*args: str, cwd: Path, path: str = "") -> subprocess.CompletedProcess
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done
+
+
+def loaded(code: str, names: set[str], cwd: Path, *words: str) -> set[str]:
+    """Which of some modules are there after some code, and after a command line if there are ``words``."""
+    call = f"import soakwatch.cli\nassert soakwatch.cli.run({list(words)!r}) == 0\n" if words else ""
+    told = f"import sys\n{code}{call}print(*({names!r} & set(sys.modules)), file=sys.stderr)"
+    return set(python("-c", told, cwd=cwd).stderr.split())
 
 
 @pytest.fixture(scope="module")
@@ -175,28 +184,46 @@ def _imported(file: Path) -> set[str]:
 
 
 def test_the_command_line_is_light(tmp_path: Path) -> None:
-    """Neither importing the command line nor its help loads numpy, scipy, bokeh or pydantic."""
-    heavy = {"numpy", "scipy", "bokeh", "pydantic"}
-    code = (
-        "import sys\nimport soakwatch.cli\n"
-        f"early = {heavy!r} & set(sys.modules)\n"
-        "assert soakwatch.cli.run(['--help']) == 0\n"
-        f"print(sorted(early | {heavy!r} & set(sys.modules)), file=sys.stderr)"
-    )
-    assert python("-c", code, cwd=tmp_path).stderr.strip() == "[]"
+    """Neither importing the command line nor its help loads numpy, scipy, bokeh or pydantic, or a protocol."""
+    heavy = {"numpy", "scipy", "bokeh", "pydantic", "yaml", *PROTOCOLS}
+    assert loaded("", heavy, tmp_path, "--help") == set()
+
+
+@pytest.mark.parametrize("words", [("pollers",), ("profiles",), ("rules",), ("metrics",)], ids=" ".join)
+def test_a_list_is_light(words: tuple[str, ...], tmp_path: Path) -> None:
+    """What is listed is not loaded: no library of a protocol, and no arithmetic."""
+    assert loaded("", {"numpy", "scipy", "bokeh", *PROTOCOLS}, tmp_path, *words) == set()
 
 
 def test_a_running_collector_is_light(tmp_path: Path) -> None:
-    """What a run and its live judge import holds no scipy, no plots and no page: those wait for the end."""
-    heavy = {"scipy", "bokeh", "jinja2", "tsdownsample"}
+    """What a run and its live judge import holds no scipy, no plots and no page: those wait for the end. Protocols
+    wait for a source that speaks them."""
+    heavy = {"scipy", "bokeh", "jinja2", "tsdownsample", *PROTOCOLS}
     code = (
-        "import sys\nimport soakwatch.commands.run, soakwatch.running, soakwatch.setting_out, soakwatch.judging\n"
+        "import soakwatch.commands.run, soakwatch.running, soakwatch.setting_out, soakwatch.judging\n"
         "from soakwatch.plan.rules import planned_rules\n"
         "from soakwatch.registry import poller_module\n"
         "poller_module('local'), poller_module('command'), planned_rules(())\n"
-        f"print(sorted({heavy!r} & set(sys.modules)))"
     )
-    assert python("-c", code, cwd=tmp_path).stdout.strip() == "[]"
+    assert loaded(code, heavy, tmp_path) == set()
+
+
+SPEAKS = {
+    "agent": {"asyncssh", "cryptography"},
+    "gnmi": {"cryptography"},
+    "http": {"httpx"},
+    "prometheus": {"httpx", "prometheus_client"},
+    "snmp": {"gufo"},
+    "ssh": {"asyncssh", "cryptography"},
+}
+"""The libraries that a source may load before it is started."""
+
+
+@pytest.mark.parametrize("name", INSTALLED.pollers.names())
+def test_a_source_loads_what_it_speaks_and_nothing_else(name: str, tmp_path: Path) -> None:
+    """A run of SNMP does not pay for SSH; the doubles of the tests are not a part of any run."""
+    code = f"from soakwatch.registry import poller_module\npoller_module({name!r})\n"
+    assert loaded(code, {*PROTOCOLS, "soakwatch.testing"}, tmp_path) <= SPEAKS.get(name, set())
 
 
 @pytest.mark.parametrize("file", [file for shelf in SHELVES for file in files_of(shelf)], ids=lambda file: file.stem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import List, Mapping, Optional, Tuple
+from typing import List, Mapping, Optional
 
 CRASH_FOLDERS = ("/var/crash",)  # kdump and apport, whatever the pattern says
 
@@ -107,9 +107,6 @@ def owner_of(match: re.Match[str]) -> Mapping[str, str]:
     if program is not None:
         told.setdefault("process", program.replace("!", "/").replace("_", "/").rpartition("/")[2])
     return told
-
-
-CoreId = Tuple[str, int, int]  # name, mtime in ns, inode: a file that is written over is another core
 
 
 @dataclass(frozen=True)

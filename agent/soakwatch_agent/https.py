@@ -109,6 +109,8 @@ class _Server(http.server.ThreadingHTTPServer):
 class _Talk(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = _PATIENCE_S
+    wbufsize = 1 << 16  # head and body in one piece: in two, the second waits 40 ms for a delayed acknowledgement
+    disable_nagle_algorithm = True
     server: _Server
 
     def do_POST(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from soakwatch.clock import SteadyClock
 from soakwatch.errors import SoakwatchError
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
-from soakwatch.poller import Facts, Site, SourceFailed, Telling
+from soakwatch.poller import Facts, Poller, Site, SourceFailed, SourceUnready, Telling
 from soakwatch.polling import timing
 from soakwatch.registry import INSTALLED, Registry, poller_module
 from soakwatch_agent.metric import BY_NAME
@@ -22,6 +22,8 @@ BYTES_PER_SAMPLE = 3.0  # what a sealed sample costs the record at most (tests/b
 BETWEEN_LOOKS_S = 1.0  # rates need two looks; the planned interval may be an hour
 _PRESENCE = {"process.up", "process.count", "process.restarts"}  # told of absent processes as well
 DEVICE_CPU = "source.device.cpu.time"
+GETTING_READY_S = 150.0  # the first survey of a large and slow device
+BETWEEN_TRIES_S = 0.1
 PATIENCE_S = 2.0  # a source that has brought nothing yet gets one more look after this
 
 
@@ -85,10 +87,8 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
                 if len(answers) == 2 and any(answer.samples for answer in answers):
                     break
                 await asyncio.sleep(pause)
-                begin_ns = clock.now_ns()
-                async with asyncio.timeout(limit):
-                    answers.append(await poller.poll(begin_ns))
-                took_ns = clock.now_ns() - begin_ns
+                answer, took_ns = await _answer(poller, clock, limit)
+                answers.append(answer)
             facts = poller.facts() if isinstance(poller, Telling) else None
     except TimeoutError:
         return SourceLook(target, source, f"no answer within {limit:g} s")
@@ -98,11 +98,29 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
         # The type and no text: an unforeseen exception may quote a secret.
         return SourceLook(target, source, f"the {source.poller} poller raised {type(defect).__name__}")
     series = {(sample.metric, sample.object): sample for answer in answers for sample in answer.samples}
-    faults = {(fault.metric, fault.object): fault for fault in answers[-1].faults}
+    # A source may tell a fault once, and not again with each answer: those of earlier looks hold until a value comes.
+    well = {(sample.metric, sample.object) for sample in answers[-1].samples}
+    told = {(fault.metric, fault.object): fault for answer in answers[:-1] for fault in answer.faults}
+    faults = {key: fault for key, fault in told.items() if key not in well}
+    faults |= {(fault.metric, fault.object): fault for fault in answers[-1].faults}
     return SourceLook(
         target, source, None, took_ns * 1e-9, len(answers[-1].samples), tuple(series.values()),
         tuple(faults.values()), facts, _device_cpu_s(answers),
     )  # fmt: skip
+
+
+async def _answer(poller: Poller, clock: SteadyClock, limit_s: float) -> tuple[Answer, int]:
+    """One look and how long it took (ns); a source that must get ready first has its time for that, as in a run."""
+    deadline_ns = clock.now_ns() + round(GETTING_READY_S * 1e9)
+    while True:
+        begin_ns = clock.now_ns()
+        try:
+            async with asyncio.timeout(limit_s):
+                return await poller.poll(begin_ns), clock.now_ns() - begin_ns
+        except SourceUnready:
+            if clock.now_ns() > deadline_ns:
+                raise
+            await asyncio.sleep(BETWEEN_TRIES_S)
 
 
 def _device_cpu_s(answers: Sequence[Answer]) -> float | None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from soakwatch.checking import SourceLook, by_metric, live_values
+from soakwatch.saying import without
 from soakwatch.table import harmless, show_table
 from soakwatch.units import show_bytes, show_seconds
 from soakwatch_agent.metric import BY_NAME
@@ -25,7 +26,7 @@ def show_look(look: SourceLook, duration_s: float | None = None, *, series: bool
     cadence = show_seconds(look.interval_s)
     click.echo(f"\n{look.target.name} ({look.target.role}): {look.source.poller}, every {cadence}")
     if look.error:
-        click.echo(f"  cannot be polled: {harmless(look.error)}")
+        click.echo(f"  cannot be polled: {harmless(without(look.target.name, look.error))}")
         return
     for key, value in (look.facts.identity if look.facts else {}).items():
         click.echo(f"  {harmless(key)}: {harmless(value)}")

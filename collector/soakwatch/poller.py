@@ -13,19 +13,36 @@ any exception out) and the wrapper makes a Poll of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from soakwatch.units import Seconds
 from soakwatch_agent.sample import Answer
 
+_HOST = re.compile(r"[^\s/@-][^\s/@]{0,252}")
+
+
+def _host(value: object) -> object:
+    if isinstance(value, str) and _HOST.fullmatch(value) is None:
+        raise ValueError("a host is a name or an address and nothing else: a user or a port has a key of its own")
+    return value
+
+
+HostName = Annotated[str, BeforeValidator(_host), WithJsonSchema({"type": "string", "pattern": f"^{_HOST.pattern}$"})]
+"""A name or an address. With ``user:password@`` before it, it is refused and not repeated."""
+
 
 class SourceFailed(Exception):  # noqa: N818 - the field says "the source failed"
     """A look that brought nothing, in one sentence that may be shown to anybody: no secrets."""
+
+
+class SourceUnready(SourceFailed):
+    """A look that brought nothing yet: what it needs goes on beside it, and a later look will have it."""
 
 
 class Poller(Protocol):
@@ -43,13 +60,15 @@ class Facts:
     ``identity`` says what it is and how that is known (``profile``, ``system``, ``version``, ``host key`` ...);
     ``promised`` are the metrics that should be there by the profile, whether the device has them or not; ``notes``
     are sentences (a cadence that the device cannot keep, a key that was trusted on first use); ``cadences`` are the
-    seconds between readings of metrics that come less often than the source is polled.
+    seconds between readings of metrics that come less often than the source is polled; ``renewals`` those after which
+    the device renews values that are read more often.
     """
 
     identity: Mapping[str, str]
     promised: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     cadences: Mapping[str, float] = field(default_factory=dict)
+    renewals: Mapping[str, float] = field(default_factory=dict)
 
 
 @runtime_checkable

@@ -11,20 +11,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Self
 
 from soakwatch.clock import Clock
 from soakwatch.complain import Complaint
-from soakwatch.errors import SoakwatchError
+from soakwatch.errors import PlanError, SoakwatchError
 from soakwatch.poller import Facts, Poller, Recovered, Recovering, SourceFailed, Telling
+from soakwatch.saying import without
 from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome
 
 FAILURES_BEFORE_SLOWING = 3
-LONGEST_HOLD_S = 60.0
+LONGEST_HOLD_S = 15.0  # what a device that is back again loses on top of its outage
 MOST_RECOVERED = 10_000
 """Looks that are taken at one due time of those that a source made by itself; a source is asked for the rest later."""
 
@@ -33,6 +34,7 @@ IDENTITY = "device.identity"
 
 Connect = Callable[[AsyncExitStack], Awaitable[Poller]]
 Tell = Callable[[Mapping[str, float]], Awaitable[bool]]  # False: say it again
+Looked = Callable[[PlanError | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,13 @@ class PolledSource:
 
     ``connect`` makes the poller and enters what it opens into the stack; it is tried again at each due poll until it
     works: a device that is off when the run begins is a failing source, not a failed run. ``put`` takes every Poll;
-    ``tell`` hears of metrics that come less often than the polls, whenever that changes.
+    ``tell`` hears of metrics that come less often than the polls, whenever that changes. ``looked`` is told once how
+    the first look ended: with what is wrong with the plan, or None; whoever takes it says it, so that no log line does.
     """
 
     def __init__(
         self, source: int, label: str, when: Timing, connect: Connect, clock: Clock, put: Callable[[Poll], None],
-        tell: Tell | None = None,
+        tell: Tell | None = None, looked: Looked | None = None,
     ) -> None:  # fmt: skip
         self.source, self.label, self.when = source, label, when
         self.outcomes: Counter[PollOutcome] = Counter()
@@ -72,7 +75,9 @@ class PolledSource:
         self._busy_until_ns = when.anchor_ns
         self._failures = 0
         self._hold_until_ns = 0
-        self._tell = tell
+        self._tell, self._looked = tell, looked
+        self._refused: PlanError | None = None  # what the look that failed last says of the plan
+        self._behind = False  # a source that looks by itself may have what nobody fetched
         self._cadences: dict[str, float] = {}
         self._untold = False
         self._identity: dict[str, str] | None = None  # what the source told of itself last
@@ -100,12 +105,15 @@ class PolledSource:
         if start_ns < self._hold_until_ns:
             self._note(Poll(self.source, due_ns, start_ns, 0, PollOutcome.HELD_BACK, None, NOTHING))
             return
+        self._behind = True  # until the look has ended well: it may be given up at the end of the run
         outcome, error, answer, made_up = await self._look(start_ns)
         end_ns = self._clock.now_ns()
         self._busy_until_ns = end_ns
-        self._hand_in(made_up, end_ns)
+        self._hand_in(made_up, self._due_ns(self._slot_at(end_ns) + 1))  # two clocks are never quite one
         self._note(Poll(self.source, due_ns, start_ns, end_ns - start_ns, outcome, error, answer))
-        self._learn(end_ns, outcome, error)
+        self._behind = outcome is not PollOutcome.OK or bool(made_up)
+        if not self._refuse():
+            self._learn(due_ns, end_ns, outcome, error)
         if self._untold and self._tell is not None:
             self._untold = not await self._tell(self._cadences)
 
@@ -114,6 +122,34 @@ class PolledSource:
         last = self._slot_at(end_ns - 1)
         self._account_for(last + 1)
         self._slot = max(self._slot, last)
+
+    def may_be_behind(self, *, resumed: bool) -> bool:
+        """Whether this source may have looks that nobody fetched; in a ``resumed`` run also one that never opened."""
+        never_opened = self._poller is None
+        return self._behind and (resumed if never_opened else isinstance(self._poller, Recovering))
+
+    async def catch_up(self, end_ns: int, *, resumed: bool) -> int | None:
+        """Ask once more after the end, for looks that were made before it; how many came, None if it failed as well.
+
+        No due time is accounted for. What was seen from ``end_ns`` on is dropped. Why it failed is not told: the polls
+        that it would have made up for have their reasons.
+        """
+        answer, failed, brought = NOTHING, True, 0
+        # The last moment of the run, not now: it asks for what is there already, and nobody waits for a new look.
+        asked_ns = end_ns - 1
+        try:
+            with suppress(Exception):  # as in _look: whatever a poller lets out, the run ends properly
+                async with asyncio.timeout(self.when.timeout_s):
+                    if self._poller is None and resumed:
+                        self._poller = await self._open()
+                    if isinstance(self._poller, Recovering):
+                        answer = await self._poller.poll(asked_ns)
+                failed = False
+        finally:  # what came before a timeout, or before somebody gave up, is here all the same
+            if isinstance(self._poller, Recovering):
+                with suppress(Exception):
+                    brought = self._keep_late(self._poller.recovered(), answer, asked_ns)
+        return None if failed and not brought else brought
 
     def _slot_at(self, time_ns: int) -> int:
         return (time_ns - self.when.anchor_ns) // self.when.interval_ns
@@ -133,18 +169,29 @@ class PolledSource:
         self.outcomes[poll.outcome] += 1
         self._put(poll)
 
-    def _hand_in(self, made_up: Sequence[Recovered], end_ns: int) -> None:
-        """Put looks that the source made by itself under their due times; one from the future is none.
+    def _hand_in(self, made_up: Iterable[Recovered], before_ns: int) -> int:
+        """Put looks that the source made by itself under their due times, and count them; one from later is none.
 
         They come before the look that brought them, so that readings arrive in order where that can be.
         """
-        last = self._slot_at(end_ns)
+        before = self.recovered
         for look in made_up:
-            slot = self._slot_at(look.start_ns)
-            if slot <= last:
+            if look.start_ns < before_ns:
                 self.recovered += 1
-                due_ns, took_ns = self._due_ns(slot), max(0, look.duration_ns)
+                due_ns, took_ns = self._due_ns(self._slot_at(look.start_ns)), max(0, look.duration_ns)
                 self._put(Poll(self.source, due_ns, look.start_ns, took_ns, PollOutcome.OK, None, look.answer))
+        return self.recovered - before
+
+    def _keep_late(self, made_up: Iterable[Recovered], answer: Answer, asked_ns: int) -> int:
+        """The looks, and the answer if it is the look of the last due time: what was seen then has its own time."""
+        brought = self._hand_in(islice(made_up, MOST_RECOVERED), asked_ns + 1)
+        due_ns = self._due_ns(self._slot_at(asked_ns))
+        seen_ns = [sample.time_ns for sample in answer.samples if due_ns <= sample.time_ns < asked_ns]
+        if not seen_ns:
+            return brought
+        samples = tuple(sample for sample in answer.samples if sample.time_ns <= asked_ns)
+        events = tuple(event for event in answer.events if event.begin_ns <= asked_ns)
+        return brought + self._hand_in([Recovered(min(seen_ns), 0, Answer(samples, events, answer.faults))], asked_ns)
 
     async def _look(self, start_ns: int) -> tuple[PollOutcome, str | None, Answer, Sequence[Recovered]]:
         try:
@@ -158,13 +205,19 @@ class PolledSource:
             if isinstance(self._poller, Telling):
                 answer = self._told(self._poller.facts(), start_ns, answer)
         except TimeoutError:
-            return PollOutcome.TIMEOUT, f"no answer within {self.when.timeout_s:g} s", NOTHING, ()
-        except (SourceFailed, SoakwatchError) as failure:
-            return PollOutcome.FAILED, str(failure), NOTHING, ()
-        except Exception as defect:  # noqa: BLE001 - whatever a poller lets out is a failed poll, never a dead run
-            # The type and no text: an unforeseen exception may quote a secret.
-            return PollOutcome.FAILED, f"the {self.label} poller raised {type(defect).__name__}", NOTHING, ()
+            return PollOutcome.TIMEOUT, self._sentence(TimeoutError()), NOTHING, ()
+        except Exception as failure:  # noqa: BLE001 - whatever a poller lets out is a failed poll, never a dead run
+            self._refused = failure if isinstance(failure, PlanError) else None
+            return PollOutcome.FAILED, self._sentence(failure), NOTHING, ()
         return PollOutcome.OK, None, answer, made_up
+
+    def _sentence(self, failure: Exception) -> str:
+        if isinstance(failure, TimeoutError):
+            return f"no answer within {self.when.timeout_s:g} s"
+        if isinstance(failure, SourceFailed | SoakwatchError):
+            return without(self.label.partition("/")[0], str(failure))
+        # The type and no text: an unforeseen exception may quote a secret.
+        return f"the {self.label} poller raised {type(failure).__name__}"
 
     def _told(self, facts: Facts, now_ns: int, answer: Answer) -> Answer:
         """The answer, and with it what the source says of itself, where that is new."""
@@ -191,7 +244,14 @@ class PolledSource:
             self._stack = stack.pop_all()
         return poller
 
-    def _learn(self, now_ns: int, outcome: PollOutcome, error: str | None) -> None:
+    def _refuse(self) -> bool:
+        """Tell how the first look ended; whether it was the plan that was wrong."""
+        looked, self._looked = self._looked, None
+        if looked is not None:
+            looked(self._refused)
+        return looked is not None and self._refused is not None
+
+    def _learn(self, due_ns: int, now_ns: int, outcome: PollOutcome, error: str | None) -> None:
         if outcome is PollOutcome.OK:
             self._failures = 0
             self._complaint.well()
@@ -200,5 +260,5 @@ class PolledSource:
         self._complaint.failed(now_ns, error or outcome.value)
         if self._failures >= FAILURES_BEFORE_SLOWING:
             doubled = self.when.interval_ns * 2 ** min(self._failures - FAILURES_BEFORE_SLOWING, 20)
-            longest = max(int(LONGEST_HOLD_S * 1e9), self.when.interval_ns)
-            self._hold_until_ns = now_ns + min(doubled, longest)
+            longest = max(1, int(LONGEST_HOLD_S * 1e9) // self.when.interval_ns) * self.when.interval_ns
+            self._hold_until_ns = due_ns + min(doubled, longest)  # from the grid, or the due time then is held back too

@@ -48,25 +48,27 @@ class Lines:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._phase = ""
+        self._told = ("", "")
         self._alarms = Alarms()
         self._next_s = 0.0
 
     def show(self, status: Status) -> None:
         """Print what is new."""
-        news = status.phase != self._phase
+        news = (status.phase, status.doing) != self._told
         new, gone = self._alarms.look(status)
         for finding in new:
             self._print(f"{_clock(status)} {_finding(finding)}")
         for finding in gone:
             self._print(f"{_clock(status)} WITHDRAWN {_finding(finding)}")
         if news or status.elapsed_s >= self._next_s:
-            self._phase = status.phase
+            self._told = status.phase, status.doing
             every = LINE_EVERY_S if status.elapsed_s + status.left_s <= 1800 else LONG_RUN_LINE_EVERY_S
             self._next_s = (status.elapsed_s // every + 1) * every
             due, got, failed = _totals(status)
             parts = [f"phase {status.phase}", f"{show_seconds(round(status.left_s))} left",
                      f"polls {due} due, {got} got, {failed} failed", _load(status)]  # fmt: skip
+            if status.doing:
+                parts.append(status.doing)
             if status.trouble:
                 parts.append(f"TROUBLE: {status.trouble}")
             self._print(f"{_clock(status)} " + "; ".join(part for part in parts if part))
@@ -136,6 +138,8 @@ def panel(status: Status, withdrawn: tuple[Finding, ...] = ()) -> RenderableType
         parts.append(Text(f"  and {len(withdrawn) - _SHOWN_WITHDRAWN} withdrawn before", style="dim"))
     if status.events:
         parts.append(Text.assemble(("events    ", "dim"), harmless(", ".join(status.events))))
+    if status.doing:
+        parts.append(Text(harmless(status.doing), style="bold cyan"))
     if status.trouble:
         parts.append(Text(f"TROUBLE: {harmless(status.trouble)}", style="bold red"))
     parts.append(Text("Ctrl-C ends the run properly and judges what is there", style="dim"))

@@ -13,13 +13,15 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from soakwatch.catching_up import SENTENCE, catch_up
 from soakwatch.clock import Clock, aligned
 from soakwatch.committing import Committer
 from soakwatch.errors import RecordError
 from soakwatch.live import LiveJudge
+from soakwatch.opening import Opening
 from soakwatch.plan import Plan, SourcePlan
 from soakwatch.poller import Poller, Site
-from soakwatch.polling import Connect, PolledSource, Timing, timing
+from soakwatch.polling import Connect, Looked, PolledSource, Timing, timing
 from soakwatch.record import Record, RecordFull, Source
 from soakwatch.registry import poller_module
 from soakwatch.selfwatch import INTERVAL_S, ROLE, TARGET, LoopLag, SelfWatch
@@ -75,6 +77,11 @@ class Course:
         """The planned end."""
         return self.start_ns + round(self.plan.duration_s * 1e9)
 
+    @property
+    def resumed(self) -> bool:
+        """Whether an earlier life of the monitor began this run."""
+        return self.last_due_ns is not None
+
 
 class Soak:
     """One run from its first poll to its last: ``watch`` is awaited, ``status`` may be asked at any time."""
@@ -84,6 +91,8 @@ class Soak:
         self._record, self._clock = record, clock
         self._committer = Committer(record, clock.now_ns, threaded=threaded)
         self._sources: list[PolledSource] = []
+        self._opening = Opening()
+        self._doing = ""
         self._fresh_ns: dict[int, int] = {}  # how long a figure of each generator counts as its newest
         self._load: dict[tuple[str, str], tuple[float, int]] = {}
         self._live = LiveJudge(course.folder, clock.now_ns, confirm=course.stop_on_fail)
@@ -91,7 +100,7 @@ class Soak:
         self._phases_begun, self._events_begun = course.phases_begun, course.events_begun
         self._last_event = 0
         self._events: deque[str] = deque(maxlen=SHOWN_EVENTS)  # of a storm of days only the newest are shown
-        self._turning = asyncio.Lock()
+        self._turning, self._keeping = asyncio.Lock(), asyncio.Lock()
         self._beat_ns = 0
         self._stop = asyncio.Event()
 
@@ -107,7 +116,8 @@ class Soak:
     async def watch(self) -> int:
         """Poll until the planned end or until ``stop``; afterwards all that was sampled is in the record.
 
-        Returns the time of the end, in nanoseconds.
+        Returns the time of the end, in nanoseconds. Raises PlanRefused if the first looks of a new run found the plan
+        to be wrong.
         """
         async with AsyncExitStack() as stack:
             await self._committer.enter(stack)
@@ -126,7 +136,9 @@ class Soak:
             end_ns = min(self._clock.now_ns(), self.course.end_ns)
             for source in self._sources:
                 source.close_account(end_ns)
-            await self._committer.commit()
+            await self._keep()
+            self._opening.check()
+            await self._catch_up(end_ns)
             if self.trouble is None:
                 await self._turn()
                 await self._show_life(end_ns)
@@ -148,14 +160,31 @@ class Soak:
             judged_at_s=None if self._live.judged_ns is None else (self._live.judged_ns - self.course.start_ns) * 1e-9,
             events=tuple(self._events),
             trouble=self.trouble,
+            doing=self._doing,
         )
 
     async def _until_the_end(self) -> None:
+        left_s = max(0.0, (self.course.end_ns - self._clock.now_ns()) * 1e-9)
+        causes = {asyncio.create_task(_set(self._stop)), asyncio.create_task(self._opening.refused())}
         try:
-            async with asyncio.timeout(max(0.0, (self.course.end_ns - self._clock.now_ns()) * 1e-9)):
-                await self._stop.wait()
-        except TimeoutError:
-            return
+            await asyncio.wait(causes, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for cause in causes:
+                cause.cancel()
+            await asyncio.wait(causes)
+
+    async def _catch_up(self, end_ns: int) -> None:
+        resumed = self.course.resumed
+        behind = [source for source in self._sources if source.may_be_behind(resumed=resumed)]
+        if behind and self.trouble is None:
+            self._doing = SENTENCE
+            await catch_up(behind, end_ns, self._keep, self._stop, resumed=resumed)
+            self._doing = ""
+
+    async def _keep(self) -> bool:
+        async with self._keeping:
+            await self._committer.commit()
+        return self.trouble is None
 
     async def _add_sources(self, stack: AsyncExitStack, lag: LoopLag) -> None:
         plan, begin_ns = self.course.plan, max(self._clock.now_ns(), self.course.start_ns)
@@ -170,7 +199,8 @@ class Soak:
                 site = Site(target.name, target.role, target.processes, target.interfaces, self.course.folder,
                             self._clock.now_ns, config.interval)  # fmt: skip
                 when = timing(_anchor(begin_ns, config.interval), config.interval, config.timeout)
-                await self._add(stack, source, when, _connector(planned, site))
+                looked = None if self.course.resumed else self._opening.expect(target.name, label, planned)
+                await self._add(stack, source, when, _connector(planned, site), looked)
                 if target.role == "generator":
                     self._fresh_ns[source.id] = round(FRESH_INTERVALS * config.interval * 1e9)
         await self._committer.call(self._record.target, TARGET, ROLE)
@@ -184,7 +214,9 @@ class Soak:
 
         await self._add(stack, own, timing(_anchor(begin_ns, INTERVAL_S), INTERVAL_S), connect)
 
-    async def _add(self, stack: AsyncExitStack, source: Source, when: Timing, connect: Connect) -> None:
+    async def _add(
+        self, stack: AsyncExitStack, source: Source, when: Timing, connect: Connect, looked: Looked | None = None
+    ) -> None:
         for lost in self._gap(source, when.anchor_ns):
             self._committer.take(lost)
         label = f"{source.target}/{source.label}"
@@ -196,14 +228,14 @@ class Soak:
                 return False  # the disk is full for the moment
             return True
 
-        polled = PolledSource(source.id, label, when, connect, self._clock, self._take, tell)
+        polled = PolledSource(source.id, label, when, connect, self._clock, self._take, tell, looked)
         self._sources.append(await stack.enter_async_context(polled))
 
     def _gap(self, source: Source, until_ns: int) -> Sequence[Poll]:
         """The polls that were due while no monitor ran: each is a hole in the account, with its reason."""
-        last_ns = (self.course.last_due_ns or {}).get(source.id)
         if self.course.last_due_ns is None:
             return ()
+        last_ns = self.course.last_due_ns.get(source.id)
         first_ns = (
             _anchor(self.course.start_ns, source.interval_ns * 1e-9)
             if last_ns is None
@@ -268,8 +300,7 @@ class Soak:
             self._events_begun += 1
 
     async def _commit(self) -> None:
-        await self._committer.commit()
-        if self.trouble is not None:
+        if not await self._keep():
             return
         await self._turn()
         if self._clock.now_ns() - self._beat_ns >= BEAT_EVERY_NS:
@@ -302,6 +333,10 @@ class Soak:
 
 def _anchor(begin_ns: int, interval_s: float) -> int:
     return aligned(begin_ns, min(round(interval_s * 1e9), LONGEST_ALIGNMENT_NS))
+
+
+async def _set(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 def _labelled(sources: Sequence[SourcePlan]) -> list[tuple[str, SourcePlan]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from soakwatch.checking import SourceLook
@@ -31,13 +32,16 @@ def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = 
         if CPU_RULE in on and metrics & set(on[CPU_RULE].metrics):
             rule = on[CPU_RULE]
             told = spike_sentence(
-                look.interval_s, plan.duration_s, _number(rule, "seconds", 10.0), _number(rule, "coarsest", math.inf)
+                renewed_s(look, metrics & set(rule.metrics)),
+                plan.duration_s,
+                _number(rule, "seconds", 10.0),
+                _number(rule, "coarsest", math.inf),
             )
             sentences.append(f"{who}: {told}")
         if GROWTH_RULE in on and metrics & set(on[GROWTH_RULE].metrics):
             rule = on[GROWTH_RULE]
             told = growth_sentence(
-                look.interval_s,
+                renewed_s(look, metrics & set(rule.metrics)),
                 judged_s(plan, rule.phases),
                 _number(rule, "least", 8),
                 _number(rule, "tolerance", 0.05),
@@ -46,10 +50,20 @@ def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = 
         if TREND_RULE in on and metrics & set(on[TREND_RULE].metrics):
             rule = on[TREND_RULE]
             told = trend_sentence(
-                look.interval_s, judged_s(plan, rule.phases), rule.manner.shortest_s, _number(rule, "tolerance", 0.05)
+                renewed_s(look, metrics & set(rule.metrics)),
+                judged_s(plan, rule.phases),
+                rule.manner.shortest_s,
+                _number(rule, "tolerance", 0.05),
             )
             sentences.append(f"{who}: {told}")
     return tuple(sentences) or (_NONE,)
+
+
+def renewed_s(look: SourceLook, metrics: Collection[str]) -> float:
+    """Seconds between values of the fastest of some metrics: at least the interval, more if the device takes longer."""
+    slow = (look.facts.cadences, look.facts.renewals) if look.facts is not None else ()
+    each = (max([look.interval_s, *(seconds.get(metric, 0.0) for seconds in slow)]) for metric in metrics)
+    return min(each, default=look.interval_s)
 
 
 def _number(rule: Rule, name: str, otherwise: float) -> float:

@@ -16,6 +16,7 @@ from soakwatch.judging import recorded_plan
 from soakwatch.plan import Plan, TargetPlan, plan_text
 from soakwatch.record import Record, RecordView
 from soakwatch.run import Course
+from soakwatch.runs import RECORD
 from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_rules.rule import Event
 
@@ -23,6 +24,7 @@ _PACKAGES = (
     "soakwatch", "psutil", "numpy", "scipy", "APScheduler", "pcodec", "pydantic", "bokeh", "gufo-snmp", "pysnmp",
     "asyncssh", "httpx", "prometheus-client",
 )  # fmt: skip
+_OWN_FILES = frozenset({RECORD, f"{RECORD}-wal", f"{RECORD}-shm", f"{RECORD}-journal", "record.lock", "known_hosts"})
 
 
 def versions() -> Mapping[str, str]:
@@ -76,6 +78,23 @@ def resume(folder: Path, *, stop_on_fail: bool) -> tuple[Course, Record, Clock]:
     now_ns = clock.now_ns()
     record.add_event("", Event("gap", "", "", last_ns, now_ns, {"cause": "the monitor was not running"}), "monitor")
     return Course(plan, folder, int(start), stop_on_fail, phases, planned, due_ns), record, clock
+
+
+def discard(folder: Path) -> bool:
+    """Remove the folder of a run that had not begun; False if it holds anything but the record, or cannot be removed.
+
+    Host keys that were trusted on first use go with it: they are trusted on first use again.
+    """
+    try:
+        made = list(folder.iterdir())
+        if any(path.name not in _OWN_FILES for path in made):
+            return False
+        for path in made:
+            path.unlink()
+        folder.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 def utc_text(time_ns: int) -> str:

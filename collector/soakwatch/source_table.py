@@ -30,8 +30,8 @@ def show_source(shelf: Shelf, name: str, registry: Registry = INSTALLED) -> None
     click.echo(shelf.docstring(name).strip() + "\n")
     schema = _dict(config.model_json_schema().get("properties"))
     rows = []
-    for name, field in config.model_fields.items():
-        key = field.alias or name
+    for own, field in config.model_fields.items():
+        key = field.alias or own
         default: object = field.get_default(call_default_factory=True, validated_data={})
         shown = "(needed)" if field.is_required() else _default(default, _dict(schema.get(key)))
         rows.append((key, shown, _form(_dict(schema.get(key))), field.description or "-"))

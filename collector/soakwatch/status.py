@@ -36,7 +36,7 @@ class SourceStatus:
 @dataclass(frozen=True, slots=True)
 class Status:
     """One moment of a run. ``load`` holds the newest figures of the generators by metric and object,
-    without those of a generator that has fallen silent."""
+    without those of a generator that has fallen silent; ``doing`` is what keeps it after its end, in words."""
 
     run: str
     phase: str
@@ -48,3 +48,4 @@ class Status:
     judged_at_s: float | None
     events: tuple[str, ...]
     trouble: str | None
+    doing: str = ""

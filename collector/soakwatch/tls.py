@@ -7,7 +7,9 @@ import hashlib
 import re
 import socket
 import ssl
-from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from soakwatch.errors import PlanError
 from soakwatch.poller import SourceFailed
@@ -21,6 +23,10 @@ def pin_of(text: str) -> str:
     if match is None:
         raise ValueError("a pin is the SHA-256 of the server's certificate in hex: openssl x509 -fingerprint -sha256")
     return match[1].replace(":", "").lower()
+
+
+Pin = Annotated[str, AfterValidator(pin_of)]
+"""A key of a source: the digest of the one certificate that is trusted."""
 
 
 def verifying(ca: str | None) -> ssl.SSLContext:
@@ -71,11 +77,6 @@ async def pinned(host: str, port: int, pin: str, patience_s: float) -> ssl.SSLCo
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.load_verify_locations(cadata=await certificate_of(host, port, pin, patience_s))
     return context
-
-
-def digest_of_file(path: Path) -> str:
-    """The pin of a certificate in a PEM file."""
-    return "sha256:" + hashlib.sha256(ssl.PEM_cert_to_DER_cert(path.read_text(encoding="ascii"))).hexdigest()
 
 
 def _certificate(host: str, port: int, patience_s: float) -> bytes:

@@ -88,8 +88,11 @@ def fold(
     )
     outcome = _worst(targets)
     headline = _headline(outcome, targets, ordered, optional_rules)
-    if planned_s is not None and window.seconds < REACHED * planned_s:
-        headline = f"ended early, {show_seconds(window.seconds)} of {show_seconds(planned_s)}: {headline}"
+    # The first poll is due up to a second after the run began, and that second was not missing at its end.
+    begun_ns = min([window.begin_ns, *(stretch.window.begin_ns for stretch in stretches)])
+    lasted_s = (window.end_ns - begun_ns) * 1e-9
+    if planned_s is not None and lasted_s < REACHED * planned_s:
+        headline = f"ended early, {show_seconds(lasted_s)} of {show_seconds(planned_s)}: {headline}"
         outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
     return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, found)
 

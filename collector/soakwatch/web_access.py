@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from soakwatch.errors import PlanError
 from soakwatch.poller import SourceConfig, SourceFailed
 from soakwatch.secret import SecretRef, secret
-from soakwatch.tls import pin_of, pinned, unverified, verifying
+from soakwatch.tls import Pin, pinned, unverified, verifying
 from soakwatch.units import Seconds
 
 LARGEST = 8 * 2**20
@@ -29,14 +29,9 @@ def _url(text: str) -> str:
     except ValueError:
         good = False
     if not good:
-        raise ValueError(f"{text!r} is no address of a page: write http://HOST:PORT/PATH or https://…")
+        raise ValueError("this is no address of a page: write http://HOST:PORT/PATH or https://…")
     if parts.username is not None:
         raise ValueError("a name or a password stands in this address: use the keys user and password")
-    return text
-
-
-def _pin(text: str) -> str:
-    pin_of(text)
     return text
 
 
@@ -58,8 +53,7 @@ class WebConfig(SourceConfig):
     verify: Annotated[bool, Field(default=True, description="verify the certificate and its name")]
     ca: Annotated[str | None, Field(default=None, description="file of authorities; default: the system's")]
     pin: Annotated[
-        str | None,
-        AfterValidator(lambda text: None if text is None else _pin(text)),
+        Pin | None,
         Field(default=None, description="SHA-256 of the server's certificate: trust this one and no other"),
     ]
 

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from typing import Any, Protocol, cast
 
 from soakwatch.record import SeriesKey
+from soakwatch.record.reader import IMPORTED_KEY
 from soakwatch.verdict import DUT, Verdict
 from soakwatch_agent.metric import BY_NAME, GAUGE
 from soakwatch_rules.rule import Outcome, Rule
@@ -15,8 +16,6 @@ from soakwatch_rules.series import Series
 
 RULES_KEY = "rules"
 """The meta that holds, as JSON, the rules that were named when a table was imported."""
-IMPORTED_KEY = "imported"
-"""The meta that tells, as JSON, which files were imported and what their columns became."""
 _SHOWN = 6
 
 

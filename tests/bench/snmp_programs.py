@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 from tests.bench import snmp_stage as stage
-from tests.collector.snmp.snmpd import AUTH, PRIV, Snmpd, free_port
+from tests.collector.snmp.snmpd import AUTH, PRIV, Snmpd
+
+from soakwatch.testing.ports import free_port
 
 BENCH = Path(__file__).with_name("snmp_rivals.py")
 

@@ -41,7 +41,7 @@ def own_s() -> float:
 def device_s(server: Sshd) -> float:
     """User and system time of the sessions of a server and of what they started, as far as it has ended."""
     total = 0.0
-    for process in psutil.Process(server.process.pid).children(recursive=True):
+    for process in server.sessions():
         times = process.cpu_times()
         total += times.user + times.system + times.children_user + times.children_system
     return total

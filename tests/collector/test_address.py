@@ -61,6 +61,16 @@ def test_a_drafted_plan_names_the_addresses() -> None:
         ("snmp://fw1?community=public-secret", "community: a secret is never written into a plan: write env:NAME"),
         ("ssh://soak:hunter2@fw1", "the target ssh://fw1 holds a password"),
         ("ftp://fw1", "the target 'ftp' cannot be polled: there is no such poller"),
+        (
+            "traps://fw1",
+            "traps is a listener that devices send to: name it in a plan, as 'traps: {listen: 127.0.0.1:PORT}'",
+        ),
+        ("syslog://127.0.0.1:5514", "the target syslog:// cannot be asked, for syslog is a listener"),
+        ("syslog", "as 'syslog: {listen: 127.0.0.1:PORT}'"),
+        (
+            "local://soak:hunter2@here",
+            "the target local:// names this machine, which has no host or keys here: write local",
+        ),
         ("ssh+https://fw1", "the target ssh+https://fw1: ssh is asked at a host: write ssh://HOST"),
     ],
 )

@@ -7,9 +7,11 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from itertools import pairwise
 
 import pytest
 
+from soakwatch.errors import PlanError
 from soakwatch.poller import Poller, SourceFailed
 from soakwatch.polling import PolledSource, timing
 from soakwatch.testing.virtual import VirtualTime
@@ -61,7 +63,7 @@ def soak(time: VirtualTime, look: Look, *, interval_s: float, hours: float, time
             async with Timers(time) as timers:
                 for source in watched:
                     timers.poll(source)
-                await asyncio.sleep(hours * HOUR)
+                await asyncio.sleep(hours * HOUR - 0.001)  # what is due at the end itself is none of it
             for source in watched:
                 source.close_account(start_ns + round(hours * HOUR * 1e9))
 
@@ -144,10 +146,25 @@ def test_a_failing_source_is_asked_less_and_complained_about_once(caplog: pytest
     with caplog.at_level(logging.WARNING, logger="soakwatch"):
         polls = soak(time, dark, interval_s=1, hours=8)
     assert_complete(polls, 1, 8)
-    assert 300 < asked < 500  # one a minute
+    assert 1400 < asked < 1500  # four a minute
     assert len(caplog.records) < 20
     assert "well again" in caplog.records[-1].getMessage()
     assert outcomes(polls[-3600:]) == {PollOutcome.OK: 3600}
+
+
+@pytest.mark.parametrize(("interval_s", "pause_s"), [(1, 15), (5, 15), (10, 10), (60, 60)])
+def test_a_device_that_is_gone_is_asked_each_15_seconds_or_at_its_interval(interval_s: int, pause_s: int) -> None:
+    """However long it was gone: what an outage costs on top of itself is less than that."""
+
+    async def gone(_: int) -> Answer:
+        raise SourceFailed("no route to host")
+
+    asked = [
+        poll.due_ns
+        for poll in soak(VirtualTime(), gone, interval_s=interval_s, hours=1)
+        if poll.outcome is PollOutcome.FAILED
+    ]
+    assert max(later - one for one, later in pairwise(asked)) == pause_s * 10**9
 
 
 def test_a_stalled_monitor_records_what_it_missed() -> None:
@@ -224,6 +241,37 @@ def test_a_source_that_cannot_be_opened_is_tried_again() -> None:
     time.run(main())
     assert [poll.outcome for poll in polls[:4]] == [PollOutcome.FAILED] * 2 + [PollOutcome.OK] * 2
     assert polls[0].error == "no route to host"
+
+
+def test_only_the_first_look_tells_whether_the_plan_is_wrong(caplog: pytest.LogCaptureFixture) -> None:
+    """A wrong plan is told to whoever starts the run, not logged; a plan that goes wrong later is a failed poll."""
+    errors: dict[str, list[Exception]] = {
+        "wrong": [PlanError("dut: there is no os 'x'"), SourceFailed("no route to host")],
+        "later": [SourceFailed("no route to host"), PlanError("dut: the secret's file is gone")],
+    }
+    told: dict[str, list[PlanError | None]] = {name: [] for name in errors}
+    polls: list[Poll] = []
+
+    async def main(name: str, time: VirtualTime) -> None:
+        async def connect(_: AsyncExitStack) -> Poller:
+            raise errors[name][min(len(polls), 1)]
+
+        start_ns = time.now_ns()
+        when = timing(start_ns, 10)
+        source = PolledSource(1, "dut/ssh", when, connect, time, polls.append, looked=told[name].append)
+        async with source, Timers(time) as timers:
+            timers.poll(source)
+            await asyncio.sleep(15)
+
+    with caplog.at_level(logging.WARNING, logger="soakwatch"):
+        for name in errors:
+            polls.clear()
+            time = VirtualTime()
+            time.run(main(name, time))
+            assert [poll.outcome for poll in polls] == [PollOutcome.FAILED] * 2
+    assert told == {"wrong": [errors["wrong"][0]], "later": [None]}
+    assert polls[1].error == "the secret's file is gone"  # the target is said by the record already
+    assert [record.getMessage() for record in caplog.records] == ["dut/ssh: no route to host"] * 2
 
 
 def test_timers_leave_nothing_behind() -> None:

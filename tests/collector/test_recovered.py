@@ -125,7 +125,7 @@ def test_a_network_that_is_cut_for_five_minutes_loses_nothing(tmp_path: Path, *,
     ledger, seconds, values = whole(tmp_path)
     assert (ledger.due, ledger.got, ledger.lost, ledger.errors) == (1500, 1500, {}, ())
     lost = sum(poll.outcome is not PollOutcome.OK for poll in polls)
-    assert ledger.recovered == lost > 300  # a source that failed is asked less often for a while
+    assert ledger.recovered == lost >= 300  # a source that failed is asked less often for a while
     assert ledger.longest_gap is not None
     assert ledger.longest_gap.seconds < 1.1
     assert ledger.silences == ()
@@ -233,7 +233,7 @@ def test_whoever_follows_the_run_counts_the_same_polls(tmp_path: Path) -> None:
         record.begin_phase("recovery", T0 + 3900 * SECOND)
     following.read()
     lost = sum(poll.outcome is not PollOutcome.OK for poll in polls)
-    assert lost > 300
+    assert lost >= 300
     assert sum(following.accounts.ledger(s, "", {}, following.window).recovered for s in following.sources) == lost
 
 

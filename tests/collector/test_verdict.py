@@ -8,7 +8,7 @@ import pytest
 
 from soakwatch.verdict import fold
 from soakwatch_rules.causes import CauseKind
-from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
+from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Phase, Window
 
 WINDOW = Window(0, 10**9)
 
@@ -87,6 +87,16 @@ def test_a_run_that_ended_early_cannot_pass() -> None:
     assert bad.outcome is Outcome.FAIL
     whole = fold("run", Window(0, 86399 * 10**9), {"dut": "dut"}, [finding(Outcome.PASS)], (), (), planned_s=day)
     assert whole.outcome is Outcome.PASS
+
+
+def test_a_short_run_of_its_full_length_has_not_ended_early() -> None:
+    """The first poll is due up to a second after the begin: of five seconds that is a fifth, and nothing is missing."""
+    window, phase = Window(10**9, 5 * 10**9), Phase("soak", Window(0, 5 * 10**9))
+    full = fold("run", window, {"dut": "dut"}, [finding(Outcome.PASS)], (), (phase,), planned_s=5)
+    assert full.outcome is Outcome.PASS
+    assert "ended early" not in full.reason
+    cut = fold("run", Window(10**9, 4 * 10**9), {"dut": "dut"}, [finding(Outcome.PASS)], (), (phase,), planned_s=5)
+    assert cut.reason.startswith("ended early, 4s of 5s")
 
 
 def test_causes_hold_what_speaks_against_the_run_and_change_no_outcome() -> None:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.collector.snmp.snmpd import AUTH, PRIV, Snmpd, free_port
+from tests.collector.snmp.snmpd import AUTH, PRIV, Snmpd
 
 from soakwatch.testing.agents import LocalAgent
+from soakwatch.testing.ports import free_port
 from soakwatch.testing.sshd import Sshd, run_sshd
 
 COMMUNITY, PASSPHRASE = "c0mmunity-of-the-lab", "pass-phrase-of-the-key"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.record import RecordView
+from soakwatch.testing.ports import free_port
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Until = Callable[[Callable[[], bool], str], None]
@@ -23,10 +24,7 @@ EXAMPLE = Path(__file__).parents[2] / "deploy" / "examples" / "nginx-wrk"
 @pytest.fixture
 def port() -> int:
     """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        free: int = probe.getsockname()[1]
-        return free
+    return free_port()
 
 
 @pytest.fixture

@@ -328,30 +328,6 @@ def test_no_look_at_the_folder_is_no_pass() -> None:
     assert one(CoreDump(), [cores(40)], announced("core.dump", 1, 30, 60)).outcome is Outcome.PASS
 
 
-def told(kind: str, at_s: float, process: str = "") -> Event:
-    """A crash that the device tells of in its log."""
-    return Event(kind, "dut", "", round(at_s * S), None, {"process": process, "line": "…"})
-
-
-@pytest.mark.parametrize("kind", ["process.crash", "device.crash", "kernel.panic", "watchdog"])
-def test_a_crash_that_the_device_tells_of_fails_without_a_core(kind: str) -> None:
-    """A log line or a notification is enough, with a core folder that stays empty and without any."""
-    for series in ([cores()], []):
-        failed = one(CoreDump(), series, told(kind, 40, "bgpd"))
-        assert failed.outcome is Outcome.FAIL
-        assert f"1 crash: {kind} of bgpd" in failed.reason
-
-
-def test_one_crash_told_twice_is_one() -> None:
-    """The core, the line of the kernel and that of the service manager tell of one crash; another one later counts."""
-    lines = [told("process.crash", 40, "bgpd"), told("process.crash", 41, "bgpd.service")]
-    assert one(CoreDump(), [cores(39)], core("core.dump", 39, "core.77", "39.0"), *lines).measured == 1.0
-    short, window = cores(), Window(0, 1000 * S)
-    later = [*lines, told("process.crash", 400, "ospfd")]
-    case = Case("dut", "", window, (short,), events=tuple(later))
-    assert CoreDump().judge(case)[0].measured == 2.0
-
-
 # --- oom_kill ------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
 from soakwatch.agent_link.stream import LinkLost, Reply, Talk, gather, greeting, lines_of
+from soakwatch.one_line import one_line
 from soakwatch.poller import SourceFailed
 from soakwatch.secret import secret
 from soakwatch_agent.framing import MAX_LINE, Object, question_line
@@ -43,9 +44,10 @@ class HttpsWay:
         where = f"{self._host}:{self._port}"
         try:
             reader, writer = await asyncio.open_connection(self._host, self._port, ssl=context, limit=_CHUNK)
-        except ssl.SSLCertVerificationError:
+        except ssl.SSLCertVerificationError as error:
             raise SourceFailed(
-                f"the certificate of {where} is signed by nobody that this machine trusts: pin it with fingerprint"
+                f"the certificate of {where} is not trusted ({one_line(error.verify_message, 120)}): if it is the "
+                "agent's own, pin it with fingerprint"
             ) from None
         except ssl.SSLError:
             raise SourceFailed(f"{where} speaks no TLS that this side accepts: is it the agent's port?") from None

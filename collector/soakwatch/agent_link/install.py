@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import shlex
@@ -23,7 +24,9 @@ from soakwatch_agent.framing import Object
 _PYTHONS = "python3 python3.13 python3.12 python3.11 python3.10 python3.9 /usr/libexec/platform-python"
 _NO_PYTHON = 41
 _PATIENCE_S = 120.0
+_LOOK_S = 30.0  # for the first questions, before anything is sent: a host that does not answer them is none of ours
 _MOST = 1 << 20
+_TRIES, _PAUSE_S = 10, 0.2  # a server that allows one session (MaxSessions) may not have done with the last one yet
 DEFAULT_FOLDER = ".soakwatch-agent"
 
 
@@ -57,7 +60,7 @@ async def look_at(line: SshLine, folder: str) -> Host:
         f"'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then exec $p -I -c {wrapped} "
         f"{shlex.quote(folder)}; fi; done; exit {_NO_PYTHON}"
     )
-    code, out, err = await _run(line, f"exec sh -c {shlex.quote(script)}")
+    code, out, err = await _run(line, f"exec sh -c {shlex.quote(script)}", patience_s=_LOOK_S)
     if code == _NO_PYTHON:
         raise SoakwatchError(f"{line.name} has no Python 3.9 or newer: install one, or poll it with the source ssh")
     try:
@@ -109,19 +112,22 @@ async def install(line: SshLine, folder: str, psutil: Psutil, *, service: bool, 
 async def status(line: SshLine, folder: str) -> tuple[Object, Object]:
     """The agent's greeting and how it stands. Raises SourceFailed."""
     host = await look_at(line, folder)
+    if not host.digest:
+        raise SoakwatchError(_none_there(line, host))
     code, out, err = await _run(line, f"exec {_agent(host)} status --dir {shlex.quote(host.folder)}")
     lines = out.splitlines()
+    greets = next((at for at, text in enumerate(lines) if text.startswith("hello ")), 0)  # behind a .bashrc's words
+    lines = lines[greets:]
     if code != 0 or len(lines) < 2:
-        raise SourceFailed(_short(err) or f"there is no agent on {line.name} in {host.folder}")
-    hello, standing = (json.loads(text.partition(" ")[2]) for text in lines[:2])
-    return hello, standing
+        raise SourceFailed(f"the agent in {host.folder} on {line.name} does not answer: {_short(err) or 'no word'}")
+    return _told(line, lines[0]), _told(line, lines[1])
 
 
 async def remove(line: SshLine, folder: str) -> tuple[str, ...]:
     """Ends the agent and deletes it with its spool; other files in its folder are left. Raises SoakwatchError."""
     host = await look_at(line, folder)
     if not host.digest:
-        raise SoakwatchError(f"there is no agent on {line.name} in {host.folder}")
+        raise SoakwatchError(_none_there(line, host))
     await _stop(line, host)
     if host.crontab:
         await _python(line, host, CRON, host.folder, "remove")
@@ -153,6 +159,23 @@ async def _keep(line: SshLine, host: Host) -> str:
     )
 
 
+def _told(line: SshLine, text: str) -> Object:
+    """What stands behind the word of a line: an agent of any version tells it as an object."""
+    try:
+        told = json.loads(text.partition(" ")[2])
+        assert isinstance(told, dict)
+    except (ValueError, RecursionError, AssertionError):
+        raise SourceFailed(
+            f"what answers on {line.name} is no agent, or other text stands in its output (a login banner, a .bashrc): "
+            f"{_short(text)}"
+        ) from None
+    return told
+
+
+def _none_there(line: SshLine, host: Host) -> str:
+    return f"there is no agent on {line.name} in {host.folder}: put it there with soakwatch agent install {line.name}"
+
+
 async def _stop(line: SshLine, host: Host) -> None:
     await _run(line, f"{_agent(host)} stop --dir {shlex.quote(host.folder)} >/dev/null 2>&1; true")
 
@@ -176,32 +199,45 @@ async def _python(line: SshLine, host: Host, program: str, *words: str, data: by
     return out
 
 
-async def _run(line: SshLine, command: str, data: bytes = b"") -> tuple[int | None, str, str]:
+async def _run(
+    line: SshLine, command: str, data: bytes = b"", patience_s: float = _PATIENCE_S
+) -> tuple[int | None, str, str]:
     """Runs a command with some input; exit code and output. Raises SourceFailed."""
-    connection = await line.connection()
+    await line.connection()
     try:
-        async with asyncio.timeout(_PATIENCE_S):
-            process = await connection.create_process(command, encoding=None)
+        async with asyncio.timeout(patience_s):
+            process = await _opened(line, command)
             try:
                 process.stdin.write(data)
                 process.stdin.write_eof()
-                out, err = await asyncio.gather(_all(process.stdout), _all(process.stderr))
+                out, err = await asyncio.gather(_all(line, process.stdout), _all(line, process.stderr))
                 await process.wait_closed()
             finally:
                 process.close()
     except TimeoutError:
         line.drop()
-        raise SourceFailed(f"{line.name} did not finish within {_PATIENCE_S:g} s") from None
+        raise SourceFailed(f"{line.name} did not finish within {patience_s:g} s") from None
     except (asyncssh.Error, OSError) as error:
         raise line.failed(error) from None
     return process.exit_status, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
 
-async def _all(reader: asyncssh.SSHReader[bytes]) -> bytes:
-    """All that comes; what is over the bound is read and thrown away."""
+async def _opened(line: SshLine, command: str) -> asyncssh.SSHClientProcess[bytes]:
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(asyncssh.ChannelOpenError):
+            return await (await line.connection()).create_process(command, encoding=None)
+        await asyncio.sleep(_PAUSE_S)
+    return await (await line.connection()).create_process(command, encoding=None)
+
+
+async def _all(line: SshLine, reader: asyncssh.SSHReader[bytes]) -> bytes:
+    """All that comes. Raises SourceFailed if it is more than any answer of ours."""
     kept = bytearray()
     while chunk := await reader.read(1 << 16):
-        kept += chunk[: max(_MOST - len(kept), 0)]
+        kept += chunk
+        if len(kept) > _MOST:
+            line.drop()
+            raise SourceFailed(f"{line.name} answers without an end: is it a host with a shell?")
     return bytes(kept)
 
 

@@ -30,6 +30,10 @@ data = sys.stdin.buffer.read()
 if hashlib.sha256(data).hexdigest() != digest:
     sys.exit("what arrived is not what was sent")
 os.makedirs(folder, exist_ok=True)
+ours = ("lock", "keeper.lock", "socket", "log", "clock.json", "spool.json", "settings.json")
+foreign = [each for each in os.listdir(folder) if each not in ours and not each.endswith((".seg", ".new"))]
+if foreign and not os.path.exists(os.path.join(folder, "agent.pyz")):
+    sys.exit("the folder %s holds files that are not an agent's: name a new one with --dir" % folder)
 def put(name, content, mode):
     fresh = os.path.join(folder, "." + name + ".new")
     with open(fresh, "wb") as file:
@@ -95,7 +99,13 @@ ours = ("agent", "agent.pyz", "lock", "keeper.lock", "socket", "log", "lib", "cl
 for each in os.listdir(folder):
     path = os.path.join(folder, each)
     if each == "lib":
-        shutil.rmtree(path)
+        for part in os.listdir(path):
+            if part.startswith("psutil-"):
+                shutil.rmtree(os.path.join(path, part))
+        try:
+            os.rmdir(path)
+        except OSError:
+            pass
     elif each in ours or each.endswith((".seg", ".new")):
         os.unlink(path)
 try:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from soakwatch.one_line import one_line
 from soakwatch.poller import SourceFailed
 from soakwatch_agent.framing import (
     DONE,
@@ -25,6 +26,8 @@ from soakwatch_agent.framing import (
 
 _CHUNK = 1 << 16
 _MOST_FRAMES = 600
+_MOST_BEFORE = 50  # lines that a .bashrc of the account may say before the agent greets
+_GREETS = f"{HELLO} ".encode()
 
 
 class LinkLost(SourceFailed):
@@ -107,7 +110,7 @@ async def gather(lines: AsyncIterator[bytes], number: int) -> Reply:
             raise SourceFailed("the agent answers something else than it was asked: the connection is out of step")
         if frame.word == ERROR:
             text = frame.body.get("text")
-            raise SourceFailed(_printable(text) if isinstance(text, str) else "the agent refused without a reason")
+            raise SourceFailed(one_line(text, 300) if isinstance(text, str) else "the agent refused without a reason")
         assert frame.word == DONE
         return Reply(tuple(looks), frame.body)
     raise LinkLost("the agent ended the connection")
@@ -118,7 +121,7 @@ def greeting(line: bytes) -> Object:
     frame = _frame(line)
     if frame.word != HELLO:
         raise SourceFailed("what answers is no agent: it does not greet as one")
-    spoken, version = frame.body.get("v"), _printable(str(frame.body.get("version", "unknown")))
+    spoken, version = frame.body.get("v"), one_line(str(frame.body.get("version", "unknown")), 40)
     if spoken != PROTOCOL:
         if isinstance(spoken, int) and spoken > PROTOCOL:
             remedy = "update soakwatch here, or put this one's agent there: soakwatch agent install USER@HOST --upgrade"
@@ -157,7 +160,7 @@ async def greet(stream: ByteStream, what: str, patience_s: float = 20.0) -> Stre
     lines = lines_of(stream)
     try:
         async with asyncio.timeout(patience_s):
-            line = await anext(lines, None)
+            line = await _greeting_line(lines)
         return StreamTalk(stream, lines, _greeted(line, stream, what))
     except TimeoutError:
         await stream.close()
@@ -165,6 +168,19 @@ async def greet(stream: ByteStream, what: str, patience_s: float = 20.0) -> Stre
     except BaseException:
         await stream.close()
         raise
+
+
+async def _greeting_line(lines: AsyncIterator[bytes]) -> bytes | None:
+    """The line that greets; if none of the first does, the last of them; None if there is none at all."""
+    last = None
+    for _ in range(_MOST_BEFORE):
+        line = await anext(lines, None)
+        if line is None:
+            break
+        last = line
+        if line.startswith(_GREETS):
+            break
+    return last
 
 
 def _greeted(line: bytes | None, stream: ByteStream, what: str) -> Object:
@@ -186,8 +202,3 @@ def _number(frame: Frame) -> int:
         return whole(frame.body, "id", 0)
     except FrameError:
         return -1
-
-
-def _printable(text: str) -> str:
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return line if len(line) <= 300 else f"{line[:300]}..."

@@ -167,9 +167,10 @@ class SshWay:
 
     def __init__(self, line: SshLine, folder: str, *, child: bool) -> None:
         self._line, self._folder = line, folder
-        launcher = shlex.quote(f"{folder}/agent")
         words = "serve" if child else "attach --start"
-        self._command = f"exec {launcher} {words} --dir {shlex.quote(folder)}"
+        # From the account's home, as it was put there: a session need not begin in it.
+        place = shlex.quote(folder) if folder.startswith("/") else f'"$HOME"/{shlex.quote(folder)}'
+        self._command = f"exec {place}/agent {words} --dir {place}"
 
     async def connect(self) -> Talk:
         """See Way. A dead connection is given up as a whole."""

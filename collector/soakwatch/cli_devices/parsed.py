@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from soakwatch.cli_devices.units import Length, number, size
+from soakwatch.one_line import one_line
 from soakwatch_agent.metric import fault_of
 from soakwatch_agent.sample import Fault, object_text
 
@@ -182,9 +183,7 @@ def label(text: str) -> str:
     >>> label(" a\\t b\\x07 ")
     'a b'
     """
-    words = "".join(char if char.isprintable() else " " for char in text[: 4 * _LABEL]).split()
-    line = " ".join(words)
-    return line if len(line) <= _LABEL else f"{line[: _LABEL - 3]}..."
+    return one_line(text, _LABEL)
 
 
 def _quote(text: str) -> str:

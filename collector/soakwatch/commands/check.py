@@ -61,6 +61,7 @@ def _connect(plan: Plan, runs: Path) -> int:
 
     from soakwatch.checking import absent_processes, disk_bytes, free_bytes, look_everywhere
     from soakwatch.look_table import show_look
+    from soakwatch.saying import said_of
     from soakwatch.sensitivity import sensitivity
     from soakwatch.units import show_bytes, show_seconds
 
@@ -69,7 +70,9 @@ def _connect(plan: Plan, runs: Path) -> int:
     for look in looks:
         show_look(look, plan.duration_s)
     wrong = [
-        f"{look.source.place}: {look.target.name} {look.source.poller}: {look.error}" for look in looks if look.error
+        f"{look.source.place}: {said_of(look.target.name, look.source.poller, look.error)}"
+        for look in looks
+        if look.error
     ]
     wrong += [
         f"{plan.origin}: {target.name}: no process {name!r} is running: its findings would be inconclusive"

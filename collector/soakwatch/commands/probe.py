@@ -33,13 +33,14 @@ def command(address: str, interval: str, processes: tuple[str, ...], series: boo
     from soakwatch.checking import absent_processes, look_everywhere
     from soakwatch.look_table import show_look
     from soakwatch.plan import quick_plan
+    from soakwatch.saying import said_of
 
     plan = quick_plan([address], processes, interval, "24h", "probe")
     with tempfile.TemporaryDirectory(prefix="soakwatch-probe-") as folder:
         looks = asyncio.run(look_everywhere(plan, Path(folder)))
     for look in looks:
         show_look(look, series=series)
-    wrong = [f"{look.target.name} {look.source.poller}: {look.error}" for look in looks if look.error]
+    wrong = [said_of(look.target.name, look.source.poller, look.error) for look in looks if look.error]
     wrong += [f"{target.name}: no process {name!r} is running" for target, name in absent_processes(looks)]
     for sentence in wrong:
         click.echo(f"soakwatch: {sentence}", err=True)

@@ -46,10 +46,11 @@ def command(
 ) -> int:  # fmt: skip
     """Run PLAN, or what the options say, to its end; then judge it and write the report."""
     from soakwatch.clock import SteadyClock
+    from soakwatch.opening import PlanRefused
     from soakwatch.plan import load_plan, quick_plan
     from soakwatch.running import run_to_the_end
     from soakwatch.runs import new_folder
-    from soakwatch.setting_out import begin
+    from soakwatch.setting_out import begin, discard
 
     if plan is not None and (targets or processes or interval or name):
         raise click.UsageError("with a plan, --target, --process, --interval and --name stand in the plan")
@@ -64,4 +65,11 @@ def command(
     clock = SteadyClock()
     folder = into or new_folder(runs_folder, made.name, clock.now_ns())
     course, record = begin(made, folder, clock, ["soakwatch", *sys.argv[1:]], stop_on_fail=stop_on_fail)
-    return run_to_the_end(course, record, clock)
+    try:
+        return run_to_the_end(course, record, clock)
+    except PlanRefused:
+        if into is None and discard(folder):
+            click.echo(f"nothing was judged, and {folder} is removed again")
+        else:
+            click.echo(f"nothing was judged; {folder} holds the first seconds: remove it, or name another folder")
+        raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from soakwatch.errors import PlanError
-from soakwatch.nearest import hint
+from soakwatch.mapped import check_mapping
 from soakwatch_agent.metric import BY_NAME, COUNTER
 
 _FOLDER = Path(__file__).parent / "maps"
@@ -40,13 +39,7 @@ class MapEntry(BaseModel):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if self.metric not in BY_NAME:
-            raise ValueError(f"unknown metric {self.metric!r}{hint(self.metric, BY_NAME)}")
-        wanted = BY_NAME[self.metric].labels
-        if set(self.labels) != set(wanted):
-            raise ValueError(f"{self.metric} has the labels {', '.join(wanted) or 'none'}: give just these")
-        if not math.isfinite(self.scale) or self.scale == 0:
-            raise ValueError("scale is a number other than 0")
+        check_mapping(self.metric, self.labels, self.scale)
         if (self.less or self.idle) and BY_NAME[self.metric].kind == COUNTER:
             raise ValueError(f"{self.metric} is a counter, which is kept raw: less and idle make gauges")
         for text in (*self.where.values(), *(self.idle or {}).values()):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from soakwatch.gnmi.paths import Element, Plain, found, parse_path
 from soakwatch.gnmi.values import BadValue, number
+from soakwatch.mapped import check_mapping
 from soakwatch.profile.model import GnmiPath
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Event, Fault, Sample, object_text
@@ -36,11 +37,10 @@ def wanted(lines: Iterable[GnmiPath]) -> tuple[Wanted, ...]:
     """The paths, parsed. Raises ValueError for one that is none, or whose labels are not those of its metric."""
     made = []
     for line in lines:
-        metric = BY_NAME.get(line.metric)
-        if metric is None:
-            raise ValueError(f"{line.path}: unknown metric {line.metric!r}")
-        if set(line.labels) != set(metric.labels):
-            raise ValueError(f"{line.path}: {line.metric} has the labels {', '.join(metric.labels) or 'none'}")
+        try:
+            check_mapping(line.metric, line.labels, line.scale)
+        except ValueError as error:
+            raise ValueError(f"{line.path}: {error}") from None
         if line.mode not in {"sample", "on_change"}:
             raise ValueError(f"{line.path}: the mode {line.mode!r} is neither sample nor on_change")
         made.append(Wanted(line, parse_path(line.path)))

@@ -17,6 +17,7 @@ from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
 
 from soakwatch.gnmi.latest import Latest, Wanted
 from soakwatch.gnmi.values import BadValue, elements, plain
+from soakwatch.one_line import one_line
 from soakwatch.poller import SourceFailed
 
 ENCODINGS = ("JSON_IETF", "JSON", "PROTO")
@@ -111,10 +112,10 @@ class Stream:
         return f"{self._door.host} port {self._door.port}"
 
     def _sentence(self, error: grpc.aio.AioRpcError) -> str:
-        code, told = error.code(), " ".join((error.details() or "").split())[:160]
-        where = self._where()
-        for _, value in self._door.metadata:
-            told = told.replace(value, "***") if len(value) > 3 else told
+        code, where, told = error.code(), self._where(), error.details() or ""
+        for _, value in self._door.metadata:  # a device may repeat what it was given; before anything is cut off
+            told = told.replace(value, "***") if value else told
+        told = one_line(told, 160)
         known = {
             grpc.StatusCode.UNAUTHENTICATED: f"{where} refuses the login: mend user or password",
             grpc.StatusCode.PERMISSION_DENIED: f"{where} does not allow this user to subscribe",

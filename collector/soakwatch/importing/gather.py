@@ -16,7 +16,7 @@ from soakwatch.importing.problem import DataError
 from soakwatch.importing.table import Chunk, Table
 from soakwatch.importing.times import Moments, TimeOptions, TimeReading, time_reading
 from soakwatch.record.blocks import Values
-from soakwatch.record.columns import unified
+from soakwatch.record.parts import unified
 
 Ints = NDArray[np.int64]
 Labels = tuple[tuple[str, str], ...]

@@ -13,10 +13,10 @@ from soakwatch.importing.pace import Polls, interval_of, polls_of
 from soakwatch.importing.settle import Imported, ImportedSeries
 from soakwatch.record import Record
 from soakwatch.record.bulk import Readings, Stretch
-from soakwatch.record.reader import GROWTH_KEY
+from soakwatch.record.reader import GROWTH_KEY, IMPORTED_KEY
 from soakwatch.units import show_seconds
 from soakwatch.verdict import DUT
-from soakwatch.widening import IMPORTED_KEY, RULES_KEY
+from soakwatch.widening import RULES_KEY
 from soakwatch_agent.metric import BY_NAME
 
 SOURCE = "import"

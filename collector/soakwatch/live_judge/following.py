@@ -18,6 +18,7 @@ from soakwatch.record import SeriesKey, Source, StoredEvent, StoredFault
 from soakwatch.record.accounted import PollColumns, accounted
 from soakwatch.record.ledger import ledger_of
 from soakwatch.record.model import source_label
+from soakwatch.record.owners import Owner, silence_ns
 from soakwatch.record.reader import trait_of
 from soakwatch.record.rows import OUTCOME_NUMBERS
 from soakwatch.record.tail import Batch, News, NewSeries, Table, Tail
@@ -222,16 +223,18 @@ class View:
             return Series(key.target, key.metric, key.object, trait_of(key.metric, "1", "gauge"),
                           np.empty(0, np.int64), np.empty(0))  # fmt: skip
         trait = trait_of(key.metric, known.unit, known.kind)
-        cadence_s = next((s.cadence_s(key.metric) for s in self._of.sources if s.id == known.source), None)
+        source = next((s for s in self._of.sources if s.id == known.source), None)
+        cadence_s = None if source is None else source.cadence_s(key.metric)
+        owner = None if source is None else Owner(source.id, silence_ns(source, key.metric))
         if self._manner == "minutes":
             time_ns, values = self._of.minutes.read(known.number, begin, end)
             bin_s = self._of.minutes.bin_ns * 1e-9
             return Series(key.target, key.metric, key.object, trait, time_ns, values, max(bin_s, cadence_s or 0.0))
         if self._manner == "recent":
-            time_ns, some = self._of.hour.read(known.number, begin, end)
+            time_ns, some = self._of.hour.read(known.number, begin, end, owner=owner)
             return Series(key.target, key.metric, key.object, trait, time_ns, some, cadence_s)
         kept = self._of.changes.read(known.number)
-        newest = self._of.hour.read(known.number, -_FOREVER, _FOREVER, max(_TAIL, kept[0].size))
+        newest = self._of.hour.read(known.number, -_FOREVER, _FOREVER, max(_TAIL, kept[0].size), owner)
         time_ns, some = joined([part for part in (kept, newest) if part[0].size])
         low, high = np.searchsorted(time_ns, [begin, end])
         return Series(key.target, key.metric, key.object, trait, time_ns[low:high], some[low:high], cadence_s)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from soakwatch.live_judge.words import Floats, floats, typed
 from soakwatch.record.blocks import Values
-from soakwatch.record.columns import unified
+from soakwatch.record.owners import Owner
+from soakwatch.record.parts import between, unified
 from soakwatch.record.recent import Ints
 from soakwatch.record.tail import Table, Words
 
@@ -129,7 +130,7 @@ class Hour:
 
     def __init__(self) -> None:
         self._rings: dict[tuple[int, tuple[int, ...], str], _Ring] = {}
-        self._places: defaultdict[int, list[tuple[_Ring, int]]] = defaultdict(list)
+        self._places: defaultdict[int, list[tuple[int, _Ring, int]]] = defaultdict(list)
 
     def add(self, source: int, table: Table, kept: Collection[Stretch] = ()) -> set[int]:
         """Take the readings of a table; those in the stretches ``kept`` stay for good (their last hour).
@@ -143,7 +144,7 @@ class Hour:
         if ring is None:
             ring = self._rings[key] = _Ring(table)
             for column, series in enumerate(table.series):
-                self._places[series].append((ring, column))
+                self._places[series].append((source, ring, column))
         beyond = ring.add(table, kept)
         return {table.series[column] for column in np.flatnonzero(beyond).tolist()}
 
@@ -152,14 +153,23 @@ class Hour:
         for key in [key for key, ring in self._rings.items() if ring.last_ns < before_ns]:
             gone = self._rings.pop(key)
             for series in set(key[1]):
-                self._places[series] = [place for place in self._places[series] if place[0] is not gone]
+                self._places[series] = [place for place in self._places[series] if place[1] is not gone]
 
-    def read(self, series: int, begin_ns: int, end_ns: int, most: int | None = None) -> Part:
-        """Times and readings of a series, strictly increasing in time."""
+    def read(
+        self, series: int, begin_ns: int, end_ns: int, most: int | None = None, owner: Owner | None = None
+    ) -> Part:
+        """Times and readings of a series, strictly increasing in time; of other sources than its owner only those
+        that it was silent before."""
+        places = self._places.get(series, ())
+        if owner is None or len({source for source, _, _ in places}) < 2:
+            return joined([part for _, ring, column in places for part in ring.parts(column, begin_ns, end_ns, most)])
         parts = [
-            part for ring, column in self._places.get(series, ()) for part in ring.parts(column, begin_ns, end_ns, most)
+            (source, part)
+            for source, ring, column in places
+            for part in ring.parts(column, begin_ns - owner.silence_ns, end_ns)
         ]
-        return joined(parts)
+        times, values = between(*owner.merged(parts), begin_ns, end_ns)
+        return (times, values) if most is None else (times[-most:], values[-most:])
 
     @property
     def nbytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from soakwatch.notices.notification import STANDARD, Notification, Value
@@ -19,7 +20,7 @@ _KINDS = {
     "1.3.6.1.4.1.8072.4.0.3": "snmp.agent_restart",
 }
 _IF_NAME, _IF_DESCR, _IF_INDEX = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.2.2.1.1"
-_TABLES = ("1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1.")  # ifTable, ifXTable
+_CELL = re.compile(r"1\.3\.6\.1\.2\.1\.(?:2\.2\.1|31\.1\.1\.1)\.[0-9]+\.([0-9]+)")  # ifTable, ifXTable: column, index
 _STATES = {"1.3.6.1.2.1.2.2.1.7": "admin", "1.3.6.1.2.1.2.2.1.8": "operational"}
 _STATE_WORDS = {1: "up", 2: "down", 3: "testing", 4: "unknown", 5: "dormant", 6: "not present", 7: "lower layer down"}
 _SHOWN_BINDS = 24
@@ -74,17 +75,21 @@ def _interface(told: Notification, index: str | None, known_as: Name) -> str:
 
 
 def _index(told: Notification) -> str | None:
-    """The ifIndex: as it is told, or as the instance that something is told of."""
-    said = next((value for oid, value in told.binds if oid.startswith(f"{_IF_INDEX}.")), None)
+    """The ifIndex: as it is told, or as the instance that something is told of.
+
+    Some agents name the column without the instance: the last number is that of the column then, and no index.
+    """
+    said = next((value for oid, value in told.binds if oid == _IF_INDEX or oid.startswith(f"{_IF_INDEX}.")), None)
     if isinstance(said, int):
         return str(said)
-    return next((oid.rpartition(".")[2] for oid, _ in told.binds if oid.startswith(_TABLES)), None)
+    cells = (_CELL.fullmatch(oid) for oid, _ in told.binds)
+    return next((cell[1] for cell in cells if cell is not None), None)
 
 
 def _states(told: Notification) -> dict[str, str]:
     found = {}
     for prefix, name in _STATES.items():
-        value = next((value for oid, value in told.binds if oid.startswith(f"{prefix}.")), None)
+        value = next((value for oid, value in told.binds if oid == prefix or oid.startswith(f"{prefix}.")), None)
         if isinstance(value, int) and value in _STATE_WORDS:
             found[name] = _STATE_WORDS[value]
     return found

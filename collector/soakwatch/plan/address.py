@@ -27,6 +27,7 @@ def source_of(address: str, registry: Registry = INSTALLED) -> tuple[str, str, d
     if address == LOCAL:
         return LOCAL, LOCAL, {}
     scheme, there, _ = address.partition("://")
+    _refuse_unasked(scheme, registry)
     if not there:
         if address in registry.pollers.names():
             raise PlanError(f"the target {address!r} names no host: write {address}://HOST")
@@ -71,6 +72,20 @@ def source_of(address: str, registry: Registry = INSTALLED) -> tuple[str, str, d
     for key, text in parse_qsl(parts.query, keep_blank_values=True):
         keys[key] = _value(text, _dict(fields.get(key)))
     return _NOT_IN_NAME.sub("-", parts.hostname).strip("-._") or poller, poller, keys
+
+
+def _refuse_unasked(scheme: str, registry: Registry) -> None:
+    """This machine has no host, and whom devices send to has none to ask."""
+    if scheme == LOCAL:
+        raise PlanError(f"the target {scheme}:// names this machine, which has no host or keys here: write {LOCAL}")
+    if scheme not in registry.pollers.names():
+        return
+    keys = poller_module(scheme, registry).config.model_fields
+    if "listen" in keys and not {"host", "url"} & keys.keys():
+        raise PlanError(
+            f"the target {scheme}:// cannot be asked, for {scheme} is a listener that devices send to: name it in a "
+            f"plan, as '{scheme}: {{listen: 127.0.0.1:PORT}}' (soakwatch pollers {scheme})"
+        )
 
 
 def targets_of(

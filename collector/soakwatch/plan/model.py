@@ -24,6 +24,7 @@ LONGEST_S = 366 * 86400.0
 INTERFACES_ALL = "all"
 
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_LOGIN = re.compile(r":(?!//)[^\s:@]*@")  # the password before the @ of an address
 _EVENT_KIND = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*")
 _OWN_KEY = 1  # a source or a phase is one key and what belongs to it
 
@@ -45,6 +46,8 @@ def shown(value: object) -> str:
 
     >>> shown("x"), shown(True), shown(None), shown([1]), shown({}), shown(3)
     ("'x'", 'true', 'nothing', 'a list', 'keys and values', 'the number 3')
+    >>> shown("https://me:what@h/"), shown("me:what@h")
+    ("'https://me:***@h/'", "'me:***@h'")
     """
     if value is None:
         return "nothing"
@@ -53,6 +56,7 @@ def shown(value: object) -> str:
     if isinstance(value, int | float):
         return f"the number {value}"
     if isinstance(value, str):
+        value = _LOGIN.sub(":***@", value)
         return repr(value if len(value) <= 60 else value[:59] + "…")
     return "a list" if isinstance(value, list) else "keys and values"
 

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from soakwatch.nearest import hint, nearest
 from soakwatch.plan.model import shown
 from soakwatch.plan.text import Document, Path, Problem
+from soakwatch.secret import SecretRef
 from soakwatch.units import show_seconds
 
 _EXPECTED = {
@@ -57,7 +58,7 @@ def _problem(document: Document, at: Path, model: type[BaseModel], detail: Error
         return document.problem((*at, *loc), f"unknown key {word!r}{hint(word, keys_at(model, loc[:-1]))}", key=True)
     if kind == "missing":
         return document.problem(path[:-1], f"the key {str(detail['loc'][-1])!r} is missing", key=True)
-    return document.problem(path, f"{name}: {_sentence(kind, detail)}")
+    return document.problem(path, f"{name}: {_sentence(kind, detail, model)}")
 
 
 def _real(document: Document, at: Path, loc: tuple[int | str, ...], *, whole: bool) -> Path:
@@ -69,12 +70,14 @@ def _real(document: Document, at: Path, loc: tuple[int | str, ...], *, whole: bo
     return real
 
 
-def _sentence(kind: str, detail: ErrorDetails) -> str:
+def _sentence(kind: str, detail: ErrorDetails, model: type[BaseModel]) -> str:
     context: Mapping[str, object] = detail.get("ctx", {})
     found = shown(detail["input"])
     if kind in {"value_error", "assertion_error"}:
         return str(context.get("error", detail["msg"]))
     if kind in _EXPECTED:
+        if _of_secrets(model, detail["loc"]):
+            return f"expected {_EXPECTED[kind]} of secrets, each as env:NAME or file:PATH"
         quotes = "; put it in quotes" if kind == "string_type" and isinstance(detail["input"], int | float) else ""
         return f"expected {_EXPECTED[kind]}, found {found}{quotes}"
     if kind in _BOUNDS:
@@ -114,6 +117,18 @@ def keys_at(model: type[BaseModel], loc: Path) -> tuple[str, ...]:
     if found is None:
         return ()
     return tuple(field.alias or name for name, field in found.model_fields.items())
+
+
+def _of_secrets(model: object, loc: Path) -> bool:
+    """Whether what stands at ``loc`` is to hold secrets: a list or keys and values of them."""
+    here = model
+    for part in loc:
+        here = _within(here, part)
+    return _holds(here)
+
+
+def _holds(kind: object) -> bool:
+    return kind == SecretRef or any(_holds(inner) for inner in typing.get_args(kind))
 
 
 def _within(kind: object, part: str | int) -> object:

@@ -24,11 +24,12 @@ from soakwatch.agent_link.stream import LinkLost, Reply, Talk
 from soakwatch.agent_link.ways import LocalWay, SshWay, Way
 from soakwatch.agent_link.windows import Windows
 from soakwatch.errors import PlanError
-from soakwatch.poller import Facts, Recovered, Site, SourceConfig, SourceFailed
+from soakwatch.poller import Facts, HostName, Recovered, Site, SourceConfig, SourceFailed
 from soakwatch.polling import timing
 from soakwatch.secret import SecretRef
 from soakwatch.ssh.access import Access
 from soakwatch.ssh.connection import SshLine
+from soakwatch.tls import Pin
 from soakwatch.units import Seconds
 from soakwatch_agent.framing import Frame, FrameError, Object, number, whole
 from soakwatch_agent.sample import Answer, Event, Fault, Poll, PollOutcome, Sample, object_text
@@ -46,9 +47,7 @@ _DECODED_AT_ONCE = 20  # looks; then the other sources have their turn
 class Config(SourceConfig, Access):
     """Keys of the source ``agent``."""
 
-    host: Annotated[
-        str, Field(default="", pattern=r"^([^\s/@-][^\s/@]*)?$", description="host with the agent, asked over SSH")
-    ]
+    host: Annotated[HostName, Field(default="", description="host with the agent, asked over SSH")]
     timeout: Annotated[
         Seconds | None,
         Field(default=10.0, gt=0, description="a poll is abandoned after this; the agent keeps its look meanwhile"),
@@ -71,12 +70,8 @@ class Config(SourceConfig, Access):
     ]
     token: Annotated[SecretRef | None, Field(default=None, description="token of the agent behind url")]
     fingerprint: Annotated[
-        str | None,
-        Field(
-            default=None,
-            pattern=r"^([0-9a-fA-F]{2}:?){31}[0-9a-fA-F]{2}$",
-            description="SHA-256 of the one certificate that is accepted behind url, as hex digits",
-        ),
+        Pin | None,
+        Field(default=None, description="SHA-256 of the one certificate that is accepted behind url, as hex digits"),
     ]
     socket: Annotated[
         str | None, Field(default=None, description="socket of an agent on this machine, instead of host")
@@ -344,8 +339,7 @@ async def start(config: Config, site: Site, stack: AsyncExitStack) -> AgentPolle
     """Connects. Raises SourceFailed, and PlanError for what cannot be."""
     if config.url is not None:
         assert config.token is not None
-        pin = None if config.fingerprint is None else config.fingerprint.replace(":", "").lower()
-        way: Way = HttpsWay(config.url, config.token, pin)
+        way: Way = HttpsWay(config.url, config.token, config.fingerprint)
     elif config.host:
         line = await stack.enter_async_context(SshLine(config, site.folder))
         folder = config.folder.removeprefix("~/")

@@ -18,12 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from soakwatch.errors import PlanError
 from soakwatch.gnmi.latest import Latest, Wanted, wanted
-from soakwatch.poller import Facts, Site, SourceConfig, SourceFailed
+from soakwatch.poller import Facts, HostName, Site, SourceConfig, SourceFailed
 from soakwatch.polling import timing
 from soakwatch.profile.loading import load_profiles
 from soakwatch.profile.model import GnmiPath
 from soakwatch.secret import SecretRef, secret
-from soakwatch.tls import certificate_of
+from soakwatch.tls import Pin, certificate_of
 from soakwatch_agent.sample import Answer, Sample, object_text
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ class PathShape(BaseModel):
 class Config(SourceConfig):
     """Keys of the source ``gnmi``."""
 
-    host: Annotated[str, Field(min_length=1, description="name or address of the device")]
+    host: Annotated[HostName, Field(description="name or address of the device")]
     port: Annotated[int, Field(default=9339, ge=1, le=65535, description="port; EOS 6030, SR Linux 57400")]
     user: Annotated[str | None, Field(default=None, description="name to log in with")]
     password: Annotated[SecretRef | None, Field(default=None, description="its password")]
     profile: Annotated[str | None, Field(default=None, description="profile whose gNMI paths are asked")]
     paths: Annotated[list[PathShape], Field(default_factory=list, description="own paths, beside the profile's")]
     ca: Annotated[str | None, Field(default=None, description="file of authorities that vouch for the device")]
-    pin: Annotated[str | None, Field(default=None, description="SHA-256 of the device's certificate: trust this one")]
+    pin: Annotated[Pin | None, Field(default=None, description="SHA-256 of the device's certificate: trust this one")]
     name: Annotated[str | None, Field(default=None, description="name in the certificate, if it is not the host's")]
     plaintext: Annotated[bool, Field(default=False, description="no TLS: anybody on the way can read the password")]
     encoding: Annotated[

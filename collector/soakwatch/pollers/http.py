@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from soakwatch.errors import PlanError
-from soakwatch.nearest import hint
+from soakwatch.mapped import check_mapping
 from soakwatch.poller import Site
 from soakwatch.polling import timing
 from soakwatch.reach import Reach
@@ -47,13 +47,7 @@ class ValueShape(BaseModel):
         ways = [way for way in (self.json_path, self.regex, self.header) if way is not None]
         if len(ways) != 1:
             raise ValueError("a value has one of json, regex and header")
-        if self.metric not in BY_NAME:
-            raise ValueError(f"unknown metric {self.metric!r}{hint(self.metric, BY_NAME)}")
-        wanted = BY_NAME[self.metric].labels
-        if set(self.labels) != set(wanted):
-            raise ValueError(f"{self.metric} has the labels {', '.join(wanted) or 'none'}: give just these")
-        if not math.isfinite(self.scale) or self.scale == 0:
-            raise ValueError("scale is a number other than 0")
+        check_mapping(self.metric, self.labels, self.scale)
         if self.regex is not None:
             try:
                 groups = re.compile(self.regex).groups

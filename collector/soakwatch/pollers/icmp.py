@@ -19,7 +19,7 @@ from typing import Annotated
 from pydantic import Field
 
 from soakwatch.errors import PlanError
-from soakwatch.poller import Site, SourceConfig, SourceFailed
+from soakwatch.poller import HostName, Site, SourceConfig, SourceFailed
 from soakwatch.polling import timing
 from soakwatch.reach import Reach
 from soakwatch.units import Seconds
@@ -35,7 +35,7 @@ _SO_TIMESTAMPNS = 35  # Linux: receive times by the kernel, untouched by a busy 
 class Config(SourceConfig):
     """Keys of the source ``icmp``."""
 
-    host: Annotated[str, Field(min_length=1, description="name or address of the peer")]
+    host: Annotated[HostName, Field(description="name or address of the peer")]
     count: Annotated[int, Field(default=3, ge=1, le=100, description="requests a poll")]
     spacing: Annotated[Seconds, Field(default=0.05, ge=0.001, le=60, description="time between requests of a poll")]
     wait: Annotated[Seconds, Field(default=0.5, ge=0.001, le=60, description="an answer later than this is lost")]

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from soakwatch.errors import PlanError
 from soakwatch.nearest import hint
 from soakwatch.notices.names import InterfaceNames, share_names
-from soakwatch.poller import Facts, Site, SourceFailed
+from soakwatch.poller import Facts, Site, SourceUnready
 from soakwatch.polling import timing
 from soakwatch.profile.facts import read_facts
-from soakwatch.profile.loading import Profiles, load_profiles
+from soakwatch.profile.loading import FALLBACK, Profiles, load_profiles
 from soakwatch.profile.matching import Match, match
 from soakwatch.profile.model import Profile
 from soakwatch.profile.reader import Reader
 from soakwatch.profile.survey import Survey
 from soakwatch.profile.value import Value, text
 from soakwatch.snmp.access import check
+from soakwatch.snmp.asker import DEADLINE, SessionAsker
 from soakwatch.snmp.config import Config, access_of
 from soakwatch.snmp.life import Life, Sources, engine_event
 from soakwatch.snmp.session import Manner, Session
@@ -48,7 +49,6 @@ _CPU = frozenset({"system.cpu.utilization", "system.cpu.core.utilization", "syst
 _MEMORY = frozenset({
     "system.memory.usage", "system.memory.utilization", "system.memory.pool.usage", "system.memory.pool.utilization",
 })  # fmt: skip
-_DEADLINE: ContextVar[float] = ContextVar("deadline")  # of the requests of one poll, or of one survey beside it
 
 
 class SnmpPoller:
@@ -57,7 +57,7 @@ class SnmpPoller:
     def __init__(self, config: Config, site: Site, session: Session, profiles: Profiles, timeout_s: float) -> None:
         self._config, self._site, self._session, self._profiles = config, site, session, profiles
         self._budget_s = timeout_s * _BUDGET
-        self._asker = _Asker(session)
+        self._asker = SessionAsker(session)
         self._life = Life()
         self._was_young = False
         self._clock_oids: tuple[str, ...] | None = None
@@ -69,13 +69,14 @@ class SnmpPoller:
         self._told: dict[str, str] = {}
         self._pending: list[Event] = []
         self._beside: asyncio.Task[None] | None = None
-        self._surveyed_ns = 0
+        self._surveyed_ns, self._survey_s = 0, 0.0
+        self._doubt = ""
         self._fresh = False  # a survey that fits the device's present life is there
 
     async def poll(self, now_ns: int) -> Answer:
         """One look. Raises SourceFailed with the cause, as far as it can be told."""
         deadline = time.monotonic() + self._budget_s
-        _DEADLINE.set(deadline)
+        DEADLINE.set(deadline)
         try:
             return await self._look(now_ns, deadline)
         except SnmpFailed as failure:
@@ -111,6 +112,7 @@ class SnmpPoller:
             promised(self._profile, survey) if self._profile else (),
             tuple(self._notes()),
             survey.cadences(self._site.interval_s) if survey else {},
+            survey.renewals(self._site.interval_s) if survey else {},
         )
 
     def _notes(self) -> list[str]:
@@ -131,7 +133,11 @@ class SnmpPoller:
                 )
         if self._session.refusals:
             oid, why = next(iter(self._session.refusals.items()))
-            notes.append(f"the agent refuses {len(self._session.refusals)} objects, such as {oid}: {why}")
+            notes.append(f"objects that the agent refuses: {len(self._session.refusals)}, such as {oid}: {why}")
+        if self._survey_s > self._budget_s:
+            notes.append(f"the first survey took {self._survey_s:.0f} s: polls before its end brought nothing")
+        if self._doubt:
+            notes.append(self._doubt)
         return notes
 
     async def _look(self, now_ns: int, deadline: float) -> Answer:
@@ -146,7 +152,7 @@ class SnmpPoller:
         if not self._fresh:
             try:
                 await self._wait(self._survey, deadline, "the device is being surveyed again")
-            except _Unfinished:
+            except SourceUnready:
                 return Answer(samples, self._events(), ())
         elif self._beside is None and now_ns - self._surveyed_ns > _AFRESH_NS:
             self._beside = asyncio.create_task(self._survey())
@@ -160,6 +166,9 @@ class SnmpPoller:
         except SnmpFailed as failure:
             raise self._too_slow(now_ns) if failure.kind is Kind.TOO_SLOW else failure from None
         self._settle()
+        survey = self._reader.survey
+        if not samples and survey is not None and not survey.tables and not survey.processes:
+            raise SnmpFailed(Kind.NOTHING, self._session.access.where)  # an answer without a value proves nothing
         mine = {(sample.metric, sample.object) for sample in samples}
         theirs = tuple(sample for sample in reading.samples if (sample.metric, sample.object) not in mine)
         if young:
@@ -229,7 +238,7 @@ class SnmpPoller:
             self._beside = asyncio.create_task(work())
         await asyncio.wait((self._beside,), timeout=max(0.0, deadline - time.monotonic()))
         if not self._beside.done():
-            raise _Unfinished(f"{self._session.access.where}: {what}, which takes longer than a poll")
+            raise SourceUnready(f"{self._session.access.where}: {what}, which takes longer than a poll")
         self._settle(strict=True)
 
     async def _stop_beside(self) -> None:
@@ -249,11 +258,15 @@ class SnmpPoller:
 
     async def _meet(self) -> None:
         """The first acquaintance: who it is, its profile, its clocks, its survey."""
-        _DEADLINE.set(time.monotonic() + _SURVEY_S)
-        self._profile = profile = await self._choose()
+        began = time.monotonic()
+        DEADLINE.set(began + _SURVEY_S)
+        profile = await self._choose()
         left_out = _left_out(self._site.target, self._config, profile)
-        reader = Reader(self._asker, profile, self._site.interfaces, self._site.processes, left_out)
+        asked = tuple(group for group in profile.groups if group.name not in left_out)
+        self._profile = profile = replace(profile, groups=asked)  # what the plan leaves out is not promised
+        reader = Reader(self._asker, profile, self._site.interfaces, self._site.processes)
         await self._find_out(reader, profile)
+        self._survey_s = time.monotonic() - began
         self._sources = Sources(profile.clocks.host, profile.clocks.agent, profile.clocks.boots, profile.clocks.engine)
         self._reader = reader
 
@@ -261,7 +274,7 @@ class SnmpPoller:
         """The same device again."""
         assert self._reader is not None
         assert self._profile is not None
-        _DEADLINE.set(time.monotonic() + _SURVEY_S)
+        DEADLINE.set(time.monotonic() + _SURVEY_S)
         await self._find_out(self._reader, self._profile)
 
     async def _find_out(self, reader: Reader, profile: Profile) -> None:
@@ -280,33 +293,30 @@ class SnmpPoller:
             "name": _words(values.get(SYS_NAME)),
         }
         if self._config.profile == "auto":
-            heads = await asyncio.to_thread(self._profiles.heads)
-
-            async def present(oid: str) -> str | None:
-                found = (await self._asker.get((oid,))).get(oid)
-                return None if found is None else text(found)
-
-            self._match = await match(object_id, description, present, heads)
+            self._match = await self._match_of(object_id, description)
+        elif self._site.trial:
+            self._doubt = await self._doubt_of(object_id, description)
         return await asyncio.to_thread(self._profiles.__getitem__, self._match.name)
 
+    async def _match_of(self, object_id: str, description: str) -> Match:
+        heads = await asyncio.to_thread(self._profiles.heads)
 
-class _Unfinished(SourceFailed):
-    """What goes on beside the polls is not ready yet."""
+        async def present(oid: str) -> str | None:
+            found = (await self._asker.get((oid,))).get(oid)
+            return None if found is None else text(found)
 
+        return await match(object_id, description, present, heads)
 
-class _Asker:
-    """The session as the profiles ask it, with the deadline of the task that asks."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    async def get(self, oids: Sequence[str]) -> Mapping[str, Value]:
-        """Values of whole objects."""
-        return await self._session.get(oids, _DEADLINE.get())
-
-    async def walk(self, columns: Sequence[str]) -> Mapping[str, Value]:
-        """All values below some objects."""
-        return await self._session.walk(columns, _DEADLINE.get())
+    async def _doubt_of(self, object_id: str, description: str) -> str:
+        """What speaks against the profile that the plan names, empty if nothing does."""
+        named = self._config.profile
+        try:
+            found = await self._match_of(object_id, description)
+        except PlanError:  # another profile is wrong, which does not concern this device
+            return ""
+        if found.name in {named, FALLBACK}:
+            return ""
+        return f"the plan names the profile {named}, but auto would take {found.name}: {found.why}"
 
 
 def _unfilled(sample: Sample) -> bool:

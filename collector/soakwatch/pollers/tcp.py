@@ -16,7 +16,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from soakwatch.poller import Site, SourceConfig, SourceFailed
+from soakwatch.poller import HostName, Site, SourceConfig, SourceFailed
 from soakwatch.reach import Reach
 from soakwatch.tls import unverified, verifying
 from soakwatch.units import Seconds
@@ -36,7 +36,7 @@ _BANNER = 4096
 class Config(SourceConfig):
     """Keys of the source ``tcp``."""
 
-    host: Annotated[str, Field(min_length=1, description="name or address of the peer")]
+    host: Annotated[HostName, Field(description="name or address of the peer")]
     port: Annotated[int, Field(ge=1, le=65535, description="its port")]
     wait: Annotated[Seconds, Field(default=0.9, ge=0.001, le=60, description="a connection later than this is lost")]
     tls: Annotated[bool, Field(default=False, description="shake hands for TLS as well")]

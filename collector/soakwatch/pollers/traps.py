@@ -23,15 +23,14 @@ from soakwatch.notices.place import UDP, Place, Wish
 from soakwatch.notices.storm import Storm
 from soakwatch.notices.trap_event import event_of
 from soakwatch.notices.user import Key, User
-from soakwatch.notices.usm import Receiver3
 from soakwatch.poller import Facts, Site, SourceConfig
 from soakwatch.profile.loading import load_profiles
 from soakwatch.profile.model import TrapPattern
 from soakwatch.secret import SecretRef, secret
+from soakwatch.snmp.access import SHORTEST_KEY
 from soakwatch.snmp.spelling import AuthProtocol, PrivProtocol
 from soakwatch_agent.sample import Answer
 
-_SHORTEST_KEY = 8  # characters: RFC 3414 section 11.2
 _ENGINE_ID = r"^(0x)?([0-9A-Fa-f]{2}){5,32}$"
 
 
@@ -161,6 +160,8 @@ async def start(config: Config, site: Site, stack: AsyncExitStack) -> TrapPoller
 
 def _admit(place: Place, target: str, users: Sequence[User], stack: AsyncExitStack) -> None:
     """Have the users of v3 heard at a place; the caller's stack ends it. Raises PlanError."""
+    from soakwatch.notices.usm import Receiver3  # 10 MB of pysnmp, for v3 alone
+
     receiver = place.receiver3 or Receiver3(place.send)
     try:
         receiver.admit(target, users)
@@ -181,9 +182,9 @@ def _user(target: str, planned: TrapUser) -> User:
     auth = secret(planned.auth).reveal() if planned.auth else ""
     priv = secret(planned.priv).reveal() if planned.priv else ""
     for name, key in (("auth", auth), ("priv", priv)):
-        if key and len(key) < _SHORTEST_KEY:
+        if key and len(key) < SHORTEST_KEY:
             raise PlanError(
-                f"{target}: the {name} password of the user {planned.user} has fewer than {_SHORTEST_KEY} characters, "
+                f"{target}: the {name} password of the user {planned.user} has fewer than {SHORTEST_KEY} characters, "
                 "which SNMPv3 forbids: use a longer one"
             )
     if priv and not auth:

@@ -20,7 +20,6 @@ NUMBER = "number"
 GIVEN: Mapping[str, frozenset[str]] = {"process": frozenset({"process", "instance"})}
 """Labels that a watch fills by itself; ``process`` may be given: it is the name that the watch looks for."""
 NAMED = "process"
-_CASES = re.IGNORECASE
 
 
 @dataclass(slots=True)

@@ -105,6 +105,16 @@ class Survey:
                     found[part.line.metric] = max(seconds, found.get(part.line.metric, 0.0))
         return found
 
+    def renewals(self, interval_s: float) -> Mapping[str, float]:
+        """Seconds between values of metrics that the device renews less often than every ``interval_s``: the readings
+        between repeat the last one. Of a metric that comes in several ways the fastest counts."""
+        found: dict[str, float] = {}
+        for table in self.tables:
+            for metric in {part.line.metric for part in table.parts}:
+                seconds = max(interval_s, table.group.refresh_s or 0.0)
+                found[metric] = min(seconds, found.get(metric, seconds))
+        return {metric: seconds for metric, seconds in found.items() if seconds > interval_s}
+
     def expected(self, tables: Iterable[Table]) -> int:
         """How many values the walks of some tables bring while no row comes or goes."""
         return sum(self.totals.get(base, 0) for base in {base for table in tables for base in table.walks})

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch.record.accounted import Accounted, PollColumns, accounted, in_order
 from soakwatch.record.blocks import Values, decode, decode_ints
+from soakwatch.record.owners import NEVER, Owner
+from soakwatch.record.parts import between, in_time, unified
 from soakwatch.record.recent import POLL_COLUMNS, Ints, Recent, typed_runs, unpack
 from soakwatch.record.sealing import layouts_of
 
@@ -52,9 +53,14 @@ class Columns:
         self._layouts: dict[int, tuple[list[int], str]] | None = None
 
     def series(
-        self, series: int, sources: Sequence[int], begin_ns: int | None, end_ns: int | None
+        self, series: int, sources: Sequence[int], begin_ns: int | None, end_ns: int | None, owner: Owner | None = None
     ) -> tuple[Ints, Values]:
-        """Times and readings of a series, begin <= time < end, strictly increasing in time; read-only arrays."""
+        """Times and readings of a series, begin <= time < end, strictly increasing in time; read-only arrays.
+
+        With ``owner``, only those of other sources that it was silent before.
+        """
+        if owner is not None and len(sources) > 1:
+            return between(*self._of_owner(series, sources, begin_ns, end_ns, owner), begin_ns, end_ns)
         times, parts = self._sealed(series, begin_ns, end_ns)
         fresh_times: list[Ints] = []
         for source in sources:
@@ -63,13 +69,7 @@ class Columns:
                 parts.append(values)
         if fresh_times:
             times = np.concatenate([times, *fresh_times])
-        values = unified(parts)
-        if times.size > 1 and not bool((times[1:] > times[:-1]).all()):  # two sources bring it, or looks came late
-            times, first = np.unique(times, return_index=True)
-            values = values[first]
-        low = 0 if begin_ns is None else int(np.searchsorted(times, begin_ns))
-        high = times.size if end_ns is None else int(np.searchsorted(times, end_ns))
-        return times[low:high], values[low:high]
+        return between(*in_time(times, unified(parts)), begin_ns, end_ns)
 
     def recent(self, source: int) -> Recent:
         """The polls of a source that are not sealed."""
@@ -154,6 +154,20 @@ class Columns:
 
         return self._joined.get(tuple(axes), joined), parts
 
+    def _of_owner(
+        self, series: int, sources: Sequence[int], begin_ns: int | None, end_ns: int | None, owner: Owner
+    ) -> tuple[Ints, Values]:
+        begin_ns = None if begin_ns is None else max(begin_ns, NEVER + owner.silence_ns) - owner.silence_ns
+        found = self._sql.execute(
+            "SELECT chunk.source, block.axis, block.data FROM block JOIN axis ON axis.id = block.axis"
+            " JOIN chunk ON chunk.id = axis.chunk WHERE series=? AND (? IS NULL OR axis.last_ns>=?)"
+            " AND (? IS NULL OR axis.first_ns<?) ORDER BY block.id",
+            (series, begin_ns, begin_ns, end_ns, end_ns),
+        )
+        parts = [(source, (self.axis_times(axis), decode(data))) for source, axis, data in found]
+        parts += [(source, part) for source in sources for part in self._unsealed(source, series)]
+        return owner.merged(parts)
+
     def _unsealed(self, source: int, series: int) -> list[tuple[Ints, Values]]:
         recent = self.recent(source)
         if series not in recent.places:
@@ -163,21 +177,3 @@ class Columns:
         if column.offsets is not None:
             times = times + column.offsets
         return [(times[stretch], values) for stretch, values in typed_runs(column)]
-
-
-def unified(parts: Sequence[Values]) -> Values:
-    """One array of all parts: int64 or uint64 if all are of integers and one of the two holds them, else float64."""
-    if not parts:
-        return np.empty(0, dtype=np.float64)
-    kinds = {part.dtype.kind for part in parts}
-    if len(parts) == 1:
-        return parts[0]
-    if "f" not in kinds:
-        if kinds == {"i"}:
-            return np.concatenate([part.astype(np.int64, copy=False) for part in parts])
-        if all(part.dtype.kind == "u" or not part.size or part.min() >= 0 for part in parts):
-            return np.concatenate([part.astype(np.uint64, copy=False) for part in parts])
-        if all(part.dtype.kind == "i" or not part.size or part.max() < 2**63 for part in parts):
-            return np.concatenate([part.astype(np.int64) for part in parts])
-    joined: NDArray[np.float64] = np.concatenate([part.astype(np.float64, copy=False) for part in parts])
-    return joined

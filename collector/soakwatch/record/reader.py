@@ -28,6 +28,7 @@ from soakwatch.record.model import (
     StoredFault,
     source_label,
 )
+from soakwatch.record.owners import Owner, silence_ns
 from soakwatch.record.replay import Replay
 from soakwatch.record.rows import EVENT_COLUMNS, OUTCOMES, event_of, last_time, sources_of
 from soakwatch.record.snapshot import open_snapshot
@@ -39,6 +40,9 @@ from soakwatch_rules.series import Growth, Kind, Series, Trait
 
 GROWTH_KEY = "growth"
 """The meta that holds, as JSON by metric, the bad direction of series outside of the catalogue."""
+IMPORTED_KEY = "imported"
+"""The meta that tells, as JSON, which files were imported and what their columns became. Of what was imported nobody
+owns a series: the files are what they are."""
 _KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
 _GROWTH: Mapping[str, Growth] = {growth: growth for growth in get_args(Growth)}
 
@@ -58,6 +62,7 @@ class RecordView:
         self._known: dict[SeriesKey, tuple[int, int, str, str]] | None = None
         self._all_sources: tuple[Source, ...] | None = None
         self._directions: Mapping[str, Growth] | None = None
+        self._imported: bool | None = None
 
     @classmethod
     def open(cls, path: Path) -> RecordView:
@@ -152,18 +157,23 @@ class RecordView:
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
         """The readings of one series with begin <= time < end; empty if the record has no such series.
 
+        Where several sources of the target bring it, those of its owner (``owners``), and of others what it missed.
+
         int64 or uint64 where every reading is an integer, else float64. The arrays may be shared: do not write.
         """
         known = self._series().get(key)
         if known is None:
             number, cadence_s, trait, sources = 0, None, trait_of(key.metric, "1", "gauge"), []
+            owner = None
         else:
             number, source, unit, kind = known
-            cadence_s = next((s.cadence_s(key.metric) for s in self.sources() if s.id == source), None)
+            first = next((s for s in self.sources() if s.id == source), None)
+            cadence_s = None if first is None else first.cadence_s(key.metric)
+            owner = None if first is None or self._is_imported() else Owner(source, silence_ns(first, key.metric))
             trait = trait_of(key.metric, unit, kind, self._growths().get(key.metric))
             sources = [s.id for s in self.sources() if s.target == key.target]
         with self._reading():
-            time_ns, value = self._columns.series(number, sources, begin_ns, end_ns)
+            time_ns, value = self._columns.series(number, sources, begin_ns, end_ns, owner)
         return Series(key.target, key.metric, key.object, trait, time_ns, value, cadence_s)
 
     def events(self) -> tuple[StoredEvent, ...]:
@@ -279,6 +289,11 @@ class RecordView:
                 told = json.loads(self.meta(GROWTH_KEY) or "{}")
                 self._directions = {metric: _GROWTH[word] for metric, word in told.items()}
         return self._directions
+
+    def _is_imported(self) -> bool:
+        if self._imported is None:
+            self._imported = self.meta(IMPORTED_KEY) is not None
+        return self._imported
 
     def _end_ns(self, sql: sqlite3.Connection) -> int:
         """The first moment after everything in the record, so that begin <= time < end holds the last poll."""

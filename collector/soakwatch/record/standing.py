@@ -33,7 +33,7 @@ class Standing:
     def __init__(self, sql: sqlite3.Connection) -> None:
         self._sql = sql
         self.sources = {source.id: source for source in sources_of(sql)}
-        self.intake = Intake(sql)
+        self.intake = Intake(sql, self.sources)
         self.recent = dict(count_recent(sql))  # source -> polls, samples that are not sealed
         self.polls_ns = last_time(sql, None)
         self._next_seq: dict[int, int] = dict(
@@ -78,6 +78,11 @@ class Standing:
         outcome, error = OUTCOME_NUMBERS[poll.outcome], self._error(poll.error)
         times = poll.due_ns, poll.start_ns, poll.duration_ns
         return (source.id, seq, *times, outcome, error, packed.layout, packed.offsets, packed.data)
+
+    def know(self, source: Source) -> None:
+        """A source that is new, or of which something changed."""
+        self.sources[source.id] = source
+        self.intake.sources_changed()
 
     def sealed(self, source: int, polls: int, samples: int) -> None:
         """So many polls and samples of a source are no longer recent."""

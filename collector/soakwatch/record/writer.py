@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -117,13 +118,18 @@ class Record:
             )
             number = sql.execute("SELECT id FROM source WHERE target=? AND name=? AND label=?", identity).fetchone()[0]
             role = sql.execute("SELECT role FROM target WHERE name=?", identity[:1]).fetchone()
-        made = Source(number, *identity, interval_ns, required, role[0] if role else None)
-        self._standing.sources[number] = made
+        before = self._standing.sources.get(number)
+        cadences = () if before is None else before.cadences
+        made = Source(number, *identity, interval_ns, required, role[0] if role else None, cadences)
+        self._standing.know(made)
         return made
 
     def cadences(self, source: int, seconds: Mapping[str, float]) -> None:
         """Metrics that a source brings less often than it is polled, with the distance of their readings in seconds."""
         self.set_meta(f"{CADENCES}{source}", json.dumps(dict(sorted(seconds.items()))))
+        known = self._standing.sources.get(source)
+        if known is not None:
+            self._standing.know(replace(known, cadences=tuple(sorted(seconds.items()))))
 
     # --- what was seen -----------------------------------------------------------------------------------------
 
@@ -131,9 +137,10 @@ class Record:
         """Store polls with their readings, faults and events as one transaction.
 
         A reading that the catalogue refuses, or that is not later than the one before it, becomes a fault; the others
-        are kept. A poll for a due time that is accounted for already is a look that came late: its readings may be
-        earlier, and if it was answered it stands for the poll that was lost. On RecordError nothing is stored, and
-        the same polls can be put again.
+        are kept. Of a series that several sources of a target see, one brings the readings: see ``owners``. A poll for
+        a due time that is accounted for already is a look that came late: its readings may be earlier, and if it was
+        answered it stands for the poll that was lost. On RecordError nothing is stored, and the same polls can be put
+        again.
         """
         with self._writing() as sql:
             rows = []

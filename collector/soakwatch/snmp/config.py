@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from soakwatch.poller import SourceConfig
+from soakwatch.poller import HostName, SourceConfig
 from soakwatch.secret import SecretRef, secret
 from soakwatch.snmp.access import Access
 from soakwatch.snmp.spelling import AuthProtocol, PrivProtocol
@@ -22,7 +22,7 @@ Version = Annotated[Literal["1", "2c", "3"], BeforeValidator(_version)]
 class Config(SourceConfig):
     """Keys of the source ``snmp``."""
 
-    host: Annotated[str, Field(min_length=1, max_length=253, description="address or name of the device")]
+    host: Annotated[HostName, Field(description="address or name of the device")]
     port: Annotated[int, Field(default=161, ge=1, le=65535, description="UDP port of its agent")]
     version: Annotated[Version, Field(default="2c", description="version of SNMP")]
     community: Annotated[SecretRef | None, Field(default=None, description="community of v1 and v2c; default: public")]

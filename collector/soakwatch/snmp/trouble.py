@@ -28,7 +28,12 @@ class Kind(Enum):
     ENGINE_ID = "the agent does not know the engine ID that it was asked by: its engine was replaced"
     TIME_WINDOW = "the request was not in the agent's time window: its engine began anew or its clock jumps"
     STATUS = "the agent answers with the error {detail}"
-    DENIED = "the agent denies access ({detail}): check what the community or user may read"
+    DENIED = (
+        "the agent denies access ({detail}): check what the community or user may read, and with which security level"
+    )
+    NOTHING = (
+        "the agent answers, but has nothing of what it is asked: check what the community or user may read, and profile"
+    )
     MALFORMED = "what answers there is not SNMP that can be read ({detail})"
     TOO_LARGE = "a request or an answer of {detail} bytes is more than the SNMP library takes: write engine: pysnmp"
     LOOP = "the agent's table never ends: {detail} came twice in one walk; its agent has a defect"

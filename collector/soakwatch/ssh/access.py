@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from soakwatch.poller import HostName
 from soakwatch.secret import SecretRef
 from soakwatch.units import Seconds
 
-_HOP = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[0-9a-fA-F:.%\w]+\]|[^@:\s\[\]]+)(?::(?P<port>\d{1,5}))?")
+_HOP = re.compile(r"(?:(?P<user>[^@:\s]+)@)?(?P<host>\[[0-9a-fA-F:.%\w]+\]|[^@:\s\[\]]+)(?::(?P<port>\d{1,5}))?")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
 
 
@@ -37,7 +38,7 @@ class Login(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    host: Annotated[str, Field(min_length=1, pattern=r"^[^\s/@-][^\s/@]*$", description="name or address")]
+    host: Annotated[HostName, Field(description="name or address")]
     port: Annotated[int, Field(default=22, ge=1, le=65535, description="TCP port")]
     user: Annotated[
         str | None,
@@ -71,7 +72,7 @@ def hop(value: object) -> object:
         return value
     match = _HOP.fullmatch(value.strip())
     if match is None:
-        raise ValueError(f"{value!r} is no jump host: write user@host or user@host:port")
+        raise ValueError("a jump host is user@host or user@host:port; one with a password is the keys of a login")
     told: dict[str, object] = {"host": match["host"].strip("[]")}
     if match["user"]:
         told["user"] = match["user"]

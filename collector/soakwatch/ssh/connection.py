@@ -118,7 +118,7 @@ class SshLine:
 
     async def _connect_one(self, login: Login) -> asyncssh.SSHClientConnection:
         keeper = await asyncio.to_thread(doorkeeper, login, self.access, self._folder)
-        means = await asyncio.to_thread(credentials, login)
+        means = await asyncio.to_thread(credentials, login, None if login is self.access else self.access)
         client = _Client(keeper)
         async with AsyncExitStack() as asked:
             keys = [*means.keys, *await agent_keys(means, login, asked)]
@@ -160,6 +160,12 @@ class SshLine:
         except (OSError, asyncssh.Error, ValueError) as error:
             if keeper.refusal:
                 raise SourceFailed(keeper.refusal) from None
+            if self._open and isinstance(error, asyncssh.ChannelOpenError):
+                gate = _name(self.access.jump[len(self._open) - 1])
+                raise SourceFailed(
+                    f"the jump host {gate} does not connect to {login.host}:{login.port} ({printable(error.reason)}): "
+                    "nothing may listen there, or the jump host may forbid it (AllowTcpForwarding, PermitOpen)"
+                ) from None
             raise failed(_name(login), error, means.tried) from None
 
     def _learn(self, connection: asyncssh.SSHClientConnection, client: _Client, keeper: Doorkeeper) -> None:

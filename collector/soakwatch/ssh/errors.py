@@ -7,6 +7,7 @@ import socket
 
 import asyncssh
 
+from soakwatch.one_line import one_line
 from soakwatch.poller import SourceFailed
 from soakwatch_agent.procfs import clean
 
@@ -72,6 +73,4 @@ def printable(text: str) -> str:
     >>> printable("no\\x1b[2J\\r\\nmore")
     'no [2J more'
     """
-    words = "".join(char if char.isprintable() else " " for char in clean(text)).split()
-    line = " ".join(words)
-    return line if len(line) <= _CUT else f"{line[:_CUT]}..."
+    return one_line(clean(text), _CUT)

@@ -33,8 +33,11 @@ class Credentials:
         return f"Credentials({self.tried})"
 
 
-def credentials(login: Login) -> Credentials:
+def credentials(login: Login, device: Login | None = None) -> Credentials:
     """Reads keys and secrets now; slow (a passphrase costs 100 ms), so it belongs in a thread.
+
+    A jump host that names no means of its own is tried with the key of the ``device`` behind it as well; never with
+    its password, which the jump host would see.
 
     Raises PlanError for a key or secret that cannot be used, SourceFailed for an SSH agent that is not there.
     """
@@ -47,6 +50,9 @@ def credentials(login: Login) -> Credentials:
     if login.key is None and login.password is None and not login.agent:
         keys, names = _own_keys()
         tried += names
+        if device is not None and device.key is not None:
+            keys = [*keys, *_load(device, device.key)]
+            tried.append(f"key {device.key}")
     if agent is not None:
         tried.append("the SSH agent")
     password = None

@@ -1,7 +1,8 @@
 """BER as SNMPv1 and v2c need it (X.690, RFC 1157, RFC 3416): requests in, responses out.
 
 Lengths are definite, as RFC 3417 section 8 asks. Anything else that comes in raises ``Undecodable``; depth is fixed by
-the message's shape, so nothing recurses.
+the message's shape, so nothing recurses. It shares nothing with ``soakwatch.snmp.ber`` on purpose: what both sides of a
+test get wrong in the same way would never be seen.
 """
 
 from __future__ import annotations
@@ -84,13 +85,8 @@ def read_message(datagram: bytes) -> Message:
     return Message(version, community, Ask(kind, number, first, second, tuple(names)))
 
 
-def write_message(version: int, community: bytes, number: int, reply: Reply) -> bytes:
-    """A response of SNMPv1 or v2c."""
-    return write_response(version, community, number, reply, [write_binding(*binding) for binding in reply.bindings])
-
-
 def write_response(version: int, community: bytes, number: int, reply: Reply, bindings: Sequence[bytes]) -> bytes:
-    """The same with bindings that are encoded already."""
+    """A response of SNMPv1 or v2c; the bindings are encoded already."""
     body = b"".join((_int(number), _int(reply.status), _int(reply.index), wrap(_SEQUENCE, b"".join(bindings))))
     return wrap(_SEQUENCE, _int(version) + wrap(0x04, community) + wrap(RESPONSE, body))
 

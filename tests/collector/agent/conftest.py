@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 
 from soakwatch.agent_link.certificate import Paper, write_papers
 from soakwatch.testing.agents import LocalAgent
-from soakwatch.testing.sshd import Sshd, run_sshd
+from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
 
 
 @pytest.fixture
@@ -33,10 +32,8 @@ def make_agent(tmp_path: Path) -> Iterator[Callable[..., LocalAgent]]:
 @pytest.fixture
 def sshd(tmp_path: Path) -> Iterator[Sshd]:
     """A server that runs until the test ends."""
-    if not Path("/usr/sbin/sshd").exists() or shutil.which("ssh-keygen") is None:
+    if not Path(SSHD).exists() or shutil.which("ssh-keygen") is None:
         pytest.skip("no sshd here")
-    if os.geteuid() == 0:
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     with run_sshd(tmp_path / "sshd") as server:
         yield server
 

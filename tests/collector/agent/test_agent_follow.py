@@ -333,7 +333,7 @@ def test_what_is_no_agent_or_another_version_is_said_in_one_sentence(tmp_path: P
         ({"url": "https://127.0.0.1:1"}, "url and token belong together"),
         ({"url": "http://127.0.0.1:1", "token": "env:T"}, "pattern"),
         ({"url": "https://127.0.0.1:1", "token": "secret-itself"}, "never written into a plan"),
-        ({"url": "https://127.0.0.1:1", "token": "env:T", "fingerprint": "abc"}, "pattern"),
+        ({"url": "https://127.0.0.1:1", "token": "env:T", "fingerprint": "abc"}, "a pin is the SHA-256"),
     ],
 )
 def test_keys_that_cannot_be_are_refused(keys: dict[str, object], sentence: str) -> None:

@@ -15,16 +15,10 @@ import pytest
 from soakwatch.agent_link.certificate import Paper, write_papers
 from soakwatch.poller import SourceFailed
 from soakwatch.testing.agents import LocalAgent, config, follow
+from soakwatch.testing.ports import free_port
 
 Make = Callable[..., LocalAgent]
 WRONG = "wrong-token-that-must-not-be-shown"
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
@@ -65,6 +59,23 @@ def test_looks_come_over_https(tmp_path: Path, port: int, papers: Paper) -> None
     asyncio.run(run())
 
 
+def test_an_answer_is_one_piece(port: int, papers: Paper) -> None:
+    """Head and body in two writes would wait 40 ms for each other (Nagle's algorithm against delayed acknowledgements),
+    and the clock would seem to be wrong by half of it."""
+    context = ssl.create_default_context(cafile=str(papers.cert))
+    question = b'ask 1 ping {"v": 1}\n'
+    head = f"POST /v1 HTTP/1.1\r\nAuthorization: Bearer {papers.token.read_text().strip()}\r\n"
+    with (
+        socket.create_connection(("127.0.0.1", port), 10) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as safe,
+    ):
+        for _ in range(3):
+            safe.sendall(f"{head}Content-Length: {len(question)}\r\n\r\n".encode() + question)
+            answer = safe.recv(1 << 16)  # one record of TLS at most
+            fields, _, body = answer.partition(b"\r\n\r\n")
+            assert f"Content-Length: {len(body)}".encode() in fields
+
+
 def test_a_wrong_token_is_refused_without_being_shown(
     tmp_path: Path, port: int, papers: Paper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +102,9 @@ def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, pa
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         seen.extend(await reader.read(1000))
         writer.close()
+        left.set()
+
+    left = asyncio.Event()
 
     async def run() -> str:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -101,7 +115,8 @@ def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, pa
         async with server, AsyncExitStack() as stack:
             with pytest.raises(SourceFailed) as caught:
                 await follow(keys, tmp_path, stack)
-            await asyncio.sleep(0.2)
+            async with asyncio.timeout(10):
+                await left.wait()  # the connection has ended, so all that was sent has been read
         return str(caught.value)
 
     said = asyncio.run(run())

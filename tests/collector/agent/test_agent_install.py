@@ -9,16 +9,16 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Self
 
 import pytest
 
 from soakwatch.agent_link import bundle as bundle_module
 from soakwatch.poller import SourceFailed
 from soakwatch.testing.agents import config, follow
-from soakwatch.testing.sshd import Sshd
+from soakwatch.testing.sshd import Sshd, fingerprint_of
+from soakwatch.testing.tcp_relay import TcpRelay
 
 _SOAKWATCH = str(Path(sys.executable).parent / "soakwatch")
 
@@ -81,58 +81,14 @@ async def _follow(tmp_path: Path, sshd: Sshd, folder: Path) -> None:
             await follower.poll()
 
 
-class Stalling:
-    """A TCP relay that can fall silent without ending a connection, as a dropped link does."""
-
-    def __init__(self, port: int) -> None:
-        self.there, self.port = port, 0
-        self.carries = asyncio.Event()
-        self.carries.set()
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        await self._server.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self.carries.wait()
-        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self.there)
-        for source, sink in ((reader, there_writer), (there_reader, writer)):
-            task = asyncio.create_task(self._pump(source, sink))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        try:
-            with suppress(OSError):
-                while data := await source.read(1 << 16):
-                    await self.carries.wait()
-                    sink.write(data)
-                    await sink.drain()
-        finally:
-            sink.close()
-
-
 def test_a_link_that_falls_silent_is_noticed_and_made_up_for(tmp_path: Path, sshd: Sshd) -> None:
     """No packet comes through and no connection ends: the polls fail in their time, and nothing is lost in the end."""
     folder = tmp_path / "guest"
-    public = subprocess.run(
-        ["ssh-keygen", "-lf", str(sshd.folder / "host.pub")], capture_output=True, text=True, check=True
-    )
 
     async def run() -> None:
         async with AsyncExitStack() as stack:
-            relay = await stack.enter_async_context(Stalling(sshd.port))
-            pinned = {**sshd.keys, "port": relay.port, "known_hosts": None, "host_key": public.stdout.split()[1]}
+            relay = await stack.enter_async_context(TcpRelay(sshd.port))
+            pinned = {**sshd.keys, "port": relay.port, "known_hosts": None, "host_key": fingerprint_of(sshd.host_key)}
             follower = await follow(config(**pinned, folder=str(folder), keepalive="1s"), tmp_path, stack)
             await follower.poll(4)
             relay.carries.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -30,6 +31,12 @@ class Certificate:
 
     certificate: Path
     key: Path
+
+    @property
+    def pin(self) -> str:
+        """The digest by which a source trusts it."""
+        der = ssl.PEM_cert_to_DER_cert(self.certificate.read_text(encoding="ascii"))
+        return f"sha256:{hashlib.sha256(der).hexdigest()}"
 
     def server(self) -> ssl.SSLContext:
         """A server's side."""

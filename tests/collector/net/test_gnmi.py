@@ -20,7 +20,6 @@ from soakwatch.pollers.gnmi import Config, GnmiPoller, start
 from soakwatch.profile.loading import load_profiles
 from soakwatch.profile.model import GnmiPath
 from soakwatch.testing.gnmi_target import GnmiTarget, gnmi_target
-from soakwatch.tls import digest_of_file
 from soakwatch_agent.sample import Answer
 
 DISCARDS = "/interfaces/interface[name=*]/state/counters/in-discards"
@@ -42,6 +41,9 @@ class Files(Protocol):
 
     certificate: Path
     key: Path
+
+    @property
+    def pin(self) -> str: ...
 
 
 def _site(interval_s: float = 0.2) -> Site:
@@ -169,10 +171,10 @@ def test_tls(certificate: Files, other_certificate: Files) -> None:
     """A pinned certificate and a file of authorities are trusted; an unknown and another certificate are refused."""
     files = certificate.key.read_bytes(), certificate.certificate.read_bytes()
     with gnmi_target(_target(), *files) as target:
-        for more in ({"pin": digest_of_file(certificate.certificate)}, {"ca": str(certificate.certificate)}):
+        for more in ({"pin": certificate.pin}, {"ca": str(certificate.certificate)}):
             asyncio.run(_one(_config(target, plaintext=False, **more)))
         with pytest.raises(SourceFailed, match="shows another certificate than the pinned one, refused"):
-            asyncio.run(_one(_config(target, plaintext=False, pin=digest_of_file(other_certificate.certificate))))
+            asyncio.run(_one(_config(target, plaintext=False, pin=other_certificate.pin)))
         with pytest.raises(SourceFailed, match="no TLS that is trusted: give ca, pin or name"):
             asyncio.run(_one(_config(target, plaintext=False)))
 
@@ -184,7 +186,7 @@ def test_tls(certificate: Files, other_certificate: Files) -> None:
         ({"paths": [{"path": "/a[", "metric": "system.uptime"}]}, "'/a[' is no path"),
         ({"paths": [{"path": "/a", "metric": "system.uptim"}]}, "unknown metric 'system.uptim'"),
         ({"paths": [{"path": "/a", "metric": "queue.depth"}]}, "queue.depth has the labels queue"),
-        ({"pin": "ab"}, "plaintext: true means no TLS"),
+        ({"pin": "ab" * 32}, "plaintext: true means no TLS"),
     ],
 )
 def test_bad_plans(keys: dict[str, object], sentence: str) -> None:

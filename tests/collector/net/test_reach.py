@@ -22,7 +22,7 @@ import pytest
 from soakwatch.errors import PlanError
 from soakwatch.poller import Site, SourceFailed
 from soakwatch.pollers.icmp import sequence_of
-from soakwatch.tls import digest_of_file, pin_of
+from soakwatch.tls import pin_of
 from soakwatch_agent.sample import Answer, object_text
 
 Looks = Callable[..., list[Answer]]
@@ -35,6 +35,9 @@ class Files(Protocol):
 
     certificate: Path
     key: Path
+
+    @property
+    def pin(self) -> str: ...
 
     def server(self) -> ssl.SSLContext: ...
 
@@ -256,7 +259,7 @@ def test_a_secret_goes_to_the_pinned_server_only(
         heard.append(headers.get("authorization", ""))
         return 200, {}, b"ok"
 
-    keys: dict[str, object] = {"token": "env:WEB_TOKEN", "pin": digest_of_file(certificate.certificate)}
+    keys: dict[str, object] = {"token": "env:WEB_TOKEN", "pin": certificate.pin}
     with page_server(page, certificate.server()) as port:
         (answer,) = looks("http", {"url": f"https://127.0.0.1:{port}/", **keys})
     assert (values(answer)["reach.up"], heard) == (1, ["Bearer wonderful"])

@@ -24,14 +24,6 @@ def site_of(target: str, folder: Path) -> Site:
     return Site(target, "dut", (), None, folder, time.time_ns, 1.0)
 
 
-def free_port() -> int:
-    """A port that is free over UDP and TCP at the moment."""
-    with socket.socket() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
-        tcp.bind(("127.0.0.1", 0))
-        udp.bind(("127.0.0.1", tcp.getsockname()[1]))
-        return int(tcp.getsockname()[1])
-
-
 async def sent_from(address: str, port: int, *datagrams: bytes, to: str = "127.0.0.1") -> None:
     """Datagrams from an address of the loopback, as fast as the machine can."""
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from tests.collector.notices.gathering import Gathered, Sender, gather
 from tests.collector.notices.relay import relay
-from tests.collector.notices.shared import ONE, OTHER, STRANGER, free_port, gather_all, sent_from, site_of, stacks
+from tests.collector.notices.shared import ONE, OTHER, STRANGER, gather_all, sent_from, site_of, stacks
 from tests.collector.notices.test_syslog import certificate
 
 from soakwatch.errors import PlanError
 from soakwatch.notices.hub import hub
 from soakwatch.pollers.syslog import Config, SyslogPoller, start
+from soakwatch.testing.ports import free_port
 
 
 def oom(process: str) -> str:

@@ -17,7 +17,6 @@ from tests.collector.notices.shared import (
     ONE,
     OTHER,
     STRANGER,
-    free_port,
     gather_all,
     link_down,
     named,
@@ -33,6 +32,7 @@ from soakwatch.notices.hub import hub
 from soakwatch.plan import plan_from_text
 from soakwatch.pollers.traps import Config, TrapPoller, start
 from soakwatch.record import RecordView
+from soakwatch.testing.ports import free_port
 
 COLD_START, IF_NAME = ".1.3.6.1.6.3.1.1.5.1", ".1.3.6.1.2.1.31.1.1.1.1.3"
 SECRETS = {"ONE_C": "first", "OTHER_C": "second", "KEY_1": "authentic-one", "KEY_2": "authentic-two",

@@ -267,7 +267,7 @@ def test_a_large_answer_beyond_the_deadline_is_no_hang() -> None:
             with pytest.raises(SnmpFailed) as failure:
                 await session.get(["1.3.6.1.2.1.1.3.0", f"{AFTER}.1"], soon(0.5))
             assert failure.value.kind is Kind.NO_ANSWER
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 4.5  # a share alone is 5 s
         finally:
             await session.close()
 

@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.collector.ssh.server import SSHD, Server, free_port, make_key
 
-Make = Callable[..., Server]
+from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
+
+Make = Callable[..., Sshd]
 
 
 @pytest.fixture
@@ -19,25 +20,16 @@ def make_sshd(tmp_path: Path) -> Iterator[Make]:
     if not Path(SSHD).exists() or shutil.which("ssh-keygen") is None:
         pytest.skip("no sshd here")
     with ExitStack() as stack:
-        made: list[Server] = []
+        made: list[Sshd] = []
 
-        def make(**options: str) -> Server:
-            folder = tmp_path / f"sshd{len(made)}"
-            folder.mkdir()
-            server = Server(folder, free_port(), options)
-            make_key(server.host_key)
-            make_key(server.user_key)
-            (folder / "authorized_keys").write_bytes(server.user_key.with_suffix(".pub").read_bytes())
-            server.trust()
-            server.start()
-            stack.callback(server.close)
-            made.append(server)
-            return server
+        def make(**options: str) -> Sshd:
+            made.append(stack.enter_context(run_sshd(tmp_path / f"sshd{len(made)}", **options)))
+            return made[-1]
 
         yield make
 
 
 @pytest.fixture
-def sshd(make_sshd: Make) -> Server:
+def sshd(make_sshd: Make) -> Sshd:
     """One server with nothing special."""
     return make_sshd()

@@ -11,10 +11,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import psutil
-from tests.collector.ssh.server import Server, site_for
 
-from soakwatch.poller import Poller, WatchedProcess
+from soakwatch.poller import Poller, Site, WatchedProcess
 from soakwatch.pollers.ssh import Config, start
+from soakwatch.testing.sshd import Sshd
 from soakwatch_agent.metric import BY_NAME, fault_of
 from soakwatch_agent.place import SECOND
 from soakwatch_agent.sample import Answer
@@ -24,6 +24,11 @@ import threading, time
 threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
 time.sleep(600)
 """
+
+
+def site_for(folder: Path, *processes: WatchedProcess, interval_s: float = 1.0) -> Site:
+    """The place of a source in a test."""
+    return Site("dut", "dut", processes, None, folder, time.time_ns, interval_s)
 
 
 @contextmanager
@@ -43,9 +48,9 @@ def sleeper(name: str) -> Iterator[psutil.Process]:
 
 
 @asynccontextmanager
-async def linux(server: Server, folder: Path, *processes: WatchedProcess, **more: object) -> AsyncIterator[Poller]:
+async def linux(server: Sshd, folder: Path, *processes: WatchedProcess, **more: object) -> AsyncIterator[Poller]:
     """The poller of a server, as a plan would have it."""
-    config = Config.model_validate(server.keys(**more))
+    config = Config.model_validate({**server.keys, **more})
     async with AsyncExitStack() as stack:
         yield await start(config, site_for(folder, *processes, interval_s=config.interval), stack)
 
@@ -61,7 +66,7 @@ def values(answer: Answer) -> dict[tuple[str, str], float]:
     return told
 
 
-def looks(server: Server, folder: Path, count: int, *processes: WatchedProcess, **more: object) -> list[Answer]:
+def looks(server: Sshd, folder: Path, count: int, *processes: WatchedProcess, **more: object) -> list[Answer]:
     """Several looks, a second apart by their clock."""
 
     async def go() -> list[Answer]:

@@ -107,6 +107,7 @@ Memory statistics for bgpd:
 _VPP = """%%%% errors
    Count                  Node                              Reason               Severity
         12             ip4-input                    ip4 ttl <= 1                  error
+         8       acl-plugin-in-ip4-fa               ACL deny packets              error
          5             dpdk-input                  no error                         info
          3             ip4-input                    ip4 ttl <= 1                  error
 %%%% memory
@@ -128,6 +129,7 @@ def _ovs(busy: int, idle: int) -> str:
     return f"""%%%% coverage
 Event coverage, avg rate over last: 5 seconds, last minute, last hour,  hash=2d5e0ef1:
 datapath_drop_upcall_error   0.0/sec     0.000/sec        0.0000/sec   total: 6
+drop_action_of_pipeline      0.0/sec     0.000/sec        0.0000/sec   total: 7
 netlink_sent               1.0/sec     1.000/sec        1.0000/sec   total: 99
 %%%% datapath
 system@ovs-system:
@@ -210,21 +212,22 @@ def test_ethtool() -> None:
 
 
 def test_nft() -> None:
+    """What a firewall refuses is its work: the rule ``drops`` does not fail it for that."""
     told, _ = read(named("nft"), _NFT)
     assert told == {
-        ("system.forwarding.dropped", "place=nft inet filter,reason=dropped_ssh"): 8,
-        ("system.forwarding.dropped", "place=nft inet filter input,reason=bogons"): 3,
-        ("system.forwarding.dropped", "place=nft inet filter input,reason=rule 6"): 4,
+        ("system.forwarding.denied", "place=nft inet filter,reason=dropped_ssh"): 8,
+        ("system.forwarding.denied", "place=nft inet filter input,reason=bogons"): 3,
+        ("system.forwarding.denied", "place=nft inet filter input,reason=rule 6"): 4,
     }
 
 
 def test_iptables() -> None:
     told, _ = read(named("iptables"), _IPTABLES)
     assert told == {
-        ("system.forwarding.dropped", "place=iptables filter INPUT,reason=policy DROP"): 12,
-        ("system.forwarding.dropped", "place=iptables filter INPUT,reason=-i eth0 -p tcp -m tcp --dport 23 DROP"): 7,
-        ("system.forwarding.dropped", "place=iptables filter FORWARD,reason=REJECT"): 1,
-        ("system.forwarding.dropped", "place=ip6tables filter INPUT,reason=policy DROP"): 7,
+        ("system.forwarding.denied", "place=iptables filter INPUT,reason=policy DROP"): 12,
+        ("system.forwarding.denied", "place=iptables filter INPUT,reason=-i eth0 -p tcp -m tcp --dport 23 DROP"): 7,
+        ("system.forwarding.denied", "place=iptables filter FORWARD,reason=REJECT"): 1,
+        ("system.forwarding.denied", "place=ip6tables filter INPUT,reason=policy DROP"): 7,
     }
 
 
@@ -295,6 +298,7 @@ def test_frr() -> None:
 def test_vpp() -> None:
     told, _ = read(named("vpp"), _VPP)
     assert told["system.forwarding.dropped", "place=vpp ip4-input,reason=ip4 ttl <\\= 1"] == 15
+    assert told["system.forwarding.denied", "place=vpp acl-plugin-in-ip4-fa,reason=ACL deny packets"] == 8
     assert not [thing for _, thing in told if "no error" in thing]
     assert told["system.memory.pool.usage", "pool=vpp main heap"] == round(41.98 * 2**20)
     assert told["exporter.gauge", "name=vpp.vector.rate,labels=vpp_wk_0"] == 21.5
@@ -304,6 +308,7 @@ def test_ovs() -> None:
     ask = named("ovs")
     told, _ = read(ask, _ovs(100, 100))
     assert told["system.forwarding.dropped", "place=ovs,reason=datapath_drop_upcall_error"] == 6
+    assert told["system.forwarding.denied", "place=ovs,reason=drop_action_of_pipeline"] == 7
     assert told["system.forwarding.dropped", "place=ovs system@ovs-system,reason=upcall lost"] == 3
     assert told["system.sessions", "table=ovs system@ovs-system flows"] == 41
     share = ("system.cpu.module.utilization", "module=ovs pmd core 3")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import os
 import socket
 import subprocess
@@ -14,15 +15,17 @@ from pathlib import Path
 import asyncssh
 import pytest
 from pydantic import ValidationError
-from tests.collector.ssh.server import Relay, Server, fingerprint_of, free_port, make_key
 
 from soakwatch.errors import PlanError
 from soakwatch.poller import SourceFailed
 from soakwatch.ssh.access import Access
 from soakwatch.ssh.connection import SshLine, open_line
 from soakwatch.ssh.errors import printable
+from soakwatch.testing.ports import free_port
+from soakwatch.testing.sshd import Sshd, fingerprint_of, make_key
+from soakwatch.testing.tcp_relay import TcpRelay
 
-Make = Callable[..., Server]
+Make = Callable[..., Sshd]
 
 
 def opened(access: Access, folder: Path) -> SshLine:
@@ -47,19 +50,19 @@ def refused(access: Access, folder: Path) -> str:
     return text
 
 
-def access(server: Server, **more: object) -> Access:
+def access(server: Sshd, **more: object) -> Access:
     """A login at a server."""
-    return Access.model_validate(server.keys(**more))
+    return Access.model_validate({**server.keys, **more})
 
 
-def test_a_known_host_lets_in_and_tells_its_key(sshd: Server, tmp_path: Path) -> None:
+def test_a_known_host_lets_in_and_tells_its_key(sshd: Sshd, tmp_path: Path) -> None:
     line = opened(access(sshd), tmp_path)
     assert line.identity()["host key"] == f"{fingerprint_of(sshd.host_key)} (in known_hosts)"
     assert line.identity()["ssh"].startswith("SSH-2.0-OpenSSH")
     assert line.notes() == ()
 
 
-def test_a_changed_host_key_is_refused_with_file_and_line(sshd: Server, tmp_path: Path) -> None:
+def test_a_changed_host_key_is_refused_with_file_and_line(sshd: Sshd, tmp_path: Path) -> None:
     other = make_key(tmp_path / "other")
     public = other.with_suffix(".pub").read_text()
     sshd.known_hosts.write_text(f"# two lines\nbroken line\n\n[127.0.0.1]:{sshd.port} {public}")
@@ -70,31 +73,31 @@ def test_a_changed_host_key_is_refused_with_file_and_line(sshd: Server, tmp_path
     assert "ssh-keygen -f" in text
 
 
-def test_an_unknown_host_key_is_refused_with_the_remedy(sshd: Server, tmp_path: Path) -> None:
+def test_an_unknown_host_key_is_refused_with_the_remedy(sshd: Sshd, tmp_path: Path) -> None:
     sshd.known_hosts.write_text("")
     text = refused(access(sshd), tmp_path)
     assert "unknown" in text
     assert f"host_key: {fingerprint_of(sshd.host_key)}" in text
 
 
-def test_a_revoked_host_key_is_refused(sshd: Server, tmp_path: Path) -> None:
+def test_a_revoked_host_key_is_refused(sshd: Sshd, tmp_path: Path) -> None:
     public = sshd.host_key.with_suffix(".pub").read_text()
     with sshd.known_hosts.open("a") as file:
         file.write(f"@revoked [127.0.0.1]:{sshd.port} {public}")
     assert "revoked" in refused(access(sshd), tmp_path)
 
 
-def test_a_hashed_known_hosts_is_read(sshd: Server, tmp_path: Path) -> None:
+def test_a_hashed_known_hosts_is_read(sshd: Sshd, tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-Hf", str(sshd.known_hosts)], check=True, capture_output=True)
     assert str(sshd.port) not in sshd.known_hosts.read_text()
     opened(access(sshd), tmp_path)
 
 
-def test_a_known_hosts_file_that_is_not_there_is_said(sshd: Server, tmp_path: Path) -> None:
+def test_a_known_hosts_file_that_is_not_there_is_said(sshd: Sshd, tmp_path: Path) -> None:
     assert "no known_hosts file" in refused(access(sshd, known_hosts=str(tmp_path / "none")), tmp_path)
 
 
-def test_a_pinned_key_is_enough_and_a_wrong_one_is_refused(sshd: Server, tmp_path: Path) -> None:
+def test_a_pinned_key_is_enough_and_a_wrong_one_is_refused(sshd: Sshd, tmp_path: Path) -> None:
     sshd.known_hosts.unlink()
     pinned = fingerprint_of(sshd.host_key)
     line = opened(access(sshd, host_key=pinned), tmp_path)
@@ -105,7 +108,7 @@ def test_a_pinned_key_is_enough_and_a_wrong_one_is_refused(sshd: Server, tmp_pat
     assert pinned in text
 
 
-def test_trust_on_first_use_is_kept_told_and_not_repeated(sshd: Server, tmp_path: Path) -> None:
+def test_trust_on_first_use_is_kept_told_and_not_repeated(sshd: Sshd, tmp_path: Path) -> None:
     sshd.known_hosts.write_text("")
     first = access(sshd, trust="first_use")
     line = opened(first, tmp_path)
@@ -123,14 +126,14 @@ def test_trust_on_first_use_is_kept_told_and_not_repeated(sshd: Server, tmp_path
     assert f"{kept}:1 " in refused(first, tmp_path)
 
 
-def test_first_use_does_not_override_known_hosts(sshd: Server, tmp_path: Path) -> None:
+def test_first_use_does_not_override_known_hosts(sshd: Sshd, tmp_path: Path) -> None:
     public = make_key(tmp_path / "other").with_suffix(".pub").read_text()
     sshd.known_hosts.write_text(f"[127.0.0.1]:{sshd.port} {public}")
     assert f"{sshd.known_hosts}:1 " in refused(access(sshd, trust="first_use"), tmp_path)
     assert not (tmp_path / "known_hosts").exists()
 
 
-def test_a_wrong_key_is_denied_and_said_which(sshd: Server, tmp_path: Path) -> None:
+def test_a_wrong_key_is_denied_and_said_which(sshd: Sshd, tmp_path: Path) -> None:
     other = make_key(tmp_path / "other")
     text = refused(access(sshd, key=str(other)), tmp_path)
     assert "denied the login" in text
@@ -138,10 +141,10 @@ def test_a_wrong_key_is_denied_and_said_which(sshd: Server, tmp_path: Path) -> N
 
 
 def test_a_wrong_password_is_denied_and_never_shown(
-    sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DUT_PASSWORD", "s3cret-of-mine")
-    keys = sshd.keys(password="env:DUT_PASSWORD")
+    keys = {**sshd.keys, "password": "env:DUT_PASSWORD"}
     del keys["key"]
     text = refused(Access.model_validate(keys), tmp_path)
     assert "denied the login" in text
@@ -183,7 +186,7 @@ def test_a_password_lets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         asyncio.run(go("wrong"))
 
 
-def test_a_key_with_a_passphrase(sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_with_a_passphrase(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     locked = make_key(tmp_path / "locked", "rsa", "open sesame", "-m", "PEM")
     (sshd.folder / "authorized_keys").write_bytes(locked.with_suffix(".pub").read_bytes())
     assert "needs a passphrase" in refused(access(sshd, key=str(locked)), tmp_path)
@@ -195,7 +198,7 @@ def test_a_key_with_a_passphrase(sshd: Server, tmp_path: Path, monkeypatch: pyte
     opened(access(sshd, key=str(locked), passphrase="env:RIGHT"), tmp_path)
 
 
-def test_keys_that_are_none(sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_that_are_none(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "does not exist" in refused(access(sshd, key=str(tmp_path / "none")), tmp_path)
     (tmp_path / "noise").write_text("no key at all")
     assert "no private key" in refused(access(sshd, key=str(tmp_path / "noise")), tmp_path)
@@ -203,8 +206,8 @@ def test_keys_that_are_none(sshd: Server, tmp_path: Path, monkeypatch: pytest.Mo
     opened(access(sshd, key="env:KEY_TEXT"), tmp_path)
 
 
-def test_the_ssh_agent(sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = sshd.keys(agent=True)
+def test_the_ssh_agent(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {**sshd.keys, "agent": True}
     del keys["key"]
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     assert "SSH_AUTH_SOCK is not set" in refused(Access.model_validate(keys), tmp_path)
@@ -238,6 +241,25 @@ def test_the_way_over_a_jump_host(make_sshd: Make, tmp_path: Path) -> None:
     assert f"127.0.0.1:{gate.port} is unknown" in text
 
 
+def test_a_jump_host_without_means_of_its_own_is_tried_with_the_key_of_the_device(
+    make_sshd: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ``--jump ops@gate --key FILE`` means it; and a gate that forwards nothing is named, not the device."""
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    device = make_sshd()
+    gate, shut = make_sshd(), make_sshd(AllowTcpForwarding="no")
+    for each in (gate, shut):
+        (each.folder / "authorized_keys").write_bytes(device.user_key.with_suffix(".pub").read_bytes())
+    every = tmp_path / "every"
+    every.write_text("".join(each.known_hosts.read_text() for each in (device, gate, shut)))
+    user = getpass.getuser()
+    line = opened(access(device, known_hosts=str(every), jump=[f"{user}@127.0.0.1:{gate.port}"]), tmp_path)
+    assert line.identity()["way"] == f"{user}@127.0.0.1:{gate.port}"
+    text = refused(access(device, known_hosts=str(every), jump=[f"{user}@127.0.0.1:{shut.port}"]), tmp_path)
+    assert text.startswith(f"the jump host {user}@127.0.0.1:{shut.port} does not connect to 127.0.0.1:{device.port}")
+
+
 def test_jump_hosts_as_people_write_them() -> None:
     told = Access.model_validate({"host": "dut", "jump": ["ops@gate:2222", "[fe80::1]:22"]})
     assert [(hop.user, hop.host, hop.port) for hop in told.jump] == [("ops", "gate", 2222), (None, "fe80::1", 22)]
@@ -259,18 +281,18 @@ def test_wrong_keys_of_a_plan() -> None:
         assert "hunter2" not in str(caught.value).replace("input_value='hunter2'", "")
 
 
-def test_nobody_listens(sshd: Server, tmp_path: Path) -> None:
+def test_nobody_listens(sshd: Sshd, tmp_path: Path) -> None:
     assert "refused the connection" in refused(access(sshd, port=free_port(), trust="first_use"), tmp_path)
 
 
-def test_a_server_that_never_speaks(sshd: Server, tmp_path: Path) -> None:
+def test_a_server_that_never_speaks(sshd: Sshd, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         text = refused(access(sshd, port=port, connect_timeout="500ms"), tmp_path)
     assert "no connection within 0.5 s" in text
 
 
-def test_a_server_that_speaks_something_else(sshd: Server, tmp_path: Path) -> None:
+def test_a_server_that_speaks_something_else(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> str:
         async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"SSH-1.0-ancient\r\n")
@@ -304,7 +326,7 @@ def test_no_sessions_left(make_sshd: Make, tmp_path: Path) -> None:
     assert "MaxSessions" in asyncio.run(go())
 
 
-def test_a_lost_connection_is_opened_again(sshd: Server, tmp_path: Path) -> None:
+def test_a_lost_connection_is_opened_again(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> None:
         async with AsyncExitStack() as stack:
             line = await open_line(access(sshd), tmp_path, stack)
@@ -321,17 +343,17 @@ def test_a_lost_connection_is_opened_again(sshd: Server, tmp_path: Path) -> None
     asyncio.run(go())
 
 
-def test_a_stalled_line_is_noticed_by_its_keepalive(sshd: Server, tmp_path: Path) -> None:
+def test_a_stalled_line_is_noticed_by_its_keepalive(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> None:
         async with AsyncExitStack() as stack:
-            relay = await stack.enter_async_context(Relay(sshd.port))
+            relay = await stack.enter_async_context(TcpRelay(sshd.port))
             there = access(sshd, port=relay.port, host_key=fingerprint_of(sshd.host_key), keepalive="1s")
             line = await open_line(there, tmp_path, stack)
             connection = await line.connection()
-            relay.stalled = True
+            relay.carries.clear()
             async with asyncio.timeout(15):
                 await connection.wait_closed()
-            relay.stalled = False
+            relay.carries.set()
             await line.connection()
 
     asyncio.run(go())
@@ -342,7 +364,7 @@ def test_what_a_device_says_is_shown_in_one_line() -> None:
     assert len(printable("x" * 5000)) < 200
 
 
-def test_an_openssh_key_with_a_passphrase(sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_openssh_key_with_a_passphrase(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     locked = make_key(tmp_path / "locked", passphrase="open sesame")
     (sshd.folder / "authorized_keys").write_bytes(locked.with_suffix(".pub").read_bytes())
     assert "needs a passphrase" in refused(access(sshd, key=str(locked)), tmp_path)

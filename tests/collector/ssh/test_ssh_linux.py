@@ -11,18 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.collector.ssh.device import linux, looks, sleeper, values
-from tests.collector.ssh.server import Server, fingerprint_of
 
 from soakwatch.poller import Telling, WatchedProcess
 from soakwatch.pollers.ssh import Config
 from soakwatch.registry import poller_module
+from soakwatch.testing.sshd import Sshd, fingerprint_of
 from soakwatch_agent.host import Host
 from soakwatch_agent.place import SECOND, Place, watch
 
-Make = Callable[..., Server]
+Make = Callable[..., Sshd]
 
 
-def test_values_are_those_of_the_machines_own_probes(sshd: Server, tmp_path: Path) -> None:
+def test_values_are_those_of_the_machines_own_probes(sshd: Sshd, tmp_path: Path) -> None:
     with sleeper("over-ssh") as process:
         named = WatchedProcess("sleeper", "cmdline", "over-ssh$")
         first, second = looks(sshd, tmp_path, 2, named)
@@ -60,7 +60,7 @@ def test_values_are_those_of_the_machines_own_probes(sshd: Server, tmp_path: Pat
         assert again["source.device.cpu.time", "source=ssh"] >= far["source.device.cpu.time", "source=ssh"] > 0
 
 
-def test_what_the_device_is_becomes_facts(sshd: Server, tmp_path: Path) -> None:
+def test_what_the_device_is_becomes_facts(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> None:
         async with linux(sshd, tmp_path) as poller:
             assert isinstance(poller, Telling)
@@ -74,7 +74,7 @@ def test_what_the_device_is_becomes_facts(sshd: Server, tmp_path: Path) -> None:
     assert poller_module("ssh").config is Config
 
 
-def test_a_restarted_process_keeps_its_series_and_is_told(sshd: Server, tmp_path: Path) -> None:
+def test_a_restarted_process_keeps_its_series_and_is_told(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> None:
         named = WatchedProcess("sleeper", "cmdline", "comes-and-goes$")
         async with linux(sshd, tmp_path, named) as poller:
@@ -97,7 +97,7 @@ def test_a_restarted_process_keeps_its_series_and_is_told(sshd: Server, tmp_path
     asyncio.run(go())
 
 
-def test_watches_by_pid_and_pidfile(sshd: Server, tmp_path: Path) -> None:
+def test_watches_by_pid_and_pidfile(sshd: Sshd, tmp_path: Path) -> None:
     with sleeper("by-number") as process:
         (tmp_path / "it.pid").write_text(f"{process.pid}\n")
         (answer, later) = looks(
@@ -113,7 +113,7 @@ def test_watches_by_pid_and_pidfile(sshd: Server, tmp_path: Path) -> None:
                 assert told["process.memory.usage", f"process={name},instance=0"] > 0
 
 
-def test_pss_is_read_again_when_it_is_due(sshd: Server, tmp_path: Path) -> None:
+def test_pss_is_read_again_when_it_is_due(sshd: Sshd, tmp_path: Path) -> None:
     with sleeper("has-maps"):
         answers = looks(sshd, tmp_path, 62, WatchedProcess("it", "cmdline", "has-maps$"))
     told = [
@@ -123,7 +123,7 @@ def test_pss_is_read_again_when_it_is_due(sshd: Server, tmp_path: Path) -> None:
     assert not [fault for answer in answers for fault in answer.faults if "pss" in fault.metric]
 
 
-def test_nothing_is_left_on_the_device(sshd: Server, tmp_path: Path) -> None:
+def test_nothing_is_left_on_the_device(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> None:
         async with linux(sshd, tmp_path, WatchedProcess("sshd", "name", "sshd")) as poller:
             now = time.time_ns()
@@ -140,7 +140,7 @@ def test_nothing_is_left_on_the_device(sshd: Server, tmp_path: Path) -> None:
     assert not list(Path("/dev/shm").glob(f"soakwatch-ssh-{os.getpid()}-*")) if Path("/dev/shm").is_dir() else True
 
 
-def test_core_files_are_told_as_they_come(sshd: Server, tmp_path: Path) -> None:
+def test_core_files_are_told_as_they_come(sshd: Sshd, tmp_path: Path) -> None:
     cores = tmp_path / "cores"
     cores.mkdir()
     (cores / "core.old").write_bytes(b"x" * 100)
@@ -169,7 +169,7 @@ def test_core_files_are_told_as_they_come(sshd: Server, tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_processes_that_come_and_go_spoil_nothing(sshd: Server, tmp_path: Path) -> None:
+def test_processes_that_come_and_go_spoil_nothing(sshd: Sshd, tmp_path: Path) -> None:
     storm = subprocess.Popen(["sh", "-c", "while :; do sleep 0.001 & done"], start_new_session=True)
     try:
         answers = looks(sshd, tmp_path, 20, WatchedProcess("sshd", "glob", "ssh*"))
@@ -200,7 +200,7 @@ def test_programs_of_the_device_are_asked_where_they_are(make_sshd: Make, tmp_pa
     assert ("system.memory.pool.usage", "pool=frr zebra heap") not in values(second)  # every 30 s
 
 
-def test_the_observers_effect_is_told(sshd: Server, tmp_path: Path) -> None:
+def test_the_observers_effect_is_told(sshd: Sshd, tmp_path: Path) -> None:
     answers = looks(sshd, tmp_path, 12, observer="5s")
     assert [len(answer.samples) > 0 for answer in answers] == [True, *[False] * 4, *[True] * 7]
     events = [event for answer in answers for event in answer.events if event.kind.startswith("observer")]

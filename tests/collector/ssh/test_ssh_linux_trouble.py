@@ -15,18 +15,19 @@ from typing import cast
 
 import pytest
 from tests.collector.ssh.device import linux, looks, sleeper, values
-from tests.collector.ssh.server import Relay, Server, fingerprint_of
 
 from soakwatch.errors import PlanError
 from soakwatch.poller import Poller, Site, SourceFailed, WatchedProcess
 from soakwatch.ssh.seam import CliWish, Line
+from soakwatch.testing.sshd import Sshd, fingerprint_of
+from soakwatch.testing.tcp_relay import TcpRelay
 from soakwatch_agent.place import SECOND
 from soakwatch_agent.sample import NOTHING, Answer
 
-Make = Callable[..., Server]
+Make = Callable[..., Sshd]
 
 
-def test_a_killed_session_fails_one_look_and_the_next_works(sshd: Server, tmp_path: Path) -> None:
+def test_a_killed_session_fails_one_look_and_the_next_works(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> None:
         async with linux(sshd, tmp_path) as poller:
             now = time.time_ns()
@@ -48,7 +49,7 @@ async def _until_it_fails(poller: Poller, look: asyncio.Future[Answer], now_ns: 
         await poller.poll(now_ns + at * SECOND)
 
 
-def test_the_listener_may_go_and_come_back(sshd: Server, tmp_path: Path) -> None:
+def test_the_listener_may_go_and_come_back(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> None:
         async with linux(sshd, tmp_path) as poller:
             now = time.time_ns()
@@ -68,21 +69,21 @@ def test_the_listener_may_go_and_come_back(sshd: Server, tmp_path: Path) -> None
     asyncio.run(go())
 
 
-def test_a_stalled_line_fails_in_time_and_recovers(sshd: Server, tmp_path: Path) -> None:
+def test_a_stalled_line_fails_in_time_and_recovers(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> None:
         async with AsyncExitStack() as stack:
-            relay = await stack.enter_async_context(Relay(sshd.port))
+            relay = await stack.enter_async_context(TcpRelay(sshd.port))
             pin = fingerprint_of(sshd.host_key)
             more = {"port": relay.port, "host_key": pin, "connect_timeout": "1s"}
             poller = await stack.enter_async_context(linux(sshd, tmp_path, **more))
             now = time.time_ns()
             await poller.poll(now)
-            relay.stalled = True
+            relay.carries.clear()
             with pytest.raises(SourceFailed, match=r"did not answer a look within 3"):
                 await poller.poll(now + SECOND)
             with pytest.raises(SourceFailed, match="no connection within 1 s"):
                 await poller.poll(now + 5 * SECOND)
-            relay.stalled = False
+            relay.carries.set()
             assert values(await poller.poll(now + 10 * SECOND))["system.memory.limit", ""] > 0
 
     asyncio.run(go())
@@ -163,7 +164,7 @@ def test_a_program_that_hangs_later_costs_a_fault_and_not_the_look(make_sshd: Ma
     assert "frr brought nothing: it did not answer within 1 s" in [fault.text for fault in answer.faults]
 
 
-def test_wrong_keys_are_plan_errors(sshd: Server, tmp_path: Path) -> None:
+def test_wrong_keys_are_plan_errors(sshd: Sshd, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="there is no probe 'memroy'; did you mean 'memory'"):
         looks(sshd, tmp_path, 1, probes=["memroy"])
 

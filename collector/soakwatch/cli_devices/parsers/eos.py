@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from soakwatch.cli_devices.parsed import Draft, Parsed
-from soakwatch.cli_devices.parsers.tables import RULE, Top, drop, refused_on_purpose
+from soakwatch.cli_devices.parsers.tables import RULE, Top, drop
 from soakwatch.cli_devices.units import Length, length, size
+from soakwatch.refusal import refused_on_purpose
 
 _HARDWARE = re.compile(r"^([ACP])\s+(\S{1,20})\s+(\S.{0,80}?)\s*:\s*(\d{1,20})\s*:")
 _ALONE = re.compile(r"^-{3,}$")

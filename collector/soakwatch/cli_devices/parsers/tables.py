@@ -7,14 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from soakwatch.cli_devices.parsed import Draft
 from soakwatch.cli_devices.units import number, size
+from soakwatch.refusal import refused_on_purpose
 
 RULE = re.compile(r"^[\s=+|*_-]+$")
 _PAIR = re.compile(r"^\s*([A-Za-z][^:=]{0,80}?)\s*[:=]\s*(.*)$")
-_PURPOSE = re.compile(
-    r"(?i:acl|access[-_ ]?list|l2_acl|den(?:y|ied)|\bpolicy|_policy|rpf|spoof|shun|blacklist|blocklist|security-failed"
-    r"|not-syn|3whs|rstfin|paws|tcp-(?:seq|invalid|dup|acked|rst|fo)|bad-tcp|natt-keepalive|firewall|filter"
-    r"|normal discard|zone_?protection|uturn|nonsyn|non_syn|unauthori[sz]ed|prohibit)"
-)
 _CPU_HEADS = ("5sec", "1sec", "1min")
 
 
@@ -23,15 +19,6 @@ def pairs(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     for line in lines:
         match = _PAIR.match(line)
         yield (match[1].lower(), match[2].strip(), line) if match else ("", "", line)
-
-
-def refused_on_purpose(reason: str) -> bool:
-    """Whether a reason of a drop is a rule, a filter or a protocol check doing its work, and no loss.
-
-    >>> refused_on_purpose("acl-drop"), refused_on_purpose("no-route"), refused_on_purpose("MDF_RPF_FAIL_DROP")
-    (True, False, True)
-    """
-    return _PURPOSE.search(reason) is not None
 
 
 def drop(draft: Draft, place: str, reason: str, count: str) -> None:

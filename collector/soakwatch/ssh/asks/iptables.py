@@ -9,7 +9,7 @@ from soakwatch_agent.place import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
-METRICS = ("system.forwarding.dropped",)
+METRICS = ("system.forwarding.denied",)
 _TABLE = re.compile(r"\*(\S+)")
 _POLICY = re.compile(r":(\S+) (\S+) \[(\d{1,20}):\d+\]")
 _RULE = re.compile(r"\[(\d{1,20}):\d+\] -A (\S+) (.*?)-j (DROP|REJECT)\b")
@@ -44,7 +44,7 @@ class Iptables:
                 thing = object_text(place=clean(f"{family} {table} {match[2]}"), reason=clean(reason))
                 found[thing] = found.get(thing, 0) + int(match[1])
         for thing, packets in found.items():
-            notes.sample("system.forwarding.dropped", thing, packets)
+            notes.sample("system.forwarding.denied", thing, packets)
 
 
 def open_ask(_wants: Wants) -> Iptables:

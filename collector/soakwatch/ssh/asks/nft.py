@@ -9,7 +9,7 @@ from soakwatch_agent.place import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
-METRICS = ("system.forwarding.dropped",)
+METRICS = ("system.forwarding.denied",)
 _LOSS = ("drop", "reject", "deny", "denied", "block")
 _MOST = 500
 
@@ -46,7 +46,7 @@ class Nft:
                 thing = object_text(place=clean(place), reason=clean(reason))
                 found[thing] = found.get(thing, 0) + packets  # rules of one comment are one reason
         for thing, packets in found.items():
-            notes.sample("system.forwarding.dropped", thing, packets)
+            notes.sample("system.forwarding.denied", thing, packets)
 
 
 def _of_rule(rule: Mapping[str, Json]) -> tuple[int | None, str]:

@@ -9,7 +9,13 @@ from soakwatch_agent.place import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
-METRICS = ("system.forwarding.dropped", "system.sessions", "system.cpu.module.utilization")
+METRICS = (
+    "system.forwarding.dropped",
+    "system.forwarding.denied",
+    "system.sessions",
+    "system.cpu.module.utilization",
+)
+_ON_PURPOSE = frozenset({"drop_action_of_pipeline", "drop_action_forwarding_disabled", "datapath_drop_meter"})
 _COVERAGE = re.compile(r"(?P<name>(?:datapath_drop|drop_action)_\w{1,60})\s.*total: (?P<total>\d{1,19})")
 _DATAPATH = re.compile(r"(\S+@\S+):")
 _LOOKUPS = re.compile(r"\s+lookups: hit:\d+ missed:\d+ lost:(\d{1,19})")
@@ -45,8 +51,8 @@ class Ovs:
             if line in _MARKS:
                 part = line
             elif part == _MARKS[0] and (match := _COVERAGE.match(line)) is not None:
-                thing = object_text(place="ovs", reason=match["name"])
-                notes.sample("system.forwarding.dropped", thing, int(match["total"]))
+                metric = METRICS[1] if match["name"] in _ON_PURPOSE else METRICS[0]
+                notes.sample(metric, object_text(place="ovs", reason=match["name"]), int(match["total"]))
             elif part == _MARKS[1] and (match := _DATAPATH.match(line)) is not None:
                 datapath = clean(match[1])
             elif part == _MARKS[1] and (match := _LOOKUPS.match(line)) is not None:

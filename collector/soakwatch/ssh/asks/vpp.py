@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from soakwatch.refusal import refused_on_purpose
 from soakwatch.ssh.ask import Wants, lines, whole
 from soakwatch_agent.place import Notes
 from soakwatch_agent.procfs import clean
@@ -11,6 +12,7 @@ from soakwatch_agent.sample import object_text
 
 METRICS = (
     "system.forwarding.dropped",
+    "system.forwarding.denied",
     "system.memory.pool.usage",
     "system.memory.pool.limit",
     "exporter.gauge",
@@ -24,9 +26,10 @@ _MARKS = ("%%%% errors", "%%%% memory", "%%%% runtime")
 
 
 class Vpp:
-    """A node's line with severity ``info`` counts no loss and is left out; versions before 20.05 give no severity,
-    and every line counts. Heap sizes are rounded by VPP to three or four digits. ``show errors`` may be set back to 0
-    by ``clear errors``. The vector rate of each thread (packets a call) is kept as a gauge of an exporter."""
+    """What an access list refused is told apart from losses. A node's line with severity ``info`` is left out; versions
+    before 20.05 give no severity, and every line counts. Heap sizes are rounded by VPP to three or four digits. ``show
+    errors`` may be set back to 0 by ``clear errors``. The vector rate of each thread (packets a call) is kept as a
+    gauge of an exporter."""
 
     every_s = 10.0
     present = "vppctl show version"
@@ -61,7 +64,8 @@ class Vpp:
                     name = object_text(name="vpp.vector.rate", labels=clean(thread or "vpp_main"))
                     notes.sample("exporter.gauge", name, float(match["rate"]))
         for thing, count in dropped.items():
-            notes.sample("system.forwarding.dropped", thing, count)
+            reason = thing.partition(",reason=")[2]
+            notes.sample(METRICS[1] if refused_on_purpose(reason) else METRICS[0], thing, count)
 
 
 def _error(line: str) -> tuple[str, int]:

@@ -1,0 +1,62 @@
+"""The first looks of a new run: a plan that cannot be used ends it within seconds, and not in the morning.
+
+Only what a look says of the plan counts (``PlanError``: an unset variable, an unknown profile). A device that does
+not answer is a failing source, and so is a plan that went wrong later, such as a secret whose file is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from soakwatch.errors import PlanError
+from soakwatch.plan import SourcePlan
+from soakwatch.polling import Looked
+from soakwatch.saying import said_of
+
+GRACE_S = 3.0
+"""How long the other sources may take to say what is wrong with them, once one has."""
+
+
+class PlanRefused(PlanError):  # noqa: N818 - it is what became of the plan
+    """The sources could not be opened as the plan says: the run ended before it had begun."""
+
+
+class Opening:
+    """Which sources have looked for the first time, and what they said of the plan, in its order."""
+
+    def __init__(self) -> None:
+        self._expected = 0
+        self._looked = 0
+        self._said: dict[int, tuple[str, ...]] = {}
+        self._wrong, self._complete = asyncio.Event(), asyncio.Event()
+
+    def expect(self, target: str, label: str, planned: SourcePlan) -> Looked:
+        """One more source; what is returned takes how its first look ended: a PlanError, or None."""
+        number = self._expected
+        self._expected += 1
+        place = f"{planned.place}: " if planned.place else ""
+
+        def looked(error: PlanError | None) -> None:
+            self._looked += 1
+            if error is not None:
+                problems = error.problems or (str(error),)
+                self._said[number] = tuple(f"{place}{said_of(target, label, problem)}" for problem in problems)
+                self._wrong.set()
+            if self._looked == self._expected:
+                self._complete.set()
+
+        return looked
+
+    async def refused(self) -> None:
+        """Returns once the plan is known to be wrong, and all sources have looked or ``GRACE_S`` have passed."""
+        await self._wrong.wait()
+        try:
+            async with asyncio.timeout(GRACE_S):
+                await self._complete.wait()
+        except TimeoutError:
+            return
+
+    def check(self) -> None:
+        """Raises PlanRefused with every sentence if the plan is wrong."""
+        if self._said:
+            raise PlanRefused(*(sentence for _, said in sorted(self._said.items()) for sentence in said))

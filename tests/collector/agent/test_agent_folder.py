@@ -1,0 +1,121 @@
+"""Where ``soakwatch agent install`` puts an agent, and what ``remove`` takes away: never anybody else's files."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import subprocess
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from soakwatch.testing.agents import config, follow
+from soakwatch.testing.sshd import Sshd, run_sshd
+
+_SOAKWATCH = str(Path(sys.executable).parent / "soakwatch")
+
+
+def agent(sshd: Sshd, word: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """``soakwatch agent WORD`` on the server."""
+    keys = sshd.keys
+    return subprocess.run(
+        [
+            _SOAKWATCH, "agent", word, f"{getpass.getuser()}@127.0.0.1:{sshd.port}", "--key", str(keys["key"]),
+            "--known-hosts", str(keys["known_hosts"]), *arguments,
+        ],
+        capture_output=True, text=True, timeout=110, check=False,
+    )  # fmt: skip
+
+
+def test_a_folder_is_counted_from_the_home_wherever_a_session_begins(sshd: Sshd) -> None:
+    """The session begins in the account's folder of /etc/passwd; its HOME is another one, and holds the agent."""
+    home = sshd.folder / "home"
+    try:
+        done = agent(sshd, "install", "--dir", "guest of honour")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert (home / "guest of honour" / "agent.pyz").exists()
+        assert "it greets: agent 0." in done.stdout
+    finally:
+        gone = agent(sshd, "remove", "--dir", "guest of honour")
+    assert (gone.returncode, gone.stderr) == (0, "")
+    assert not (home / "guest of honour").exists()
+
+
+def test_a_folder_with_other_files_is_left_alone(sshd: Sshd) -> None:
+    """Nothing is put into somebody's folder, and what came to lie beside an agent outlives it."""
+    home = sshd.folder / "home"
+    (home / "lib").mkdir()
+    (home / "lib" / "thesis.tex").write_text("mine")
+    refused = agent(sshd, "install", "--dir", ".")
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "holds files that are not an agent's" in refused.stderr
+    assert [each.name for each in home.iterdir()] == ["lib"]
+    try:
+        assert agent(sshd, "install", "--dir", "guest", "--child").returncode == 0
+        (home / "guest" / "lib" / "thesis.tex").write_text("mine")
+    finally:
+        gone = agent(sshd, "remove", "--dir", "guest")
+    assert "holds other files and was kept" in gone.stdout
+    assert [str(each.relative_to(home / "guest")) for each in (home / "guest").rglob("*")] == ["lib", "lib/thesis.tex"]
+
+
+def test_where_no_agent_is_the_command_that_puts_it_there_is_named(sshd: Sshd) -> None:
+    """Not what the device's shell says of a file."""
+    for word in ("status", "remove"):
+        missing = agent(sshd, word)
+        assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+        assert "there is no agent on" in missing.stderr
+        assert "soakwatch agent install" in missing.stderr
+
+
+@pytest.mark.parametrize("words", ["echo Welcome; echo 'to this host'", "echo 'hello [1]'; echo 'done [2]'"])
+def test_a_status_that_is_none_is_told_in_one_sentence(sshd: Sshd, words: str) -> None:
+    """A profile that greets, or something that was put in the agent's place."""
+    folder = sshd.folder / "home" / ".soakwatch-agent"
+    folder.mkdir()
+    (folder / "agent.pyz").write_bytes(b"of another time")
+    (folder / "agent").write_text(f"#!/bin/sh\n{words}\n")
+    (folder / "agent").chmod(0o700)
+    refused = agent(sshd, "status")
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "is no agent, or other text stands in its output" in refused.stderr
+
+
+def test_a_bashrc_that_greets_is_no_hindrance(tmp_path: Path, sshd: Sshd) -> None:
+    """A shell that is started by sshd reads it for single commands as well."""
+    (sshd.folder / "home" / ".bashrc").write_text("echo Welcome; echo 'to this host'\n")
+
+    async def run() -> int:
+        async with AsyncExitStack() as stack:
+            follower = await follow(config(**sshd.keys), tmp_path, stack)
+            await follower.poll(2)
+            return len(follower.answers)
+
+    try:
+        assert agent(sshd, "install").returncode == 0
+        assert "agent 0." in agent(sshd, "status").stdout
+        assert asyncio.run(run()) == 2
+    finally:
+        assert agent(sshd, "remove").returncode == 0
+
+
+def test_a_server_that_allows_one_session_is_enough(tmp_path: Path) -> None:
+    """The next session may be asked for before the server has done with the last one."""
+    with run_sshd(tmp_path / "narrow", MaxSessions="1") as narrow:
+        try:
+            for _ in range(2):
+                done = agent(narrow, "install")
+                assert (done.returncode, done.stderr) == (0, "")
+        finally:
+            gone = agent(narrow, "remove")
+        assert (gone.returncode, gone.stderr) == (0, "")
+
+
+def test_an_account_that_answers_without_an_end_is_cut_off(tmp_path: Path) -> None:
+    """Bounded memory, and a sentence at once."""
+    with run_sshd(tmp_path / "endless", ForceCommand="yes 'no shell for you'") as endless:
+        refused = agent(endless, "install")
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "answers without an end" in refused.stderr

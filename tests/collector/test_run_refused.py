@@ -1,0 +1,139 @@
+"""A new run whose plan cannot be used ends within seconds and leaves nothing; a device that is off does not end it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from soakwatch import cli
+from soakwatch.errors import PlanError
+from soakwatch.opening import GRACE_S, Opening, PlanRefused
+from soakwatch.plan import load_plan
+from soakwatch.record import RecordView
+from soakwatch.setting_out import discard
+from soakwatch.testing.ports import free_port
+from soakwatch.testing.virtual import VirtualTime
+from soakwatch_agent.sample import PollOutcome
+
+WRONG = """
+duration: 6s
+targets:
+  fw: {sources: [{snmp: {host: 127.0.0.1, port: 9, version: 2c, community: env:SOAKWATCH_X}}]}
+  sw:
+    sources:
+      - ssh: {host: 127.0.0.1, os: cisco_as, user: soak, password: env:SOAKWATCH_X}
+      - snmp: {host: 127.0.0.1, port: 9, version: 2c, community: env:COMMUNITY, profile: arista-eoss}
+  me: {sources: [{local: {probes: [load], interval: 200ms}}]}
+"""
+OFF = """
+duration: 4s
+targets:
+  fw: {sources: [{snmp: {host: 127.0.0.1, port: PORT, version: 2c, community: env:COMMUNITY, timeout: 300ms}}]}
+"""
+SENTENCES = [
+    "soakwatch: wrong.yaml:4:19: fw snmp: the environment variable SOAKWATCH_X is not set: export it before the run",
+    "soakwatch: wrong.yaml:7:9: sw ssh: there is no os 'cisco_as'; did you mean 'cisco_asa'?",
+    "soakwatch: wrong.yaml:8:9: sw snmp: unknown profile 'arista-eoss'; did you mean 'arista-eos'?",
+]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with the wrong plan in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMMUNITY", "c0mmunity-of-the-lab")
+    monkeypatch.delenv("SOAKWATCH_X", raising=False)
+    (tmp_path / "wrong.yaml").write_text(WRONG)
+    return tmp_path
+
+
+def test_a_wrong_plan_ends_a_new_run_at_once_with_every_sentence(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 2, one line a source with its place, in the plan's order; no report, and the run's folder is gone."""
+    assert cli.run(["run", "wrong.yaml"]) == 2
+    said = capsys.readouterr()
+    assert said.err.splitlines() == SENTENCES
+    assert "is removed again" in said.out
+    assert "judging" not in said.out
+    assert list((here / "runs").iterdir()) == []
+
+
+def test_a_folder_that_was_named_is_kept_and_its_run_can_go_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --into nothing is removed. In a resumed run the same errors are failed polls: hours may be in its record."""
+    assert cli.run(["run", "wrong.yaml", "--into", "kept"]) == 2
+    assert "kept holds the first seconds: remove it, or name another folder" in capsys.readouterr().out
+    assert cli.run(["resume", "kept"]) == 3
+    assert "ended after 6s" in capsys.readouterr().out
+    with RecordView.open(here / "kept") as view:
+        ledgers = {ledger.source: ledger for ledger in view.ledgers(view.window())}
+        failed = ledgers["sw/ssh"]
+        assert (failed.got, failed.lost[PollOutcome.FAILED.value] > 0) == (0, True)
+        assert "there is no os 'cisco_as'" in str(failed.errors)
+        assert ledgers["me/local"].got > 5
+
+
+def test_a_device_that_is_off_is_a_failing_source_of_a_whole_run(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its run goes on to the end, and a run of its full length has not ended early, whoever answered."""
+    (here / "off.yaml").write_text(OFF.replace("PORT", str(free_port())))
+    assert cli.run(["run", "off.yaml"]) == 3
+    said = capsys.readouterr().out
+    assert "ended after 4s" in said
+    assert "the port is closed" in said
+    assert "ended early" not in said
+
+
+def test_only_the_record_is_removed(tmp_path: Path) -> None:
+    """A folder with anything else in it stays as it is, whole; and no folder is no trouble."""
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("record.sqlite", "record.sqlite-wal", "record.lock", "notes.txt"):
+        (run / name).write_text("x")
+    assert not discard(run)
+    assert len(list(run.iterdir())) == 4
+    (run / "notes.txt").unlink()
+    assert discard(run)
+    assert not run.exists()
+    assert not discard(run)
+
+
+def test_a_source_that_hangs_does_not_keep_the_sentences_of_the_others(here: Path) -> None:
+    """All sources are waited for, but for one that takes its time the run does not."""
+    plan = load_plan(here / "wrong.yaml")
+    (fw,), (ssh, _) = (target.sources for target in plan.targets[:2])
+    time = VirtualTime()
+
+    async def main() -> tuple[float, float]:
+        begin_ns = time.now_ns()
+        opening = Opening()
+        first, second, hangs = (opening.expect(name, "snmp", fw) for name in ("a", "b", "c"))
+        waiting = asyncio.create_task(opening.refused())
+        await asyncio.sleep(5)
+        assert not waiting.done()
+        opening.check()
+        second(PlanError("one", "two"))
+        await asyncio.sleep(1)
+        first(PlanError("a: three"))
+        await waiting
+        with pytest.raises(PlanRefused) as refused:
+            opening.check()
+        assert [problem.partition(": ")[2] for problem in refused.value.problems] == [
+            "a snmp: three", "b snmp: one", "b snmp: two",
+        ]  # fmt: skip
+        late_s = (time.now_ns() - begin_ns) * 1e-9 - 5
+        quick = Opening()
+        told = [quick.expect(name, "ssh", ssh) for name in ("a", "b")]
+        told[0](PlanError("one"))
+        told[1](None)
+        begin_ns = time.now_ns()
+        await quick.refused()
+        hangs(None)
+        return late_s, (time.now_ns() - begin_ns) * 1e-9
+
+    late_s, quick_s = time.run(main())
+    assert late_s == pytest.approx(GRACE_S)
+    assert quick_s == 0
