@@ -1,4 +1,4 @@
-"""CoreDump: crashes that a device tells of in its log, by notification or on its command line count like a core file."""
+"""CoreDump: a crash that a device tells of in its log, by notification or on its CLI counts like a core file."""
 
 from __future__ import annotations
 
