@@ -25,6 +25,7 @@ class _Seen:
     last_ns: int = 0
     storm_ns: int | None = None
     suppressed: int = 0
+    told: bool = False  # that it goes on
 
 
 @dataclass(slots=True)
@@ -39,11 +40,11 @@ class _Kind:
 class Storm:
     """Lets ``most`` events of one kind and object pass in ``window_s``; more are a storm.
 
-    A storm lasts until there was none of them for a window, and is told by one event when it ends (after an hour one
-    that goes on is told so far). All objects of a kind together bring ``most_of_kind`` events at once, and as many
-    again an hour: room for all ports of a large chassis, whatever another kind does. Beyond that, or beyond
-    ``most_keys`` different objects at a time, the objects of a kind are taken together: whatever is sent, memory and
-    what is recorded are bounded.
+    A storm lasts until there was none of them for a window, and is told by one event when it ends. One that goes on
+    is told so far after a window, and then each hour: a run may end before it does. All objects of a kind together
+    bring ``most_of_kind`` events at once, and as many again an hour: room for all ports of a large chassis, whatever
+    another kind does. Beyond that, or beyond ``most_keys`` different objects at a time, the objects of a kind are
+    taken together: whatever is sent, memory and what is recorded are bounded.
     """
 
     most: int = 20
@@ -80,9 +81,10 @@ class Storm:
         """The storms that are over, each as one event; with ``end`` those too that go on."""
         for key, seen in list(self._seen.items()):
             quiet = now_ns - seen.last_ns >= self._window_ns
-            if seen.storm_ns is not None and (end or quiet or now_ns - seen.storm_ns >= _HOUR_NS):
+            due_ns = _HOUR_NS if seen.told else self._window_ns
+            if seen.storm_ns is not None and (end or quiet or now_ns - seen.storm_ns >= due_ns):
                 yield self._told(key, seen.storm_ns, seen)
-                seen.storm_ns, seen.suppressed = (None if quiet or end else now_ns), 0
+                seen.storm_ns, seen.suppressed, seen.told = (None if quiet or end else now_ns), 0, True
             if quiet or end:
                 del self._seen[key]
 

@@ -346,6 +346,8 @@ async def start(config: Config, site: Site, stack: AsyncExitStack) -> SnmpPoller
     profiles = await asyncio.to_thread(_profiles, config.profiles)
     if config.profile != "auto":
         await asyncio.to_thread(profiles.__getitem__, config.profile)
+    elif config.profiles is not None:
+        await asyncio.to_thread(profiles.heads)  # one of your own that is wrong is told before the run
     timeout_s = timing(0, config.interval, config.timeout).timeout_s
     share_s = min(_LONGEST_SHARE_S, timeout_s * _BUDGET * _ASKING / (config.retries + 1))
     manner = Manner(config.engine, share_s, config.retries, config.max_repetitions)

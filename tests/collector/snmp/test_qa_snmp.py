@@ -11,6 +11,7 @@ import pytest
 from tests.collector.snmp.test_snmp_poller import config, site
 
 from soakwatch.checking import SourceLook, look_everywhere
+from soakwatch.errors import PlanError
 from soakwatch.plan import plan_from_text, quick_plan
 from soakwatch.poller import SourceFailed
 from soakwatch.pollers.snmp import start
@@ -18,6 +19,7 @@ from soakwatch.profile.loading import load_profiles
 from soakwatch.sensitivity import sensitivity
 from soakwatch.snmp.access import Access
 from soakwatch.snmp.asker import DEADLINE, SessionAsker
+from soakwatch.snmp.config import Config
 from soakwatch.snmp.session import Manner, Session
 from soakwatch.snmp.trouble import Kind, SnmpFailed
 from soakwatch.testing.snmp_cells import Cell, name_of
@@ -158,3 +160,16 @@ def test_a_cpu_that_the_device_averages_over_a_minute_shows_no_short_spikes() ->
     (told,) = (sentence for sentence in sensitivity(plan, looks) if "cpu_spike" in sentence)
     assert "every 1m" in told
     assert "11s" not in told
+
+
+def test_a_wrong_profile_of_your_own_is_told_before_the_device_is_asked(tmp_path: Path) -> None:
+    """Also where auto chooses: the device may be off, and the wrong one may be the one that it would get."""
+    (tmp_path / "mine.yaml").write_text("title: [\n")
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            keys = {"host": "127.0.0.1", "port": 9, "interval": "1s", "profiles": str(tmp_path)}
+            await start(Config.model_validate(keys), site(), stack)
+
+    with pytest.raises(PlanError, match=r"mine\.yaml:2:1"):
+        asyncio.run(main())
