@@ -32,6 +32,7 @@ _MOST_TALKS = 8
 _LONGEST_PATH = 107  # bytes of a unix socket's path
 _START_S = 15.0
 _TAKEOVER_S = 5.0
+_GONE_S = 5.0
 
 
 def main(argv: List[str]) -> int:
@@ -104,7 +105,9 @@ def _run(folder: str, options: argparse.Namespace) -> int:
         elif options.token_file or options.cert or options.key:
             raise ServeError("--token-file, --cert and --key belong to --https HOST:PORT")
         threading.Thread(target=_accept, args=(listener, agent), name="accept", daemon=True).start()
-        ending.wait()
+        while not ending.wait(_GONE_S):
+            if not os.path.exists(os.path.join(folder, "lock")):  # noqa: PTH110
+                break  # somebody deleted the folder: nobody can reach this agent any more, not even to stop it
     return 0
 
 

@@ -34,11 +34,11 @@ def show_look(look: SourceLook, duration_s: float | None = None, *, series: bool
     share = look.seconds / look.interval_s
     click.echo(
         f"  {look.per_poll} samples a poll{planned}; a look took {look.seconds * 1000:.1f} ms, "
-        f"{100 * share:.2g} % of its interval" + ("" if share <= _SHARE_OF_INTERVAL else ": raise the interval")
+        f"{percent(share)} of its interval" + ("" if share <= _SHARE_OF_INTERVAL else ": raise the interval")
     )
     if look.device_cpu_s is not None:
-        busy = 100 * look.device_cpu_s / look.interval_s
-        click.echo(f"  cost on the device: {1000 * look.device_cpu_s:.1f} ms of CPU a look, {busy:.2g} % of one core")
+        busy = percent(look.device_cpu_s / look.interval_s)
+        click.echo(f"  cost on the device: {1000 * look.device_cpu_s:.1f} ms of CPU a look, {busy} of one core")
     _show_metrics(look, series=series)
     _show_faults(look.faults)
     if look.lacking:
@@ -46,6 +46,15 @@ def show_look(look: SourceLook, duration_s: float | None = None, *, series: bool
         click.echo(f"  promised by the profile, and not on this device: {names}")
     for note in look.facts.notes if look.facts else ():
         click.echo(f"  note: {harmless(note)}")
+
+
+def percent(share: float) -> str:
+    """A share in percent, with two digits, or as many as it has.
+
+    >>> percent(0.00123), percent(0.5), percent(1.029)
+    ('0.12 %', '50 %', '103 %')
+    """
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
 def shown_value(value: float, unit: str) -> str:

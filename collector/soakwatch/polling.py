@@ -20,6 +20,7 @@ from typing import Self
 from soakwatch.clock import Clock
 from soakwatch.complain import Complaint
 from soakwatch.errors import PlanError, SoakwatchError
+from soakwatch.known_looks import KnownLooks
 from soakwatch.poller import Facts, Poller, Recovered, Recovering, SourceFailed, Telling
 from soakwatch.saying import without
 from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome
@@ -58,11 +59,12 @@ class PolledSource:
     works: a device that is off when the run begins is a failing source, not a failed run. ``put`` takes every Poll;
     ``tell`` hears of metrics that come less often than the polls, whenever that changes. ``looked`` is told once how
     the first look ended: with what is wrong with the plan, or None; whoever takes it says it, so that no log line does.
+    ``known`` are looks that an earlier life of the monitor recorded: those are not kept again.
     """
 
     def __init__(
         self, source: int, label: str, when: Timing, connect: Connect, clock: Clock, put: Callable[[Poll], None],
-        tell: Tell | None = None, looked: Looked | None = None,
+        tell: Tell | None = None, looked: Looked | None = None, known: KnownLooks | None = None,
     ) -> None:  # fmt: skip
         self.source, self.label, self.when = source, label, when
         self.outcomes: Counter[PollOutcome] = Counter()
@@ -75,7 +77,7 @@ class PolledSource:
         self._busy_until_ns = when.anchor_ns
         self._failures = 0
         self._hold_until_ns = 0
-        self._tell, self._looked = tell, looked
+        self._tell, self._looked, self._known = tell, looked, known
         self._refused: PlanError | None = None  # what the look that failed last says of the plan
         self._behind = False  # a source that looks by itself may have what nobody fetched
         self._cadences: dict[str, float] = {}
@@ -107,6 +109,8 @@ class PolledSource:
             return
         self._behind = True  # until the look has ended well: it may be given up at the end of the run
         outcome, error, answer, made_up = await self._look(start_ns)
+        if made_up and self._known is not None:
+            await self._known.learn(min(look.start_ns for look in made_up))
         end_ns = self._clock.now_ns()
         self._busy_until_ns = end_ns
         self._hand_in(made_up, self._due_ns(self._slot_at(end_ns) + 1))  # two clocks are never quite one
@@ -135,6 +139,8 @@ class PolledSource:
         that it would have made up for have their reasons.
         """
         answer, failed, brought = NOTHING, True, 0
+        if self._known is not None:
+            await self._known.learn(0)
         # The last moment of the run, not now: it asks for what is there already, and nobody waits for a new look.
         asked_ns = end_ns - 1
         try:
@@ -176,7 +182,7 @@ class PolledSource:
         """
         before = self.recovered
         for look in made_up:
-            if look.start_ns < before_ns:
+            if look.start_ns < before_ns and not (self._known is not None and self._known.holds(look.start_ns)):
                 self.recovered += 1
                 due_ns, took_ns = self._due_ns(self._slot_at(look.start_ns)), max(0, look.duration_ns)
                 self._put(Poll(self.source, due_ns, look.start_ns, took_ns, PollOutcome.OK, None, look.answer))

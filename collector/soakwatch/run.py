@@ -13,16 +13,20 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from soakwatch.catching_up import SENTENCE, catch_up
 from soakwatch.clock import Clock, aligned
 from soakwatch.committing import Committer
 from soakwatch.errors import RecordError
+from soakwatch.known_looks import KnownLooks
 from soakwatch.live import LiveJudge
 from soakwatch.opening import Opening
 from soakwatch.plan import Plan, SourcePlan
 from soakwatch.poller import Poller, Site
 from soakwatch.polling import Connect, Looked, PolledSource, Timing, timing
-from soakwatch.record import Record, RecordFull, Source
+from soakwatch.record import Record, RecordFull, RecordView, Source
 from soakwatch.registry import poller_module
 from soakwatch.selfwatch import INTERVAL_S, ROLE, TARGET, LoopLag, SelfWatch
 from soakwatch.status import SourceStatus, Status
@@ -228,7 +232,11 @@ class Soak:
                 return False  # the disk is full for the moment
             return True
 
-        polled = PolledSource(source.id, label, when, connect, self._clock, self._take, tell, looked)
+        async def read() -> NDArray[np.int64]:
+            return await self._committer.call(_answered_ns, self.course.folder, source.id)
+
+        known = KnownLooks(read, when.anchor_ns, when.interval_ns) if self.course.resumed else None
+        polled = PolledSource(source.id, label, when, connect, self._clock, self._take, tell, looked, known)
         self._sources.append(await stack.enter_async_context(polled))
 
     def _gap(self, source: Source, until_ns: int) -> Sequence[Poll]:
@@ -337,6 +345,14 @@ def _anchor(begin_ns: int, interval_s: float) -> int:
 
 async def _set(event: asyncio.Event) -> None:
     await event.wait()
+
+
+def _answered_ns(folder: Path, source: int) -> NDArray[np.int64]:
+    try:
+        with RecordView.open(folder) as view:
+            return view.answered_ns(source)
+    except RecordError:
+        return np.zeros(0, dtype=np.int64)  # a look that is kept twice does less harm than one that is lost
 
 
 def _labelled(sources: Sequence[SourcePlan]) -> list[tuple[str, SourcePlan]]:

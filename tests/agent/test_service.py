@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -141,6 +142,19 @@ def test_the_keeper_starts_it_again_and_stop_ends_both(tmp_path: Path, start: St
         assert time.monotonic() < deadline
     subprocess.run([*_AGENT, "stop", "--dir", str(tmp_path / "a")], check=True, timeout=30, capture_output=True)
     assert keeper.wait(20) == 0
+
+
+@pytest.mark.parametrize("keep", [(), ("--keep",)])
+def test_an_agent_whose_folder_was_deleted_leaves(tmp_path: Path, start: Start, keep: tuple[str, ...]) -> None:
+    """Nobody could reach it any more: it would look on until the host's next start. Its keeper leaves as well."""
+    process = start("run", "--no-recorder", *keep)
+    with Talk(tmp_path / "a/socket") as talk:
+        assert talk.ask("open", **_OPEN)[-1].word == "done"
+        agent = talk.ask("status")[-1].body["pid"]
+    shutil.rmtree(tmp_path / "a")
+    assert process.wait(30) == 0
+    assert not Path(f"/proc/{agent}").exists()
+    assert not (tmp_path / "a").exists()
 
 
 def test_attach_starts_it_and_a_second_one_in_the_folder_is_refused(tmp_path: Path, start: Start) -> None:

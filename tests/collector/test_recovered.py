@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from soakwatch.known_looks import KnownLooks
 from soakwatch.live_judge.changes import Changes
 from soakwatch.live_judge.following import Following
 from soakwatch.live_judge.hour import Hour
@@ -72,7 +74,9 @@ class Spooling:
         return given
 
 
-def soaked(poller: Poller, seconds: int, anchor_ns: int = T0, interval_s: float = 1.0) -> list[Poll]:
+def soaked(
+    poller: Poller, seconds: int, anchor_ns: int = T0, interval_s: float = 1.0, known: KnownLooks | None = None
+) -> list[Poll]:
     """The polls of a source in some seconds of virtual time."""
     time, polls = VirtualTime(anchor_ns), list[Poll]()
 
@@ -80,7 +84,7 @@ def soaked(poller: Poller, seconds: int, anchor_ns: int = T0, interval_s: float 
         return poller
 
     async def main() -> None:
-        source = PolledSource(1, "dut/agent", timing(anchor_ns, interval_s), connect, time, polls.append)
+        source = PolledSource(1, "dut/agent", timing(anchor_ns, interval_s), connect, time, polls.append, known=known)
         async with source:
             async with Timers(time) as timers:
                 timers.poll(source)
@@ -207,6 +211,29 @@ def test_what_a_killed_monitor_missed_is_made_up_for_after_it_resumes(tmp_path: 
     with RecordView.open(tmp_path) as view:
         (part,) = view.ledgers(Window(T0 + 150 * SECOND, T0 + 200 * SECOND))
         assert (part.due, part.got, part.recovered) == (50 // interval_s,) * 3
+
+
+def test_what_a_killed_monitor_recorded_and_could_not_acknowledge_is_not_kept_twice(tmp_path: Path) -> None:
+    """The spool hands in again what it was not told of: those of the last looks that are in the record, and the gap.
+
+    Its clock was measured anew, so that a look seems to have been made some microseconds earlier or later.
+    """
+    with new_record(tmp_path) as record:
+        record.put(_ok(due, due + 1000 + due // SECOND % 2 * 37_000) for due in range(T0, T0 + 100 * SECOND, SECOND))
+    second_life = T0 + 130 * SECOND
+
+    async def read() -> NDArray[np.int64]:
+        with RecordView.open(tmp_path) as view:
+            return view.answered_ns(1)
+
+    polls = soaked(Spooling(0, 0, at=95), 60, second_life, known=KnownLooks(read, second_life, SECOND))
+    with Record.open(tmp_path) as record:
+        lost = range(T0 + 100 * SECOND, second_life, SECOND)
+        record.put(Poll(1, due, due, 0, PollOutcome.GAP, "the monitor was not running", NOTHING) for due in lost)
+        record.put(polls)
+    ledger, seconds, _ = whole(tmp_path)
+    assert (ledger.due, ledger.got, ledger.recovered) == (190, 190, 30)
+    assert seconds == list(range(190))
 
 
 def _ok(due_ns: int, start_ns: int) -> Poll:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
     from soakwatch.agent_link.bundle import Psutil
     from soakwatch.ssh.connection import SshLine
 
@@ -173,6 +175,13 @@ def _plain(folder: str) -> str:
     return plain
 
 
+def _refused(detail: ErrorDetails) -> str:
+    """What is wrong with an option, in the words of the plan's key that it stands for."""
+    key = str(detail["loc"][0]) if detail["loc"] else "host"
+    option = f"--{key.replace('_', '-')}" if key in {"key", "password", "known_hosts", "host_key", "jump"} else key
+    return f"{option}: {detail['msg'].removeprefix('Value error, ')}"
+
+
 def _on_host(
     where: str, key: str | None, password: str | None, known_hosts: str | None, host_key: str | None,
     jump: tuple[str, ...], work: Callable[[SshLine], Coroutine[object, object, T]],
@@ -193,7 +202,7 @@ def _on_host(
         assert isinstance(told, dict)
         access = Access.model_validate({**told, **keys, "jump": list(jump)})
     except ValidationError as error:
-        raise click.UsageError(str(error.errors()[0]["msg"])) from None
+        raise click.UsageError(_refused(error.errors()[0])) from None
     except ValueError:
         raise click.BadParameter(f"{where!r} is no host: write user@host or user@host:port") from None
 

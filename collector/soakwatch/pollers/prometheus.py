@@ -7,6 +7,7 @@ Example: ``prometheus: {url: "http://198.18.0.1:9100/metrics", interval: 5s, kee
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from typing import Annotated
 
@@ -48,7 +49,9 @@ class PrometheusPoller:
             raise SourceFailed(
                 f"{shown(self._config.url)} answers with status {page.status}{hints.get(page.status, '')}"
             )
-        mapped = self._mapper.map(read_page(page.text, page.headers.get("content-type", "")), now_ns)
+        # A page of megabytes takes a second to read: the other sources must not wait for it.
+        read = await asyncio.to_thread(read_page, page.text, page.headers.get("content-type", ""))
+        mapped = self._mapper.map(read, now_ns)
         self._last = mapped
         return Answer(mapped.samples, (), mapped.faults)
 

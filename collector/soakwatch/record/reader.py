@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from soakwatch.errors import RecordError
 from soakwatch.record.columns import Columns
@@ -30,11 +31,11 @@ from soakwatch.record.model import (
 )
 from soakwatch.record.owners import Owner, silence_ns
 from soakwatch.record.replay import Replay
-from soakwatch.record.rows import EVENT_COLUMNS, OUTCOMES, event_of, last_time, sources_of
+from soakwatch.record.rows import EVENT_COLUMNS, OUTCOME_NUMBERS, OUTCOMES, event_of, last_time, sources_of
 from soakwatch.record.snapshot import open_snapshot
 from soakwatch.record.trouble import damaged, told
 from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Poll
+from soakwatch_agent.sample import Poll, PollOutcome
 from soakwatch_rules.rule import Finding, Ledger, Phase, Window
 from soakwatch_rules.series import Growth, Kind, Series, Trait
 
@@ -212,6 +213,12 @@ class RecordView:
             polls = self._columns.polls(source, 0, 0, 2**63 - 1).polls
         words = tuple(OUTCOMES[number].value for number in sorted(OUTCOMES))
         return PollOutcomes(polls.due_ns, polls.outcome.astype(np.int64), words)
+
+    def answered_ns(self, source: int) -> NDArray[np.int64]:
+        """When the looks of a source began that brought an answer, sorted, shape (n,); empty for an unknown source."""
+        with self._reading():
+            polls = self._columns.polls_as_they_came(source, 0, 2**63 - 1)
+        return np.sort(polls.start_ns[polls.outcome == OUTCOME_NUMBERS[PollOutcome.OK]])
 
     def polls_after(self, cursor: str, limit: int) -> tuple[tuple[Poll, ...], str]:
         """At most ``limit`` polls behind a cursor, and the cursor behind them; "" begins at the beginning.

@@ -119,3 +119,23 @@ def test_an_account_that_answers_without_an_end_is_cut_off(tmp_path: Path) -> No
         refused = agent(endless, "install")
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
     assert "answers without an end" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("soak@127.0.0.1", "--password", "hunter2"), "--password: a secret is never written into a plan"),
+        (("soak@127.0.0.1", "--host-key", "abc"), "--host-key: a pinned host key is SHA256:"),
+        (("soak@127.0.0.1:99999",), "port: "),
+        (("soak@127.0.0.1", "--jump", "a b"), "--jump: "),
+    ],
+)
+def test_a_wrong_option_is_named(arguments: tuple[str, ...], told: str) -> None:
+    """And what it holds is not, for it may be a secret."""
+    done = subprocess.run(
+        [_SOAKWATCH, "agent", "status", *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert told in done.stderr
+    assert "hunter2" not in done.stderr
+    assert "value error" not in done.stderr.lower()

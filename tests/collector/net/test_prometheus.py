@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import shutil
 import socket
@@ -195,3 +196,20 @@ def test_node_exporter_agrees_with_the_probes(looks: Looks, node_exporter: int) 
     assert all(told[key] == pytest.approx(own[key], rel=0.05, abs=5e6) for key in interfaces)
     assert 0 <= told["system.cpu.utilization", ""] <= 1
     assert far.faults == ()
+
+
+def test_a_page_is_read_beside_the_loop(looks: Looks, page_server: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of some megabytes takes a second, which every other source would be late by."""
+    read = []
+
+    def reading(text: str, kind: str) -> object:
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        read.append(text)
+        return read_page(text, kind)
+
+    monkeypatch.setattr("soakwatch.pollers.prometheus.read_page", reading)
+    with page_server(lambda *_: (200, {"Content-Type": "text/plain"}, b"node_nf_conntrack_entries 3\n")) as port:
+        (answer,) = looks("prometheus", {"url": f"http://127.0.0.1:{port}/metrics"})
+    assert by_series(answer) == {("system.conntrack.count", ""): 3}
+    assert len(read) == 1
