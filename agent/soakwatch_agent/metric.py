@@ -12,6 +12,7 @@ from typing import Dict, Optional, Tuple
 
 from soakwatch_agent.metric_device import DEVICE
 from soakwatch_agent.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
+from soakwatch_agent.metric_load import LOAD
 
 __all__ = ["BY_NAME", "CATALOGUE", "COUNTER", "DOWN", "GAUGE", "STATE", "UP", "Metric", "fault_of"]
 
@@ -216,22 +217,7 @@ CATALOGUE: Tuple[Metric, ...] = (
     entry("process.memory.virtual", "By", GAUGE, "address space", *_PROCESS, quantum=4096),
     entry("process.threads", "{thread}", GAUGE, "threads", *_PROCESS, growth=UP, quantum=1),
     entry("process.open_files", "{descriptor}", GAUGE, "open file descriptors", *_PROCESS, growth=UP, quantum=1),
-    # --- the load ------------------------------------------------------------------------------------------
-    entry("load.requests", "{request}", COUNTER, "requests answered since the generator began"),
-    entry("load.failures", "{request}", COUNTER, "requests that failed since the generator began"),
-    entry("load.request.rate", "{request}/s", GAUGE, "requests answered per second"),
-    entry("load.failure.rate", "{request}/s", GAUGE, "requests failed per second"),
-    entry("load.offered.rate", "{request}/s", GAUGE, "requests per second that the generator was told to send"),
-    entry("load.latency", "s", GAUGE, "time to answer a request", "quantile"),
-    entry("load.connections", "{connection}", GAUGE, "connections open at the generator"),
-    entry("load.tx.packets", "{packet}", COUNTER, "packets sent by the generator since it began"),
-    entry("load.rx.packets", "{packet}", COUNTER, "packets that came back to the generator since it began"),
-    entry("load.offered.packet.rate", "{packet}/s", GAUGE, "packets per second that the generator was told to send"),
-    entry(
-        "load.ceiling.packet.rate", "{packet}/s", STATE, "most packets per second that the generator was seen to send"
-    ),
-    entry("load.queue_full", "{event}", COUNTER, "times that the generator could not send because its queue was full"),
-    entry("load.cpu.utilization", "1", GAUGE, "busy share of the generator's cores", high=1.0),
+    *LOAD,
     *DEVICE,
     # --- the monitor itself --------------------------------------------------------------------------------
     entry("monitor.cpu.time", "s", COUNTER, "CPU time of the collector"),

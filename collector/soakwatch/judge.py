@@ -15,6 +15,7 @@ from soakwatch.derived import derived_events
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
 from soakwatch.verdict import DUT, Verdict, fold
 from soakwatch_agent.metric import BY_NAME, STATE
+from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Why, Window, wanted
 from soakwatch_rules.series import Series
 
@@ -271,8 +272,8 @@ class Court:
 
     def _read_load(self) -> tuple[Series, ...]:
         generators = {name for name, role in self.roles.items() if role == "generator"}
-        told = [metric.name for metric in BY_NAME.values() if metric.name.startswith("load.")]
-        return tuple(self._record.series(key) for key in self._record.keys(told) if key.target in generators)
+        told = self._record.keys(sorted(WHOLE_LOAD))
+        return tuple(self._record.series(key) for key in told if key.target in generators)
 
     def _bounded(self, series: Series) -> Series:
         """With what the device states as the most there can be, of this object or of the whole."""

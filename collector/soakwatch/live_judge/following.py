@@ -23,6 +23,7 @@ from soakwatch.record.reader import trait_of
 from soakwatch.record.rows import OUTCOME_NUMBERS
 from soakwatch.record.tail import Batch, News, NewSeries, Table, Tail
 from soakwatch_agent.metric import BY_NAME, GAUGE, STATE
+from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Ledger, Phase, Rule, Window
 from soakwatch_rules.series import Series
@@ -35,7 +36,6 @@ _STATES = frozenset(
     {metric.name for metric in BY_NAME.values() if metric.kind == STATE}
     | {metric.ceiling for metric in BY_NAME.values() if metric.ceiling is not None}
 )
-_LOAD = frozenset(metric.name for metric in BY_NAME.values() if metric.name.startswith("load."))
 
 
 @dataclass(slots=True)
@@ -60,8 +60,8 @@ class Following:
             manner: frozenset(metric for rule in rules if rule.manner.live == manner for metric in rule.metrics)
             for manner in ("recent", "minutes", "whole")
         }
-        needed = frozenset[str]() if not any(rule.manner.live != "end" for rule in rules) else _STATES | _LOAD
-        self._in_minutes = named["minutes"] | _LOAD
+        needed = frozenset[str]() if not any(rule.manner.live != "end" for rule in rules) else _STATES | WHOLE_LOAD
+        self._in_minutes = named["minutes"] | WHOLE_LOAD
         self._in_changes = named["whole"] | needed
         self._in_hour = named["recent"] | self._in_changes
         self._tail = Tail(path, lambda key: key.metric in self._in_hour or key.metric in self._in_minutes)
