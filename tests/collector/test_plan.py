@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from soakwatch.errors import PlanError
-from soakwatch.plan import PhasePlan, Plan, load_plan, plan_from_text, plan_text
+from soakwatch.plan import Plan, load_plan, plan_from_text, plan_text
+from soakwatch.plan.phase import PhasePlan
 from soakwatch.plan.rules import planned_rules
 from soakwatch.poller import WatchedProcess
 from soakwatch.registry import Registry, Shelf

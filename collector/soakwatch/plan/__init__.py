@@ -19,6 +19,7 @@ from soakwatch.errors import PlanError
 from soakwatch.nearest import hint
 from soakwatch.plan.address import LOCAL, targets_of
 from soakwatch.plan.model import INTERFACES_ALL, EventShape, PlanShape, ProcessShape, TargetShape, WatchShape, one_key
+from soakwatch.plan.phase import UNTIL_LOAD, PhasePlan, phase_data
 from soakwatch.plan.problem import problems as problems_of
 from soakwatch.plan.rules import RulePlan, read_rules
 from soakwatch.plan.text import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
@@ -39,14 +40,6 @@ class SourcePlan:
     poller: str
     config: SourceConfig
     place: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class PhasePlan:
-    """A stretch of the run."""
-
-    name: str
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +100,10 @@ class Plan:
         data = parse(self.text, self.origin).data
         assert isinstance(data, dict)
         if "phases" in data:
-            kept = [PhasePlan(p.name, left if i == chosen else p.seconds) for i, p in enumerate(self.phases)]
-            data["phases"] = [{p.name: _seconds_text(p.seconds)} for p in kept]
+            lengths[chosen] = left
+            data["phases"] = [
+                phase_data(one, _seconds_text(length)) for one, length in zip(self.phases, lengths, strict=True)
+            ]
         data["duration"] = _seconds_text(wanted)
         made = _plan(placeless(data, self.origin), registry)
         return replace(self, duration_s=made.duration_s, phases=made.phases, text=made.text)
@@ -206,6 +201,7 @@ def _plan(document: Document, registry: Registry) -> Plan:
         made, wrong = _target(document, shape.watch, name, target, sources.get(name, ()))
         targets.append(made)
         found += wrong
+    found += _unloaded(document, phases, targets)
     events, wrong = _events(document, shape.events, duration, tuple(shape.targets))
     found += wrong
     if found:
@@ -279,7 +275,7 @@ def _source(document: Document, path: Path, item: Plain, registry: Registry) -> 
 
 
 def _stretches(document: Document, shape: PlanShape) -> tuple[float, tuple[PhasePlan, ...], list[Problem]]:
-    phases = tuple(PhasePlan(name, length) for name, length in shape.phases or ())
+    phases = tuple(shape.phases or ())
     total = sum(phase.seconds for phase in phases)
     if not phases:
         if shape.duration is None:
@@ -290,6 +286,21 @@ def _stretches(document: Document, shape: PlanShape) -> tuple[float, tuple[Phase
         told = f"duration: {sums}: mend one, or leave duration out"
         return total, phases, [document.problem(("duration",), told)]
     return total, phases, []
+
+
+def _unloaded(document: Document, phases: Sequence[PhasePlan], targets: Sequence[TargetPlan]) -> list[Problem]:
+    """Phases that ask for a load, or wait for one, where no generator is driven, or none is polled."""
+    generators = [target for target in targets if target.role == "generator"]
+    driven = any(getattr(source.config, "drive", False) for target in generators for source in target.sources)
+    found = []
+    for index, phase in enumerate(phases):
+        if phase.load is not None and not driven:
+            told = "load: no generator is driven: give a source of a target with role generator the key drive: true"
+            found.append(document.problem(("phases", index), told))
+        if phase.until == UNTIL_LOAD and not generators:
+            told = "until: load waits for a generator, and no target has the role generator: name one"
+            found.append(document.problem(("phases", index), told))
+    return found
 
 
 def _target(

@@ -11,21 +11,26 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 
-from soakwatch.nearest import hint
+from soakwatch.plan.phase import EVENT_KIND, PHASES, PhasePlan, duration, phase_of
 from soakwatch.units import Seconds
 
-PHASES = ("baseline", "ramp", "soak", "stress", "spike", "recovery", "cooldown")
-"""The stretches of a run that rules know."""
 ROLES = ("dut", "generator", "monitor")
 """What a target is to the run: the device under test, what loads it, what watches it."""
-LONGEST_S = 366 * 86400.0
 INTERFACES_ALL = "all"
 
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LOGIN = re.compile(r":(?!//)[^\s:@]*@")  # the password before the @ of an address
-_EVENT_KIND = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*")
 _OWN_KEY = 1  # a source or a phase is one key and what belongs to it
 
 
@@ -71,22 +76,9 @@ def one_key(value: object, what: str, example: str) -> tuple[str, JsonValue]:
     return next(iter(value.items()))
 
 
-def _phase(value: object) -> tuple[str, float]:
-    name, length = one_key(value, "a phase", "{soak: 22h}")
-    if name not in PHASES:
-        raise ValueError(f"unknown phase {name!r}{hint(name, PHASES)}")
-    if length is None:
-        raise ValueError(f"the phase {name!r} has no duration: write {name}: 30m")
-    return name, _duration(length)
-
-
-def _duration(value: object) -> float:
-    from soakwatch.units import seconds
-
-    length = seconds(value)
-    if not 0 < length <= LONGEST_S:
-        raise ValueError(f"{value!r} is not a duration of a run: it is longer than nothing and at most 366d")
-    return length
+def _phase(value: object) -> PhasePlan:
+    name, told = one_key(value, "a phase", "{soak: 22h}")
+    return phase_of(name, told)
 
 
 def _moment(value: object) -> datetime:
@@ -118,7 +110,7 @@ def _interfaces(value: object) -> object:
 
 
 def _kind(value: object) -> str:
-    if not isinstance(value, str) or _EVENT_KIND.fullmatch(value) is None:
+    if not isinstance(value, str) or EVENT_KIND.fullmatch(value) is None:
         raise ValueError(f"{shown(value)} is not a kind of event: write a lower-case word such as failover")
     return value
 
@@ -130,9 +122,27 @@ def _sinks(value: object) -> list[str]:
 
 
 _DURATION = {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|min|h|d)\s*)+$", "examples": ["24h"]}
+_PHASE_KEYS = {
+    "type": "object",
+    "properties": {
+        "for": {**_DURATION, "description": "how long it lasts, at most"},
+        "load": {
+            "type": ["string", "number"],
+            "examples": ["80%"],
+            "description": "what driven generators send from its begin, of their full rate",
+        },
+        "until": {
+            "type": "string",
+            "pattern": rf"^(load|settled|event {EVENT_KIND.pattern})$",
+            "description": "ends it early: load, settled, or event and its kind",
+        },
+    },
+    "required": ["for"],
+    "additionalProperties": False,
+}
 _PHASE_SCHEMA = {
     "type": "object",
-    "properties": dict.fromkeys(PHASES, _DURATION),
+    "properties": {name: {"anyOf": [_DURATION, _PHASE_KEYS]} for name in PHASES},
     "additionalProperties": False,
     "minProperties": 1,
     "maxProperties": 1,
@@ -140,12 +150,12 @@ _PHASE_SCHEMA = {
 _NAME_SCHEMA = {"type": "string", "pattern": f"^{_FOLDER_NAME.pattern}$"}
 
 Name = Annotated[str, BeforeValidator(folder_name), WithJsonSchema(_NAME_SCHEMA)]
-Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema(_DURATION)]
-PhaseItem = Annotated[tuple[str, float], BeforeValidator(_phase), WithJsonSchema(_PHASE_SCHEMA)]
+Duration = Annotated[float, BeforeValidator(duration), WithJsonSchema(_DURATION)]
+PhaseItem = Annotated[PhasePlan, PlainValidator(_phase), WithJsonSchema(_PHASE_SCHEMA)]
 Moment = Annotated[
     datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "examples": ["2026-11-27T20:00:00Z"]})
 ]
-Kind = Annotated[str, BeforeValidator(_kind), WithJsonSchema({"type": "string", "pattern": f"^{_EVENT_KIND.pattern}$"})]
+Kind = Annotated[str, BeforeValidator(_kind), WithJsonSchema({"type": "string", "pattern": f"^{EVENT_KIND.pattern}$"})]
 Interfaces = Annotated[
     list[str],
     BeforeValidator(_interfaces),

@@ -1,0 +1,52 @@
+"""Whether the devices have settled: what ``until: settled`` waits for instead of a fixed sleep."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+import numpy as np
+
+from soakwatch_agent.sample import Sample
+from soakwatch_rules.stats.settled import LEAST, settled
+
+STRETCH_NS = 60_000_000_000
+TOLERANCE = 0.02
+_FLOORS = {"system.cpu.utilization": 0.02, "system.memory.usage": 0.0, "system.memory.utilization": 0.01}
+"""The levels that are looked at, and the drift of each, in its unit, that is always allowed."""
+_MOST = 600  # readings of one level
+
+
+class Settling:
+    """The newest readings of the devices' CPU and memory.
+
+    They have settled when each of them drifts by less than 2 % of itself (CPU: or 2 points) across the last minute, or
+    across its last 12 readings where these take longer.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, str, str], deque[tuple[int, float]]] = {}
+
+    def take(self, source: int, samples: Iterable[Sample]) -> None:
+        """Readings of one poll."""
+        for sample in samples:
+            if sample.metric in _FLOORS:
+                kept = self._kept.setdefault((source, sample.metric, sample.object), deque(maxlen=_MOST))
+                kept.append((sample.time_ns, float(sample.value)))
+
+    def since(self, begin_ns: int) -> bool:
+        """Whether all of them have settled by readings from ``begin_ns`` on; False while there are too few, or none."""
+        return bool(self._kept) and all(
+            _settled(_FLOORS[metric], kept, begin_ns) for (_, metric, _), kept in self._kept.items()
+        )
+
+
+def _settled(floor: float, kept: Iterable[tuple[int, float]], begin_ns: int) -> bool:
+    readings = [one for one in kept if one[0] >= begin_ns]
+    if len(readings) < LEAST or readings[-1][0] - readings[0][0] < STRETCH_NS:
+        return False
+    first = min(
+        len(readings) - LEAST, next(i for i, one in enumerate(readings) if one[0] >= readings[-1][0] - STRETCH_NS)
+    )
+    time_ns, values = np.array(readings[first:]).T
+    return settled((time_ns - time_ns[0]) * 1e-9, values, TOLERANCE, floor)

@@ -1,0 +1,145 @@
+"""Phases that end when their condition comes, and at their longest time when it does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from soakwatch.errors import PlanError
+from soakwatch.phasing import Phasing, Turn
+from soakwatch.plan import plan_from_text
+from soakwatch.plan.phase import PhasePlan
+from soakwatch_agent.sample import Sample
+from soakwatch_rules.rule import Event
+
+S = 10**9
+START = 1_700_000_000 * S
+
+
+def begin(phasing: Phasing, at_s: float) -> Turn:
+    """The phase that begins at this second."""
+    turn = phasing.turn(START + round(at_s * S))
+    assert turn is not None
+    phasing.begun()
+    return turn
+
+
+def test_the_soak_begins_when_the_generator_does() -> None:
+    """A counter that stands still is no load; the first that grows ends the baseline at that reading."""
+    phasing = Phasing([PhasePlan("baseline", 600, until="load"), PhasePlan("soak", 3600)], START)
+    assert begin(phasing, 0).stretch.name == "baseline"
+    for second, sent in ((1, 500), (2, 500), (3, 500)):
+        phasing.saw("generator", 1, [Sample("load.tx.packets", "", sent, START + second * S)])
+        assert phasing.turn(START + second * S) is None
+    phasing.saw("dut", 2, [Sample("load.tx.packets", "", 9, START + 3 * S)])
+    assert phasing.turn(START + 3 * S) is None
+    phasing.saw("generator", 1, [Sample("load.tx.packets", "", 900, START + 40 * S)])
+    turn = begin(phasing, 41)
+    assert (turn.stretch.name, turn.stretch.begin_ns) == ("soak", START + 40 * S)
+    assert turn.event is not None
+    assert turn.event.detail["reason"] == "the generator began to send"
+    assert phasing.end_ns == START + 3640 * S  # the soak keeps its length; the run saves what the baseline did not need
+
+
+def test_a_generator_that_never_sends_does_not_hold_the_run() -> None:
+    """The phase ends at its longest time, and the event says that nothing came."""
+    phasing = Phasing([PhasePlan("baseline", 60, until="load"), PhasePlan("soak", 60)], START)
+    begin(phasing, 0)
+    phasing.saw("generator", 1, [Sample("load.sending", "", 0, START + S)])
+    assert phasing.turn(START + 59 * S) is None
+    turn = begin(phasing, 60)
+    assert turn.stretch.begin_ns == START + 60 * S
+    assert turn.event is not None
+    assert turn.event.detail["reason"] == "no generator was seen to send within the longest time of baseline"
+
+
+def test_an_event_ends_a_phase_only_while_it_lasts() -> None:
+    """An event of another kind, or from before the phase, ends nothing; one in the future does not end it now."""
+    phasing = Phasing([PhasePlan("soak", 600, until="event failover"), PhasePlan("recovery", 60)], START)
+    begin(phasing, 0)
+    for kind, at in (("upgrade", 5), ("failover", -5), ("failover", 700)):
+        phasing.heard(Event(kind, "", "", START + at * S, None))
+        assert phasing.turn(START + 6 * S) is None
+    phasing.heard(Event("failover", "", "", START + 100 * S, None))
+    turn = begin(phasing, 101)
+    assert (turn.stretch.name, turn.stretch.begin_ns) == ("recovery", START + 100 * S)
+
+
+def test_the_last_phase_may_end_early_too() -> None:
+    """Then the run ends."""
+    phasing = Phasing([PhasePlan("soak", 86400, until="event stop")], START)
+    begin(phasing, 0)
+    phasing.heard(Event("stop", "", "", START + 100 * S, None))
+    assert phasing.turn(START + 101 * S) is None
+    assert phasing.end_ns == START + 100 * S
+
+
+@pytest.mark.parametrize(("rise_per_s", "settles"), [(0.0, True), (0.0005, False)])
+def test_a_ramp_ends_when_the_levels_have_settled(rise_per_s: float, *, settles: bool) -> None:
+    """CPU that goes on rising by 3 points a minute has not settled; one that only scatters has."""
+    rng = np.random.default_rng(4)
+    phasing = Phasing([PhasePlan("ramp", 600, until="settled"), PhasePlan("soak", 60)], START)
+    begin(phasing, 0)
+    ended_s = None
+    for second in range(300):
+        level = 0.2 + (0.3 if second > 20 else second * 0.015) + rise_per_s * second + 0.01 * rng.standard_normal()
+        phasing.saw("dut", 1, [Sample("system.cpu.utilization", "", level, START + second * S)])
+        turn = phasing.turn(START + second * S)
+        if turn is not None:
+            ended_s = second
+            break
+    assert (ended_s is not None) == settles
+    if ended_s is not None:
+        assert 75 <= ended_s <= 110  # a minute after the rise of the first 20 s, not at once and not never
+
+
+def test_a_resumed_run_goes_on_in_its_phase() -> None:
+    """The times of phases that had begun come from the record: a cut that an earlier life saw stays."""
+    plan = [PhasePlan("baseline", 600, until="load"), PhasePlan("soak", 3600), PhasePlan("recovery", 60)]
+    phasing = Phasing(plan, START, [START, START + 40 * S])
+    assert phasing.now is not None
+    assert (phasing.now.name, phasing.end_ns) == ("soak", START + 3700 * S)
+    assert phasing.due_ns() == (START + 3640 * S,)
+
+
+def plan(phases: str, drive: str = "") -> str:
+    """A plan with these phases."""
+    return (
+        f"phases: {phases}\ntargets:\n  dut: {{sources: [local]}}\n"
+        f"  tg: {{role: generator, sources: [{{command: {{run: [x]{drive}}}}}]}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("phases", "told"),
+    [
+        ("[{soak: {for: 1h, lod: 80%}}]", "unknown key 'lod' of the phase soak; did you mean 'load'?"),
+        ("[{soak: {load: 80%}}]", "the phase 'soak' has no duration: write soak: {for: 30m}"),
+        ("[{soak: {for: 1h, load: -1}}]", "load: -1 is no share of the full load: write 80%, 120%, or 0 for rest"),
+        ("[{soak: {for: 1h, until: later}}]", "until: 'later' ends no phase"),
+        ("[{soak: {for: 1h, until: event}}]", "until: 'event' ends no phase"),
+        ("[{soak: {for: 1h, load: 80%}}]", "no generator is driven"),
+    ],
+)
+def test_bad_phases_are_refused(phases: str, told: str) -> None:
+    """With one sentence and its place."""
+    with pytest.raises(PlanError, match=r"p\.yaml:1:") as refused:
+        plan_from_text(plan(phases), "p.yaml")
+    assert told in str(refused.value)
+
+
+def test_a_plan_without_a_generator_cannot_wait_for_load() -> None:
+    """It would wait for nothing."""
+    with pytest.raises(PlanError, match="no target has the role generator"):
+        plan_from_text("phases: [{baseline: {for: 1m, until: load}}]\ntargets: {dut: {sources: [local]}}\n", "p.yaml")
+
+
+def test_a_stretched_plan_keeps_its_conditions() -> None:
+    """``--duration`` changes the length of the soak and nothing else."""
+    text = plan("[{baseline: {for: 10m, until: load}}, {soak: {for: 1h, until: event stop}}]")
+    made = plan_from_text(text, "p.yaml").lasting("30m")
+    assert made.phases == (
+        PhasePlan("baseline", 600.0, until="load"),
+        PhasePlan("soak", 1200.0, until="event stop"),
+    )
+    assert plan_from_text(made.text, "again.yaml").phases == made.phases
