@@ -25,6 +25,8 @@ DEVICE_CPU = "source.device.cpu.time"
 GETTING_READY_S = 150.0  # the first survey of a large and slow device
 BETWEEN_TRIES_S = 0.1
 PATIENCE_S = 2.0  # a source that has brought nothing yet gets one more look after this
+LONGEST_RENEWAL_S = 8.0  # increases of what a device renews more seldom are not waited for
+AFTER_RENEWAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,14 @@ class SourceLook:
     @property
     def lacking(self) -> tuple[str, ...]:
         """The metrics that the source's profile promises and the device did not bring."""
-        brought = {sample.metric for sample in self.samples}
+        brought = {sample.metric for sample in self.samples} | self.slow.keys()
         return tuple(name for name in (self.facts.promised if self.facts else ()) if name not in brought)
+
+    @property
+    def slow(self) -> Mapping[str, float]:
+        """The metrics that this look was too short for, with the seconds after which the device renews them."""
+        told = {sample.metric for sample in self.samples} | {fault.metric for fault in self.faults}
+        return {name: s for name, s in (self.facts.cadences if self.facts else {}).items() if name not in told}
 
     def polls(self, duration_s: float) -> int:
         """How many polls are due in a run."""
@@ -60,7 +68,8 @@ class SourceLook:
 
 
 async def look_everywhere(plan: Plan, folder: Path, registry: Registry = INSTALLED) -> tuple[SourceLook, ...]:
-    """Two looks at every source, all at once, in the order of the plan. ``folder`` is theirs for the moment."""
+    """Two looks at every source, all at once, in the order of the plan, and a third where the device renews its
+    counters some seconds later. ``folder`` is theirs for the moment."""
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(_look(target, source, folder, registry))
@@ -78,7 +87,7 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
         target.name, target.role, target.processes, target.interfaces, folder, clock.now_ns, interval, trial=True
     )
     answers: list[Answer] = []
-    took_ns = 0
+    took_ns = begin_ns = 0
     try:
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(limit):
@@ -87,6 +96,11 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
                 if len(answers) == 2 and any(answer.samples for answer in answers):
                     break
                 await asyncio.sleep(pause)
+                begin_ns = begin_ns or clock.now_ns()
+                answer, took_ns = await _answer(poller, clock, limit)
+                answers.append(answer)
+            if (renewal_s := _renewal_s(poller, answers)) > 0:
+                await asyncio.sleep(max(0.0, renewal_s + AFTER_RENEWAL_S - (clock.now_ns() - begin_ns) * 1e-9))
                 answer, took_ns = await _answer(poller, clock, limit)
                 answers.append(answer)
             facts = poller.facts() if isinstance(poller, Telling) else None
@@ -121,6 +135,15 @@ async def _answer(poller: Poller, clock: SteadyClock, limit_s: float) -> tuple[A
             if clock.now_ns() > deadline_ns:
                 raise
             await asyncio.sleep(BETWEEN_TRIES_S)
+
+
+def _renewal_s(poller: Poller, answers: Sequence[Answer]) -> float:
+    """How long one more look should wait for increases of what the device renews seldom, 0 if for none."""
+    if not isinstance(poller, Telling):
+        return 0.0
+    brought = {sample.metric for answer in answers for sample in answer.samples}
+    waited = [s for name, s in poller.facts().cadences.items() if name not in brought and s <= LONGEST_RENEWAL_S]
+    return max(waited, default=0.0)
 
 
 def _device_cpu_s(answers: Sequence[Answer]) -> float | None:

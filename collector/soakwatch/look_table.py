@@ -41,6 +41,8 @@ def show_look(look: SourceLook, duration_s: float | None = None, *, series: bool
         click.echo(f"  cost on the device: {1000 * look.device_cpu_s:.1f} ms of CPU a look, {busy} of one core")
     _show_metrics(look, series=series)
     _show_faults(look.faults)
+    for name, seconds in look.slow.items():
+        click.echo(f"  not seen yet: {harmless(name)}: the device renews it every {show_seconds(seconds)}")
     if look.lacking:
         names = ", ".join(look.lacking)
         click.echo(f"  promised by the profile, and not on this device: {names}")

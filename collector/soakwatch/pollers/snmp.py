@@ -45,6 +45,7 @@ _AFRESH_NS = 540 * 10**9  # a survey beside the polls, before the reader makes o
 _AGAIN_NS = 60 * 10**9  # a device that is too slow for its polls is not surveyed more often than this
 _KEPT_EVENTS = 100
 _FILLED_S = 6.0  # net-snmp fills its caches within 5 s
+_GROWN_S = 70.0  # and averages over a minute (hrProcessorLoad) when it has seen one: until then their table is empty
 _CPU = frozenset({"system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization"})
 _MEMORY = frozenset({
     "system.memory.usage", "system.memory.utilization", "system.memory.pool.usage", "system.memory.pool.utilization",
@@ -72,6 +73,7 @@ class SnmpPoller:
         self._surveyed_ns, self._survey_s = 0, 0.0
         self._doubt = ""
         self._fresh = False  # a survey that fits the device's present life is there
+        self._grown_ns: int | None = None  # one more survey then: the agent has just begun, some tables are empty
 
     async def poll(self, now_ns: int) -> Answer:
         """One look. Raises SourceFailed with the cause, as far as it can be told."""
@@ -111,7 +113,7 @@ class SnmpPoller:
             identity,
             promised(self._profile, survey) if self._profile else (),
             tuple(self._notes()),
-            survey.cadences(self._site.interval_s) if survey else {},
+            survey.cadences(0.0 if self._site.trial else self._site.interval_s) if survey else {},
             survey.renewals(self._site.interval_s) if survey else {},
         )
 
@@ -143,7 +145,10 @@ class SnmpPoller:
     async def _look(self, now_ns: int, deadline: float) -> Answer:
         if self._reader is None:
             await self._wait(self._meet, deadline, "the device is being surveyed for the first time")
+        first = self._life.last is None
         began_anew = await self._clocks(now_ns, deadline)
+        if first or began_anew:
+            self._grown_ns = self._grown(now_ns, first=first)
         if began_anew and self._reader is not None:
             self._reader.restarted()
             self._fresh = False
@@ -154,6 +159,9 @@ class SnmpPoller:
                 await self._wait(self._survey, deadline, "the device is being surveyed again")
             except SourceUnready:
                 return Answer(samples, self._events(), ())
+        elif self._beside is None and self._grown_ns is not None and now_ns >= self._grown_ns:
+            self._grown_ns = now_ns + round(_GROWN_S * 1e9)  # if this one fails
+            self._beside = asyncio.create_task(self._survey(settled=True))
         elif self._beside is None and now_ns - self._surveyed_ns > _AFRESH_NS:
             self._beside = asyncio.create_task(self._survey())
         assert self._reader is not None
@@ -188,6 +196,11 @@ class SnmpPoller:
             self._surveyed_ns = 0
         self._was_young = young
         return young
+
+    def _grown(self, now_ns: int, *, first: bool) -> int | None:
+        """When the agent will have filled its tables, None if it has; ``first``: it was not seen to begin."""
+        age_s = 0.0 if not first else _GROWN_S if self._life.agent_s is None else self._life.agent_s
+        return now_ns + round((_GROWN_S - age_s) * 1e9) if age_s < _GROWN_S else None
 
     def _too_slow(self, now_ns: int) -> SnmpFailed:
         """The reader may have been looking for rows that came or went: that takes its own time, beside the polls."""
@@ -270,18 +283,20 @@ class SnmpPoller:
         self._sources = Sources(profile.clocks.host, profile.clocks.agent, profile.clocks.boots, profile.clocks.engine)
         self._reader = reader
 
-    async def _survey(self) -> None:
-        """The same device again."""
+    async def _survey(self, *, settled: bool = False) -> None:
+        """The same device again; ``settled``: some time after it began anew."""
         assert self._reader is not None
         assert self._profile is not None
         DEADLINE.set(time.monotonic() + _SURVEY_S)
-        await self._find_out(self._reader, self._profile)
+        await self._find_out(self._reader, self._profile, settled=settled)
+        if settled:
+            self._grown_ns = None
 
-    async def _find_out(self, reader: Reader, profile: Profile) -> None:
+    async def _find_out(self, reader: Reader, profile: Profile, *, settled: bool = False) -> None:
         """What the device has, and what it says about itself."""
         now_ns = self._site.now_ns()
         self._told = await read_facts(self._asker, profile)
-        await reader.discover(now_ns)
+        await reader.discover(now_ns, settled=settled)
         self._surveyed_ns, self._fresh = now_ns, True
 
     async def _choose(self) -> Profile:

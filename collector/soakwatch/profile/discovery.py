@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from soakwatch.profile.aside import aside
 from soakwatch.profile.asker import Asker
+from soakwatch.profile.keeping import held_of, kept_of, past_of, sift
 from soakwatch.profile.model import Group, Profile
 from soakwatch.profile.processes import key_columns
 from soakwatch.profile.rows import Rows, by_column, columns_of, scalars_of
 from soakwatch.profile.survey import Survey, Table
-from soakwatch.profile.tables import INTERFACE, Draft, draft, share_out, watch_interfaces
+from soakwatch.profile.tables import INTERFACE, Draft, Key, draft, share_out, watch_interfaces
 from soakwatch.profile.value import Value
 from soakwatch_agent.sample import Fault
 
 MOST_JOINS_BY_GET = 64
+OTHERWISE = "the device does not answer all that it was made of, and nothing else takes its place"
 MOST_FAULTS = 50  # of series that are gone; more are counted
 
 
@@ -27,14 +29,20 @@ async def discover(
     processes: bool = True,
     without: frozenset[str] = frozenset(),
     before: Survey | None = None,
+    now_ns: int = 0,
+    renumbered: bool = False,
 ) -> Survey:
     """The survey of a device. ``interfaces`` are globs of the plan's watch, None for all; ``without`` names groups.
 
     Tables of processes are looked for only if ``processes`` are watched. Alternatives that ``before`` had chosen are
-    kept while they are there; series that it had and that are gone are faults. Raises what the asker raises.
+    kept; series that it had and that are gone, or would have to be made of something else, are faults. ``now_ns`` is
+    the steady clock; after a restart rows may be ``renumbered``. Raises what the asker raises.
     """
     groups = [group for group in profile.groups if group.name not in without]
-    finder = _Finder(asker, interfaces, before.choices if before is not None else {})
+    past = await aside(sum(len(table.wants) for table in before.tables) if before is not None else 0, past_of, before)
+    finder = _Finder(
+        asker, interfaces, before.wished if before is not None else {}, frozenset() if renumbered else kept_of(past)
+    )
     drafts: dict[str, Draft] = {}
     usable: set[str] = set()
     for stage in _stages([group for group in groups if group.watch != "process"]):
@@ -43,7 +51,9 @@ async def discover(
         usable |= {name for name, one in found.items() if one.sound or one.faulty}
     running = await _processes(asker, groups, usable) if processes else ()
     found_series = [drafts[group.name] for group in groups if group.name in drafts]
-    tables = await aside(sum(len(one.sound) for one in found_series), share_out, found_series, finder.totals)
+    size = sum(len(one.sound) for one in found_series)
+    sifted = await aside(size, sift, found_series, past, profile, now_ns)
+    tables = await aside(size, share_out, sifted.drafts, finder.totals)
     asked = [group for group in groups if group.name in drafts]
     return Survey(
         profile,
@@ -51,8 +61,10 @@ async def discover(
         running,
         finder.totals,
         finder.choices,
-        _gone(before, tables),
+        _gone(before, tables, sifted.refused),
         _lacking(asked, tables),
+        finder.wished,
+        held_of(past, sifted.refused, tables),
     )
 
 
@@ -81,9 +93,16 @@ async def _processes(asker: Asker, groups: Iterable[Group], usable: set[str]) ->
 class _Finder:
     """One discovery under way: what was walked, and what was chosen."""
 
-    def __init__(self, asker: Asker, interfaces: tuple[str, ...] | None, before: Mapping[tuple[str, str], str]) -> None:
-        self._asker, self._interfaces, self._before = asker, interfaces, before
+    def __init__(
+        self,
+        asker: Asker,
+        interfaces: tuple[str, ...] | None,
+        before: Mapping[tuple[str, str], str],
+        kept: frozenset[str],
+    ) -> None:
+        self._asker, self._interfaces, self._kept = asker, interfaces, kept
         self.choices: dict[tuple[str, str], str] = {}
+        self.wished = dict(before)  # stays what it was while it is not there: it may come back
         self.totals: dict[str, int] = {}
 
     async def drafts(self, groups: Sequence[Group]) -> dict[str, Draft]:
@@ -94,12 +113,15 @@ class _Finder:
         scalars = await self._asker.get(whole) if whole else {}
         tree = await aside(len(values), by_column, bases, values)
         self.totals |= {base: len(rows) for base, rows in tree.items()}
-        return {group.name: await self._draft(Rows(group, tree, scalars), values) for group in groups}
+        return {group.name: await self._draft(Rows(group, tree, scalars, self._kept), values) for group in groups}
 
     async def _draft(self, rows: Rows, values: Mapping[str, Value]) -> Draft:
         group = rows.group
-        rows.settle(self._before)
-        self.choices |= {(group.name, column): oid for column, oid in rows.choices.items()}
+        rows.settle(self.wished)
+        for column, oid in rows.choices.items():
+            self.choices[group.name, column] = oid
+            if rows.tree.get(oid):
+                self.wished.setdefault((group.name, column), oid)
         for join in group.joins:
             wanted = rows.wanted(join)
             rows.put(join, wanted, await self._joined(wanted, join.column.oids))
@@ -120,14 +142,14 @@ def _dict(values: Mapping[str, Value]) -> dict[str, Value]:
     return values if isinstance(values, dict) else dict(values)
 
 
-def _gone(before: Survey | None, tables: Iterable[Table]) -> tuple[Fault, ...]:
-    """The series that an earlier survey had and this one has not."""
+def _gone(before: Survey | None, tables: Iterable[Table], refused: Collection[Key]) -> tuple[Fault, ...]:
+    """The series that an earlier survey had and this one has not, or could only make of something else."""
     if before is None:
         return ()
     lost = dict.fromkeys(_series(before.tables))
     for key in _series(tables):
         lost.pop(key, None)
-    faults = [Fault(metric, thing, "the device does not have it any more") for metric, thing in lost]
+    faults = [Fault(*key, OTHERWISE if key in refused else "the device does not have it any more") for key in lost]
     if len(faults) > MOST_FAULTS:
         metric, thing = list(lost)[MOST_FAULTS - 1]
         told = f"the device does not have it any more, nor {len(faults) - MOST_FAULTS} other series"

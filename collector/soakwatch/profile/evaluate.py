@@ -26,7 +26,7 @@ def level(want: Want, values: Mapping[str, Value]) -> Number:
     line = want.line
     if line.match is not None or line.values is not None:
         return _finish(line, _read_as(line, want, values))
-    return _finish(line, line.value.run(raw(want, values)))
+    return _finish(line, want.value.run(raw(want, values)))
 
 
 def change(want: Want, before: Raw, now: Raw, seconds: float) -> Number:
@@ -38,7 +38,7 @@ def change(want: Want, before: Raw, now: Raw, seconds: float) -> Number:
     for cell in want.cells:
         first, last = before.get(cell.name), now.get(cell.name)
         grown[cell.name] = None if first is None or last is None else increment(first, last, cell.column.bits)
-    return _finish(want.line, want.line.value.run(grown))
+    return _finish(want.line, want.value.run(grown))
 
 
 def increment(first: Number, last: Number, bits: int | None) -> Number | None:

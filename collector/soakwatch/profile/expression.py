@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from soakwatch.nearest import hint
 from soakwatch.profile.value import Number
@@ -28,17 +28,52 @@ class UndefinedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class First:
+    """One ``first(…)`` of an expression: where it stands, and its alternatives."""
+
+    node: ast.Call
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Expression:
     """One expression, parsed: the names that it reads, and how it is worked out.
 
     ``plain`` says that it is one name, whose value then stays what it is (an integer counter, a text to match).
-    ``run`` raises MissingError and UndefinedError.
+    ``run`` raises MissingError and UndefinedError. ``firsts`` are its choices, those within others before them.
     """
 
     text: str
     names: tuple[str, ...]
     plain: bool
     run: Run
+    tree: ast.expr
+    firsts: tuple[First, ...] = ()
+
+    def picks(self, there: Values) -> tuple[int, ...]:
+        """Of each ``first(…)`` the alternative that a device has, by what is there of its names."""
+        return tuple(_pick(first.runs, there) for first in self.firsts)
+
+    def fixed(self, picks: tuple[int, ...]) -> Expression:
+        """The same with its choices made: what was chosen and is missing later is missing, and nothing takes its place.
+
+        >>> choice = parse("size - first(free, 0)", {"size", "free"})
+        >>> choice.fixed(choice.picks({"size": 9, "free": 2})).names, choice.fixed(choice.picks({"size": 9})).names
+        (('size', 'free'), ('size',))
+        """
+        made = _Made(set(self.names), {id(first.node): pick for first, pick in zip(self.firsts, picks, strict=True)})
+        run = _compile(self.tree, made)
+        return Expression(self.text, tuple(made.names), self.plain, run, self.tree)
+
+
+@dataclass(slots=True)
+class _Made:
+    """An expression under way: the names that it may and does read, its choices, and those that are made already."""
+
+    known: set[str]
+    picked: Mapping[int, int] = field(default_factory=dict)
+    names: dict[str, None] = field(default_factory=dict)
+    firsts: list[First] = field(default_factory=list)
 
 
 def parse(words: str, known: Iterable[str]) -> Expression:
@@ -49,7 +84,7 @@ def parse(words: str, known: Iterable[str]) -> Expression:
     """
     stripped, known = words.strip(), set(known)
     if stripped in known:
-        return Expression(stripped, (stripped,), plain=True, run=_name(stripped))
+        return Expression(stripped, (stripped,), plain=True, run=_name(stripped), tree=ast.Name(stripped, ast.Load()))
     if len(stripped) > MOST_CHARACTERS:
         raise ValueError(f"has more than {MOST_CHARACTERS} characters")
     try:
@@ -59,28 +94,33 @@ def parse(words: str, known: Iterable[str]) -> Expression:
             f"{stripped!r} is neither a name of this group nor arithmetic (names, numbers, + - * / ( ), "
             f"{', '.join(sorted(FUNCTIONS))})"
         ) from None
-    names: dict[str, None] = {}
-    run = _compile(tree, known, names)
-    return Expression(stripped, tuple(names), plain=False, run=run)
+    made = _Made(known)
+    run = _compile(tree, made)
+    return Expression(stripped, tuple(made.names), plain=False, run=run, tree=tree, firsts=tuple(made.firsts))
 
 
-def _compile(node: ast.expr, known: set[str], names: dict[str, None]) -> Run:
+def _compile(node: ast.expr, made: _Made) -> Run:
     if isinstance(node, ast.Constant):
         if isinstance(node.value, bool) or not isinstance(node.value, int | float) or not math.isfinite(node.value):
             raise ValueError(f"{node.value!r} is no number")
         return _constant(node.value)
     if isinstance(node, ast.Name):
-        if node.id not in known:
-            raise ValueError(f"unknown name {node.id!r}{hint(node.id, known)}")
-        names[node.id] = None
+        if node.id not in made.known:
+            raise ValueError(f"unknown name {node.id!r}{hint(node.id, made.known)}")
+        made.names[node.id] = None
         return _name(node.id)
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        return _binary(_OPERATORS[type(node.op)], _compile(node.left, known, names), _compile(node.right, known, names))
+        return _binary(_OPERATORS[type(node.op)], _compile(node.left, made), _compile(node.right, made))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _compile(node.operand, known, names)
+        inner = _compile(node.operand, made)
         return lambda values: -inner(values)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        return _call(node.func.id, [_compile(argument, known, names) for argument in node.args])
+        if id(node) in made.picked:
+            return _compile(node.args[made.picked[id(node)]], made)
+        arguments = [_compile(argument, made) for argument in node.args]
+        if node.func.id == "first":
+            made.firsts.append(First(node, tuple(arguments)))
+        return _call(node.func.id, arguments)
     raise ValueError("only names, numbers, + - * / ( ) and functions can stand in a value")
 
 
@@ -147,16 +187,21 @@ def _call(name: str, arguments: list[Run]) -> Run:
     return run
 
 
-def _first(arguments: list[Run]) -> Run:
-    def run(values: Values) -> Number:
-        for argument in arguments[:-1]:
-            try:
-                return argument(values)
-            except MissingError:
-                continue
-        return arguments[-1](values)
+def _first(arguments: Sequence[Run]) -> Run:
+    return lambda values: arguments[_pick(arguments, values)](values)
 
-    return run
+
+def _pick(arguments: Sequence[Run], values: Values) -> int:
+    """The first of some alternatives whose names are all there, else the last."""
+    for at, argument in enumerate(arguments[:-1]):
+        try:
+            argument(values)
+        except MissingError:
+            continue
+        except UndefinedError:
+            pass
+        return at
+    return len(arguments) - 1
 
 
 def pow10(exponent: Number) -> Number:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path as FilePath
 from typing import TypeVar
@@ -26,6 +27,7 @@ from soakwatch.profile.shape import HeadShape, ProfileShape
 Shaped = TypeVar("Shaped", bound=BaseModel)
 _HEAD = re.compile(r"(title|extends|select|rank)\s*:")
 FALLBACK = "generic"
+_NAMED = 4
 
 
 def shipped() -> FilePath:
@@ -37,8 +39,8 @@ def shipped() -> FilePath:
 class Profiles(Mapping[str, Profile]):
     """The profiles of some folders, by name; a name in an earlier folder hides the same name in a later one.
 
-    ``self[name]`` reads a profile and keeps it; it raises PlanError for an unknown name, with the nearest one, and for
-    a file that cannot be used, with every problem and its place.
+    ``self[name]`` reads a profile and keeps it; it raises PlanError for an unknown name, with the nearest one, for a
+    part, with profiles that have it, and for a file that cannot be used, with every problem and its place.
     """
 
     folders: tuple[FilePath, ...]
@@ -60,6 +62,8 @@ class Profiles(Mapping[str, Profile]):
         return name in self.names()
 
     def __getitem__(self, name: str) -> Profile:
+        if name.startswith("_") and name in self.names(parts=True):
+            raise PlanError(f"{name!r} is a part of profiles and none itself{self._having(name)}")
         if name not in self._made:
             self._made[name] = assemble(name, self._read)
         return self._made[name]
@@ -71,6 +75,18 @@ class Profiles(Mapping[str, Profile]):
     def heads(self) -> tuple[Head, ...]:
         """What choosing needs, of every profile."""
         return tuple(head_of(self._path(name), name) for name in self.names())
+
+    def _having(self, part: str) -> str:
+        """The tail of an error about a part: profiles that extend it, those with the most like name first."""
+        try:
+            having = [head.name for head in self.heads() if part in head.extends]
+        except PlanError:  # another file is wrong, which is no matter here
+            having = []
+        if not having:
+            return hint(part.lstrip("_"), self.names())
+        near = get_close_matches(part.lstrip("_"), having, n=_NAMED, cutoff=0.3)
+        named = list(dict.fromkeys((*near, *having)))[:_NAMED]
+        return f": name one of those that have it, such as {', '.join(named)}"
 
     def _path(self, name: str) -> FilePath:
         proper = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}", name) is not None

@@ -136,7 +136,7 @@ class _Look:
         labels = {label: template.render(owner.index, str) for label, template in line.labels if label != NAMED}
         thing = f"{seat.thing},{object_text(**labels)}" if labels else seat.thing
         cells = tuple(cell for name in line.value.names if (cell := self._cell(name, owner.index, values)))
-        want = Want(line, thing, cells)
+        want = Want(line, thing, cells, line.value)
         try:
             value = self._change(want, seat, values) if line.change else level(want, values)
         except MissingError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from soakwatch.poller import WatchedProcess
 from soakwatch.profile.aside import aside
@@ -22,6 +22,7 @@ EARLY = 0.95  # a poll that comes a little early still counts as due
 REDISCOVER_NS = 600 * SECOND
 SETTLE_NS = 30 * SECOND  # rows that come and go all the time are looked for at most this often
 MOST_FAULTS = 200
+ANEW = "the device began anew"
 GONE = "the device does not answer it any more"
 
 
@@ -57,12 +58,14 @@ class State:
 class Answers:
     """What a device answered to the questions of the tables that were due.
 
-    ``stale`` says why the survey does not fit the device any more, empty if it does.
+    ``stale`` says why the survey does not fit the device any more, empty if it does; ``absent`` names an object without
+    rows that is missing: if it is there at the next poll nothing else has changed.
     """
 
     tables: tuple[Table, ...]
     values: Mapping[str, Value]
     stale: str
+    absent: str = ""
 
 
 async def ask(asker: Asker, survey: Survey, state: State, now_ns: int) -> Answers:
@@ -72,18 +75,24 @@ async def ask(asker: Asker, survey: Survey, state: State, now_ns: int) -> Answer
     gets = tuple(dict.fromkeys(oid for table in due for oid in table.gets))
     walked = await asker.walk(walks) if walks else {}
     got = await asker.get(gets) if gets else {}
-    return Answers(due, {**walked, **got}, _stale(survey, due, len(walked), gets, got))
+    missing = [oid for oid in gets if oid not in got]
+    single = {oid for table in due if not table.group.columns for oid in table.gets} if missing else set[str]()
+    stale = _stale(survey, due, len(walked), next((oid for oid in missing if oid not in single), None), got)
+    return Answers(due, {**walked, **got}, stale, _unanswered(next((oid for oid in missing if oid in single), None)))
 
 
-def _stale(survey: Survey, due: Sequence[Table], walked: int, gets: Sequence[str], got: Mapping[str, Value]) -> str:
+def _stale(survey: Survey, due: Sequence[Table], walked: int, missing: str | None, got: Mapping[str, Value]) -> str:
     for table in due:
         scalar = table.group.changed
         if scalar is not None and table.changed is not None and got.get(scalar) != table.changed:
             return f"the device says that rows of {table.group.name} came or went"
     if walked != (expected := survey.expected(due)):
         return f"tables that had {expected} values have {walked}"
-    missing = next((oid for oid in gets if oid not in got), None)
-    return f"{missing} is not answered any more" if missing is not None else ""
+    return _unanswered(missing)
+
+
+def _unanswered(oid: str | None) -> str:
+    return f"{oid} is not answered any more" if oid is not None else ""
 
 
 def evaluate(answers: Answers, state: State, now_ns: int) -> Reading:
@@ -201,27 +210,31 @@ class Reader:
         self._found_ns = 0
         self._patience_ns = SETTLE_NS
         self._new = False  # the state may know series that the survey does not have
-        self._stale = ""
+        self._stale = self._absent = ""
         self.survey: Survey | None = None
 
     def restarted(self) -> None:
         """The device or its agent began anew: everything is found out again, and no counter is taken for a wrap."""
         self._state.forget_changes()
-        self._stale, self._patience_ns = "the device began anew", 0
+        self._stale, self._patience_ns = ANEW, 0
 
     def forget_changes(self) -> None:
         """Increases are counted from the next look on."""
         self._state.forget_changes()
 
-    async def discover(self, now_ns: int) -> Survey:
-        """Finds out what the device has."""
+    async def discover(self, now_ns: int, *, settled: bool = False) -> Survey:
+        """Finds out what the device has. ``settled``: it began anew so long ago that what is still not there is not
+        waited for any more."""
+        before = self.survey.settled() if self.survey is not None and settled else self.survey
         survey = await discover(
             self._asker,
             self._profile,
             self._interfaces,
             processes=bool(self._watching.seats),
             without=self._without,
-            before=self.survey,
+            before=before,
+            now_ns=now_ns,
+            renumbered=self._stale == ANEW,
         )
         self.survey, self._found_ns, self._new = survey, now_ns, True
         # Series that are gone may come back while their agent is overworked: look again, but ever more seldom.
@@ -234,7 +247,7 @@ class Reader:
         if self.survey is None or self._due(now_ns):
             await self._again(now_ns)
         assert self.survey is not None
-        answers = await ask(self._asker, self.survey, self._state, now_ns)
+        answers = self._twice(await ask(self._asker, self.survey, self._state, now_ns))
         if answers.stale and now_ns - self._found_ns >= self._patience_ns:
             await self._again(now_ns)
             answers = await ask(self._asker, self.survey, self._state, now_ns)
@@ -251,6 +264,11 @@ class Reader:
             running.events,
             reading.stale,
         )
+
+    def _twice(self, answers: Answers) -> Answers:
+        """An object without rows that is missing at two polls one after the other is a reason to look what is there."""
+        absent, self._absent = self._absent, answers.absent
+        return replace(answers, stale=answers.stale or answers.absent) if absent else answers
 
     async def _look_at_processes(self, survey: Survey, now_ns: int) -> Reading:
         if not self._watching.seats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soakwatch.profile.evaluate import valid
@@ -41,6 +41,7 @@ class Rows:
     group: Group
     tree: Tree
     scalars: Mapping[str, Value]
+    kept: Collection[str] = ()  # OIDs that an earlier survey chose among several
     columns: dict[str, Column] = field(default_factory=dict)
     places: dict[str, Cell] = field(default_factory=dict)  # of the scalars that the device has
     choices: dict[str, str] = field(default_factory=dict)  # column -> the OID that this device has
@@ -60,7 +61,8 @@ class Rows:
             for base in column.oids if column.per_row else (chosen,):
                 rows |= dict.fromkeys(self.tree.get(base, ()))
         for scalar in self.group.scalars:
-            oid = next((oid for oid in scalar.oids if oid in self.scalars), None)
+            having = [oid for oid in scalar.oids if oid in self.scalars]
+            oid = next((oid for oid in having if oid in self.kept), having[0] if having else None)
             if oid is not None:
                 self.places[scalar.name] = Cell(scalar.name, oid, scalar)
         if self.group.columns:
@@ -77,7 +79,8 @@ class Rows:
         having = [base for base in bases if index in self.tree.get(base, ())]
         if not having:
             return None
-        best = next((base for base in having if _numeric(self.tree[base][index])), having[0])
+        sound = [base for base in having if _numeric(self.tree[base][index])] if len(having) > 1 else having
+        best = next((base for base in sound if f"{base}.{index}" in self.kept), (sound or having)[0])
         return Cell(name, f"{best}.{index}", column)
 
     def value(self, name: str, index: str) -> Value | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from soakwatch.profile.expression import Expression
 from soakwatch.profile.model import Column, Group, Line, Profile
 from soakwatch.profile.value import Value
 from soakwatch_agent.sample import Event, Fault, Sample
@@ -21,11 +22,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """One series: a line of the profile in one row of the device."""
+    """One series: a line of the profile in one row of the device.
+
+    ``value`` is the line's with the alternatives chosen that the device has; ``picks`` are these choices.
+    """
 
     line: Line
     object: str
     cells: tuple[Cell, ...]
+    value: Expression
+    picks: tuple[int, ...] = ()
 
     @property
     def oids(self) -> tuple[str, ...]:
@@ -64,11 +70,25 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """A series that an earlier survey found and a later one does not, or only made of something else.
+
+    ``fewer`` is how many rows of a fold were found instead, since ``since_ns`` of the steady clock; 0 if none were.
+    """
+
+    part: Want | Fold
+    group: Group
+    fewer: int = 0
+    since_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
     """What discovery found.
 
     ``totals`` counts the rows of each column, ``choices`` are the OIDs that were chosen among several, by group and
-    column; ``lacking`` are the promised metrics that the device does not bring, with the reason.
+    column, and ``wished`` those that the first survey chose; ``lacking`` are the promised metrics that the device does
+    not bring, with the reason; ``held`` are series, by metric and object, that nothing else may take the place of.
     """
 
     profile: Profile
@@ -78,6 +98,12 @@ class Survey:
     choices: Mapping[tuple[str, str], str]
     faults: tuple[Fault, ...]
     lacking: tuple[tuple[str, str], ...]
+    wished: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    held: Mapping[tuple[str, str], Held] = field(default_factory=dict)
+
+    def settled(self) -> Survey:
+        """The same for a device that began anew a while ago: what it still does not have is not waited for."""
+        return replace(self, wished=self.choices, held={})
 
     @property
     def metrics(self) -> tuple[str, ...]:

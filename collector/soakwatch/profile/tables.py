@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from soakwatch.profile.evaluate import FaultError, level, raw
-from soakwatch.profile.expression import SECONDS, MissingError, UndefinedError
+from soakwatch.profile.evaluate import FaultError, level, raw, valid
+from soakwatch.profile.expression import SECONDS, Expression, MissingError, UndefinedError
 from soakwatch.profile.model import Group, Line
 from soakwatch.profile.rows import Rows
 from soakwatch.profile.survey import Cell, Fold, Table, Want
-from soakwatch.profile.value import Value
+from soakwatch.profile.value import Number, Value
 from soakwatch_agent.sample import object_text
 
 MOST_GETS_OF_A_COLUMN = 7  # more rows than this are read by a walk of the column ...
@@ -49,6 +49,7 @@ def draft(rows: Rows, values: Mapping[str, Value]) -> Draft:
     faulty: list[Want | Fold] = []
     objects: dict[tuple[str, ...], Mapping[str, str]] = {}
     cells: dict[str, dict[str, Cell]] = {}
+    chosen: dict[tuple[str, tuple[int, ...]], Expression] = {}
     for line in rows.group.lines:
         key = tuple(f"{label}={template.text}" for label, template in line.labels)
         if key not in objects:
@@ -61,10 +62,12 @@ def draft(rows: Rows, values: Mapping[str, Value]) -> Draft:
         folded: list[tuple[Want, bool]] = []
         for index in rows.indexes:
             thing = objects[key].get(index, "") if line.over is None else _fixed(line)
-            want = Want(line, thing, tuple(cells[name][index] for name in names if index in cells[name]))
+            want = Want(line, thing, tuple(cells[name][index] for name in names if index in cells[name]), line.value)
             standing = _standing(want, values)
             if standing is None:
                 continue
+            if line.value.firsts:
+                want = _chosen(want, values, chosen)
             if line.over is not None:
                 folded.append((want, standing))
             else:
@@ -80,12 +83,25 @@ def _fixed(line: Line) -> str:
     return object_text(**{label: template.text for label, template in line.labels})
 
 
+def _chosen(want: Want, values: Mapping[str, Value], made: dict[tuple[str, tuple[int, ...]], Expression]) -> Want:
+    """A series with the alternatives chosen that the device has: a poll that lacks one of them has no value."""
+    there: dict[str, Number | None] = {SECONDS: 1}
+    for cell in want.cells:
+        value = values.get(cell.oid)
+        there[cell.name] = 1 if value is not None and valid(cell.column, value) else None
+    line, picks = want.line, want.line.value.picks(there)
+    if (line.value.text, picks) not in made:
+        made[line.value.text, picks] = line.value.fixed(picks)
+    fixed = made[line.value.text, picks]
+    return Want(line, want.object, tuple(cell for cell in want.cells if cell.name in fixed.names), fixed, picks)
+
+
 def _standing(want: Want, values: Mapping[str, Value]) -> bool | None:
     """True if the device answers with a value, False if with nonsense, None if it does not answer."""
     try:
         if want.line.change:
             # The counters since their begin stand for a change: those that never moved will bring no value.
-            want.line.value.run({**raw(want, values), SECONDS: LONG_S})
+            want.value.run({**raw(want, values), SECONDS: LONG_S})
         else:
             level(want, values)
     except (MissingError, UndefinedError):

@@ -33,7 +33,7 @@ class Recording:
 
 
 def load_recording(path: Path, *, strict: bool = False) -> Recording:
-    """A recording from its file. Raises BadRecording for a file that cannot be read.
+    """A recording from its file. Raises BadRecording for a file that cannot be read, or that holds no object.
 
     A broken line raises too if ``strict``, and is skipped and counted otherwise.
     """
@@ -46,7 +46,10 @@ def load_recording(path: Path, *, strict: bool = False) -> Recording:
                 raise BadRecording(f"{path}: cut off, or longer than {LONGEST_BYTES} bytes")
     except (OSError, zlib.error, gzip.BadGzipFile) as error:
         raise BadRecording(f"{path}: cannot be read ({type(error).__name__})") from None
-    return parse_recording(data.decode("utf-8", "surrogateescape").split("\n"), str(path), strict=strict)
+    made = parse_recording(data.decode("utf-8", "surrogateescape").split("\n"), str(path), strict=strict)
+    if not made.rows:
+        raise BadRecording(f"{path}: no line of the form OID|TAG|VALUE that can be used: that is no recording")
+    return made
 
 
 def parse_recording(lines: Iterable[str], source: str, *, strict: bool = False) -> Recording:

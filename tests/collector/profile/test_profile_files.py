@@ -179,3 +179,14 @@ def test_generic_promises_interfaces_and_its_parts_are_the_standard_mibs() -> No
     assert "system.network.io" in made.promised
     assert [clock.oid for clock in made.clocks.host] == ["1.3.6.1.2.1.25.1.1.0"]
     assert made.clocks.boots == ("1.3.6.1.6.3.10.2.1.2.0",)
+
+
+@pytest.mark.parametrize(("name", "near"), [("_ucd", "generic"), ("_cisco", "cisco-ios"), ("_if-mib", "generic")])
+def test_a_part_is_no_profile_and_those_that_have_it_are_named(name: str, near: str) -> None:
+    with pytest.raises(PlanError) as error:
+        SHIPPED[name]
+    told = str(error.value)
+    assert told.startswith(f"{name!r} is a part of profiles and none itself: name one of those that have it, such as ")
+    assert f" {near}" in told
+    assert "\n" not in told
+    assert SHIPPED.part(name).groups, "those who write one can still read it"
