@@ -80,6 +80,16 @@ class Phasing:
         """The phase that goes on; None before the first."""
         return self.stretches[self._begun - 1] if self._begun else None
 
+    @property
+    def count(self) -> int:
+        """How many phases have begun."""
+        return self._begun
+
+    @property
+    def load(self) -> float | None:
+        """The load that holds now: that of the last phase begun that names one."""
+        return next((s.load for s in reversed(self.stretches[: self._begun]) if s.load is not None), None)
+
     def due_ns(self) -> tuple[int, ...]:
         """When the phases that have not begun will begin, by their time."""
         return tuple(stretch.begin_ns for stretch in self.stretches[self._begun :])
@@ -122,7 +132,12 @@ class Phasing:
         following = self.stretches[self._begun]
         if following.begin_ns > now_ns:
             return None
-        return Turn(following, None if now is None or not now.until else self._told(now, following))
+        return Turn(following, None if now is None or not now.until else self._told(now, following.name))
+
+    def ended(self) -> Event | None:
+        """Why the last phase ended when it did; None if it has no condition, or the run ended before it."""
+        now = self.now
+        return None if now is None or not now.until or now is not self.stretches[-1] else self._told(now, "the end")
 
     def begun(self) -> None:
         """The phase that ``turn`` gave is in the record."""
@@ -143,13 +158,13 @@ class Phasing:
         )
         self.stretches = (*self.stretches[:at], cut, *rest)
 
-    def _told(self, now: Stretch, following: Stretch) -> Event:
+    def _told(self, now: Stretch, to: str) -> Event:
         if self._came_ns is None:
             reason = f"{_AWAITED.get(now.until, f'no {now.until}')} within the longest time of {now.name}"
         else:
             reason = _CAME.get(now.until, f"the {now.until} was told")
-        detail = {"from": now.name, "to": following.name, "until": now.until, "reason": reason}
-        return Event(TURN, "", "", following.begin_ns, following.begin_ns, detail)
+        detail = {"from": now.name, "to": to, "until": now.until, "reason": reason}
+        return Event(TURN, "", "", now.end_ns, now.end_ns, detail)
 
     def _sent_ns(self, source: int, samples: Sequence[Sample]) -> int | None:
         found = [sample.time_ns for sample in samples if self._tells_load(source, sample)]

@@ -14,7 +14,7 @@ any exception out) and the wrapper makes a Poll of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Protocol, runtime_checkable
@@ -43,6 +43,10 @@ class SourceFailed(Exception):  # noqa: N818 - the field says "the source failed
 
 class SourceUnready(SourceFailed):
     """A look that brought nothing yet: what it needs goes on beside it, and a later look will have it."""
+
+
+class LoginRefused(SourceFailed):
+    """The other end was reached and does not let this login in: asking it again soon may lock the account."""
 
 
 class Poller(Protocol):
@@ -98,6 +102,28 @@ class Recovering(Protocol):
 
         Each is put in the record under the due time that it belongs to, where the poll had been lost.
         """
+        ...
+
+
+@runtime_checkable
+class Closer(Protocol):
+    """A poller that can look closer at a moment afterwards (the agent's flight recorder)."""
+
+    def look_closer(self, when_ns: int, why: str) -> None:
+        """Something happened to this source's target at that steady time: worth a closer look, if there is room."""
+        ...
+
+    async def last_look(self, end_ns: int) -> Sequence[Answer]:
+        """The run ends: what a closer look has brought or can bring now, as far as it goes; nothing is waited for."""
+        ...
+
+
+@runtime_checkable
+class Driven(Protocol):
+    """A load that the run itself starts, changes and stops, because its plan says ``drive: true``."""
+
+    async def drive(self, level: float) -> None:
+        """Send ``level`` times the full load from now on; 0 rests. Raises SourceFailed, and may be asked again."""
         ...
 
 

@@ -21,14 +21,20 @@ from soakwatch.clock import Clock
 from soakwatch.complain import Complaint
 from soakwatch.errors import PlanError, SoakwatchError
 from soakwatch.known_looks import KnownLooks
-from soakwatch.poller import Facts, Poller, Recovered, Recovering, SourceFailed, Telling
+from soakwatch.poller import Closer, Facts, LoginRefused, Poller, Recovered, Recovering, SourceFailed, Telling
 from soakwatch.saying import without
+from soakwatch.units import show_seconds
 from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome
 
 FAILURES_BEFORE_SLOWING = 3
 LONGEST_HOLD_S = 15.0  # what a device that is back again loses on top of its outage
+REFUSED_HOLDS_S = (60.0, 300.0, 900.0, 1800.0)
+"""How long a refused login is left alone: many systems lock an account after three to five tries in some minutes."""
 MOST_RECOVERED = 10_000
 """Looks that are taken at one due time of those that a source made by itself; a source is asked for the rest later."""
+
+LAST_LOOK_S = 5.0
+"""What closer looks may take at the end of a run; what they bring is there already."""
 
 IDENTITY = "device.identity"
 """The event that tells what a source talks to: when it was told first, and again with ``changed`` when it changed."""
@@ -76,9 +82,11 @@ class PolledSource:
         self._slot = -1  # the last due time that is accounted for
         self._busy_until_ns = when.anchor_ns
         self._failures = 0
+        self._refusals, self._hold_s = 0, 0.0  # logins refused since one worked; how long the last bids to wait
         self._hold_until_ns = 0
         self._tell, self._looked, self._known = tell, looked, known
         self._refused: PlanError | None = None  # what the look that failed last says of the plan
+        self._answered_ns: int | None = None  # the due time of the look that was answered last
         self._behind = False  # a source that looks by itself may have what nobody fetched
         self._cadences: dict[str, float] = {}
         self._untold = False
@@ -116,10 +124,26 @@ class PolledSource:
         self._hand_in(made_up, self._due_ns(self._slot_at(end_ns) + 1))  # two clocks are never quite one
         self._note(Poll(self.source, due_ns, start_ns, end_ns - start_ns, outcome, error, answer))
         self._behind = outcome is not PollOutcome.OK or bool(made_up)
+        self._answered_ns = due_ns if outcome is PollOutcome.OK else self._answered_ns
         if not self._refuse():
             self._learn(due_ns, end_ns, outcome, error)
         if self._untold and self._tell is not None:
             self._untold = not await self._tell(self._cadences)
+
+    def look_closer(self, when_ns: int, why: str) -> None:
+        """Something happened to this source's target at that time; a source that can looks closer."""
+        if isinstance(self._poller, Closer):
+            self._poller.look_closer(when_ns, why)
+
+    async def last_look(self, end_ns: int) -> None:
+        """At the end: the closer looks that are still under way, as far as they go. They come with the last answered
+        look, so that they stand for none that was lost."""
+        poller, due_ns = self._poller, self._answered_ns
+        if isinstance(poller, Closer) and due_ns is not None:
+            with suppress(Exception):  # as in _look
+                async with asyncio.timeout(min(self.when.timeout_s, LAST_LOOK_S)):
+                    for answer in await poller.last_look(end_ns):
+                        self._put(Poll(self.source, due_ns, due_ns, 0, PollOutcome.OK, None, answer))
 
     def close_account(self, end_ns: int) -> None:
         """Account for the due times before ``end_ns`` that never ran, at the end of a run."""
@@ -214,7 +238,12 @@ class PolledSource:
             return PollOutcome.TIMEOUT, self._sentence(TimeoutError()), NOTHING, ()
         except Exception as failure:  # noqa: BLE001 - whatever a poller lets out is a failed poll, never a dead run
             self._refused = failure if isinstance(failure, PlanError) else None
-            return PollOutcome.FAILED, self._sentence(failure), NOTHING, ()
+            sentence = self._sentence(failure)
+            if isinstance(failure, LoginRefused):
+                self._hold_s = REFUSED_HOLDS_S[min(self._refusals, len(REFUSED_HOLDS_S) - 1)]
+                self._refusals += 1
+                sentence += f"; tried again in {show_seconds(self._hold_s)}, so that the account is not locked"
+            return PollOutcome.FAILED, sentence, NOTHING, ()
         return PollOutcome.OK, None, answer, made_up
 
     def _sentence(self, failure: Exception) -> str:
@@ -259,12 +288,15 @@ class PolledSource:
 
     def _learn(self, due_ns: int, now_ns: int, outcome: PollOutcome, error: str | None) -> None:
         if outcome is PollOutcome.OK:
-            self._failures = 0
+            self._failures = self._refusals = 0
             self._complaint.well()
             return
         self._failures += 1
         self._complaint.failed(now_ns, error or outcome.value)
-        if self._failures >= FAILURES_BEFORE_SLOWING:
+        held_s, self._hold_s = self._hold_s, 0.0
+        if held_s:
+            self._hold_until_ns = due_ns + round(held_s * 1e9)
+        elif self._failures >= FAILURES_BEFORE_SLOWING:
             doubled = self.when.interval_ns * 2 ** min(self._failures - FAILURES_BEFORE_SLOWING, 20)
             longest = max(1, int(LONGEST_HOLD_S * 1e9) // self.when.interval_ns) * self.when.interval_ns
             self._hold_until_ns = due_ns + min(doubled, longest)  # from the grid, or the due time then is held back too

@@ -27,11 +27,15 @@ class Timers:
     ``coalesce``: after a stall the newest due time runs and the wrapper records the others. ``max_instances=1``: a
     look is never stacked on the look before. ``misfire_grace_time=None``: APScheduler never drops a late run
     by itself, since the wrapper must see it to record how late it was.
+
+    At the end a look under way is given up after ``GRACE_S``. Other jobs are waited for: half a batch that is written
+    again would be in the record twice.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._running: set[asyncio.Task[object]] = set()
+        self._looking: set[asyncio.Task[object]] = set()  # those that may be given up
         self._zone = SteadyZone(clock)
         self._scheduler = AsyncIOScheduler(
             timezone=self._zone,
@@ -46,7 +50,7 @@ class Timers:
         self._scheduler.remove_all_jobs()
         if self._running:
             await asyncio.wait(self._running, timeout=GRACE_S)
-        for task in self._running:
+        for task in self._running & self._looking:
             task.cancel()
         if self._running:
             await asyncio.wait(self._running)
@@ -54,22 +58,25 @@ class Timers:
 
     def poll(self, source: PolledSource) -> None:
         """Tick the source on its grid."""
-        self._add(source.tick, Grid(source.when.anchor_ns, source.when.interval_ns, self._zone))
+        self._add(source.tick, Grid(source.when.anchor_ns, source.when.interval_ns, self._zone), look=True)
 
-    def every(self, interval_s: float, job: Job) -> None:
-        """Run a job on a grid that begins one interval from now; never two at a time."""
+    def every(self, interval_s: float, job: Job, *, look: bool = False) -> None:
+        """Run a job on a grid that begins one interval from now; never two at a time. ``look``: it changes nothing, so
+        it may be given up at the end."""
         interval_ns = round(interval_s * 1e9)
-        self._add(job, Grid(self._clock.now_ns() + interval_ns, interval_ns, self._zone))
+        self._add(job, Grid(self._clock.now_ns() + interval_ns, interval_ns, self._zone), look=look)
 
     def once(self, time_ns: int, job: Job) -> None:
         """Run a job at a time, or at once if that has passed."""
         self._add(job, DateTrigger(at(time_ns, self._zone), timezone=self._zone))
 
-    def _add(self, job: Job, trigger: BaseTrigger) -> None:
+    def _add(self, job: Job, trigger: BaseTrigger, *, look: bool = False) -> None:
         async def run() -> None:
             task = asyncio.current_task()
             assert task is not None
             self._running.add(task)
+            if look:
+                self._looking.add(task)
             try:
                 await job()
             except asyncio.CancelledError:
@@ -77,5 +84,6 @@ class Timers:
                 return
             finally:
                 self._running.discard(task)
+                self._looking.discard(task)
 
         self._scheduler.add_job(run, trigger)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from soakwatch_rules.rule import Ledger, Silence, Window
+from soakwatch_rules.series import Series
 from soakwatch_rules.spans import common, joined, overlap_s
 
 _OWN = frozenset({"missed", "gap"})  # the monitor was late, or did not run: the source was not asked
 _QUICK = 3.0  # a source asked this much more seldom than the quickest cannot contradict a short silence
 _LEAST = 3.0  # intervals: shorter silences are not kept
+_LISTENING = frozenset({"syslog", "traps"})
+_TRYING = frozenset({"icmp", "tcp", "http"})
+_EVER = 2**62
 
 
 def of_monitor(lost: Mapping[str, int]) -> bool:
@@ -23,29 +28,81 @@ def unanswered(silence: Silence) -> bool:
     return sum(silence.lost.values()) > 0 and not of_monitor(silence.lost)
 
 
-def silent_all(ledgers: Sequence[Ledger]) -> tuple[Window, ...]:
+def silent_all(ledgers: Sequence[Ledger], up: Sequence[Series] = ()) -> tuple[Window, ...]:
     """Where no source of a target answered although they were asked; () without sources.
 
-    A source that is asked over three times as seldom as the quickest one is left out: it would have had nothing to
-    say.
+    A source that is asked over three times as seldom as the quickest one takes a silence back if it must have answered
+    in it; of one that is too short for that it has nothing to say. What only listens (syslog, traps) says nothing of
+    a silence at all. A source that tries whether a peer answers (icmp, tcp, http) counts by its readings ``up``
+    (``reach.up``), for its account says only that it could ask; without management beside it, or without readings, by
+    its account.
     """
-    asked = [ledger for ledger in ledgers if ledger.due]
+    asked = [ledger for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
+    tried = [ledger for ledger in asked if _kind(ledger) in _TRYING]
+    if up and len(tried) < len(asked):
+        asked = [ledger for ledger in asked if ledger not in tried]
+    else:
+        tried = []
     if not asked:
         return ()
     quickest = min(ledger.interval_s for ledger in asked)
-    spans: Sequence[Window] | None = None
+    quick = [_silent(ledger) for ledger in asked if ledger.interval_s <= _QUICK * quickest]
+    spans = reduce(common, quick)
     for ledger in asked:
-        if ledger.interval_s <= _QUICK * quickest:
-            own = joined(s.window for s in ledger.silences if unanswered(s))
-            spans = own if spans is None else common(spans, own)
-    return tuple(spans or ())
+        if ledger.interval_s > _QUICK * quickest:
+            spans = tuple(left for span in spans for left in _not_taken_back(ledger, span))
+    if tried:
+        unasked = reduce(common, [_silent(ledger) for ledger in tried])
+        spans = reduce(common, [joined([*_down(series), *unasked]) for series in up], spans)
+    return spans
+
+
+def unheard(ledger: Ledger, up: Sequence[Series]) -> tuple[Window, ...]:
+    """When a source heard nothing of its device: its silences, and of one that tries whether peers answer (icmp, tcp,
+    http) also where none of its peers did, by the readings ``up`` (``reach.up``)."""
+    spans = joined(silence.window for silence in ledger.silences)
+    mine = f"protocol={_kind(ledger)}"  # of which https and tcp:443 are kinds
+    peers = [_down(series) for series in up if any(part.startswith(mine) for part in series.object.split(","))]
+    return joined([*spans, *reduce(common, peers)]) if peers and _kind(ledger) in _TRYING else spans
+
+
+def _kind(ledger: Ledger) -> str:
+    """The poller of a source, which is shown as ``target/poller`` or ``target/poller label``."""
+    return ledger.source.rpartition("/")[2].partition(" ")[0]
+
+
+def _silent(ledger: Ledger) -> tuple[Window, ...]:
+    return joined(silence.window for silence in ledger.silences if unanswered(silence))
+
+
+def _not_taken_back(ledger: Ledger, span: Window) -> tuple[Window, ...]:
+    """What is left of a silence of the others after a source that is asked seldom."""
+    if ledger.longest_gap is not None and ledger.longest_gap.seconds < span.seconds:
+        return ()  # it never went so long without an answer
+    return common([span], _silent(ledger)) if _LEAST * ledger.interval_s <= span.seconds else (span,)
+
+
+def _down(series: Series) -> tuple[Window, ...]:
+    """Where a peer answered nothing: from the last reading with an answer to the next one."""
+    seen = series.finite()
+    made: list[Window] = []
+    begin_ns: int | None = None
+    last_ns = -_EVER
+    for time_ns, value in zip(seen.time_ns.tolist(), seen.value.tolist(), strict=True):
+        if value > 0:
+            if begin_ns is not None:
+                made.append(Window(begin_ns, time_ns))
+            begin_ns, last_ns = None, time_ns
+        elif begin_ns is None:
+            begin_ns = last_ns
+    return (*made, Window(begin_ns, _EVER)) if begin_ns is not None else tuple(made)
 
 
 def speaks_of(ledger: Ledger, silent: Sequence[Window], window: Window) -> bool:
     """Whether a source was asked often enough to have answered in a stretch, and did: not silent in half of it.
 
-    ``silent`` are its silences, joined.
+    ``silent`` are its silences, joined. What only listens never did.
     """
-    if not ledger.got or _LEAST * ledger.interval_s > window.seconds:
+    if not ledger.got or _kind(ledger) in _LISTENING or _LEAST * ledger.interval_s > window.seconds:
         return False
     return 2 * overlap_s(window, silent) < window.seconds

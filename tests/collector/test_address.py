@@ -19,7 +19,7 @@ from soakwatch.plan.draft import draft
         ("snmp://soak@198.18.0.1:1161?version=3&auth=env:A", "198.18.0.1", "snmp",
          {"host": "198.18.0.1", "port": 1161, "user": "soak", "version": "3", "auth": "env:A"}),
         ("ssh://soak@fw1/", "fw1", "ssh", {"host": "fw1", "user": "soak"}),
-        ("icmp://[::1]?count=2", "1", "icmp", {"host": "::1", "count": 2}),
+        ("icmp://[::1]?count=2", "ip6--1", "icmp", {"host": "::1", "count": 2}),
         ("prometheus://fw1:9100/metrics?keep=vpp_*,frr_*", "fw1", "prometheus",
          {"url": "http://fw1:9100/metrics", "keep": ["vpp_*", "frr_*"]}),
         ("prometheus+https://fw1/metrics", "fw1", "prometheus", {"url": "https://fw1/metrics"}),
@@ -41,6 +41,18 @@ def test_addresses_of_one_host_are_one_target() -> None:
     }
     assert [source.config.interval for target in plan.targets for source in target.sources] == [2.0, 10.0, 2.0]
     assert plan_from_text(plan_text(plan), "record") == plan
+
+
+def test_different_addresses_are_different_targets_and_one_address_is_one() -> None:
+    """Colons cannot stand in a name; what is left of an IPv6 address still tells which one it is."""
+    plan = quick_plan(
+        ["icmp://[2001:db8::1]", "icmp://[2001:db8:1::]", "icmp://[::1]", "icmp://1", "tcp://[2001:DB8:0:0::1]:22"],
+        (),
+        "2s",
+    )
+    assert {target.name: len(target.sources) for target in plan.targets} == {
+        "2001-db8--1": 2, "2001-db8-1--": 1, "ip6--1": 1, "1": 1,
+    }  # fmt: skip
 
 
 def test_a_drafted_plan_names_the_addresses() -> None:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
+from contextlib import AsyncExitStack
 
+from soakwatch.clock import SteadyClock
 from soakwatch.committing import HELD_SAMPLES, Committer
 from soakwatch.errors import RecordError
+from soakwatch.timers import GRACE_S, Timers
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
 
@@ -71,3 +76,30 @@ def test_beyond_its_bound_the_oldest_readings_go_but_their_polls_stay() -> None:
     assert [p.outcome for p in shelf.kept[:5]] == [PollOutcome.MISSED] * 5
     assert shelf.kept[0].error == "its readings were given up: no room left on the disk"
     assert sum(len(p.answer.samples) for p in shelf.kept) == HELD_SAMPLES + 1
+
+
+def test_a_batch_under_way_when_the_run_ends_is_written_once_however_slow_the_disk() -> None:
+    """The end waits for it; the last batch comes after it and repeats nothing."""
+    begun = threading.Event()
+
+    class Slow(Shelf):
+        def put(self, polls: list[Poll]) -> None:
+            begun.set()
+            time.sleep(GRACE_S + 0.5)
+            super().put(polls)
+
+    slow = Slow()
+    committer = Committer(slow, lambda: 0)
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            await committer.enter(stack)
+            committer.take(poll(1))
+            async with Timers(SteadyClock()) as timers:
+                timers.every(0.2, committer.commit)
+                assert await asyncio.to_thread(begun.wait, 30)
+                committer.take(poll(2))
+            await committer.commit()
+
+    asyncio.run(main())
+    assert [kept.due_ns for kept in slow.kept] == [1, 2]

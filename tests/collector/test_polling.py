@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 
 from soakwatch.errors import PlanError
-from soakwatch.poller import Poller, SourceFailed
+from soakwatch.poller import LoginRefused, Poller, SourceFailed
 from soakwatch.polling import PolledSource, timing
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch.timers import Timers
@@ -165,6 +165,46 @@ def test_a_device_that_is_gone_is_asked_each_15_seconds_or_at_its_interval(inter
         if poll.outcome is PollOutcome.FAILED
     ]
     assert max(later - one for one, later in pairwise(asked)) == pause_s * 10**9
+
+
+def test_a_refused_login_is_tried_so_rarely_that_no_account_is_locked() -> None:
+    """After 1, 5, 15 and then each 30 minutes, and the sentence says so; a login that works brings the pace back."""
+    time = VirtualTime()
+    mended_ns = time.now_ns() + round(2 * HOUR * 1e9)
+
+    async def refuses(now_ns: int) -> Answer:
+        if now_ns < mended_ns:
+            raise LoginRefused("ops@dut:22 denied the login")
+        return one_sample(now_ns)
+
+    polls = soak(time, refuses, interval_s=1, hours=3)
+    assert_complete(polls, 1, 3)
+    asked = [poll for poll in polls if poll.outcome is PollOutcome.FAILED]
+    pauses = [round((later.due_ns - one.due_ns) * 1e-9 / 60) for one, later in pairwise(asked)]
+    assert pauses == [1, 5, 15, 30, 30, 30]
+    assert asked[0].error == "ops@dut:22 denied the login; tried again in 1m, so that the account is not locked"
+    assert asked[-1].error == "ops@dut:22 denied the login; tried again in 30m, so that the account is not locked"
+    assert outcomes(polls[-1800:]) == {PollOutcome.OK: 1800}
+
+
+def test_a_cut_network_does_not_hurry_the_next_login_after_a_refused_one() -> None:
+    """What was refused stays refused until a login works; a look that did not get there is asked again as ever."""
+    time = VirtualTime()
+    looks = 0
+
+    async def refuses(_: int) -> Answer:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            raise SourceFailed("no route to host")
+        raise LoginRefused("ops@dut:22 denied the login")
+
+    polls = soak(time, refuses, interval_s=1, hours=0.3)
+    asked = [poll for poll in polls if poll.outcome is PollOutcome.FAILED]
+    pauses = [round((later.due_ns - one.due_ns) * 1e-9) for one, later in pairwise(asked)]
+    assert pauses[0] == 60
+    assert pauses[1] <= 15
+    assert pauses[2] == 300
 
 
 def test_a_stalled_monitor_records_what_it_missed() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import time_ns
 
 import pytest
 
 from soakwatch import cli
+from soakwatch.beforehand import look_beforehand
 from soakwatch.errors import PlanError
 from soakwatch.opening import GRACE_S, Opening, PlanRefused
 from soakwatch.plan import load_plan
@@ -37,6 +40,11 @@ SENTENCES = [
     "soakwatch: wrong.yaml:7:9: sw ssh: there is no os 'cisco_as'; did you mean 'cisco_asa'?",
     "soakwatch: wrong.yaml:8:9: sw snmp: unknown profile 'arista-eoss'; did you mean 'arista-eos'?",
 ]
+
+
+def in_seconds(ahead: float) -> str:
+    """A start that lies so far ahead, as a plan writes it."""
+    return (datetime.now(UTC) + timedelta(seconds=ahead)).isoformat(timespec="seconds")
 
 
 @pytest.fixture
@@ -85,6 +93,36 @@ def test_a_device_that_is_off_is_a_failing_source_of_a_whole_run(
     assert "ended after 4s" in said
     assert "the port is closed" in said
     assert "ended early" not in said
+
+
+def test_a_wrong_plan_for_tonight_is_refused_when_the_command_is_given(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who gives the command mends the plan, and does not find it refused in the morning; nothing is made."""
+    (here / "wrong.yaml").write_text(WRONG + f"start: {in_seconds(36_000)}\n")
+    assert cli.run(["run", "wrong.yaml"]) == 2
+    said = capsys.readouterr()
+    assert said.err.splitlines() == SENTENCES
+    assert "waiting" not in said.out
+    assert not (here / "runs").exists()
+
+
+def test_a_device_that_is_off_before_the_start_is_a_warning(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It may be switched on until then: the run says so in a line and waits; a command of a load is not started."""
+    off = OFF.replace("PORT", str(free_port())).replace("4s", "1s")
+    load = f"  gen: {{role: generator, sources: [{{command: {{run: [touch, {here / 'started'}]}}}}]}}\n"
+    (here / "off.yaml").write_text(f"{off}{load}start: {in_seconds(36_000)}\n")
+    (sentence,) = look_beforehand(load_plan(Path("off.yaml")), time_ns())
+    assert sentence.startswith("off.yaml:4:")
+    assert "fw" in sentence
+    assert "the port is closed" in sentence
+    assert not (here / "started").exists()
+    (here / "off.yaml").write_text(f"{off}start: {in_seconds(8)}\n")
+    assert cli.run(["run", "off.yaml"]) == 3
+    said = capsys.readouterr()
+    assert [line for line in said.err.splitlines() if line.startswith("soakwatch: warning: off.yaml:4:")]
+    assert "waiting for the start at" in said.out
+    assert "ended after 1s" in said.out
 
 
 def test_only_the_record_is_removed(tmp_path: Path) -> None:

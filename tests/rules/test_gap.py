@@ -49,6 +49,19 @@ def flow(lost: float) -> tuple[Series, Series]:
     return readings("load.tx.packets", 1000.0 * at, 1.0), readings("load.rx.packets", np.cumsum(back) - back[0], 1.0)
 
 
+def test_a_ping_that_is_lost_is_no_answer_and_a_listener_none_either() -> None:
+    """The account of a source that pings says that it could ask; only an answer makes a silence the path's."""
+    at = np.arange(0, 3600, 10)
+    up = readings("reach.up", np.ones(360), 10.0, object="peer=198.18.0.1,protocol=icmp")
+    down = replace(up, value=np.where((at > 1000) & (at < 1100), 0.0, 1.0))
+    both = ledger("dut/snmp", SILENCE), ledger("dut/icmp")
+    assert judge(case(*both, series=(up,))).outcome is Outcome.PASS
+    assert judge(case(*both, series=(down,))).outcome is Outcome.WARN
+    connect = replace(down, object="peer=198.18.0.1,protocol=tcp:443")
+    assert judge(case(both[0], ledger("dut/tcp"), series=(connect,))).outcome is Outcome.WARN
+    assert judge(case(ledger("dut/snmp", SILENCE), ledger("dut/syslog"))).outcome is Outcome.WARN
+
+
 @pytest.mark.parametrize(
     ("made", "cause", "expected"),
     [

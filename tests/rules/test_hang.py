@@ -95,6 +95,43 @@ def test_one_witness_is_no_hang(
     assert finding.outcome is Outcome.PASS
 
 
+def test_a_source_that_is_asked_seldom_and_answered_is_no_silence_of_all() -> None:
+    """An agent each second is cut off for 40 s; SNMP each 5 s went on: management was not silent."""
+    cut = ledger("dut/agent", (1000, 1040), interval=1.0)
+    snmp = replace(ledger("dut/snmp", interval=5.0), longest_gap=Window(500 * S, 505 * S))
+    assert judge(case(uptimes(10.0, N), ledgers=(cut, snmp))).outcome is Outcome.PASS
+    assert judge(case(uptimes(10.0, N), ledgers=(cut, replace(snmp, longest_gap=None)))).outcome is Outcome.PASS
+    minutely = replace(ledger("dut/ssh", interval=20.0), longest_gap=Window(500 * S, 521 * S))
+    assert judge(case(uptimes(10.0, N), ledgers=(cut, minutely))).outcome is Outcome.PASS
+    both = ledger("dut/snmp", (995, 1045), interval=5.0)
+    assert judge(case(uptimes(10.0, N), ledgers=(cut, both))).outcome is Outcome.WARN
+    hourly = replace(ledger("dut/ssh", interval=600.0), longest_gap=Window(0, 601 * S))
+    assert judge(case(uptimes(10.0, N), ledgers=(cut, hourly))).outcome is Outcome.WARN, "it had nothing to say"
+
+
+@pytest.mark.parametrize("interval", [1.0, 5.0])
+def test_a_peer_that_answers_pings_is_not_silent_and_one_that_does_not_is(interval: float) -> None:
+    """The account of a source that pings says only that it could ask; what came back is its reading."""
+    cut = ledger("dut/agent", (1000, 1040), interval=1.0)
+    ping = replace(ledger("dut/icmp", interval=interval), longest_gap=Window(0, round(interval * S)))
+    at = np.arange(int(3600 / interval)) * interval
+    up = readings("reach.up", np.ones(at.size), interval, object="peer=198.18.0.1,protocol=icmp")
+    down = replace(up, value=np.where((at > 1000) & (at < 1040), 0.0, 1.0))
+    assert judge(case(uptimes(10.0, N), up, ledgers=(cut, ping))).outcome is Outcome.PASS
+    assert judge(case(uptimes(10.0, N), down, ledgers=(cut, ping))).outcome is Outcome.WARN
+    both = judge(case(uptimes(10.0, N), down, up, ledgers=(cut, ping)))
+    assert both.outcome is Outcome.PASS, "one of two addresses answered"
+    at_all = (at < 1) | (at > 3599) | (np.abs(at - 1000) < 6) | (np.abs(at - 1040) < 6)
+    changes = replace(down, time_ns=down.time_ns[at_all], value=down.value[at_all])
+    assert judge(case(uptimes(10.0, N), changes, ledgers=(cut, ping))).outcome is Outcome.WARN
+
+
+def test_what_only_listens_says_nothing_of_a_silence() -> None:
+    """A receiver of syslog answers on this machine, whatever becomes of the device."""
+    cut, listener = ledger("dut/snmp", (1000, 1120)), ledger("dut/syslog")
+    assert judge(case(uptimes(10.0, N), ledgers=(cut, listener))).outcome is Outcome.WARN
+
+
 def test_a_cpu_at_the_top_is_a_witness_too() -> None:
     """Management answers, the CPU is at 100 % and nothing comes back for a minute: a hang."""
     finding = judge(case(uptimes(10.0, N), cpu((1000, 1100)), ledgers=(ledger("snmp"),), flow=load((1010, 1070))))

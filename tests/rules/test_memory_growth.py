@@ -232,3 +232,16 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="memory_growth"):
         MemoryGrowth(**bad)
+
+
+@pytest.mark.parametrize(("sd", "most"), [(0.01, 0), (0.03, 12), (0.05, 22)])
+@pytest.mark.parametrize("seconds", [30, 45, 60])
+def test_short_lives_fail_on_noise_no_more_often_than_is_said(seconds: int, sd: float, most: int) -> None:
+    """In percent of 200 seeds, for noise whose level wanders with time constants around a third of the life."""
+    for time_constant in (5.0, 20.0, 60.0):
+        phi = math.exp(-1.0 / time_constant)
+        told = [
+            judge(noise(seed=seed, metric=METRIC, seconds=seconds, cadence_s=1.0, sd=sd, phi=phi)).outcome
+            for seed in range(200)
+        ]
+        assert told.count(Outcome.FAIL) <= 2 * most

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import asyncssh
 
 from soakwatch.agent_link.bundle import Psutil, bundle, fits
-from soakwatch.agent_link.remote import CRON, LOOK, PUT, REMOVE, SERVICE
+from soakwatch.agent_link.remote import CLOSE, CRON, LOOK, PUT, REMOVE, SERVICE
 from soakwatch.agent_link.ways import SshWay
 from soakwatch.errors import SoakwatchError
 from soakwatch.poller import SourceFailed
@@ -78,7 +78,8 @@ async def look_at(line: SshLine, folder: str) -> Host:
 
 
 async def install(line: SshLine, folder: str, psutil: Psutil, *, service: bool, upgrade: bool) -> Installed:
-    """Puts the agent there and starts it. The same agent is left as it is; another one needs ``upgrade``.
+    """Puts the agent there and starts it. The same agent is left as it is; another one needs ``upgrade``. Its folder
+    is for the account alone from then on: tokens and readings lie in it.
 
     Raises SourceFailed, and SoakwatchError with the remedy.
     """
@@ -88,6 +89,7 @@ async def install(line: SshLine, folder: str, psutil: Psutil, *, service: bool, 
     digest = hashlib.sha256(data).hexdigest()
     did = []
     if host.digest == digest:
+        await _python(line, host, CLOSE, host.folder)
         did.append(f"the same agent is in {host.folder} already")
     elif host.digest and not upgrade:
         raise SoakwatchError(

@@ -34,6 +34,10 @@ ours = ("lock", "keeper.lock", "socket", "log", "clock.json", "spool.json", "set
 foreign = [each for each in os.listdir(folder) if each not in ours and not each.endswith((".seg", ".new"))]
 if foreign and not os.path.exists(os.path.join(folder, "agent.pyz")):
     sys.exit("the folder %s holds files that are not an agent's: name a new one with --dir" % folder)
+try:
+    os.chmod(folder, 0o700)
+except OSError as error:
+    sys.exit("the folder %s cannot be closed to others (%s): name a new one with --dir" % (folder, error.strerror))
 def put(name, content, mode):
     fresh = os.path.join(folder, "." + name + ".new")
     with open(fresh, "wb") as file:
@@ -46,6 +50,14 @@ put("agent.pyz", data, 0o600)
 quote = lambda text: "'" + text.replace("'", "'\\''") + "'"
 line = "#!/bin/sh\nexec %s -I %s \"$@\"\n" % (quote(sys.executable), quote(os.path.join(folder, "agent.pyz")))
 put("agent", line.encode(), 0o700)
+"""
+
+CLOSE = r"""
+import os, sys
+try:
+    os.chmod(sys.argv[1], 0o700)
+except OSError as error:
+    sys.exit("the folder %s cannot be closed to others (%s)" % (sys.argv[1], error.strerror))
 """
 
 SERVICE = r"""

@@ -16,7 +16,7 @@ import asyncssh
 from soakwatch.cli_devices.guard import refusal
 from soakwatch.cli_devices.platform import Dialect
 from soakwatch.cli_devices.screen import last_line, shown
-from soakwatch.poller import SourceFailed
+from soakwatch.poller import LoginRefused, SourceFailed
 from soakwatch.secret import secret
 from soakwatch.ssh.errors import printable
 from soakwatch.ssh.seam import Line
@@ -195,13 +195,14 @@ class PromptSession:
             tail = last_line(text)
             if _PASSWORD.search(tail):
                 if sent:
-                    raise self._failed("refused the enable password: check enable")
+                    raise self._denied("refused the enable password: check enable")
                 sent, text = True, ""
                 self._type(word + "\n")
             elif self._prompt(tail) and self._dialect.enable not in tail and (sent or text.count("\n") > 0):
                 if tail.rstrip().endswith(self._dialect.unprivileged):
-                    said = "refused the enable password" if sent else "has no enable for this account"
-                    raise self._failed(f"{said}: check enable")
+                    if sent:
+                        raise self._denied("refused the enable password: check enable")
+                    raise self._failed("has no enable for this account: check enable")
                 return
             chunk = await self._read(deadline)
             if chunk is None:
@@ -295,6 +296,9 @@ class PromptSession:
 
     def _failed(self, words: str) -> SourceFailed:
         return SourceFailed(f"{self._line.name} {words}")
+
+    def _denied(self, words: str) -> LoginRefused:
+        return LoginRefused(f"{self._line.name} {words}")
 
     def _no_prompt(self, text: str, command: str = "") -> SourceFailed:
         took = self._now() - self._begun

@@ -21,6 +21,7 @@ Examples:
 \b
 Ctrl-C ends the run properly and judges what is there; a second Ctrl-C gives up at once.
 A monitor that was killed goes on with: soakwatch resume RUN
+Every source of a plan with a later start is tried at once, so that what is wrong can still be mended.
 Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke."""
 )
 @click.argument("plan", required=False, type=click.Path(path_type=Path))
@@ -45,6 +46,7 @@ def command(
     name: str | None, runs_folder: Path, into: Path | None, stop_on_fail: bool,  # noqa: FBT001 - click's signature
 ) -> int:  # fmt: skip
     """Run PLAN, or what the options say, to its end; then judge it and write the report."""
+    from soakwatch.beforehand import look_beforehand
     from soakwatch.clock import SteadyClock
     from soakwatch.opening import PlanRefused
     from soakwatch.plan import load_plan, quick_plan
@@ -63,6 +65,8 @@ def command(
         if duration is not None:
             made = made.lasting(duration)
     clock = SteadyClock()
+    for trouble in look_beforehand(made, clock.now_ns()):
+        click.echo(f"soakwatch: warning: {trouble}; the run waits for its start all the same", err=True)
     folder = into or new_folder(runs_folder, made.name, clock.now_ns())
     course, record = begin(made, folder, clock, ["soakwatch", *sys.argv[1:]], stop_on_fail=stop_on_fail)
     try:

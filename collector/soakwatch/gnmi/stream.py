@@ -18,7 +18,7 @@ from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
 from soakwatch.gnmi.latest import Latest, Wanted
 from soakwatch.gnmi.values import BadValue, elements, plain
 from soakwatch.one_line import one_line
-from soakwatch.poller import SourceFailed
+from soakwatch.poller import LoginRefused, SourceFailed
 
 ENCODINGS = ("JSON_IETF", "JSON", "PROTO")
 """What is asked for, the best first."""
@@ -65,7 +65,7 @@ class Stream:
                 gnmi_pb2.CapabilityRequest(), timeout=patience_s, metadata=self._door.metadata
             )
         except grpc.aio.AioRpcError as error:
-            raise SourceFailed(self._sentence(error)) from None
+            raise self._failed(error) from None
         self.version = str(told.gNMI_version)[:40]
         able = [gnmi_pb2.Encoding.Name(number) for number in told.supported_encodings if number in _KNOWN]
         if encoding is not None and able and encoding not in able:
@@ -84,7 +84,7 @@ class Stream:
                 if response.WhichOneof("response") == "update":
                     self._take(response.update, latest, now_ns())
         except grpc.aio.AioRpcError as error:
-            raise SourceFailed(self._sentence(error)) from None
+            raise self._failed(error) from None
         finally:
             call.cancel()
         raise SourceFailed(f"{self._where()} ended the stream of updates")
@@ -110,6 +110,10 @@ class Stream:
 
     def _where(self) -> str:
         return f"{self._door.host} port {self._door.port}"
+
+    def _failed(self, error: grpc.aio.AioRpcError) -> SourceFailed:
+        refused = error.code() is grpc.StatusCode.UNAUTHENTICATED
+        return (LoginRefused if refused else SourceFailed)(self._sentence(error))
 
     def _sentence(self, error: grpc.aio.AioRpcError) -> str:
         code, where, told = error.code(), self._where(), error.details() or ""

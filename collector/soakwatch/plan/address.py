@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlsplit
 
 from soakwatch.errors import PlanError
@@ -14,6 +15,7 @@ from soakwatch.registry import INSTALLED, Registry, poller_module
 LOCAL = "local"
 _WEB = ("http", "https")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
+_NO_SIGN = re.compile(r"[^A-Za-z0-9._]")
 _EXAMPLE = "write local, snmp://HOST?version=2c, ssh://USER@HOST, agent://USER@HOST or prometheus://HOST:9100/metrics"
 
 
@@ -71,7 +73,21 @@ def source_of(address: str, registry: Registry = INSTALLED) -> tuple[str, str, d
     fields = _dict(config.model_json_schema().get("properties"))
     for key, text in parse_qsl(parts.query, keep_blank_values=True):
         keys[key] = _value(text, _dict(fields.get(key)))
-    return _NOT_IN_NAME.sub("-", parts.hostname).strip("-._") or poller, poller, keys
+    return _name(parts.hostname) or poller, poller, keys
+
+
+def _name(host: str) -> str:
+    """A target's name: the host as it is, with what a name cannot hold as hyphens; different addresses stay different.
+
+    >>> _name("fw1.lab"), _name("2001:DB8:0::1"), _name("2001:db8:1::"), _name("::1")
+    ('fw1.lab', '2001-db8--1', '2001-db8-1--', 'ip6--1')
+    """
+    try:
+        plain = ip_address(host).compressed
+    except ValueError:
+        return _NOT_IN_NAME.sub("-", host).strip("-._")
+    name = _NO_SIGN.sub("-", plain)
+    return f"ip6{name}" if name.startswith("-") else name
 
 
 def _refuse_unasked(scheme: str, registry: Registry) -> None:

@@ -18,7 +18,7 @@ from soakwatch.exposition.mapping import Mapped, Mapper
 from soakwatch.exposition.reading import ACCEPT, read_page
 from soakwatch.exposition.shape import MapEntry, installed_maps
 from soakwatch.nearest import hint
-from soakwatch.poller import Facts, Site, SourceFailed
+from soakwatch.poller import Facts, LoginRefused, Site, SourceFailed
 from soakwatch.polling import timing
 from soakwatch.web_access import WebAccess, WebConfig, shown, web_access
 from soakwatch_agent.sample import Answer
@@ -46,7 +46,8 @@ class PrometheusPoller:
         page = await self._access.get(ACCEPT)
         if page.status != 200:
             hints = {401: ": give token, or user and password", 403: ": the secret is not accepted"}
-            raise SourceFailed(
+            refused = page.status == 401 and self._config.user is not None  # a token locks no account
+            raise (LoginRefused if refused else SourceFailed)(
                 f"{shown(self._config.url)} answers with status {page.status}{hints.get(page.status, '')}"
             )
         # A page of megabytes takes a second to read: the other sources must not wait for it.

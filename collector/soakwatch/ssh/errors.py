@@ -8,7 +8,7 @@ import socket
 import asyncssh
 
 from soakwatch.one_line import one_line
-from soakwatch.poller import SourceFailed
+from soakwatch.poller import LoginRefused, SourceFailed
 from soakwatch_agent.procfs import clean
 
 _CUT = 160
@@ -25,10 +25,11 @@ _SYSTEM = {
 
 def failed(where: str, error: BaseException, tried: str = "") -> SourceFailed:
     """The sentence for an exception of asyncssh or of the system. ``where`` is ``user@host:port``, ``tried`` the ways
-    in which a login was tried."""
+    in which a login was tried. A denied login is a LoginRefused."""
     if isinstance(error, SourceFailed):
         return error
-    return SourceFailed(f"{where} {_because(error, tried)}")
+    kind = LoginRefused if isinstance(error, asyncssh.PermissionDenied) else SourceFailed
+    return kind(f"{where} {_because(error, tried)}")
 
 
 def _because(error: BaseException, tried: str) -> str:

@@ -7,41 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-import numpy as np
-
-from soakwatch_rules.boots import reboots
+from soakwatch_rules.blame import BLAMED, LIVES, TOTAL, Explained, causes
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.forwarding import Forwarding, lost_share
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Manner, Mark, Outcome, Silence, Why, Window
+from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Silence, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
-from soakwatch_rules.silences import of_monitor, speaks_of
-from soakwatch_rules.spans import joined
-from soakwatch_rules.words import counted, lasting, moment, quantity
+from soakwatch_rules.silences import of_monitor, speaks_of, unheard
+from soakwatch_rules.words import counted, lasting, moment
 
-_TOTAL = "system.cpu.utilization"
-_LIVES = ("system.boot.id", "system.boot.time", "system.uptime")
-_BEFORE_S = 60.0  # the CPU's last reading is at most so old, or three of its own distances
 _MOST_MARKS = 100
 _SHOWN = 3
-
-_MONITOR, _PLANNED, _REBOOT, _DEVICE, _PATH, _UNKNOWN = "monitor", "planned", "reboot", "device", "path", "unknown"
-_BLAMED = frozenset({_REBOOT, _DEVICE, _UNKNOWN})
-
-
-@dataclass(frozen=True, slots=True)
-class _Gap:
-    """One silence with its cause and the sentence that gives the evidence."""
-
-    silence: Silence
-    cause: str
-    why: str
-
-    @property
-    def window(self) -> Window:
-        return self.silence.window
-
 
 @dataclass(frozen=True, slots=True)
 class Gap:
@@ -53,8 +29,9 @@ class Gap:
     reboot: boot id or uptime began anew in it, or an event tells of a reboot;
     device: the CPU's last reading before it was at ``busy`` or above, or the share of the load that was lost in it
     exceeds that of as long a time before it by more than ``hit``;
-    path: another source of the target answered meanwhile (this source or its path), or all were silent while the load
-    went through unharmed (the management path);
+    path: another source of the target answered meanwhile (this source or its path; a ping or a connection counts where
+    its peer answered, what only listens does not), or all were silent while the load went through unharmed (the
+    management path);
     unknown: nothing tells.
     Reboot, device and unknown warn; monitor, planned and path pass: a device is not to blame for them. How much may be
     missing is ``coverage``'s to judge. A source that never answered is inconclusive, a warning if it is not required.
@@ -84,9 +61,9 @@ class Gap:
     """
 
     name: ClassVar[str] = "gap"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "a source was silent, and why"
-    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *_LIVES)
+    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *_LIVES, _UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[Manner] = Manner("one poll that was due; CPU, a second source or the load's figures for a cause")
@@ -117,10 +94,10 @@ class Gap:
         """One finding a source; its object is the source's label."""
         if not case.ledgers:
             return (absent(self, case, "account of polls (nothing polled it)"),)
-        cause = self._causes(case)
+        cause = causes(case, self.busy, self.hit)
         return tuple(self._of(case, ledger, cause) for ledger in case.ledgers)
 
-    def _of(self, case: Case, ledger: Ledger, cause: Callable[[Ledger, Silence], _Gap]) -> Finding:
+    def _of(self, case: Case, ledger: Ledger, cause: Callable[[Ledger, Silence], Explained]) -> Finding:
         least_s = self.intervals * ledger.interval_s
         made = replace(
             draft(self, case), object=ledger.source, samples=ledger.got, expected=ledger.due, unit="s", limit=least_s,
@@ -138,11 +115,11 @@ class Gap:
                 return replace(made, reason=reason, why=why, settle=settle)
             return replace(made, outcome=Outcome.WARN, reason=reason)
         gaps = [cause(ledger, s) for s in ledger.silences if s.window.seconds >= least_s * (1 - 1e-9)]
-        causes = sorted({g.cause for g in gaps})
+        named = sorted({g.cause for g in gaps})
         unseen, longest = sum(g.window.seconds for g in gaps), max((g.window.seconds for g in gaps), default=0.0)
         numbers = {"silences": float(len(gaps)), "unseen_s": unseen, "longest_s": longest}
-        numbers |= {f"{name}_s": sum(g.window.seconds for g in gaps if g.cause == name) for name in causes}
-        gaps.sort(key=lambda g: (g.cause not in _BLAMED, -g.window.seconds, g.window.begin_ns))
+        numbers |= {f"{name}_s": sum(g.window.seconds for g in gaps if g.cause == name) for name in named}
+        gaps.sort(key=lambda g: (g.cause not in BLAMED, -g.window.seconds, g.window.begin_ns))
         made = replace(
             made, measured=longest, numbers=numbers,
             marks=tuple(Mark(g.window.begin_ns, g.window.end_ns, f"{ledger.source} silent ({g.cause}): {g.why}")
@@ -154,68 +131,7 @@ class Gap:
             f"{moment(g.window.begin_ns)} for {lasting(g.window.seconds)}, {g.cause}: {g.why}" for g in gaps[:_SHOWN]
         )
         more = f"; and {len(gaps) - _SHOWN} more" if len(gaps) > _SHOWN else ""
-        outcome = Outcome.WARN if _BLAMED.intersection(causes) else Outcome.PASS
+        outcome = Outcome.WARN if BLAMED.intersection(named) else Outcome.PASS
         reason = f"{counted(len(gaps), 'silence')}, {lasting(unseen)} unseen: {told}{more}"
         doubt = f"what happened in {lasting(unseen)} of silence was not seen by {ledger.source}"
         return replace(made, outcome=outcome, reason=reason, doubts=(doubt,))
-
-    def _causes(self, case: Case) -> Callable[[Ledger, Silence], _Gap]:
-        """The cause of a silence; what all silences need is worked out once."""
-        cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
-        best = {m: max((s for s in cut if s.metric == m and len(s)), key=len, default=None) for m in self.metrics}
-        with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
-            found, _, _ = reboots(*(best[m] for m in _LIVES))
-        told = [(e.begin_ns, e.end_ns or e.begin_ns) for e in case.events if e.kind == "reboot" and not e.expect]
-        booted = [*((w.begin_ns, w.end_ns) for w in found), *told]
-        apart = None if (cpu_series := best[_TOTAL]) is None else cadence(cpu_series)
-        flow = Forwarding.of(case)
-        sides = None if flow is None else flow.tallies()
-        planned = [e for e in case.events if e.expect]
-        silent = [(x, joined(s.window for s in x.silences)) for x in case.ledgers]
-
-        def cause(ledger: Ledger, silence: Silence) -> _Gap:
-            window = silence.window
-            if of_monitor(silence.lost):
-                return _Gap(silence, _MONITOR, "its polls were not sent")
-            if (kind := _announced(planned, window)) is not None:
-                return _Gap(silence, _PLANNED, f"{kind} was announced")
-            if any(begin <= window.end_ns and end >= window.begin_ns for begin, end in booted):
-                return _Gap(silence, _REBOOT, "the device rebooted in it")
-            cpu = _cpu_before(best[_TOTAL], apart, window)
-            if cpu is not None and cpu >= self.busy:
-                return _Gap(silence, _DEVICE, f"the CPU was at {quantity(cpu, '1')} before it")
-            now, before = (None, None) if sides is None else (lost_share(sides, w) for w in (window, _as_long(window)))
-            if now is not None and now > (before or 0.0) + self.hit:
-                return _Gap(silence, _DEVICE, f"{quantity(now, '1')} of the load was lost in it")
-            others = (x for x, spans in silent if x.source != ledger.source and speaks_of(x, spans, window))
-            if (other := next(others, None)) is not None:
-                return _Gap(silence, _PATH, f"{other.source} answered meanwhile")
-            if now is not None:
-                return _Gap(silence, _PATH, "all management was silent, and the load went through")
-            return _Gap(silence, _UNKNOWN, "no other source and no load bears witness")
-
-        return cause
-
-
-def _as_long(window: Window) -> Window:
-    """As long a time before it."""
-    return Window(2 * window.begin_ns - window.end_ns, window.begin_ns)
-
-
-def _announced(planned: list[Event], window: Window) -> str | None:
-    for event in planned:
-        end = event.deadline_ns if event.deadline_ns is not None else event.end_ns
-        if event.begin_ns <= window.end_ns and (end is None or end >= window.begin_ns):
-            return event.kind
-    return None
-
-
-def _cpu_before(series: Series | None, apart: float | None, window: Window) -> float | None:
-    """The CPU's last reading before a silence, if it is not too old to tell."""
-    if series is None or apart is None:
-        return None
-    at = int(np.searchsorted(series.time_ns, window.begin_ns, side="right"))
-    if not at:
-        return None
-    old_s = (window.begin_ns - int(series.time_ns[at - 1])) * 1e-9
-    return float(series.value[at - 1]) if old_s <= max(_BEFORE_S, 3 * apart) else None

@@ -25,6 +25,7 @@ from soakwatch_rules.stats.spikes import poll_mode
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
+_UP = "reach.up"
 _LIVES = ("system.boot.id", "system.boot.time", "system.uptime")
 _LEAVE = 0.9  # of ``pinned``
 _LEAST_CPU = 16  # readings without which nothing is said of the CPU
@@ -59,7 +60,8 @@ class Hang:
     silence is no hang (``gap`` tells of it); standing forwarding with management answering and CPU to spare is none
     either (``drops``, ``recovery``). Polls that the monitor itself did not send are no silence. What an announced event
     (with an intent) covers was asked for. A hang without any boot id or uptime on both sides cannot be told from a
-    reboot: inconclusive, unless the device never came back.
+    reboot: inconclusive, unless the device never came back. A source that pings or connects (icmp, tcp, http) answers
+    where its peer did; what only listens (syslog, traps) is no source of management.
 
     How often wrong: in 300 seeded hours each (10 s polls of two sources, 1 % of them lost, load by the second) none
     was seen in silence with forwarding going on or losing 20 %, in one silent source with forwarding standing, in
@@ -89,9 +91,9 @@ class Hang:
     """
 
     name: ClassVar[str] = "hang"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "the device stopped forwarding and answering without a reboot"
-    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *_LIVES)
+    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *_LIVES, _UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[Manner] = Manner("polls that were answered, or 16 readings of the CPU")
@@ -121,14 +123,14 @@ class Hang:
         cpu = best[_TOTAL]
         polled = [ledger for ledger in case.ledgers if ledger.due]
         if not polled and (cpu is None or len(cpu) < _LEAST_CPU):
-            if cut:
+            if any(s.metric != _UP for s in cut):
                 reason = "no account of polls, and too few readings of the CPU"
                 settle = f"needs {_LEAST_CPU} readings of {_TOTAL}"
                 return (replace(draft(self, case), reason=reason, why=Why.TOO_FEW, settle=settle),)
             return (absent(self, case, "account of polls (nothing polled it)"),)
         flow = Forwarding.of(case)
         stood = None if flow is None else flow.stopped(case.window)
-        silent, pinned = silent_all(case.ledgers), self._pinned(cpu)
+        silent, pinned = silent_all(case.ledgers, [s for s in cut if s.metric == _UP]), self._pinned(cpu)
         stops = list(self._stops(silent, pinned, stood))
         planned = [e for e in case.events if e.expect]
         asked = [s for s in stops if _announced(planned, s.window)]

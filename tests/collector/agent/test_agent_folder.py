@@ -61,6 +61,22 @@ def test_a_folder_with_other_files_is_left_alone(sshd: Sshd) -> None:
     assert [str(each.relative_to(home / "guest")) for each in (home / "guest").rglob("*")] == ["lib", "lib/thesis.tex"]
 
 
+def test_the_folder_is_for_the_account_alone_whoever_made_it(sshd: Sshd) -> None:
+    """Tokens and readings lie in it; one that others could read is closed, with the same agent in it as well."""
+    folder = sshd.folder / "home" / "guest"
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    try:
+        for told in ("put the agent into", "the same agent is in"):
+            done = agent(sshd, "install", "--dir", "guest", "--child")
+            assert (done.returncode, done.stderr) == (0, "")
+            assert told in done.stdout
+            assert folder.stat().st_mode & 0o777 == 0o700
+            folder.chmod(0o755)
+    finally:
+        assert agent(sshd, "remove", "--dir", "guest").returncode == 0
+
+
 def test_where_no_agent_is_the_command_that_puts_it_there_is_named(sshd: Sshd) -> None:
     """Not what the device's shell says of a file."""
     for word in ("status", "remove"):

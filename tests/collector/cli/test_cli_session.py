@@ -15,7 +15,7 @@ from tests.collector.cli.conftest import Clock, output, with_poller
 from soakwatch.cli_devices import shelf
 from soakwatch.cli_devices.guard import refusal
 from soakwatch.errors import PlanError
-from soakwatch.poller import Poller, SourceFailed, Telling, WatchedProcess
+from soakwatch.poller import LoginRefused, Poller, SourceFailed, Telling, WatchedProcess
 from soakwatch.testing.cli_device import ERASURES, CliDevice
 from soakwatch_agent.sample import Answer
 
@@ -137,7 +137,7 @@ def test_privileges_are_raised_with_the_secret_and_the_secret_is_nowhere_else(
 def test_a_wrong_enable_password_is_sent_once_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENABLE", "wr0ng-one")
     device = ios(enable_password="right")
-    with pytest.raises(SourceFailed, match="refused the enable password: check enable") as failed:
+    with pytest.raises(LoginRefused, match="refused the enable password: check enable") as failed:
         one_look(device, tmp_path, os="cisco_ios", enable="env:ENABLE")
     assert "wr0ng-one" not in str(failed.value)
     assert "wr0ng-one" not in device.typed

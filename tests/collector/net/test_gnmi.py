@@ -15,7 +15,7 @@ from soakwatch.errors import PlanError
 from soakwatch.gnmi.latest import Latest, wanted
 from soakwatch.gnmi.paths import Plain, found, parse_path
 from soakwatch.gnmi.values import BadValue, number, plain
-from soakwatch.poller import Site, SourceFailed
+from soakwatch.poller import LoginRefused, Site, SourceFailed
 from soakwatch.pollers.gnmi import Config, GnmiPoller, start
 from soakwatch.profile.loading import load_profiles
 from soakwatch.profile.model import GnmiPath
@@ -152,7 +152,7 @@ def test_login_and_encodings(monkeypatch: pytest.MonkeyPatch) -> None:
         good = _config(target, user="soak", password="env:GNMI_PW")
         assert asyncio.run(_one(good)).samples == ()
         monkeypatch.setenv("GNMI_PW", "mistaken")
-        with pytest.raises(SourceFailed, match="refuses the login: mend user or password") as caught:
+        with pytest.raises(LoginRefused, match="refuses the login: mend user or password") as caught:
             asyncio.run(_one(good))
         assert "mistaken" not in str(caught.value)
         monkeypatch.setenv("GNMI_PW", "wonderful")

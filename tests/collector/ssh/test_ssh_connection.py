@@ -17,7 +17,7 @@ import pytest
 from pydantic import ValidationError
 
 from soakwatch.errors import PlanError
-from soakwatch.poller import SourceFailed
+from soakwatch.poller import LoginRefused, SourceFailed
 from soakwatch.ssh.access import Access
 from soakwatch.ssh.connection import SshLine, open_line
 from soakwatch.ssh.errors import printable
@@ -182,7 +182,7 @@ def test_a_password_lets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             await server.wait_closed()
 
     assert asyncio.run(go("right")).startswith("ops@127.0.0.1:")
-    with pytest.raises(SourceFailed, match="denied the login"):
+    with pytest.raises(LoginRefused, match="denied the login"):
         asyncio.run(go("wrong"))
 
 
