@@ -67,6 +67,7 @@ def judge_record(
 def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
     """Write report.html, verdict.json, junit.xml and report.md; the path of the page."""
     # Bokeh and Jinja2 are not for a collector that runs for days, nor for its live judge.
+    from soakwatch.report.closer import closer_looks
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
@@ -76,7 +77,7 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
         "html": render_html(view, verdict),
         "json": render_json(verdict),
         "junit": render_junit(verdict),
-        "md": render_markdown(verdict, view.withdrawn()),
+        "md": render_markdown(verdict, view.withdrawn(), closer_looks(view.events())),
     }
     for kind, text in texts.items():
         (folder / REPORT_FILES[kind]).write_text(text, encoding="utf-8")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from soakwatch.catching_up import SENTENCE, catch_up
 from soakwatch.clock import Clock, aligned
+from soakwatch.closer import CloserLooks
 from soakwatch.committing import Committer
 from soakwatch.errors import RecordError
 from soakwatch.known_looks import KnownLooks
 from soakwatch.live import LiveJudge
+from soakwatch.noteworthy import REACH_NS
 from soakwatch.opening import Opening
 from soakwatch.plan import Plan, SourcePlan
 from soakwatch.poller import Poller, Site
@@ -29,6 +31,7 @@ from soakwatch.polling import Connect, Looked, PolledSource, Timing, timing
 from soakwatch.record import Record, RecordFull, RecordView, Source
 from soakwatch.registry import poller_module
 from soakwatch.selfwatch import INTERVAL_S, ROLE, TARGET, LoopLag, SelfWatch
+from soakwatch.source_labels import labelled
 from soakwatch.status import SourceStatus, Status
 from soakwatch.timers import Timers
 from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
@@ -82,6 +85,11 @@ class Course:
         return self.start_ns + round(self.plan.duration_s * 1e9)
 
     @property
+    def unwatched_ns(self) -> int | None:
+        """Of a resumed run, the time behind everything that its earlier life may have looked at closer."""
+        return None if self.last_due_ns is None else max(self.last_due_ns.values(), default=0) + REACH_NS
+
+    @property
     def resumed(self) -> bool:
         """Whether an earlier life of the monitor began this run."""
         return self.last_due_ns is not None
@@ -103,6 +111,7 @@ class Soak:
         self._stretches = stretches(course.plan, course.start_ns)
         self._phases_begun, self._events_begun = course.phases_begun, course.events_begun
         self._last_event = 0
+        self._closer = CloserLooks(course.unwatched_ns)
         self._events: deque[str] = deque(maxlen=SHOWN_EVENTS)  # of a storm of days only the newest are shown
         self._turning, self._keeping = asyncio.Lock(), asyncio.Lock()
         self._beat_ns = 0
@@ -144,6 +153,9 @@ class Soak:
             self._opening.check()
             await self._catch_up(end_ns)
             if self.trouble is None:
+                await self._hear()
+                await self._closer.finish(end_ns)
+                await self._keep()
                 await self._turn()
                 await self._show_life(end_ns)
                 await self._committer.call(self._record.end_phase, end_ns)
@@ -194,7 +206,7 @@ class Soak:
         plan, begin_ns = self.course.plan, max(self._clock.now_ns(), self.course.start_ns)
         for target in plan.targets:
             await self._committer.call(self._record.target, target.name, target.role)
-            for label, planned in _labelled(target.sources):
+            for label, planned in labelled(target.sources):
                 config = planned.config
                 source = await self._committer.call(
                     self._record.source, target.name, planned.poller, label, round(config.interval * 1e9),
@@ -238,6 +250,7 @@ class Soak:
         known = KnownLooks(read, when.anchor_ns, when.interval_ns) if self.course.resumed else None
         polled = PolledSource(source.id, label, when, connect, self._clock, self._take, tell, looked, known)
         self._sources.append(await stack.enter_async_context(polled))
+        self._closer.add(source.target, polled)
 
     def _gap(self, source: Source, until_ns: int) -> Sequence[Poll]:
         """The polls that were due while no monitor ran: each is a hole in the account, with its reason."""
@@ -269,7 +282,7 @@ class Soak:
         for planned in self.course.plan.events[self._events_begun :]:
             timers.once(self.course.start_ns + round(planned.at_s * 1e9), self._turn)
         timers.every(COMMIT_EVERY_S, self._commit)
-        timers.every(COMMIT_EVERY_S, self._judge)
+        timers.every(COMMIT_EVERY_S, self._judge, look=True)
 
     async def _turn(self) -> None:
         """Record the phases and planned events whose time has come.
@@ -314,8 +327,13 @@ class Soak:
         if self._clock.now_ns() - self._beat_ns >= BEAT_EVERY_NS:
             with contextlib.suppress(RecordFull):  # the next batch meets the same disk and says so
                 await self._show_life(self._clock.now_ns())
+        await self._hear()
+
+    async def _hear(self) -> None:
+        """Learn what happened, from whoever told it."""
         for stored in await self._committer.call(self._record.events_after, self._last_event):
             self._last_event = stored.id
+            self._closer.hear_event(stored)
             where = " ".join(part for part in (stored.event.target, stored.event.object) if part)
             self._events.append(f"{stored.event.kind} {where}".strip())
 
@@ -329,6 +347,7 @@ class Soak:
         if self.trouble is None and await self._live.judge_when_due():
             judged_ns = self._live.judged_ns
             assert judged_ns is not None
+            self._closer.hear_findings(self._live.findings, judged_ns)
             if self._live.unrecorded:
                 with contextlib.suppress(RecordFull):  # the outbox complains of it; the next judgement replaces these
                     await self._committer.call(
@@ -353,17 +372,6 @@ def _answered_ns(folder: Path, source: int) -> NDArray[np.int64]:
             return view.answered_ns(source)
     except RecordError:
         return np.zeros(0, dtype=np.int64)  # a look that is kept twice does less harm than one that is lost
-
-
-def _labelled(sources: Sequence[SourcePlan]) -> list[tuple[str, SourcePlan]]:
-    """Each source with a label of its own: the poller's name, numbered from the second of its kind on."""
-    seen: Counter[str] = Counter()
-    labelled = []
-    for source in sources:
-        seen[source.poller] += 1
-        number = seen[source.poller]
-        labelled.append((source.poller if number == 1 else f"{source.poller}-{number}", source))
-    return labelled
 
 
 def _connector(planned: SourcePlan, site: Site) -> Connect:

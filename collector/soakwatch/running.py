@@ -14,6 +14,7 @@ from soakwatch.errors import MonitorBroken, RecordError
 from soakwatch.judging import REPORT_FILES, conclude
 from soakwatch.progress import Lines, Panel, shown
 from soakwatch.record import Record, RecordView
+from soakwatch.report.closer import closer_looks
 from soakwatch.report.terminal import print_verdict
 from soakwatch.run import Course, Soak
 from soakwatch.setting_out import utc_text
@@ -43,7 +44,7 @@ def run_to_the_end(course: Course, record: Record, clock: Clock) -> int:
         with suppress(RecordError):
             record.close()
     with RecordView.open(course.folder) as view:
-        print_verdict(verdict, console, withdrawn=view.withdrawn())
+        print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()))
     size = (course.folder / "record.sqlite").stat().st_size
     _tell(console, f"record  {course.folder / 'record.sqlite'} ({show_bytes(size)})")
     _tell(console, f"report  {course.folder / REPORT_FILES['html']}")

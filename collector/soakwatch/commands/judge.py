@@ -60,6 +60,7 @@ def command(
     from soakwatch.plan import load_plan
     from soakwatch.record import RecordView
     from soakwatch.registry import rule_class
+    from soakwatch.report.closer import closer_looks
     from soakwatch.report.json import render_json
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs import find_run
@@ -74,13 +75,13 @@ def command(
         console = Console()
         with console.status("judging") as shown:
             verdict = judge_record(view, told_plan, names, lambda text: shown.update(f"judging: {text}"), earlier)
-        withdrawn = view.withdrawn()
+        withdrawn, closer = view.withdrawn(), closer_looks(view.events())
     if json_file is not None and str(json_file) == "-":
         click.echo(render_json(verdict), nl=False)
         return verdict.exit_code
     if json_file is not None:
         json_file.write_text(render_json(verdict), encoding="utf-8")
-    print_verdict(verdict, console, withdrawn=withdrawn)
+    print_verdict(verdict, console, withdrawn=withdrawn, closer=closer)
     return verdict.exit_code
 
 

@@ -35,6 +35,7 @@ def command(
 
     from soakwatch.judging import judge_record
     from soakwatch.record import RecordView
+    from soakwatch.report.closer import closer_looks
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
@@ -44,16 +45,16 @@ def command(
 
     console = Console()
     with RecordView.open(find_run(run, runs_folder)) as view:
-        verdict, withdrawn = judge_record(view), view.withdrawn()
+        verdict, withdrawn, closer = judge_record(view), view.withdrawn(), closer_looks(view.events())
         texts = (
             (html_file, render_html(view, verdict) if html_file else ""),
             (json_file, render_json(verdict)),
             (junit_file, render_junit(verdict)),
-            (md_file, render_markdown(verdict, withdrawn)),
+            (md_file, render_markdown(verdict, withdrawn, closer)),
         )
     for file, text in texts:
         if file is not None:
             file.write_text(text, encoding="utf-8")
             click.echo(f"wrote {file}")
     if not any(file for file, _ in texts):
-        print_verdict(verdict, console, withdrawn=withdrawn)
+        print_verdict(verdict, console, withdrawn=withdrawn, closer=closer)

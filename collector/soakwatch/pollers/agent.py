@@ -1,8 +1,9 @@
 """A host that has Soakwatch's agent (soakwatch agent install), over SSH or HTTPS; what a cut network hid comes later.
 
 The agent looks by itself, on the run's own grid, and keeps what it saw in a bounded spool until it was fetched and
-recorded: a management network that is cut loses nothing. Its clock is measured against this one each minute. After an
-event or a jump of the CPU its flight recorder is asked for ten samples a second around it.
+recorded: a management network that is cut loses nothing. Its clock is measured against this one each minute. Its flight
+recorder is asked for ten samples a second around what happened: an event of the target (whoever tells of it), a live
+finding that begins to fail or warn, a jump of the CPU or of one core, a lost look.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Annotated, Literal, Self
 
@@ -22,7 +23,7 @@ from soakwatch.agent_link.following import Following
 from soakwatch.agent_link.https_way import HttpsWay
 from soakwatch.agent_link.stream import LinkLost, Reply, Talk
 from soakwatch.agent_link.ways import LocalWay, SshWay, Way
-from soakwatch.agent_link.windows import Windows
+from soakwatch.agent_link.windows import Window, Windows
 from soakwatch.errors import PlanError
 from soakwatch.poller import Facts, HostName, Recovered, Site, SourceConfig, SourceFailed
 from soakwatch.polling import timing
@@ -87,7 +88,11 @@ class Config(SourceConfig, Access):
         list[str], Field(default_factory=list, description="folders with core files, beside the usual")
     ]
     recorder: Annotated[
-        bool, Field(default=True, description="fetch the flight recorder's samples around events and jumps of the CPU")
+        bool,
+        Field(
+            default=True,
+            description="fetch the flight recorder's samples around events, live findings and jumps of the CPU",
+        ),
     ]
 
     @model_validator(mode="after")
@@ -120,7 +125,7 @@ class AgentPoller:
         self._measured_s, self._clock_news = float("-inf"), False
         self._following = Following()
         self._waiting: deque[tuple[int, Poll]] = deque()  # fetched, and not yet handed over
-        self._windows = Windows()
+        self._windows, self._failing = Windows(), False
         self._lost = 0
         self._agent_id = ""
         self._notes: list[str] = []
@@ -142,14 +147,7 @@ class AgentPoller:
             self._origin_ns = now_ns - now_ns % min(self._interval_ns, _ALIGNMENT_NS)
         due_ns = now_ns - (now_ns - self._origin_ns) % self._interval_ns
         try:
-            try:
-                return await self._look(now_ns, due_ns)
-            except LinkLost:
-                await self._cut()
-                return await self._look(now_ns, due_ns)  # it may have been lost long ago: once more, anew
-            except BaseException:
-                self._windows.want(now_ns, "a look failed")
-                raise
+            return await self._look_twice(now_ns, due_ns)
         except (FrameError, WireError) as error:
             await self._cut()
             raise SourceFailed(f"the agent's answer cannot be read: {error}") from None
@@ -176,6 +174,23 @@ class AgentPoller:
         told["agent runs as"] = str(self._hello.get("way", ""))
         return Facts({**told, **self._way.identity()}, notes=(*self._way.notes(), *self._notes))
 
+    def look_closer(self, when_ns: int, why: str) -> None:
+        """See Closer."""
+        self._windows.want(when_ns, why)
+
+    async def last_look(self, end_ns: int) -> Sequence[Answer]:
+        """See Closer."""
+        events: list[Event] = []
+        while self._talk is not None and self._records and (window := self._windows.last(end_ns)) is not None:
+            try:
+                events += (await self._fetch_window(self._talk, window))[0]
+            except SourceFailed:
+                await self._cut()
+        answers = [Answer((), tuple(events), ())] if events else []
+        while samples := self._windows.some():
+            answers.append(Answer(samples, (), ()))
+        return answers
+
     async def close(self) -> None:
         """The run ends in order: the agent may rest."""
         talk = self._talk
@@ -184,6 +199,19 @@ class AgentPoller:
                 async with asyncio.timeout(_FAREWELL_S):
                     await talk.ask("rest", {"run": self._run})
         await self._cut()
+
+    async def _look_twice(self, now_ns: int, due_ns: int) -> Answer:
+        try:
+            try:
+                return await self._look(now_ns, due_ns)
+            except LinkLost:
+                await self._cut()
+                return await self._look(now_ns, due_ns)  # it may have been lost long ago: once more, anew
+        except BaseException:
+            if not self._failing:
+                self._failing = True
+                self._windows.want(now_ns, "a look failed")
+            raise
 
     # --- one look ------------------------------------------------------------------------------------------
 
@@ -217,12 +245,14 @@ class AgentPoller:
         if look.outcome is not PollOutcome.OK:
             raise _NoLook(look.error or "the agent's own look failed")
         self._windows.consider(look.answer, now_ns)
-        faults: tuple[Fault, ...] = ()
-        if self._config.recorder and self._hello.get("recorder") is True:
-            fetched, faults = await self._fetch_window(talk, now_ns)
-            events += fetched
+        faults: list[Fault] = []
+        if self._records:
+            if (window := self._windows.due(now_ns)) is not None:
+                fetched, faults = await self._fetch_window(talk, window)
+                events += fetched
+            faults += [_fault(f"the flight recorder no longer had {why!r}") for why in self._windows.take_gone()]
         self._waiting.pop()  # handed over now, not later
-        self._clock_news = False
+        self._clock_news = self._failing = False
         samples = (*look.answer.samples, *state, *extra, *self._windows.some())
         return Answer(samples, (*look.answer.events, *events), (*look.answer.faults, *faults))
 
@@ -304,20 +334,25 @@ class AgentPoller:
         self._lost = lost
         return samples, events
 
-    async def _fetch_window(self, talk: Talk, now_ns: int) -> tuple[list[Event], tuple[Fault, ...]]:
-        wanted = self._windows.due(now_ns)
-        if wanted is None:
-            return [], ()
-        begin, end, why = wanted
+    @property
+    def _records(self) -> bool:
+        return self._config.recorder and self._hello.get("recorder") is True
+
+    async def _fetch_window(self, talk: Talk, window: Window) -> tuple[list[Event], list[Fault]]:
         offset_ns = self._offset.steady_ns
         try:
-            reply = await talk.ask("window", {"from_ns": begin + offset_ns, "to_ns": end + offset_ns})
-            event = self._windows.keep(reply.body, offset_ns, why)
-        except LinkLost:
+            reply = await talk.ask(
+                "window", {"from_ns": window.begin_ns + offset_ns, "to_ns": window.end_ns + offset_ns}
+            )
+            event = self._windows.keep(reply.body, offset_ns, window)
+        except (LinkLost, asyncio.CancelledError):
+            self._windows.give_back(window)
             raise
         except SourceFailed as failure:
-            return [], (Fault("recorder.cpu.utilization", "", str(failure)),)
-        return [event] if event is not None else [], ()
+            return [], [_fault(str(failure))]
+        if event is None:
+            return [], [_fault(f"the flight recorder has nothing from around {window.reason!r}")]
+        return [event], []
 
     def _why_none(self, body: Object) -> str:
         trouble = body.get("trouble")
@@ -329,6 +364,10 @@ class AgentPoller:
         if talk is not None:
             with suppress(SourceFailed, OSError):
                 await asyncio.shield(talk.close())
+
+
+def _fault(text: str) -> Fault:
+    return Fault("recorder.cpu.utilization", "", text)
 
 
 class _NoLook(SourceFailed):

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from soakwatch.noteworthy import WINDOW
+from soakwatch.report.closer import CloserLook, closer_looks
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import Generator, LoadLine, generators, load_lines
 from soakwatch.report.plots import Drawing
 from soakwatch.report.show import natural
-from soakwatch.report.source import ReportSource, SeriesKey
+from soakwatch.report.source import ReportSource, SeriesKey, StoredEvent
 from soakwatch.verdict import Verdict
 from soakwatch_rules.rule import Event, Finding, Outcome, Window
 
@@ -29,6 +31,7 @@ class Page:
     load: tuple[Generator, ...]
     events: tuple[Event, ...]
     keys: frozenset[SeriesKey]
+    closer: tuple[CloserLook, ...] = ()
     drawn: dict[SeriesKey, str] = field(default_factory=dict)  # what has a plot with its finding, and where
     placed: dict[int, str] = field(default_factory=dict)  # findings (by id) that can be linked to, and where
     _curves: dict[tuple[SeriesKey, int], Curve] = field(default_factory=dict)
@@ -65,6 +68,10 @@ class Page:
             and (event.begin_ns if event.end_ns is None else event.end_ns) >= window.begin_ns
         )
 
+    def closer_to(self, finding: Finding) -> tuple[CloserLook, ...]:
+        """The flight recorder's stretches that show something of a finding."""
+        return tuple(look for look in self.closer if look.shows(finding))
+
     def load_in(self, window: Window) -> tuple[LoadLine, ...]:
         """What the generators did in the window, in brief."""
         return load_lines(self.load, window)
@@ -87,11 +94,12 @@ def open_page(source: ReportSource, verdict: Verdict) -> Page:
     load = generators(source)
     rates = [one.rate.series for one in load if one.rate is not None]
     alike = [rate for rate in rates if rate.trait.unit == rates[0].trait.unit]
-    stored: Sequence[Event] = [one.event for one in source.events()]
-    events = tuple(sorted(stored, key=lambda e: (e.begin_ns, e.target, e.kind, e.object)))
+    stored: Sequence[StoredEvent] = source.events()
+    happened = [one.event for one in stored if one.event.kind != WINDOW]
+    events = tuple(sorted(happened, key=lambda e: (e.begin_ns, e.target, e.kind, e.object)))
     phases = verdict.phases or source.phases()
     drawing = Drawing(verdict.window, phases, events, [curve_of(one, POINTS) for one in alike[:4]])
-    return Page(source, verdict, drawing, load, events, frozenset(source.keys()))
+    return Page(source, verdict, drawing, load, events, frozenset(source.keys()), closer_looks(stored))
 
 
 def worst_first(finding: Finding) -> tuple[object, ...]:

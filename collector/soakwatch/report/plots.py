@@ -60,6 +60,7 @@ class Drawing:
         self._phases = tuple(phases)
         self._events = tuple(events)
         self._load = tuple(load)
+        self._axes: dict[Window, Range1d] = {}
         self._sources: dict[object, ColumnDataSource] = {}
         self._plots: list[tuple[Any, str]] = []
 
@@ -74,28 +75,35 @@ class Drawing:
         names: Sequence[str] = (),
         load: bool = True,
         everywhere: bool = False,
+        window: Window | None = None,
+        marked: str = "found here",
     ) -> str:
         """Draw curves of one unit over the load; the id of the element that will hold the plot.
 
         ``limit`` is in the curves' unit; ``judged`` is the window that a finding looked at. ``names`` stand in the
         legend in place of the curves' own; with ``load`` False there is no load behind them, and with ``everywhere``
-        the events of all targets are marked. Curves that are all above zero and far apart get a logarithmic axis.
+        the events of all targets are marked. ``window`` is a time axis of its own, shared by the plots of one stretch;
+        ``marked`` is the word for ``marks``, which are numbered there. Curves that are all above zero and far apart get
+        a logarithmic axis.
         """
         steep = limit is None and _is_steep(curves)
         plot: Any = figure(
-            x_axis_type="datetime", x_range=self._x_range, height=height, y_axis_type="log" if steep else "linear",
+            x_axis_type="datetime", x_range=self._axis(window), height=height, y_axis_type="log" if steep else "linear",
             y_range=_decades(curves) if steep else _reach(curves, limit),
             min_width=280, sizing_mode="stretch_width", tools="xpan,xbox_zoom,xzoom_in,xzoom_out,reset,save",
         )  # fmt: skip
         unit = curves[0].unit or curves[0].key.metric.rpartition(".")[2] if curves else ""
-        _dress(plot, unit, days=self._window.seconds > _A_DAY)
+        _dress(plot, unit, days=(window or self._window).seconds > _A_DAY)
         if steep:
             plot.yaxis.formatter = BasicTickFormatter(use_scientific=False)
-        items = self._draw_ground(plot, judged)
+        items = self._draw_ground(plot, judged, window or self._window)
         items += self._draw_load(plot) if load else []
         targets = {curve.key.target for curve in curves}
-        items += self._draw_events(plot, [e for e in self._events if everywhere or e.target in {"", *targets}])
-        items += self._draw_marks(plot, marks)
+        events = [e for e in self._events if everywhere or e.target in {"", *targets}]
+        if window is not None:
+            events = [e for e in events if window.begin_ns <= (e.end_ns or e.begin_ns) and e.begin_ns < window.end_ns]
+        items += self._draw_events(plot, events)
+        items += self._draw_marks(plot, marks, marked, numbered=window is not None)
         words = [_plain(name) for name in names] or _names(curves)
         front = [self._draw_curve(plot, place, curve, words) for place, curve in enumerate(curves)]
         if limit is not None:
@@ -135,8 +143,16 @@ class Drawing:
         items = [{"docid": "report", "roots": roots, "root_ids": list(roots)}]
         return _safe(f'{{"report":{text}}}'), _safe(serialize_json(items))
 
-    def _draw_ground(self, plot: Any, judged: Window | None) -> list[LegendItem]:
-        for phase in self._phases:
+    def _axis(self, window: Window | None) -> Range1d:
+        """The time axis that all plots share, or that of a stretch."""
+        if window is None:
+            return self._x_range
+        if window not in self._axes:
+            self._axes[window] = Range1d(start=window.begin_ns // 10**6, end=window.end_ns // 10**6 + 1)
+        return self._axes[window]
+
+    def _draw_ground(self, plot: Any, judged: Window | None, window: Window) -> list[LegendItem]:
+        for phase in _touching(self._phases, window):
             colour = _PHASES.get(phase.name, "#ffffff")
             plot.add_layout(
                 BoxAnnotation(
@@ -148,7 +164,7 @@ class Drawing:
         plot.extra_y_scales = {"band": LinearScale(), "load": LinearScale()}
         if self._phases:
             plot.text(
-                x="x", y="y", text="text", source=self._phase_names(), y_range_name="band", text_baseline="top",
+                x="x", y="y", text="text", source=self._phase_names(window), y_range_name="band", text_baseline="top",
                 text_font_size="11px", text_color="#333333", x_offset=3, y_offset=2, level="overlay",
             )  # fmt: skip
         if judged is None or self._is_whole(judged):
@@ -164,24 +180,25 @@ class Drawing:
         slack = (self._window.end_ns - self._window.begin_ns) // 100
         return judged.begin_ns <= self._window.begin_ns + slack and judged.end_ns >= self._window.end_ns - slack
 
-    def _phase_names(self) -> ColumnDataSource:
+    def _phase_names(self, window: Window) -> ColumnDataSource:
         """Names of the phases, moved down a row where the name before would cover it."""
-        if "phases" not in self._sources:
-            span = max(self._window.seconds, 1e-9)
+        if ("phases", window) not in self._sources:
+            phases = _touching(self._phases, window)
+            span = max(window.seconds, 1e-9)
             rows: list[float] = []  # where each row's last name ends, as a share of the plot's width
             heights = []
-            for phase in self._phases:
-                begin = max(phase.window.begin_ns - self._window.begin_ns, 0) * 1e-9 / span
+            for phase in phases:
+                begin = max(phase.window.begin_ns - window.begin_ns, 0) * 1e-9 / span
                 width = (len(phase.name) + 2) * 0.009
                 row = next((i for i, end in enumerate(rows) if end <= begin), len(rows))
                 rows[row : row + 1] = [begin + width]
                 heights.append(1 - 0.085 * row)
-            self._sources["phases"] = ColumnDataSource({
-                "x": [max(phase.window.begin_ns, self._window.begin_ns) // 10**6 for phase in self._phases],
+            self._sources["phases", window] = ColumnDataSource({
+                "x": [max(phase.window.begin_ns, window.begin_ns) // 10**6 for phase in phases],
                 "y": heights,
-                "text": [_plain(phase.name) for phase in self._phases],
+                "text": [_plain(phase.name) for phase in phases],
             })  # fmt: skip
-        return self._sources["phases"]
+        return self._sources["phases", window]
 
     def _draw_load(self, plot: Any) -> list[LegendItem]:
         if not self._load:
@@ -212,9 +229,16 @@ class Drawing:
         rows = [(e.begin_ns, e.end_ns, f"{e.kind} {e.object}".strip()) for e in told]
         return self._draw_moments(plot, rows, "event", PURPLE, 0.22, "dashed")
 
-    def _draw_marks(self, plot: Any, marks: Sequence[Mark]) -> list[LegendItem]:
+    def _draw_marks(self, plot: Any, marks: Sequence[Mark], word: str, *, numbered: bool) -> list[LegendItem]:
         rows = [(mark.begin_ns, mark.end_ns, mark.text) for mark in marks[:_MOST_EVENTS]]
-        return self._draw_moments(plot, rows, "found here", VERMILION, 0.3, "solid")
+        if numbered and rows:
+            source = {"x": [x // 10**6 for x, _, _ in rows], "text": [str(n) for n, _ in enumerate(rows, 1)],
+                      "y": [0.89 - 0.09 * (n % 3) for n in range(len(rows))]}  # fmt: skip
+            plot.text(
+                x="x", y="y", text="text", source=ColumnDataSource(source), y_range_name="band", text_baseline="top",
+                text_font_size="11px", text_font_style="bold", x_offset=3, level="overlay",
+            )  # fmt: skip
+        return self._draw_moments(plot, rows, word, BLACK if numbered else VERMILION, 0.3, "solid")
 
     def _draw_moments(
         self, plot: Any, rows: Iterable[tuple[int, int | None, str]], name: str, colour: str, alpha: float, dash: str
@@ -261,10 +285,14 @@ class Drawing:
         return LegendItem(label=_value(names[place]), renderers=[line])
 
     def _source(self, curve: Curve) -> ColumnDataSource:
-        key = (curve.key, curve.value.size, curve.unit)
+        key = (curve.key, curve.value.size, curve.unit, float(curve.time_ms[0]) if curve.time_ms.size else 0.0)
         if key not in self._sources:
             self._sources[key] = ColumnDataSource({"time": curve.time_ms, "value": curve.value})
         return self._sources[key]
+
+
+def _touching(phases: Sequence[Phase], window: Window) -> list[Phase]:
+    return [p for p in phases if p.window.begin_ns < window.end_ns and window.begin_ns < p.window.end_ns]
 
 
 def _reach(curves: Sequence[Curve], limit: float | None) -> Range1d:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from soakwatch.report.closer import CloserLook, closer_text
 from soakwatch.report.show import SYMBOLS, printable, share_text, source_name, subject, utc
 from soakwatch.report.told import (
     Withdrawn,
@@ -42,11 +43,15 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _MOST, _FEW, _MOMENTS, _CUT = 12, 5, 6, 200
 
 
-def print_verdict(verdict: Verdict, console: Console, series: Sequence[Series] = (), withdrawn: Withdrawn = ()) -> None:
+def print_verdict(
+    verdict: Verdict, console: Console, series: Sequence[Series] = (), withdrawn: Withdrawn = (),
+    closer: Sequence[CloserLook] = (),
+) -> None:  # fmt: skip
     """Print the verdict; plain lines without colour and box where ``console`` is not a terminal.
 
     Findings are told by their causes. ``series`` are drawn as sparklines beside the failing findings that judge them;
-    ``withdrawn`` are the warnings of live judging that did not last.
+    ``withdrawn`` are the warnings of live judging that did not last, ``closer`` what the flight recorders were asked
+    for.
     """
     window = verdict.window
     headline = Text(f"{SYMBOLS[verdict.outcome]} {verdict.outcome.value.upper()}", style=_STYLES[verdict.outcome])
@@ -74,6 +79,8 @@ def print_verdict(verdict: Verdict, console: Console, series: Sequence[Series] =
         _line(console, f"withdrawn: {printable(withdrawn_text(at_ns, finding))}")
     if len(withdrawn) > _FEW:
         _line(console, f"… and {len(withdrawn) - _FEW} more withdrawn warnings in the report")
+    if closer:
+        _line(console, printable(closer_text(closer)))
     for ledger in verdict.ledgers:
         lost = ", ".join(f"{count} {how}" for how, count in sorted(ledger.lost.items()) if count)
         gap = ledger.longest_gap

@@ -13,10 +13,9 @@ import pytest
 from soakwatch.agent_link.bundle import bundle, fits, installed_psutil, psutil_of_wheel, write_bundle
 from soakwatch.agent_link.clocks import Exchange, followed, in_our_time, measured
 from soakwatch.agent_link.following import ACK_AFTER_S, Following
-from soakwatch.agent_link.windows import REACH_NS, Windows
 from soakwatch.errors import SoakwatchError
 from soakwatch_agent.framing import FrameError, frame_of, look_line
-from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample
+from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_agent.version import VERSION
 from soakwatch_agent.wire import decode
 
@@ -83,31 +82,6 @@ def test_a_look_never_slides_into_its_neighbours_due_time() -> None:
         assert ours.due_ns == 3 * SECOND
         assert 3 * SECOND <= ours.start_ns < 4 * SECOND
         assert ours.answer.samples[0].time_ns >= ours.due_ns
-
-
-def test_a_jump_of_the_cpu_and_an_event_ask_for_a_window_but_not_for_many() -> None:
-    """The usual level must be known first; one window covers what happens within two minutes."""
-    windows = Windows()
-
-    def look(second: int, share: float, *kinds: str) -> None:
-        events = tuple(Event(kind, "", second * SECOND, None, {}) for kind in kinds)
-        windows.consider(
-            Answer((Sample("system.cpu.utilization", "", share, second * SECOND),), events, ()), second * SECOND
-        )
-
-    look(0, 0.9)
-    for second in range(1, 30):
-        look(second, 0.1)
-    assert windows.due(100 * SECOND) is None
-    look(100, 0.5)
-    assert windows.due(120 * SECOND) is None
-    assert windows.due(130 * SECOND) == (100 * SECOND - REACH_NS, 100 * SECOND + REACH_NS, "jump of the CPU")
-    look(140, 0.1, "process.restart")
-    assert windows.due(300 * SECOND) is None
-    look(230, 0.1, "core.present")
-    look(231, 0.1, "process.restart")
-    assert windows.due(261 * SECOND) == (201 * SECOND, 261 * SECOND, "process.restart")
-    assert windows.due(400 * SECOND) is None
 
 
 def test_no_line_makes_the_reader_of_frames_fail() -> None:
@@ -193,10 +167,3 @@ def test_a_wheel_for_another_machine_is_taken_and_a_wrong_one_refused(tmp_path: 
     (tmp_path / "text.whl").write_text("text")
     with pytest.raises(SoakwatchError, match="cannot be read as a wheel"):
         psutil_of_wheel(tmp_path / "text.whl")
-
-
-def test_a_failed_look_of_the_agent_is_no_look() -> None:
-    """The trigger for a window is not confused by an answer without samples."""
-    windows = Windows()
-    windows.consider(NOTHING, 0)
-    assert windows.due(10**12) is None

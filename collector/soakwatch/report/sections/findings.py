@@ -38,6 +38,7 @@ TEMPLATE = """\
 {% if card.marks %}<p><b>Where.</b></p><ul class="events">
 {% for mark in card.marks[:12] %}<li><time>{% if mark.end_ns %}{{ mark.begin_ns|span(mark.end_ns) }}{% else %}{{ mark.begin_ns|utc }}{% endif %}</time> {{ mark.text }}</li>{% endfor %}
 {% if card.marks|length > 12 %}<li>and {{ card.marks|length - 12 }} more, marked in the plot</li>{% endif %}</ul>{% endif %}
+{% if card.closer %}<p><b>A closer look.</b> {% for look in card.closer[:few_looks] %}<a href="#{{ look.anchor }}">{{ look.window.begin_ns|span(look.window.end_ns) }}</a> ({{ look.reason }}){{ "; " if not loop.last }}{% endfor %}{% if card.closer|length > few_looks %}; and {{ card.closer|length - few_looks }} more{% endif %}</p>{% endif %}
 {% if card.events %}<p><b>Events in this window.</b></p>{{ m.events(card.events) }}{% endif %}
 </div></div>
 {% if card.arithmetic %}<details><summary>The rule's arithmetic</summary><table class="pairs"><tbody>
@@ -145,7 +146,8 @@ def facts(page: Page) -> Mapping[str, object]:
             "by_rule": ", ".join(f"{count} {rule}" for rule, count in sorted(Counter(f.rule for f in passed).items())),
             "definitions": sorted({(f.rule, f.version, f.definition) for f in passed}),
         })  # fmt: skip
-    return {"shared": shared, "unsettled": unsettled, "targets": targets, "height": HEIGHT, "few": _FEW}
+    return {"shared": shared, "unsettled": unsettled, "targets": targets, "height": HEIGHT, "few": _FEW,
+            "few_looks": _CARDS}  # fmt: skip
 
 
 def cause_anchor(page: Page, place: int) -> str:
@@ -204,6 +206,7 @@ def _card(page: Page, place: int) -> dict[str, object]:
         "finding": finding, "anchor": anchor, "numbers": _numbers(finding),
         "arithmetic": [(name, number(float(value))) for name, value in sorted(finding.numbers.items())],
         "load": page.load_in(finding.window), "marks": finding.marks,
+        "closer": page.closer_to(finding),
         "events": page.events_in(finding.target, finding.window), "plots": plots, "left_out": left_out,
     }  # fmt: skip
 

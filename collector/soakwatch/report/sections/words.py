@@ -33,6 +33,7 @@ _WORDS = (
     ("hole", "The longest stretch without an answer from a source."),
     ("load", "What the traffic generators reported in the same window."),
     ("phase", "A named stretch of the run: baseline, ramp, soak, stress, spike, recovery, cooldown."),
+    ("closer look", "Samples of a device's flight recorder, mostly ten a second, from half a minute before something happened until half a minute after it. They are finer than the readings that are judged, and are not judged themselves."),
     ("event", "Something that happened or was done to a target, with its begin and mostly its end."),
 )  # fmt: skip
 

@@ -1,0 +1,44 @@
+"""What of a run is worth a closer look, and in which words it is told: the same event is told by several."""
+
+from __future__ import annotations
+
+from soakwatch_rules.rule import Finding
+
+WINDOW = "recorder.window"
+"""The event that says that a flight recorder's samples are in the record: of a stretch of time, and why."""
+
+REACH_NS = 30_000_000_000
+"""A closer look begins so long before what happened, and ends so long after."""
+
+_OLD_NEWS = frozenset({"core.present", "device.identity", "gap", "clock.step"})
+_ACCOUNTS = ("recorder.", "source.")
+_LONGEST = 120
+
+
+def bookkeeping(kind: str) -> bool:
+    """Whether events of this kind tell of the watching, or of what was there before, and of nothing that happened.
+
+    >>> bookkeeping("device.identity"), bookkeeping("source.spool.lost"), bookkeeping("link.down")
+    (True, True, False)
+    """
+    return kind in _OLD_NEWS or kind.startswith(_ACCOUNTS)
+
+
+def words_of(kind: str, thing: str) -> str:
+    """An event in a few words.
+
+    >>> words_of("link.down", "interface=eth0"), words_of("failover", "")
+    ('link.down interface=eth0', 'failover')
+    """
+    return short(f"{kind} {thing}".strip())
+
+
+def of_finding(finding: Finding) -> str:
+    """What a finding is about, in a few words."""
+    return short(" ".join(part for part in (finding.rule, finding.metric, finding.object) if part))
+
+
+def short(text: str) -> str:
+    """One line that is not long, without what divides reasons."""
+    line = " ".join(text.replace(";", ",").split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

@@ -1,0 +1,207 @@
+"""A run asks the flight recorder around what happened, whoever told: a user, the plan, another source, a judge."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from soakwatch.clock import SteadyClock
+from soakwatch.closer import CloserLooks
+from soakwatch.live import LiveJudge
+from soakwatch.plan import plan_from_text
+from soakwatch.record import RecordView, StoredEvent
+from soakwatch.record.findings import finding_to_json
+from soakwatch.run import Soak
+from soakwatch.setting_out import begin
+from soakwatch.testing.agents import Follower, LocalAgent, Relay, config, follow
+from soakwatch.testing.ports import free_port
+from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
+
+Make = Callable[..., LocalAgent]
+S = 10**9
+NOON = 1_795_200_000 * S
+PLAN = """
+duration: 12s
+targets:
+  dut:
+    sources:
+      - agent: {socket: DUT, interval: 200ms, probes: [load]}
+      - syslog: {listen: "127.0.0.1:PORT", over: [udp], interval: 200ms}
+  tg: {role: generator, sources: [{agent: {socket: GENERATOR, interval: 200ms, probes: [load]}}]}
+events: [{kind: failover, at: 2s, target: dut}]
+"""
+
+
+def finding(outcome: Outcome, rule: str, target: str = "dut", *marks: Mark) -> Finding:
+    """What a live judge says."""
+    return Finding(
+        rule=rule, version=1, outcome=outcome, target=target, metric="system.cpu.utilization", object="",
+        window=Window(NOON, NOON + 60 * S), samples=60, definition="d", reason="r", marks=marks,
+    )  # fmt: skip
+
+
+class Recorder:
+    """A source that writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[int, str]] = []
+
+    def look_closer(self, when_ns: int, why: str) -> None:
+        """Keep it."""
+        self.heard.append((when_ns, why))
+
+    async def last_look(self, _end_ns: int) -> None:
+        """Nothing."""
+
+
+def looks(since_ns: int | None = None) -> tuple[CloserLooks, Recorder, Recorder]:
+    """Closer looks at two targets."""
+    closer, dut, generator = CloserLooks(since_ns), Recorder(), Recorder()
+    closer.add("dut", dut)
+    closer.add("tg", generator)
+    return closer, dut, generator
+
+
+def stored(kind: str, target: str = "dut", thing: str = "", at_ns: int = NOON) -> StoredEvent:
+    """An event of the record."""
+    return StoredEvent(1, "probe", Event(kind, target, thing, at_ns, None))
+
+
+def test_an_event_is_heard_by_its_target_and_one_without_a_target_by_all() -> None:
+    """Book-keeping is heard by nobody."""
+    closer, dut, generator = looks()
+    closer.hear_event(stored("link.down", "dut", "interface=eth0"))
+    closer.hear_event(stored("upgrade", ""))
+    for kind in ("device.identity", "recorder.window", "source.spool.lost", "core.present", "gap", "clock.step"):
+        closer.hear_event(stored(kind))
+    assert dut.heard == [(NOON, "link.down interface=eth0"), (NOON, "upgrade")]
+    assert generator.heard == [(NOON, "upgrade")]
+
+
+def test_a_live_finding_is_heard_when_it_begins_to_fail_or_warn() -> None:
+    """Once while it stands, again when a warning becomes a failure; at its newest moment if the ring still has that."""
+    closer, dut, generator = looks()
+    judged = NOON + 600 * S
+    marks = Mark(NOON, None, "old"), Mark(judged - 40 * S, None, "spike"), Mark(judged - 90 * S, None, "spike")
+    warns = finding(Outcome.WARN, "cpu_spike", "dut", *marks)
+    passes, old = finding(Outcome.PASS, "drops"), finding(Outcome.FAIL, "growth", "dut", Mark(NOON, None, "old"))
+    closer.hear_findings([passes, finding(Outcome.INCONCLUSIVE, "hang")], judged)
+    assert dut.heard == []
+    for _ in range(3):
+        closer.hear_findings([passes, warns, old], judged)
+    closer.hear_findings([finding(Outcome.FAIL, "cpu_spike", "dut", *marks)], judged + 60 * S)
+    assert dut.heard == [
+        (judged - 40 * S, "warn: cpu_spike system.cpu.utilization"),
+        (judged, "fail: growth system.cpu.utilization"),
+        (judged - 40 * S, "fail: cpu_spike system.cpu.utilization"),
+    ]
+    assert generator.heard == []
+
+
+def test_a_resumed_run_does_not_look_again_at_what_its_earlier_life_saw() -> None:
+    """Neither at recorded events nor at findings that stood before; at what comes, yes."""
+    closer, dut, _ = looks(since_ns=NOON)
+    closer.hear_event(stored("link.down", at_ns=NOON - S))
+    closer.hear_findings([finding(Outcome.FAIL, "hang")], NOON + 60 * S)
+    closer.hear_event(stored("link.up", at_ns=NOON + S))
+    closer.hear_findings([finding(Outcome.FAIL, "hang"), finding(Outcome.FAIL, "drops")], NOON + 120 * S)
+    assert [why for _, why in dut.heard] == ["link.up", "fail: drops system.cpu.utilization"]
+
+
+def test_what_the_network_hid_is_looked_at_once(
+    tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cut of a second: the first lost look has a window when the agent is there again, the others have none."""
+    monkeypatch.setattr("soakwatch.agent_link.windows.REACH_NS", S)
+    monkeypatch.setattr("soakwatch.agent_link.windows.QUIET_NS", S // 2)
+
+    async def main() -> tuple[list[str], Follower]:
+        agent = make_agent()
+        async with AsyncExitStack() as stack:
+            relay = await stack.enter_async_context(Relay(tmp_path / "relay", agent.socket))
+            follower = await follow(config(socket=str(relay.here), probes=["load"]), tmp_path, stack)
+            await follower.poll(8)
+            relay.cut()
+            await follower.poll(5)
+            relay.mend()
+            await follower.poll(12)
+        events = [event for _, answer in follower.answers for event in answer.events]
+        return [event.detail["reason"] for event in events if event.kind == "recorder.window"], follower
+
+    reasons, follower = asyncio.run(main())
+    assert len(follower.failures) == 5
+    assert reasons == ["a look failed"]
+
+
+def test_whatever_happens_in_a_run_leads_to_a_window_in_its_record(
+    tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real agents, syslog and ``soakwatch event``: each has its window, the last one as far as it goes."""
+    monkeypatch.setattr("soakwatch.agent_link.windows.REACH_NS", S)
+    monkeypatch.setattr("soakwatch.agent_link.windows.QUIET_NS", S // 2)
+    monkeypatch.setattr("soakwatch.live.JUDGE_EVERY_S", 9.0)
+    line = {"of": "x", "findings": [finding_to_json(finding(Outcome.FAIL, "hang"))]}
+
+    async def said(_: LiveJudge) -> list[str]:
+        import json
+
+        return ["new", json.dumps(line)]
+
+    monkeypatch.setattr(LiveJudge, "_ask", said)
+    dut, generator, port, run = make_agent(), make_agent(), free_port(), tmp_path / "run"
+    text = PLAN.replace("DUT", str(dut.socket)).replace("GENERATOR", str(generator.socket))
+    clock = SteadyClock()
+
+    def user(kind: str) -> None:
+        command = [str(Path(sys.executable).with_name("soakwatch")), "event", str(run), kind]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+    async def main() -> int:
+        plan = plan_from_text(text.replace("PORT", str(port)), "plan.yaml")
+        course, record = begin(plan, run, clock, ["test"], stop_on_fail=False)
+        with record:
+            soak = Soak(course, record, clock)
+            watching = asyncio.create_task(soak.watch())
+
+            async def until(second: float) -> None:
+                await asyncio.sleep(max(0.0, second - soak.status().elapsed_s))
+
+            await until(4.5)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.sendto(b"<3>kernel: Out of memory: Killed process 47 (bgpd) total-vm:1kB", ("127.0.0.1", port))
+            await until(6.0)
+            await asyncio.to_thread(user, "rollout")
+            await until(10.8)
+            await asyncio.to_thread(user, "teardown")
+            return await watching
+
+    end_ns = asyncio.run(main())
+    with RecordView.open(run) as view:
+        events = [one.event for one in view.events()]
+        windows = {target: [e for e in events if e.kind == "recorder.window" and e.target == target]
+                   for target in ("dut", "tg")}  # fmt: skip
+        told = {target: "; ".join(e.detail["reason"] for e in own) for target, own in windows.items()}
+        (drawn,) = [key for key in view.keys(["recorder.cpu.utilization"])
+                    if (key.target, key.object) == ("dut", "core=all")]  # fmt: skip
+        times = view.series(drawn).time_ns
+        ledgers = [ledger for ledger in view.ledgers(view.window()) if ledger.target in windows]
+    for reason in ("failover", "kernel.oom process=bgpd", "rollout", "fail: hang", "teardown"):
+        assert reason in told["dut"]
+    assert "rollout" in told["tg"]
+    assert "teardown" in told["tg"]
+    assert "failover" not in told["tg"]
+    happened = {event.kind: event.begin_ns for event in events}
+    for kind in ("failover", "kernel.oom", "rollout", "teardown"):
+        near = times[(times > happened[kind] - S // 2) & (times < happened[kind] + S // 2)]
+        assert len(near) >= 5, f"ten samples a second around {kind}"
+        assert near.min() < happened[kind]
+    assert times.max() < end_ns
+    assert len(set(times.tolist())) == len(times)
+    assert [ledger.recovered for ledger in ledgers if ledger.recovered] == []
