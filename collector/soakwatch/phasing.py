@@ -81,11 +81,6 @@ class Phasing:
         return self.stretches[self._begun - 1] if self._begun else None
 
     @property
-    def count(self) -> int:
-        """How many phases have begun."""
-        return self._begun
-
-    @property
     def load(self) -> float | None:
         """The load that holds now: that of the last phase begun that names one."""
         return next((s.load for s in reversed(self.stretches[: self._begun]) if s.load is not None), None)
@@ -126,7 +121,8 @@ class Phasing:
         if now is not None and now.until:
             self._see_settled(now, now_ns)
             if self._came_ns is not None and self._came_ns < now.end_ns:
-                self._cut(self._came_ns)
+                # What was polled since then is of the run; a phase that follows begins where the condition came.
+                self._cut(now_ns if self._begun == len(self.stretches) else self._came_ns)
         if self._begun == len(self.stretches):
             return None
         following = self.stretches[self._begun]

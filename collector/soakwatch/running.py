@@ -10,13 +10,14 @@ from contextlib import suppress
 from rich.console import Console
 
 from soakwatch.clock import Clock
+from soakwatch.course import Course
 from soakwatch.errors import MonitorBroken, RecordError
 from soakwatch.judging import REPORT_FILES, conclude
 from soakwatch.progress import Lines, Panel, shown
 from soakwatch.record import Record, RecordView
 from soakwatch.report.closer import closer_looks
 from soakwatch.report.terminal import print_verdict
-from soakwatch.run import Course, Soak
+from soakwatch.run import Soak
 from soakwatch.setting_out import utc_text
 from soakwatch.units import show_bytes, show_seconds
 

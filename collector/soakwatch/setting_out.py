@@ -10,13 +10,14 @@ from importlib import metadata
 from pathlib import Path
 
 from soakwatch.clock import Clock, SteadyClock
+from soakwatch.course import Course
 from soakwatch.errors import RecordError
 from soakwatch.judge import PLANNED_KEY, planned_text
 from soakwatch.judging import recorded_plan
 from soakwatch.plan import Plan, TargetPlan, plan_text
 from soakwatch.record import Record, RecordView
-from soakwatch.run import Course
 from soakwatch.runs import RECORD
+from soakwatch.turning import ORIGIN
 from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_rules.rule import Event
 
@@ -70,14 +71,14 @@ def resume(folder: Path, *, stop_on_fail: bool) -> tuple[Course, Record, Clock]:
         if start is None:
             raise RecordError(f"the record in {folder} does not say when its run began: it cannot be resumed")
         due_ns = dict(view.last_due_ns())
-        phases = len(view.phases())
-        planned = sum(stored.origin == "plan" for stored in view.events())
+        begun_ns = tuple(phase.window.begin_ns for phase in view.phases())
+        planned = sum(stored.origin == ORIGIN for stored in view.events())
         last_ns = view.window().end_ns
     clock = SteadyClock(not_before_ns=last_ns + 1)
     record = Record.open(folder)
     now_ns = clock.now_ns()
     record.add_event("", Event("gap", "", "", last_ns, now_ns, {"cause": "the monitor was not running"}), "monitor")
-    return Course(plan, folder, int(start), stop_on_fail, phases, planned, due_ns), record, clock
+    return Course(plan, folder, int(start), stop_on_fail, begun_ns, planned, due_ns), record, clock
 
 
 def discard(folder: Path) -> bool:

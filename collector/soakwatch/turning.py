@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Callable
 
 from soakwatch.committing import Committer
@@ -17,8 +16,6 @@ from soakwatch_rules.rule import Event
 
 ORIGIN, OWN_ORIGIN = "plan", "monitor"
 """Who told the events that the plan brings, and those that tell how the run went through it."""
-BEGUN_KEY = "phases_begun"
-"""Where the record keeps when each phase of the plan began: a resumed run goes on from there."""
 _FOLLOW_S = 5.0  # how long a load may take to follow before the run goes on
 
 
@@ -32,7 +29,7 @@ class Turning:
         self._plan, self._start_ns = plan, start_ns
         self._record, self._committer, self._now_ns = record, committer, now_ns
         self.phasing, self.throttle = phasing, Throttle()
-        self._begun_ns = [stretch.begin_ns for stretch in phasing.stretches[: phasing.count]]
+        self._untold: list[Event] = []
         self._events_begun = events_begun
         self._one_at_a_time = asyncio.Lock()
         self._end_ns = phasing.end_ns
@@ -53,22 +50,21 @@ class Turning:
                 await self._begin_events()
             await self._drive()
 
-    async def end(self) -> None:
-        """Tell why the last phase ended, if that was not its time alone."""
-        event = self.phasing.ended()
+    async def end(self, end_ns: int) -> None:
+        """Tell why the last phase ended, if the run went to its end and that was not its time alone."""
+        event = self.phasing.ended() if end_ns >= self.phasing.end_ns else None
         if event is not None:
             with contextlib.suppress(RecordFull):
                 await self._committer.call(self._record.add_event, "", event, OWN_ORIGIN)
 
     async def _turn_phases(self) -> None:
         while (turn := self.phasing.turn(self._now_ns())) is not None:
-            stretch, begun = turn.stretch, [*self._begun_ns, turn.stretch.begin_ns]
-            if turn.event is not None:
-                await self._committer.call(self._record.add_event, "", turn.event, OWN_ORIGIN)
-            await self._committer.call(self._record.begin_phase, stretch.name, stretch.begin_ns)
-            await self._committer.call(self._record.set_meta, BEGUN_KEY, json.dumps(begun))
-            self._begun_ns = begun
+            await self._committer.call(self._record.begin_phase, turn.stretch.name, turn.stretch.begin_ns)
             self.phasing.begun()
+            self._untold += [] if turn.event is None else [turn.event]
+        while self._untold:
+            await self._committer.call(self._record.add_event, "", self._untold[0], OWN_ORIGIN)
+            del self._untold[0]
         if self.phasing.end_ns != self._end_ns:
             length_s = (self.phasing.end_ns - self._start_ns) * 1e-9
             planned = planned_text(length_s, [phase.name for phase in self._plan.phases])

@@ -1,0 +1,93 @@
+"""A driven load is told its level at each change, again after it was lost, and says what it was told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from soakwatch.driving import LEVEL, Throttle
+from soakwatch.poller import SourceFailed
+from soakwatch_agent.sample import Answer, Sample
+
+
+class Generator:
+    """A load that writes down what it is told."""
+
+    def __init__(self, *, deaf: bool = False) -> None:
+        self.told: list[float] = []
+        self.deaf = deaf
+        self.looks = 0
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One look."""
+        self.looks += 1
+        return Answer((Sample("load.sending", "", 1, now_ns),), (), ())
+
+    async def drive(self, level: float) -> None:
+        """Follow, or fail."""
+        if self.deaf:
+            raise SourceFailed("port 0 is owned by somebody else")
+        self.told.append(level)
+
+
+class Watched:
+    """A load that is only read."""
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One look."""
+        return Answer((Sample("load.sending", "", 1, now_ns),), (), ())
+
+
+def test_it_follows_at_once_and_says_so_with_every_look() -> None:
+    """Told once for each change of level, not at every look."""
+    throttle, generator = Throttle(), Generator()
+
+    async def main() -> list[Answer]:
+        load = throttle.attached(generator)
+        before = await load.poll(1)
+        await throttle.turn(0.5, 5)
+        return [before, await load.poll(2), await load.poll(3)]
+
+    before, *after = asyncio.run(main())
+    assert generator.told == [0.5]
+    assert [sample.metric for sample in before.samples] == ["load.sending"]
+    assert [answer.samples[-1] for answer in after] == [Sample(LEVEL, "", 0.5, 2), Sample(LEVEL, "", 0.5, 3)]
+
+
+def test_a_load_that_does_not_follow_is_a_failed_source_and_is_told_again() -> None:
+    """Its look says why; nothing of it counts as having run at that level."""
+    throttle, generator = Throttle(), Generator(deaf=True)
+
+    async def main() -> Answer:
+        load = throttle.attached(generator)
+        await throttle.turn(1.2, 5)
+        with pytest.raises(SourceFailed, match="does not take the level of 120%: port 0 is owned by somebody else"):
+            await load.poll(1)
+        assert generator.looks == 0
+        generator.deaf = False
+        return await load.poll(2)
+
+    assert asyncio.run(main()).samples[-1] == Sample(LEVEL, "", 1.2, 2)
+    assert generator.told == [1.2]
+
+
+def test_a_load_that_comes_back_is_told_anew() -> None:
+    """After a reconnection nobody knows what the generator does."""
+    throttle, first, second = Throttle(), Generator(), Generator()
+
+    async def main() -> None:
+        lost = throttle.attached(first)
+        await throttle.turn(0.8, 5)
+        throttle.detached(lost)
+        await throttle.attached(second).poll(1)
+        await throttle.turn(0.0, 5)
+
+    asyncio.run(main())
+    assert (first.told, second.told) == ([0.8], [0.8, 0.0])
+
+
+def test_a_load_that_cannot_be_driven_is_left_as_it_is() -> None:
+    """It is read and nothing else."""
+    watched = Watched()
+    assert Throttle().attached(watched) is watched
