@@ -192,7 +192,7 @@ class Court:
         self.events = (*events, *derived_events(record, events))
         self._accounts: dict[Window, tuple[Ledger, ...]] = {}
         self._touching: dict[tuple[str, Window], tuple[Event, ...]] = {}
-        self._faults = record.faults()
+        self._faults = [fault for fault in record.faults() if not fault.elsewhere]
         self._facts = self._read_facts()
         self._ceilings = self._read_ceilings()
         self._load = self._read_load()

@@ -7,10 +7,13 @@ from soakwatch_rules.rule import Finding
 WINDOW = "recorder.window"
 """The event that says that a flight recorder's samples are in the record: of a stretch of time, and why."""
 
+IDENTITY = "device.identity"
+"""The event that tells what a source talks to: when it was told first, and again with ``changed`` when it changed."""
+
 REACH_NS = 30_000_000_000
 """A closer look begins so long before what happened, and ends so long after."""
 
-_OLD_NEWS = frozenset({"core.present", "device.identity", "gap", "clock.step"})
+_OLD_NEWS = frozenset({"core.present", IDENTITY, "gap", "clock.step"})
 _ACCOUNTS = ("recorder.", "source.")
 _LONGEST = 120
 

@@ -21,6 +21,7 @@ from soakwatch.clock import Clock
 from soakwatch.complain import Complaint
 from soakwatch.errors import PlanError, SoakwatchError
 from soakwatch.known_looks import KnownLooks
+from soakwatch.noteworthy import IDENTITY
 from soakwatch.poller import Closer, Facts, LoginRefused, Poller, Recovered, Recovering, SourceFailed, Telling
 from soakwatch.saying import without
 from soakwatch.units import show_seconds
@@ -35,9 +36,6 @@ MOST_RECOVERED = 10_000
 
 LAST_LOOK_S = 5.0
 """What closer looks may take at the end of a run; what they bring is there already."""
-
-IDENTITY = "device.identity"
-"""The event that tells what a source talks to: when it was told first, and again with ``changed`` when it changed."""
 
 Connect = Callable[[AsyncExitStack], Awaitable[Poller]]
 Tell = Callable[[Mapping[str, float]], Awaitable[bool]]  # False: say it again

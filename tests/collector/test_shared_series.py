@@ -118,6 +118,20 @@ def test_findings_count_the_samples_that_were_expected(tmp_path: Path) -> None:
     assert all(0.97 * one.expected <= one.samples <= one.expected + 1 for one in of_memory if one.expected)
 
 
+def test_what_another_source_brings_is_no_doubt_of_a_finding(tmp_path: Path) -> None:
+    """The record says that readings of a second source were left out; a rule that had them all doubts nothing."""
+    record, (snmp, ssh) = new(tmp_path, snmp=1, ssh=1)
+    kills = ("system.memory.oom_kills", "")
+    with record:
+        for second in range(60):
+            record.put([look(snmp, second, {kills: 0.0}), look(ssh, second, {kills: 0.0})])
+        record.finish()
+    with RecordView.open(tmp_path) as view:
+        assert [fault.text for fault in view.faults()] == [KEPT]
+        found = [f for f in judge_record(view).findings if f.rule == "oom_kill" and f.target == "dut"]
+    assert [(finding.outcome.value, finding.doubts) for finding in found] == [("pass", ())]
+
+
 @pytest.mark.parametrize("sealed", [False, True])
 @pytest.mark.parametrize(("interval_s", "silence_s"), [(1, 60), (10, 60), (30, 150)])
 def test_another_source_stands_in_until_the_owner_is_back(

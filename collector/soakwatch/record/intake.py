@@ -20,7 +20,7 @@ from itertools import compress
 import numpy as np
 
 from soakwatch.record.layout import EXACT, Choices, Layout, Packed, Reading, Shape, bounds, offsets_of, times_of
-from soakwatch.record.model import Source
+from soakwatch.record.model import KEPT, Source
 from soakwatch.record.owners import NEVER, Mask, Owners
 from soakwatch.record.text import storable
 from soakwatch_agent.metric import BY_NAME, fault_of
@@ -33,7 +33,6 @@ would make every later reading of the series come too early."""
 _PLAIN = frozenset({int, float, bool})
 _REMEMBERED = 256  # shapes of polls; more means that they do not repeat
 _CHOICES = 64  # of the readings of one shape
-_KEPT = " brings it already: kept from there"
 
 
 class Intake:
@@ -51,7 +50,7 @@ class Intake:
         for series, target, metric, name in connection.execute("SELECT id, target, metric, object FROM series"):
             self._ids[target, metric, name] = series
         self._told: set[tuple[int, str]] = set(  # what is left out is told once
-            connection.execute("SELECT source, metric FROM fault WHERE object='' AND text LIKE ?", (f"%{_KEPT}",))
+            connection.execute("SELECT source, metric FROM fault WHERE object='' AND text LIKE ?", (f"%{KEPT}",))
         )
 
     def pack(self, source: Source, poll: Poll, *, late: bool = False) -> Packed:
@@ -201,7 +200,7 @@ class Intake:
         if (source.id, metric) in self._told:
             return None
         self._told.add((source.id, metric))
-        return Fault(metric, "", f"{self._owners.name(series)}{_KEPT}")
+        return Fault(metric, "", f"{self._owners.name(series)}{KEPT}")
 
     def _admit(
         self, source: Source, poll: Poll, sample: Sample, seen: Mapping[int, int], *, late: bool

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Event
 
+KEPT = " brings it already: kept from there"
+"""The end of the fault that says that a metric was left out, for another source of the target brings it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -83,14 +86,35 @@ class StoredFault:
     last_ns: int
     count: int
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether nothing is missing: another source of the target brings the metric."""
+        return self.text.endswith(KEPT)
+
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A file that belongs to the run: its name, media type and bytes."""
+    """A file that belongs to the run: its name (a relative path), media type and bytes; when it was made (UTC ns), by
+    what (``script``, ``hook``, ``capture``), and about what in a few words."""
 
     name: str
     media: str
     data: bytes
+    time_ns: int | None = None
+    kind: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactEntry:
+    """An artifact without its bytes; ``size`` is how many they are."""
+
+    name: str
+    media: str
+    size: int
+    time_ns: int | None
+    kind: str
+    about: str
 
 
 @dataclass(frozen=True, slots=True)

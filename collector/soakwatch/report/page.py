@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from soakwatch.noteworthy import WINDOW
+from soakwatch.noteworthy import IDENTITY, WINDOW
 from soakwatch.report.closer import CloserLook, closer_looks
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import Generator, LoadLine, generators, load_lines
@@ -59,11 +59,12 @@ class Page:
         )
 
     def events_in(self, target: str, window: Window) -> tuple[Event, ...]:
-        """Events of the target, or of none, that touch the window."""
+        """Events of the target, or of none, that touch the window; not what a source said of itself at the begin."""
         return tuple(
             event
             for event in self.events
-            if event.target in {"", target}
+            if not (event.kind == IDENTITY and "changed" not in event.detail)
+            and event.target in {"", target}
             and event.begin_ns < window.end_ns
             and (event.begin_ns if event.end_ns is None else event.end_ns) >= window.begin_ns
         )
