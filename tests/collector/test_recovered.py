@@ -17,8 +17,8 @@ from soakwatch.live_judge.changes import Changes
 from soakwatch.live_judge.following import Following
 from soakwatch.live_judge.hour import Hour
 from soakwatch.live_judge.minutes import Minutes
-from soakwatch.poller import Facts, Poller, Recovered, SourceFailed
 from soakwatch.noteworthy import IDENTITY
+from soakwatch.poller import Facts, Poller, Recovered, SourceFailed
 from soakwatch.polling import PolledSource, timing
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.reader import trait_of
