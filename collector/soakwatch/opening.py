@@ -1,7 +1,8 @@
 """The first looks of a new run: a plan that cannot be used ends it within seconds, and not in the morning.
 
-Only what a look says of the plan counts (``PlanError``: an unset variable, an unknown profile). A device that does
-not answer is a failing source, and so is a plan that went wrong later, such as a secret whose file is gone.
+What a look says of the plan counts (``PlanError``: an unset variable, an unknown profile), and a generator that cannot
+be reached: without its figures nobody will know what the device stood. A device that does not answer is a failing
+source, and so is a plan that went wrong later, such as a secret whose file is gone.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 
 from soakwatch.errors import PlanError
 from soakwatch.plan import SourcePlan
+from soakwatch.poller import SourceUnready
 from soakwatch.polling import Looked
 from soakwatch.saying import said_of
 
@@ -30,20 +32,25 @@ class Opening:
         self._said: dict[int, tuple[str, ...]] = {}
         self._wrong, self._complete = asyncio.Event(), asyncio.Event()
 
-    def expect(self, target: str, label: str, planned: SourcePlan) -> Looked:
-        """One more source; what is returned takes how its first look ended: a PlanError, or None."""
+    def expect(self, target: str, label: str, planned: SourcePlan, *, insist: bool = False) -> Looked:
+        """One more source; what is returned takes how its first look ended: why it failed, or None.
+
+        It says whether the run ends for that: for a PlanError, and for any failure of a source that is ``insist``ed on,
+        if it is not just getting ready.
+        """
         number = self._expected
         self._expected += 1
         place = f"{planned.place}: " if planned.place else ""
 
-        def looked(error: PlanError | None) -> None:
+        def looked(failure: Exception | None) -> bool:
             self._looked += 1
-            if error is not None:
-                problems = error.problems or (str(error),)
+            problems = _problems(failure, insist=insist)
+            if problems:
                 self._said[number] = tuple(f"{place}{said_of(target, label, problem)}" for problem in problems)
                 self._wrong.set()
             if self._looked == self._expected:
                 self._complete.set()
+            return bool(problems)
 
         return looked
 
@@ -60,3 +67,11 @@ class Opening:
         """Raises PlanRefused with every sentence if the plan is wrong."""
         if self._said:
             raise PlanRefused(*(sentence for _, said in sorted(self._said.items()) for sentence in said))
+
+
+def _problems(failure: Exception | None, *, insist: bool) -> tuple[str, ...]:
+    if isinstance(failure, PlanError):
+        return failure.problems or (str(failure),)
+    if failure is None or not insist or isinstance(failure, SourceUnready):
+        return ()
+    return (f"{failure}: start the generator, or give this source required: false",)

@@ -82,7 +82,9 @@ class Phasing:
 
     @property
     def load(self) -> float | None:
-        """The load that holds now: that of the last phase begun that names one."""
+        """The load that holds now: that of the last phase begun that names one; the full one where none ever does."""
+        if self._begun and all(stretch.load is None for stretch in self.stretches):
+            return 1.0
         return next((s.load for s in reversed(self.stretches[: self._begun]) if s.load is not None), None)
 
     def due_ns(self) -> tuple[int, ...]:
@@ -122,7 +124,8 @@ class Phasing:
             self._see_settled(now, now_ns)
             if self._came_ns is not None and self._came_ns < now.end_ns:
                 # What was polled since then is of the run; a phase that follows begins where the condition came.
-                self._cut(now_ns if self._begun == len(self.stretches) else self._came_ns)
+                self._came_ns = now_ns if self._begun == len(self.stretches) else self._came_ns
+                self._cut(self._came_ns)
         if self._begun == len(self.stretches):
             return None
         following = self.stretches[self._begun]

@@ -22,7 +22,17 @@ from soakwatch.complain import Complaint
 from soakwatch.errors import PlanError, SoakwatchError
 from soakwatch.known_looks import KnownLooks
 from soakwatch.noteworthy import IDENTITY
-from soakwatch.poller import Closer, Facts, LoginRefused, Poller, Recovered, Recovering, SourceFailed, Telling
+from soakwatch.poller import (
+    Closer,
+    Facts,
+    LoginRefused,
+    Poller,
+    Recovered,
+    Recovering,
+    SourceFailed,
+    SourceUnready,
+    Telling,
+)
 from soakwatch.saying import without
 from soakwatch.units import show_seconds
 from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome
@@ -39,7 +49,7 @@ LAST_LOOK_S = 5.0
 
 Connect = Callable[[AsyncExitStack], Awaitable[Poller]]
 Tell = Callable[[Mapping[str, float]], Awaitable[bool]]  # False: say it again
-Looked = Callable[[PlanError | None], None]
+Looked = Callable[[Exception | None], bool]  # whether the run ends for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +72,8 @@ class PolledSource:
     ``connect`` makes the poller and enters what it opens into the stack; it is tried again at each due poll until it
     works: a device that is off when the run begins is a failing source, not a failed run. ``put`` takes every Poll;
     ``tell`` hears of metrics that come less often than the polls, whenever that changes. ``looked`` is told once how
-    the first look ended: with what is wrong with the plan, or None; whoever takes it says it, so that no log line does.
+    the first look ended: with why it failed, or None; if it is to end the run, whoever takes it says why, and no log
+    line does.
     ``known`` are looks that an earlier life of the monitor recorded: those are not kept again.
     """
 
@@ -83,7 +94,7 @@ class PolledSource:
         self._refusals, self._hold_s = 0, 0.0  # logins refused since one worked; how long the last bids to wait
         self._hold_until_ns = 0
         self._tell, self._looked, self._known = tell, looked, known
-        self._refused: PlanError | None = None  # what the look that failed last says of the plan
+        self._failure: Exception | None = None  # why the look before failed, in a sentence that may be shown
         self._answered_ns: int | None = None  # the due time of the look that was answered last
         self._behind = False  # a source that looks by itself may have what nobody fetched
         self._cadences: dict[str, float] = {}
@@ -233,15 +244,18 @@ class PolledSource:
             if isinstance(self._poller, Telling):
                 answer = self._told(self._poller.facts(), start_ns, answer)
         except TimeoutError:
-            return PollOutcome.TIMEOUT, self._sentence(TimeoutError()), NOTHING, ()
+            sentence = self._sentence(TimeoutError())
+            self._failure = SourceFailed(sentence)
+            return PollOutcome.TIMEOUT, sentence, NOTHING, ()
         except Exception as failure:  # noqa: BLE001 - whatever a poller lets out is a failed poll, never a dead run
-            self._refused = failure if isinstance(failure, PlanError) else None
             sentence = self._sentence(failure)
+            self._failure = failure if isinstance(failure, PlanError | SourceUnready) else SourceFailed(sentence)
             if isinstance(failure, LoginRefused):
                 self._hold_s = REFUSED_HOLDS_S[min(self._refusals, len(REFUSED_HOLDS_S) - 1)]
                 self._refusals += 1
                 sentence += f"; tried again in {show_seconds(self._hold_s)}, so that the account is not locked"
             return PollOutcome.FAILED, sentence, NOTHING, ()
+        self._failure = None
         return PollOutcome.OK, None, answer, made_up
 
     def _sentence(self, failure: Exception) -> str:
@@ -278,11 +292,9 @@ class PolledSource:
         return poller
 
     def _refuse(self) -> bool:
-        """Tell how the first look ended; whether it was the plan that was wrong."""
+        """Tell how the first look ended; whether the run ends for it."""
         looked, self._looked = self._looked, None
-        if looked is not None:
-            looked(self._refused)
-        return looked is not None and self._refused is not None
+        return looked is not None and looked(self._failure)
 
     def _learn(self, due_ns: int, now_ns: int, outcome: PollOutcome, error: str | None) -> None:
         if outcome is PollOutcome.OK:

@@ -66,8 +66,9 @@ def _one_form(schema: dict[str, object]) -> str:
     if "env:" in pattern:
         return "env:NAME, file:PATH"
     words = {"string": "text", "integer": "whole number", "boolean": "true, false", "array": "list"}
-    kind = str(schema.get("type", "keys and values"))
-    return words.get(kind, "keys and values" if kind == "object" else kind)
+    told = schema.get("type", "keys and values")
+    kinds = [str(kind) for kind in (_list(told) or [told])]
+    return " or ".join(words.get(kind, "keys and values" if kind == "object" else kind) for kind in kinds)
 
 
 def _dict(value: object) -> dict[str, object]:

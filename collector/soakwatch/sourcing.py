@@ -57,7 +57,9 @@ class Sources:
                 site = Site(target.name, target.role, target.processes, target.interfaces, course.folder,
                             self._clock.now_ns, config.interval)  # fmt: skip
                 when = timing(_anchor(begin_ns, config.interval), config.interval, config.timeout)
-                looked = None if course.resumed else self.opening.expect(target.name, label, planned)
+                # A run that was planned for the weekend begins without its generator, and says so.
+                insist = target.role == GENERATOR and config.required and course.plan.start is None
+                looked = None if course.resumed else self.opening.expect(target.name, label, planned, insist=insist)
                 drives = target.role == GENERATOR and bool(getattr(config, "drive", False))
                 connect = _connector(planned, site, throttle if drives else None)
                 await self._add(stack, source, when, connect, end_ns, looked)

@@ -66,12 +66,13 @@ def test_an_event_ends_a_phase_only_while_it_lasts() -> None:
 
 
 def test_the_last_phase_may_end_early_too() -> None:
-    """Then the run ends."""
+    """Then the run ends, once, when it is noticed: what was polled until then is of the run."""
     phasing = Phasing([PhasePlan("soak", 86400, until="event stop")], START)
     begin(phasing, 0)
     phasing.heard(Event("stop", "", "", START + 100 * S, None))
-    assert phasing.turn(START + 101 * S) is None
-    assert phasing.end_ns == START + 100 * S
+    for second in (101, 102):
+        assert phasing.turn(START + second * S) is None
+        assert phasing.end_ns == START + 101 * S
 
 
 @pytest.mark.parametrize(("rise_per_s", "settles"), [(0.0, True), (0.0005, False)])
@@ -100,6 +101,20 @@ def test_a_resumed_run_goes_on_in_its_phase() -> None:
     assert phasing.now is not None
     assert (phasing.now.name, phasing.end_ns) == ("soak", START + 3700 * S)
     assert phasing.due_ns() == (START + 3640 * S,)
+
+
+def test_the_load_of_a_phase_holds_until_another_names_one() -> None:
+    """Before the first that names one nothing is told; a plan that names none means the full load all along."""
+    phasing = Phasing([PhasePlan("baseline", 10), PhasePlan("soak", 10, load=0.8), PhasePlan("recovery", 10)], START)
+    seen = [phasing.load]
+    for at_s in (0, 10, 20):
+        begin(phasing, at_s)
+        seen.append(phasing.load)
+    assert seen == [None, None, 0.8, 0.8]
+    plain = Phasing([PhasePlan("soak", 10)], START)
+    assert plain.load is None
+    begin(plain, 0)
+    assert plain.load == 1.0
 
 
 def plan(phases: str, drive: str = "") -> str:

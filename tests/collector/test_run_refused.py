@@ -175,3 +175,29 @@ def test_a_source_that_hangs_does_not_keep_the_sentences_of_the_others(here: Pat
     late_s, quick_s = time.run(main())
     assert late_s == pytest.approx(GRACE_S)
     assert quick_s == 0
+
+
+GENERATOR = """
+duration: 3s
+targets:
+  me: {sources: [{local: {probes: [load], interval: 200ms}}]}
+  tg: {role: generator, sources: [{prometheus: {url: "http://127.0.0.1:PORT/metrics", timeout: 500ms, REQUIRED}}]}
+"""
+
+
+@pytest.mark.parametrize(("required", "code"), [("required: true", 2), ("required: false", 3)])
+def test_a_generator_that_cannot_be_reached_ends_a_new_run(
+    here: Path, capsys: pytest.CaptureFixture[str], required: str, code: int
+) -> None:
+    """Nobody would know what the device stood; a plan that says so goes on without it."""
+    plan = GENERATOR.replace("PORT", str(free_port())).replace("REQUIRED", required)
+    (here / "plan.yaml").write_text(plan)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["run", "plan.yaml", "--into", "run"])
+    told = capsys.readouterr()
+    assert ended.value.code == code
+    if code == 2:
+        assert "plan.yaml:5:" in told.err
+        assert "tg prometheus" in told.err
+        assert "start the generator, or give this source required: false" in told.err
+        assert "Traceback" not in told.err
