@@ -35,6 +35,7 @@ def _commands() -> str:
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch commands": _commands,
     "soakwatch pollers": lambda: _table("pollers"),
+    "soakwatch loads": lambda: _table("loads"),
     "soakwatch rules": lambda: _table("rules"),
 }
 

@@ -23,8 +23,9 @@ Labels = tuple[tuple[str, str], ...]
 
 MOST_SERIES = 20_000
 _SHOWN = 3
-_TIMES = ("time", "timestamp", "unixts", "datetime", "currenttime", "ts", "date", "epoch", "unixtime", "when", "utc",
-          "elapsed", "seconds", "timesec", "times", "t", "sec")  # fmt: skip
+TIME_NAMES = ("time", "timestamp", "unixts", "datetime", "currenttime", "ts", "date", "epoch", "unixtime", "when",
+              "utc", "elapsed", "seconds", "timesec", "times", "t", "sec", "elapsedtime")  # fmt: skip
+"""What columns of times are called, without blanks and in small letters; those before others come first."""
 _LONG = ("metric", "value")
 _OF_LONG: tuple[str, ...] = ("time", "target", "metric", "object", "value", "unit")
 
@@ -190,7 +191,7 @@ class _Names:
         if self._told.time is not None:
             at = self.place(self._told.time, "--time")
             return at, self._reading(at)
-        called = [self._plain.index(word) for word in _TIMES if word in self._plain]
+        called = [self._plain.index(word) for word in TIME_NAMES if word in self._plain]
         for at in called:
             with suppress(DataError):
                 return at, self._reading(at)

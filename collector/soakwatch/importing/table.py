@@ -51,6 +51,7 @@ class Table:
     sample: tuple[Sequence[str], ...]  # the cells of the first lines, by column
     chunks: Iterator[Chunk]
     notes: tuple[str, ...]
+    delimiter: str
 
 
 @contextmanager
@@ -68,6 +69,11 @@ def opened(path: str, delimiter: str | None = None, decimal: str | None = None) 
             raise DataError(f"{name}: {(error.strerror or 'cannot be read').lower()}") from None
         except (EOFError, zlib.error, gzip.BadGzipFile):
             raise DataError(f"{name}: the gzip file is damaged or cut short: copy it again") from None
+
+
+def table_in(text: io.TextIOBase, name: str, delimiter: str | None = None, decimal: str | None = None) -> Table:
+    """The table in a text that is open already. Raises DataError."""
+    return _table(text, name, delimiter, decimal)
 
 
 @contextmanager
@@ -123,7 +129,7 @@ def _table(text: io.TextIOBase, name: str, delimiter: str | None, decimal: str |
         decimal = _decimal(sample, name, delimiter)
         if decimal == ",":
             notes = (*notes, f"{name}: the decimal sign is a comma (--decimal says otherwise)")
-    return Table(name, columns, bool(header), decimal, sample, _chunks(chain(body, rows), width), notes)
+    return Table(name, columns, bool(header), decimal, sample, _chunks(chain(body, rows), width), notes, delimiter)
 
 
 def _rows(lines: Iterator[str], name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

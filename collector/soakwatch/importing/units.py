@@ -15,6 +15,8 @@ _FIXED: Mapping[str, tuple[str, float]] = {
     "ms": ("s", 1e-3), "msec": ("s", 1e-3), "us": ("s", 1e-6), "µs": ("s", 1e-6), "usec": ("s", 1e-6),
     "ns": ("s", 1e-9), "min": ("s", 60.0), "h": ("s", 3600.0),
     "pps": ("{packet}/s", 1.0), "kpps": ("{packet}/s", 1e3), "mpps": ("{packet}/s", 1e6),
+    "fps": ("{packet}/s", 1.0), "kfps": ("{packet}/s", 1e3), "mfps": ("{packet}/s", 1e6),
+    "frames/s": ("{packet}/s", 1.0), "packets/s": ("{packet}/s", 1.0),
     "rps": ("{request}/s", 1.0), "tps": ("{request}/s", 1.0), "qps": ("{request}/s", 1.0),
     "hz": ("Hz", 1.0), "khz": ("Hz", 1e3), "mhz": ("Hz", 1e6), "ghz": ("Hz", 1e9),
     "cel": ("Cel", 1.0), "°c": ("Cel", 1.0), "celsius": ("Cel", 1.0),
@@ -22,12 +24,13 @@ _FIXED: Mapping[str, tuple[str, float]] = {
 _PREFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
 _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "pi": 2**50}
 _BYTES = re.compile(r"(?P<many>[kmgtp]i?|)(?:b|by|byte|bytes)(?P<per>/s|ps|)", re.IGNORECASE)
-_BITS = re.compile(r"(?P<many>[kmgt]|)(?:bits?|(?=bps))(?:/s|ps)", re.IGNORECASE)
+_BITS = re.compile(r"(?P<many>[kmgtKMGT]|)(?:[Bb]its?|b)(?:/s|ps)")  # a small b of a rate is a bit: Kbps, not KBps
 _BRACKETS = re.compile(r"(.*?)\s*[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*")
 _TAIL = re.compile(
     r"(.+?)(?:_per_(?P<per>s|sec|second)|[_\s.-](?P<unit>ms|us|ns|sec|seconds|bytes|[kmg]i?b|pct|percent|[km]?pps))",
     re.IGNORECASE,
 )
+_PERCENT_TAIL = re.compile(r"(.*[^\W\d_])\s+%")
 _GLUED = re.compile(r"(.*[A-Za-z0-9])(Bytes|Percent|Seconds)")
 EXAMPLES = "%, KB, KiB, MB, GB, ms, s, pps"
 
@@ -97,6 +100,9 @@ def split_header(header: str) -> tuple[str, str | None]:
     match = _BRACKETS.fullmatch(bare)
     if match and match[1]:
         return match[1], match[2]
+    match = _PERCENT_TAIL.fullmatch(bare)
+    if match:
+        return match[1], "%"
     match = _TAIL.fullmatch(bare)
     if match:
         return match[1], match["unit"] or "/s"

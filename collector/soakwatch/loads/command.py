@@ -4,26 +4,30 @@ The command is started with the run and ended with it. Each line of its output i
 (``{"load.request.rate": 812.5, "load.latency{quantile=p99}": 0.012}``) or pairs ``key value`` separated by commas or
 blanks. Keys are names of the catalogue, with labels in braces. A key ``time`` (seconds since 1970) is ignored: the
 time of a tick is when its line arrived, on the run's own clock, so that a generator with a wrong clock does no harm.
+
+With ``drive: true`` the phases say how much it sends: at each change it is ended and started again, with the level
+(1 is the full load) in place of ``{level}`` among its words and in the variable ``SOAKWATCH_LEVEL``, and, where
+``full`` is given, level times ``full`` in place of ``{rate}`` and in ``SOAKWATCH_RATE``. At level 0, and before any
+phase says one, it does not run.
+Example: ``command: {drive: true, full: 2000, run: [./load, --rate, "{rate}"]}``.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
 import signal
-from asyncio.subprocess import PIPE, Process
 from contextlib import AsyncExitStack
 from typing import Annotated
 
 from pydantic import Field
 
-from soakwatch.poller import Poller, Site, SourceConfig, SourceFailed
-from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.sample import Answer, Fault, Sample
+from soakwatch.commanded.process import LINE_BYTES, Child, begin
+from soakwatch.commanded.tick import parse_tick
+from soakwatch.poller import Facts, Poller, Site, SourceConfig, SourceFailed
+from soakwatch_agent.sample import Answer, Event, Fault, Sample
 
-_HELD_LINES = 10_000  # a command that chatters faster than it is polled cannot fill the memory
-_LINE_BYTES = 65_536
+_HELD_SAMPLES = 10_000  # a command that chatters faster than it is polled cannot fill the memory
+_TOLD_FAULTS = 20
+_UNREAD = "load.lines.unread"
 
 
 class Config(SourceConfig):
@@ -34,34 +38,93 @@ class Config(SourceConfig):
         Field(min_length=1, description="the command and its arguments, as a list (no shell)", strict=False),
     ]
     stop_signal: Annotated[str, Field(default="INT", pattern="^(INT|TERM)$", description="how the command is ended")]
+    drive: Annotated[bool, Field(default=False, description="phases say its level: {level}, {rate}, SOAKWATCH_LEVEL")]
+    full: Annotated[float | None, Field(default=None, gt=0, description="what {rate} is at the full load")]
 
 
 async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
     """Start the command; it is ended, and after 5 s killed, when the stack closes."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *config.run, stdout=PIPE, stderr=asyncio.subprocess.DEVNULL, limit=_LINE_BYTES, start_new_session=True
-        )
-    except OSError as error:
-        raise SourceFailed(f"cannot start {config.run[0]}: {error.strerror}") from error
+    if config.drive:
+        driven = DrivenCommand(config, site)
+        stack.push_async_callback(driven.stop)
+        return driven
     lines = _Lines(site)
-    reader = asyncio.create_task(lines.read(process))
-    stack.push_async_callback(_end, process, reader, signal.Signals[f"SIG{config.stop_signal}"])
-    return lines
+    child = await begin(config.run, {}, lines.heard)
+    stack.push_async_callback(child.end, _how(config))
+    return Command(child, lines)
 
 
-async def _end(process: Process, reader: asyncio.Task[None], how: signal.Signals) -> None:
-    for number in (how, signal.SIGKILL):
-        if process.returncode is not None:
-            break
-        os.killpg(process.pid, number)
-        try:
-            async with asyncio.timeout(5):
-                await process.wait()
-        except TimeoutError:
-            continue
-    reader.cancel()
-    await asyncio.wait([reader])
+class Command:
+    """A command that runs as long as the source is open."""
+
+    def __init__(self, child: Child, lines: _Lines) -> None:
+        self._child, self._lines = child, lines
+
+    async def poll(self, now_ns: int) -> Answer:
+        """The ticks that have arrived. Raises SourceFailed once the command has ended."""
+        return _answer(self._child, self._lines, now_ns)
+
+
+class DrivenCommand:
+    """A command that is started anew for each level."""
+
+    def __init__(self, config: Config, site: Site) -> None:
+        self._config, self._site = config, site
+        self._lines = _Lines(site)
+        self._level: float | None = None
+        self._child: Child | None = None
+        self._events: list[Event] = []
+
+    async def poll(self, now_ns: int) -> Answer:
+        """The ticks that have arrived; at rest only that it rests. Raises SourceFailed once the command has ended."""
+        if self._site.trial:
+            return Answer((), (), ())  # a look before the run starts no load
+        events, self._events = tuple(self._events), []
+        if self._child is None:
+            if self._level:
+                raise SourceFailed("the command is not running: its last start failed")
+            answer = self._lines.taken(now_ns)
+            resting = Sample("load.sending", "", 0, now_ns)
+            return Answer((*answer.samples, resting), (*events, *answer.events), answer.faults)
+        answer = _answer(self._child, self._lines, now_ns)
+        return Answer(answer.samples, (*events, *answer.events), answer.faults)
+
+    def facts(self) -> Facts:
+        """That it needs a level."""
+        notes = ("it rests until a phase says how much it sends (load: 100%)",) if self._level is None else ()
+        return Facts({"command": self._config.run[0]}, (), notes)
+
+    async def drive(self, level: float) -> None:
+        """End the command and start it with this level. Raises SourceFailed."""
+        if level == self._level and self._child is not None and self._child.ended is None:
+            return
+        again = self._child is not None
+        await self.stop()
+        if level > 0:
+            self._child = await begin(self._words(level), self._environment(level), self._lines.heard)
+        self._level = level
+        if again and level > 0:
+            cause = {"cause": f"started anew for the level {level:g}"}
+            self._events.append(Event("generator.restart", "", self._site.now_ns(), None, cause))
+
+    async def stop(self) -> None:
+        """End the command, if it runs."""
+        if self._child is not None:
+            await self._child.end(_how(self._config))
+            self._child = None  # only now: whoever gave up waiting must find it again
+
+    def _words(self, level: float) -> list[str]:
+        return [self._filled(word, level) for word in self._config.run]
+
+    def _filled(self, word: str, level: float) -> str:
+        filled = word.replace("{level}", f"{level:g}")
+        return filled if self._config.full is None else filled.replace("{rate}", f"{level * self._config.full:g}")
+
+    def _environment(self, level: float) -> dict[str, str]:
+        made = {"SOAKWATCH_LEVEL": f"{level:g}"}
+        if self._config.full is not None:
+            made["SOAKWATCH_RATE"] = f"{level * self._config.full:g}"
+        return made
 
 
 class _Lines:
@@ -71,73 +134,45 @@ class _Lines:
         self._site = site
         self._samples: list[Sample] = []
         self._faults: list[Fault] = []
-        self._ended: str | None = None
+        self._unread = 0
 
-    async def read(self, process: Process) -> None:
-        """Read lines until the command ends."""
-        assert process.stdout is not None
-        while True:
-            try:
-                line = await process.stdout.readline()
-            except ValueError:
-                self._faults.append(Fault("", "", f"a line of over {_LINE_BYTES} bytes was left out"))
-                continue
-            if not line:
-                break
-            if len(self._samples) < _HELD_LINES:
-                samples, faults = parse_tick(line.decode(errors="replace"), self._site.now_ns())
-                self._samples += samples
-                self._faults += faults
-        self._ended = f"the command ended with exit code {await process.wait()}"
+    def heard(self, line: bytes | None) -> None:
+        """One line of its output."""
+        if line is None:
+            self._unread_line([Fault("", "", f"a line of over {LINE_BYTES} bytes was left out")])
+        elif len(self._samples) >= _HELD_SAMPLES:
+            self._unread_line(
+                [Fault("", "", f"over {_HELD_SAMPLES} readings between two polls: the rest was left out")]
+            )
+        else:
+            samples, faults = parse_tick(line.decode(errors="replace"), self._site.now_ns())
+            self._samples += samples
+            if faults:
+                self._unread_line(faults)
 
-    async def poll(self, _now_ns: int) -> Answer:
-        """The ticks that have arrived; a command that has ended is a failed source."""
-        samples, self._samples = tuple(self._samples), []
+    def _unread_line(self, faults: list[Fault]) -> None:
+        self._unread += 1
+        self._faults += [fault for fault in faults if fault not in self._faults][: _TOLD_FAULTS - len(self._faults)]
+
+    def taken(self, now_ns: int) -> Answer:
+        """All of it, and how many lines could not be read (wholly) so far."""
+        samples, self._samples = self._samples, []
         faults, self._faults = tuple(self._faults), []
-        if self._ended is not None and not samples:
-            raise SourceFailed(self._ended)
-        return Answer(samples, (), faults)
+        if self._site.role == "generator":
+            samples.append(Sample(_UNREAD, "", self._unread, now_ns))
+        return Answer(tuple(samples), (), faults)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it said nothing."""
+        return not self._samples and not self._faults
 
 
-def parse_tick(line: str, now_ns: int) -> tuple[list[Sample], list[Fault]]:
-    """The samples of one line, and why a part of it could not be read.
-
-    >>> parse_tick('{"load.request.rate": 10.5, "load.latency{quantile=p99}": 0.25}', 7)[0][1]
-    Sample(metric='load.latency', object='quantile=p99', value=0.25, time_ns=7)
-    >>> parse_tick("load.requests 12, load.failures 0", 7)[0][0].value
-    12.0
-    >>> parse_tick("load.requests many", 7)[1][0].text
-    "'many' is not a number"
-    """
-    text = line.strip()
-    if not text:
-        return [], []
-    try:
-        pairs = list(json.loads(text).items()) if text.startswith("{") else _pairs(text)
-    except (json.JSONDecodeError, ValueError):
-        return [], [Fault("", "", f"not a JSON object and not `key value` pairs: {text[:80]!r}")]
-    samples, faults = [], []
-    for key, raw in pairs:
-        name, _, labels = str(key).partition("{")
-        if name == "time":
-            continue
-        if name not in BY_NAME:
-            faults.append(Fault(name, "", f"{name!r} is not in the catalogue: see `soakwatch metrics load.*`"))
-            continue
-        if raw is None:
-            continue
-        try:
-            value = float(raw)
-        except (TypeError, ValueError):
-            faults.append(Fault(name, labels.rstrip("}"), f"{raw!r} is not a number"))
-            continue
-        exact = raw if isinstance(raw, int) and not isinstance(raw, bool) else value
-        samples.append(Sample(name, labels.rstrip("}"), exact, now_ns))
-    return samples, faults
+def _answer(child: Child, lines: _Lines, now_ns: int) -> Answer:
+    if lines.empty and (ended := child.ended) is not None:
+        raise SourceFailed(ended)
+    return lines.taken(now_ns)
 
 
-def _pairs(text: str) -> list[tuple[str, str]]:
-    words = text.replace(",", " ").replace("}", "} ").split()
-    if len(words) % 2:
-        raise ValueError("an odd number of words")
-    return list(zip(words[::2], words[1::2], strict=True))
+def _how(config: Config) -> signal.Signals:
+    return signal.Signals[f"SIG{config.stop_signal}"]

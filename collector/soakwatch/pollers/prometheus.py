@@ -3,6 +3,10 @@
 node_exporter, process_exporter, nginx and others are mapped by ``maps/``; ``metrics`` maps what they leave out, and
 ``keep`` keeps names as they are (``exporter.gauge``, ``exporter.counter``). Counters stay raw: a restart shows.
 Example: ``prometheus: {url: "http://198.18.0.1:9100/metrics", interval: 5s, keep: ["vpp_*"]}``.
+
+The exporter of a traffic generator is a load, under a target with ``role: generator`` and with mappings of its own:
+``metrics: [{from: gen_tx_packets_total, metric: load.tx.packets, total: true}, {from: gen_latency_us, where:
+{quantile: "0.99"}, metric: load.latency, labels: {quantile: p99}, scale: 1e-6}]``. ``total`` adds up its ports.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Open Traffic Generator: its REST interface, its metrics, and its rates."""

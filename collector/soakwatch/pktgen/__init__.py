@@ -1,0 +1,1 @@
+"""Pktgen-DPDK: its Lua port, the text that it answers with, and the figures in it."""

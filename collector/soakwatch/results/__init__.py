@@ -1,0 +1,1 @@
+"""Result files of load tools, read while the tools write them."""

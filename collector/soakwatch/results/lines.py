@@ -1,0 +1,98 @@
+"""Small things that lines of result files have in common: when, how much, and texts with line ends inside of quotes."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SIZES = ((1e17, 1), (1e14, 10**3), (1e11, 10**6), (1e8, 10**9))  # nano- to seconds of any year since 1973
+_LATEST_NS = 2**62
+MOST_JOINED = 200
+"""Lines of one row; a quote that is never closed must not swallow the file."""
+
+
+def epoch_ns(text: str) -> int:
+    """Seconds, milli-, micro- or nanoseconds since 1970 by their size, or RFC 3339 with its zone. Raises ValueError.
+
+    >>> epoch_ns("1795259336"), epoch_ns("1795259336123"), epoch_ns("2026-11-21T11:08:56.123456789Z")
+    (1795259336000000000, 1795259336123000000, 1795259336123456000)
+    """
+    if text.isdecimal() and len(text) < 20:
+        number = int(text)
+        factor = next((factor for least, factor in _SIZES if number >= least), None)
+        if factor is None or number * factor > _LATEST_NS:
+            raise ValueError(f"{text!r} is no time")
+        return number * factor
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"the time {text!r} tells no zone")
+    time_ns = (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+    if not 0 <= time_ns <= _LATEST_NS:
+        raise ValueError(f"{text!r} is no time")
+    return time_ns
+
+
+def positive(text: object) -> float:
+    """A finite number that is not negative. Raises ValueError.
+
+    >>> positive("0.5")
+    0.5
+    """
+    if not isinstance(text, str | int | float):
+        raise ValueError(f"{text!r} is no number")
+    number = float(text)
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(f"{text!r} is no number that can be")
+    return number
+
+
+def cells_of(row: str, sign: str = ",") -> list[str]:
+    r"""The cells of a row of CSV; none where its quotes make no sense.
+
+    >>> cells_of('a,"b,c"'), cells_of('a"\n"b"')
+    (['a', 'b,c'], [])
+    """
+    try:
+        return next(csv.reader([row], delimiter=sign, skipinitialspace=sign != "\t"), [])
+    except csv.Error:
+        return []
+
+
+def lines_in(row: str) -> int:
+    """How many lines a row took."""
+    return row.count("\n") + 1
+
+
+class Rows:
+    """Lines of a CSV file, those joined that belong together because a line end stands inside of quotes."""
+
+    def __init__(self) -> None:
+        self._held: list[str] = []
+        self._open = False
+
+    def whole(self, lines: Sequence[str]) -> tuple[list[str], list[str]]:
+        """The rows that are complete now, and lines that no row can be made of.
+
+        >>> rows = Rows()
+        >>> rows.whole(['a,"b', 'c",d', '"e']), rows.whole(['f"'])
+        ((['a,"b\\nc",d'], []), (['"e\\nf"'], []))
+        """
+        if not self._held and not any('"' in line for line in lines):
+            return [line for line in lines if line.strip()], []
+        made: list[str] = []
+        torn: list[str] = []
+        for line in lines:
+            if not self._held and not line.strip():
+                continue
+            self._held.append(line)
+            self._open ^= line.count('"') % 2 == 1
+            if not self._open:
+                made.append("\n".join(self._held))
+                self._held = []
+            elif len(self._held) >= MOST_JOINED:
+                torn += self._held
+                self._held, self._open = [], False
+        return made, torn

@@ -1,0 +1,219 @@
+"""A stand-in for iperf3 3.17 and later, for machines that have an older one: ``python -m`` this, with its arguments.
+
+It writes the events of ``--json-stream`` as those versions do (an object a line, no blanks; ``start``, ``interval``,
+``end`` and ``error``), with the fields of the real objects of 3.12's ``-J``, as a client or a server, in real time, by
+the rate, length and streams that it is told. A TCP connection to the server stands for the control connection, over
+which the client says its parameters (in one line of JSON, which is no iperf3 protocol); no data flows.
+``--extra-data MOOD`` has it misbehave: ``garbage``, ``silence``, ``half``, ``busy``, ``lossy``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+VERSION = "3.18"
+_LOST = 7  # of the datagrams of an interval, in the mood ``lossy``
+
+
+def script(folder: Path) -> Path:
+    """An executable that is the stand-in, to be named as ``program``."""
+    file = folder / "iperf3"
+    file.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {__name__} "$@"\n', encoding="utf-8")
+    file.chmod(0o755)
+    return file
+
+
+def event(name: str, data: object) -> str:
+    """One line."""
+    return json.dumps({"event": name, "data": data}, separators=(",", ":"))
+
+
+def start(
+    *, server: bool = False, udp: bool = True, streams: int = 1, length: int = 1000, rate: int = 8_000_000,
+    reverse: bool = False, bidir: bool = False,
+) -> dict[str, object]:  # fmt: skip
+    """The object ``start``; ``rate`` is of each stream."""
+    peer = {"host": "127.0.0.1", "port": 5201}
+    return {
+        "connected": [{"socket": 5 + 2 * number, "local_host": "127.0.0.1", "local_port": 40000 + number,
+                       "remote_host": "127.0.0.1", "remote_port": 5201} for number in range(streams)],
+        "version": f"iperf {VERSION}",
+        "system_info": "Linux stand-in",
+        "timestamp": {"time": "Thu, 01 Jan 2026 00:00:00 GMT", "timesecs": 1767225600},
+        "accepted_connection" if server else "connecting_to": peer,
+        "cookie": "stand-in",
+        "target_bitrate": rate,
+        "fq_rate": 0,
+        "sock_bufsize": 0,
+        "sndbuf_actual": 212992,
+        "rcvbuf_actual": 212992,
+        "test_start": {"protocol": "UDP" if udp else "TCP", "num_streams": streams, "blksize": length, "omit": 0,
+                       "duration": 0, "bytes": 0, "blocks": 0, "reverse": int(reverse), "tos": 0,
+                       "target_bitrate": rate, "bidir": int(bidir), "fqrate": 0, "interval": 1},
+    }  # fmt: skip
+
+
+def share(
+    begin: float, end: float, *, sender: bool, packets: int, length: int = 1000, udp: bool = True, lost: int = 0,
+    whole: bool = False, number: int = 0, rtt: int = 250,
+) -> dict[str, object]:  # fmt: skip
+    """What one stream (or all, ``whole``) moved; ``lost`` is the receiver's."""
+    moved = (packets - lost) * length
+    told: dict[str, object] = {} if whole else {"socket": 5 + 2 * number}
+    told |= {"start": begin, "end": end, "seconds": end - begin, "bytes": moved,
+             "bits_per_second": moved * 8 / (end - begin) if end > begin else 0}  # fmt: skip
+    if udp and not sender:
+        told |= {"jitter_ms": 0.04, "lost_packets": lost, "packets": packets,
+                 "lost_percent": 100 * lost / packets if packets else 0}  # fmt: skip
+    elif udp:
+        told["packets"] = packets
+    elif sender:
+        told["retransmits"] = 1
+        told |= {} if whole else {"snd_cwnd": 1178694, "snd_wnd": 328704, "rtt": rtt, "rttvar": 9, "pmtu": 1500}
+    return told | {"omitted": False, "sender": sender}
+
+
+def interval(
+    begin: float, end: float, *, sender: bool, packets: int, streams: int = 1, length: int = 1000, udp: bool = True,
+    lost: int = 0,
+) -> dict[str, object]:  # fmt: skip
+    """An object of ``intervals``; ``packets`` and ``lost`` are of each stream."""
+    each = [share(begin, end, sender=sender, packets=packets, length=length, udp=udp, lost=lost, number=number)
+            for number in range(streams)]  # fmt: skip
+    total = share(begin, end, sender=sender, packets=packets * streams, length=length, udp=udp, lost=lost * streams,
+                  whole=True)  # fmt: skip
+    return {"streams": each, "sum": total}
+
+
+def end(
+    seconds: float, *, packets: int, length: int = 1000, udp: bool = True, lost: int = 0, heard: bool = True
+) -> dict[str, object]:
+    """The object ``end``; ``heard`` says that the other side told its figures, else they are zeros."""
+    sent = share(0, seconds, sender=True, packets=packets, length=length, udp=udp, whole=True)
+    received = share(0, seconds, sender=False, packets=packets if heard else 0, length=length, udp=udp,
+                     lost=lost if heard else 0, whole=True)  # fmt: skip
+    stream = {"udp": {"socket": 5, "out_of_order": 3, "sender": True}} if udp else {"sender": sent}
+    return {"streams": [stream], "sum_sent": sent, "sum_received": received,
+            "cpu_utilization_percent": {"host_total": 12.5, "host_user": 2.5, "host_system": 10.0,
+                                        "remote_total": 1.0}}  # fmt: skip
+
+
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line, flush=True)
+
+
+class _Interrupted(Exception):  # noqa: N818 - what a signal does
+    pass
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    raise _Interrupted(signal.Signals(number).name)
+
+
+def _send(told: argparse.Namespace, control: socket.socket, *, server: bool) -> int:
+    """Until a signal comes or the other side goes away."""
+    begin, last, count, mood = time.monotonic(), 0.0, 0, told.mood
+    per_second = told.rate / 8 / told.length
+    _say([event("start", start(server=server, udp=told.udp, streams=told.streams, length=told.length, rate=told.rate))])
+    why = ""
+    try:
+        while not why:
+            ready, _, _ = select.select([control], [], [], max(0.0, begin + last + told.every - time.monotonic()))
+            if ready:
+                why = "error - control socket has closed unexpectedly" if not server else "the client has terminated"
+                break
+            if mood == "silence":
+                last += told.every
+                continue
+            count += _one(told, last, last + told.every, per_second, server=server)
+            last += told.every
+    except _Interrupted as signalled:
+        count += _one(told, last, max(last + 0.001, time.monotonic() - begin), per_second, server=server)
+        why = f"interrupt - the {'server' if server else 'client'} has terminated by signal {signalled}"
+    heard = end(max(last, told.every), packets=count, length=told.length, udp=told.udp, heard=False)
+    _say([event("error", why), event("end", heard)])
+    return 1
+
+
+def _one(told: argparse.Namespace, begin: float, until: float, per_second: float, *, server: bool) -> int:
+    packets: int = round(until * per_second) - round(begin * per_second)
+    lost = _LOST if server and told.mood == "lossy" and packets > _LOST else 0
+    line = event("interval", interval(begin, until, sender=not server, packets=packets, streams=told.streams,
+                                      length=told.length, udp=told.udp, lost=lost))  # fmt: skip
+    if told.mood == "garbage":
+        _say(["\x00\x1b[31m{not json", '{"event":', "[1,2", '{"event":"interval","data":[]}', "x" * 5000])
+    if told.mood == "half":
+        sys.stdout.write(line[: len(line) // 2])
+        sys.stdout.flush()
+        sys.exit(1)
+    _say([line])
+    return packets * int(told.streams)
+
+
+def _client(told: argparse.Namespace) -> int:
+    if told.mood == "busy":
+        _say([event("error", "error - the server is busy running a test. try again later"), event("end", {})])
+        return 1
+    try:
+        control = socket.create_connection((told.client, told.port), 5)
+    except OSError as error:
+        _say([event("error", f"error - unable to connect to server: {error.strerror}"), event("end", {})])
+        return 1
+    with control:
+        wish = {"udp": told.udp, "streams": told.streams, "rate": told.rate, "length": told.length}
+        control.sendall(json.dumps(wish).encode() + b"\n")
+        return _send(told, control, server=False)
+
+
+def _server(told: argparse.Namespace) -> int:
+    try:
+        listener = socket.create_server((told.bind or "127.0.0.1", told.port))
+    except OSError:
+        print("iperf3: error - unable to start listener for connections: Address already in use", file=sys.stderr)
+        return 1
+    with listener:
+        while True:
+            control, _ = listener.accept()
+            with control, control.makefile("rb", buffering=0) as lines:
+                wish = json.loads(lines.readline(4096) or "{}")
+                _send(argparse.Namespace(**{**vars(told), **wish}), control, server=True)
+
+
+def main() -> int:
+    """What the arguments ask for."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--version", action="store_true")
+    parser.add_argument("-c", dest="client")
+    parser.add_argument("-s", dest="server", action="store_true")
+    parser.add_argument("-p", dest="port", type=int, default=5201)
+    parser.add_argument("-t", dest="time")
+    parser.add_argument("-u", dest="udp", action="store_true")
+    parser.add_argument("-P", dest="streams", type=int, default=1)
+    parser.add_argument("-b", dest="rate", type=int, default=8_000_000)
+    parser.add_argument("-l", dest="length", type=int, default=1000)
+    parser.add_argument("-i", dest="every", type=float, default=1.0)
+    parser.add_argument("-B", dest="bind")
+    parser.add_argument("--extra-data", dest="mood", default="")
+    told, _ = parser.parse_known_args()
+    if told.version:
+        print(f"iperf {VERSION} (cJSON 1.7.15)\nLinux stand-in")
+        return 0
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    try:
+        return _server(told) if told.server else _client(told)
+    except _Interrupted:
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

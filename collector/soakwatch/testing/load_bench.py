@@ -1,0 +1,99 @@
+"""A load on the bench: started as a run would start it, looked at when the test says, at the time that it says."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from soakwatch.poller import Driven, Facts, Poller, Site, Telling
+from soakwatch.registry import poller_module
+from soakwatch_agent.sample import Answer
+
+BEGIN_NS = 1_795_260_000_000_000_000
+"""2026-11-21 11:20:00 UTC: when the bench begins, unless it is told otherwise."""
+SECOND = 10**9
+
+
+class LoadBench:
+    """One load and its clock; a context. ``keys`` are those of a plan, ``begin_ns`` is when the run begins."""
+
+    def __init__(
+        self, name: str, keys: dict[str, object], *, role: str = "generator", interval_s: float = 1.0,
+        begin_ns: int = BEGIN_NS, trial: bool = False,
+    ) -> None:  # fmt: skip
+        module = poller_module(name)
+        self._config = module.config.model_validate(keys)
+        self._start = module.start
+        self.now_ns = begin_ns
+        self._begin_ns = begin_ns
+        self._site = Site("tg", role, (), None, Path(), lambda: self.now_ns, interval_s, trial=trial)
+        self._runner = asyncio.Runner()
+        self._stack = AsyncExitStack()
+        self._poller: Poller | None = None
+
+    def __enter__(self) -> Self:
+        """Start the load. Raises SourceFailed and PlanError as the load does."""
+        try:
+            self._poller = self._runner.run(self._opened())
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        self._runner.run(self._stack.aclose())
+        self._runner.close()
+
+    def look(self, at_s: float) -> Answer:
+        """One look, so many seconds after the begin. Raises SourceFailed as the load does."""
+        assert self._poller is not None
+        self.now_ns = self._begin_ns + round(at_s * SECOND)
+        return self._runner.run(self._bounded(self._poller))
+
+    def drive(self, level: float) -> None:
+        """Drive the load. Raises SourceFailed as the load does, TypeError for one that cannot be driven."""
+        poller: object = self._poller
+        if not isinstance(poller, Driven):
+            raise TypeError("this load is not driven")
+        self._runner.run(poller.drive(level))
+
+    def facts(self) -> Facts:
+        """What the load tells of itself."""
+        poller: object = self._poller
+        return poller.facts() if isinstance(poller, Telling) else Facts({})
+
+    def wait(self, seconds: float) -> None:
+        """Let the load go on by itself for a while of real time."""
+        self._runner.run(asyncio.sleep(seconds))
+
+    async def _opened(self) -> Poller:
+        return await self._start(self._config, self._site, self._stack)
+
+    async def _bounded(self, poller: Poller) -> Answer:
+        async with asyncio.timeout(30):
+            return await poller.poll(self.now_ns)
+
+
+def series(answer: Answer, metric: str, name: str = "") -> list[tuple[float, float]]:
+    """The samples of one series: seconds after ``BEGIN_NS``, and values."""
+    return [
+        ((sample.time_ns - BEGIN_NS) / SECOND, sample.value)
+        for sample in answer.samples
+        if (sample.metric, sample.object) == (metric, name)
+    ]
+
+
+def last(answer: Answer) -> dict[str, float]:
+    """The last value of each series, called ``metric`` or ``metric{object}``."""
+    return {
+        f"{sample.metric}{{{sample.object}}}" if sample.object else sample.metric: sample.value
+        for sample in answer.samples
+    }

@@ -1,0 +1,56 @@
+"""The frames of TRex: JSON as it is, or compressed behind a header of a magic number and the length before.
+
+Source: the format of the server's zip layer, two 32-bit numbers in network order, then a zlib stream.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+
+MAGIC = 0xABE85CEA
+LONGEST = 16 * 2**20
+"""Bytes of a message; a server of 16 ports and 1152 flows stays below a tenth of it."""
+_HEADER = struct.Struct(">II")
+
+
+class BadFrame(Exception):  # noqa: N818 - the name says what it is
+    """A message that cannot be read, in one sentence."""
+
+
+def unpack(data: bytes) -> object:
+    """The JSON value of a message. Raises BadFrame for anything else; never takes more than ``LONGEST`` bytes.
+
+    >>> unpack(b'{"a": 1}'), unpack(pack(b'[1, 2]'))
+    ({'a': 1}, [1, 2])
+    """
+    text = _inflated(data) if data[:4] == MAGIC.to_bytes(4, "big") else data
+    if len(text) > LONGEST:
+        raise BadFrame(f"a message of over {LONGEST >> 20} MiB")
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):  # bad UTF-8 is a ValueError as well
+        raise BadFrame(f"not JSON: {text[:60]!r}") from None
+    return value
+
+
+def pack(text: bytes) -> bytes:
+    """The message of a JSON text, compressed."""
+    return _HEADER.pack(MAGIC, len(text)) + zlib.compress(text)
+
+
+def _inflated(data: bytes) -> bytes:
+    if len(data) < _HEADER.size:
+        raise BadFrame("a compressed message that ends in its header")
+    length = _HEADER.unpack_from(data)[1]
+    if length > LONGEST:
+        raise BadFrame(f"a compressed message of {length} bytes, which is over {LONGEST >> 20} MiB")
+    expander = zlib.decompressobj()
+    try:
+        text = expander.decompress(data[_HEADER.size :], length + 1)
+    except zlib.error:
+        raise BadFrame("a compressed message that cannot be expanded") from None
+    if len(text) != length or not expander.eof:
+        raise BadFrame(f"a compressed message that is not the {length} bytes that it says")
+    return text

@@ -1,0 +1,49 @@
+"""What JSON may hold, read with suspicion: maps, lists, words and numbers of the kinds that are wanted, or nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+_LARGEST = 2**64
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    """A JSON object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def listing(value: object) -> list[object]:
+    """A JSON array; an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def word(value: object) -> str:
+    """A text; an empty one for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def number(value: object) -> int | float | None:
+    """A finite number, an int as an int; None for anything else.
+
+    >>> number(18446744073709551615), number(True), number(float("inf")), number("7")
+    (18446744073709551615, None, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, int):
+        return value if -_LARGEST < value < _LARGEST else None
+    return value if math.isfinite(value) else None
+
+
+def count(value: object) -> int | None:
+    """A whole number from zero on that fits into 64 bits; None for anything else."""
+    exact = number(value)
+    return exact if isinstance(exact, int) and exact >= 0 else None
+
+
+def total(parts: object) -> int | None:
+    """The sum of the counters of all ports (``{"0": 12, "1": 3}``); None if there are none or one cannot be read."""
+    counts = [count(part) for part in mapping(parts).values()]
+    known = [part for part in counts if part is not None]
+    return sum(known) if known and len(known) == len(counts) else None

@@ -1,0 +1,138 @@
+"""What the tests of iperf3 and interfaces share: a site, looks, readings, and whole runs as commands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from soakwatch.poller import Poller, Site, SourceFailed
+from soakwatch.record import RecordView, SeriesKey
+from soakwatch.registry import poller_module
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_agent.sample import Answer
+
+SOAKWATCH = Path(sys.executable).with_name("soakwatch")
+Figures = dict[tuple[str, str], float]
+needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="no iperf3 here")
+
+
+def site(folder: Path, *, trial: bool = False, now_ns: Callable[[], int] = time.time_ns) -> Site:
+    """A generator's site."""
+    return Site("tg", "generator", (), None, folder, now_ns, 1.0, trial)
+
+
+@asynccontextmanager
+async def loaded(name: str, folder: Path, **keys: object) -> AsyncIterator[Poller]:
+    """A load, started and ended with the block; ``trial`` is no key of it."""
+    trial = bool(keys.pop("trial", False))
+    module = poller_module(name)
+    async with asyncio.timeout(60), AsyncExitStack() as stack:
+        yield await module.start(module.config.model_validate(keys), site(folder, trial=trial), stack)
+
+
+def figures(answer: Answer) -> Figures:
+    """The last reading of each series; each is of the catalogue, with its labels, in order and within its bounds."""
+    found: Figures = {}
+    at: dict[tuple[str, str], int] = {}
+    for sample in answer.samples:
+        entry = BY_NAME[sample.metric]
+        labels = tuple(part.partition("=")[0] for part in sample.object.split(",")) if sample.object else ()
+        assert labels == entry.labels, sample
+        assert entry.low is None or sample.value >= entry.low, sample
+        assert entry.high is None or sample.value <= entry.high, sample
+        assert sample.time_ns > at.get((sample.metric, sample.object), 0), sample
+        at[sample.metric, sample.object] = sample.time_ns
+        found[sample.metric, sample.object] = sample.value
+    return found
+
+
+async def until(poller: Poller, ready: Callable[[Figures], bool], seconds: float = 20) -> Figures:
+    """Looks until the figures are as they must become; failed looks are no figures."""
+    deadline, seen, failed = time.monotonic() + seconds, Figures(), ""
+    while True:
+        try:
+            seen |= figures(await poller.poll(time.time_ns()))
+        except SourceFailed as failure:
+            failed = str(failure)
+        if ready(seen):
+            return seen
+        assert time.monotonic() < deadline, f"did not come: {seen} {failed}"
+        await asyncio.sleep(0.05)
+
+
+async def failing(poller: Poller, says: str, seconds: float = 20) -> str:
+    """Looks until one fails with these words."""
+    deadline, told = time.monotonic() + seconds, "it did not fail"
+    while time.monotonic() < deadline:
+        try:
+            await poller.poll(time.time_ns())
+        except SourceFailed as failure:
+            told = str(failure)
+            if says in told:
+                return told
+        await asyncio.sleep(0.05)
+    raise AssertionError(told)
+
+
+def command(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """A command as people give it."""
+    environment = {**os.environ, "COLUMNS": "160", "PYTHONWARNINGS": "error"}
+    return subprocess.run([SOAKWATCH, *map(str, words)], cwd=folder, env=environment, capture_output=True, text=True,
+                          timeout=100, check=False)  # fmt: skip
+
+
+def run_plan(folder: Path, sources: dict[str, list[dict[str, object]]], duration: str, **more: object) -> Path:
+    """A whole run of generators beside this machine; its folder."""
+    targets: dict[str, object] = {name: {"role": "generator", "sources": each} for name, each in sources.items()}
+    targets["dut"] = {"role": "dut", "sources": [{"local": {"interval": "1s", "probes": ["load"]}}]}
+    plan = {"name": "loaded", "duration": duration, "targets": targets, **more}
+    (folder / "plan.yaml").write_text(json.dumps(plan))
+    done = command(folder, "run", "plan.yaml", "--runs", "runs")
+    assert done.returncode in (0, 1, 3), done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    (run,) = [each.parent for each in (folder / "runs").glob("*/record.sqlite")]
+    return run
+
+
+def readings(run: Path, target: str, metric: str, thing: str = "") -> list[float]:
+    """What a record holds of one series."""
+    with RecordView.open(run) as view:
+        return [float(value) for value in view.series(SeriesKey(target, metric, thing)).value]
+
+
+@contextmanager
+def real_server(port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that somebody else runs."""
+    process = subprocess.Popen(["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)  # fmt: skip
+    try:
+        deadline = time.monotonic() + 10
+        while not any(each.status == psutil.CONN_LISTEN for each in psutil.Process(process.pid).net_connections("tcp")):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def clients_of(port: int) -> list[psutil.Process]:
+    """The processes that run as clients of a port."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            words = process.cmdline()
+            if "-c" in words and str(port) in words and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found

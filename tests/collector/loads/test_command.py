@@ -1,0 +1,243 @@
+"""``command``: ticks of a process, its end, what cannot be read, and levels."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from soakwatch.commanded.last_words import last_words
+from soakwatch.commanded.tick import parse_tick
+from soakwatch.poller import SourceFailed
+from soakwatch.record import RecordView
+from soakwatch.testing.load_bench import LoadBench, last
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_agent.sample import Answer
+
+SOAKWATCH = Path(sys.executable).with_name("soakwatch")
+
+
+def until(bench: LoadBench, wanted: Callable[[Answer], bool]) -> Answer:
+    """Look until an answer is as wanted, for 20 s at most."""
+    deadline = time.monotonic() + 20
+    at = 0.0
+    while True:
+        at += 1
+        answer = bench.look(at)
+        if wanted(answer):
+            return answer
+        assert time.monotonic() < deadline, answer
+        bench.wait(0.05)
+
+
+def failure(bench: LoadBench) -> str:
+    """Look until it fails, for 20 s at most; why it does."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            bench.look(1)
+        except SourceFailed as failed:
+            return str(failed)
+        bench.wait(0.05)
+    pytest.fail("it never failed")
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_command_that_ends_tells_its_last_words_without_secrets() -> None:
+    """The exit code and the last line of stderr; what looks like a secret is left out."""
+    script = "echo first >&2; echo 'login: password=hunter2 refused for http://bob:pw@dut/' >&2; exit 7"
+    with LoadBench("command", {"run": ["sh", "-c", script]}) as bench:
+        text = failure(bench)
+    assert text == "the command ended with exit code 7: login: password=… refused for http://…@dut/"
+
+
+def test_what_a_command_leaves_behind_does_not_hide_its_end() -> None:
+    """Something that it started holds its output open: the command has ended all the same."""
+    with LoadBench("command", {"run": ["sh", "-c", "sleep 60 & exit 4"]}) as bench:
+        assert failure(bench) == "the command ended with exit code 4"
+
+
+def test_a_command_that_is_killed_says_so() -> None:
+    """The signal has its name."""
+    with LoadBench("command", {"run": ["sh", "-c", "kill -9 $$"]}) as bench:
+        assert failure(bench) == "the command was ended by SIGKILL"
+
+
+def test_a_flood_of_errors_does_not_block_the_command() -> None:
+    """A megabyte on stderr is read and forgotten, but for its end; the tick after it comes."""
+    script = "import sys; sys.stderr.write('x' * 2**20); print('load.requests 3'); sys.stderr.write('\\nlast')"
+    with LoadBench("command", {"run": [sys.executable, "-c", script]}) as bench:
+        until(bench, lambda answer: "load.requests" in last(answer))
+        assert failure(bench) == "the command ended with exit code 0: last"
+
+
+def test_lines_that_cannot_be_read_are_counted() -> None:
+    """Each counts, the texts are told, the good ones come in."""
+    script = (
+        "echo hello; echo '{\"load.requests\": 1e999}'; echo 'load.latency{colour=red} 1';"
+        " echo '{\"load.requests\": 7}';"
+        " head -c 70000 /dev/zero | tr '\\0' a; echo; exec sleep 60"
+    )
+    seen: list[str] = []
+
+    def complete(answer: Answer) -> bool:
+        seen.extend(fault.text for fault in answer.faults)
+        return last(answer)["load.lines.unread"] == 4
+
+    with LoadBench("command", {"run": ["sh", "-c", script]}) as bench:
+        until(bench, complete)
+    assert len(seen) == 4, seen
+    assert any("'hello'" in text for text in seen)
+    assert any("other labels" in text for text in seen)
+
+
+def test_everything_it_started_ends_with_it(tmp_path: Path) -> None:
+    """A child that ignores signals is killed with its parent."""
+    pid = tmp_path / "pid"
+    script = f"(trap '' INT TERM; echo $BASHPID > {pid}; while :; do sleep 0.2; done) & wait"
+    with LoadBench("command", {"stop_signal": "TERM", "run": ["bash", "-c", script]}) as bench:
+        deadline = time.monotonic() + 20
+        while not (pid.exists() and pid.read_text().strip()):
+            assert time.monotonic() < deadline
+            bench.wait(0.05)
+        child = int(pid.read_text())
+        assert alive(child)
+    deadline = time.monotonic() + 20
+    while alive(child):  # it was killed; the kernel takes its time
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_driven_command_is_told_its_level(tmp_path: Path) -> None:
+    """Level and rate stand among its words and in its environment; 0 is rest; what it started is ended."""
+    pids = tmp_path / "pids"
+    figures = "load.offered.rate $1, load.users $SOAKWATCH_RATE, load.loss $SOAKWATCH_LEVEL"
+    script = f'echo $$ >> {pids}; echo "{figures}"; exec sleep 60'
+    keys: dict[str, object] = {"drive": True, "full": 2000, "run": ["sh", "-c", script, "load", "{rate}"]}
+    with LoadBench("command", keys) as bench:
+        assert last(bench.look(0)) == {"load.lines.unread": 0, "load.sending": 0}
+        assert not pids.exists()
+        bench.drive(0.5)
+        told = last(until(bench, lambda answer: "load.users" in last(answer)))
+        assert (told["load.offered.rate"], told["load.users"], told["load.loss"]) == (1000, 1000, 0.5)
+        bench.drive(1.0)
+        answer = until(bench, lambda answer: "load.users" in last(answer))
+        assert last(answer)["load.offered.rate"] == 2000
+        bench.drive(0)
+        assert last(bench.look(90))["load.sending"] == 0
+        first, second = map(int, pids.read_text().split())
+        assert not alive(first)
+        assert not alive(second)
+        bench.drive(0.25)
+        until(bench, lambda answer: last(answer).get("load.offered.rate") == 500)
+        *_, third = map(int, pids.read_text().split())
+        assert alive(third)
+    assert not alive(third)
+
+
+def test_a_change_of_level_is_an_event() -> None:
+    """Its counters begin anew, and the record says why."""
+    with LoadBench("command", {"drive": True, "run": ["sleep", "60"]}) as bench:
+        bench.drive(0.5)
+        assert bench.look(1).events == ()
+        bench.drive(0.5)
+        assert bench.look(2).events == ()
+        bench.drive(1)
+        (event,) = bench.look(3).events
+        assert (event.kind, dict(event.detail)) == ("generator.restart", {"cause": "started anew for the level 1"})
+
+
+def test_without_drive_nothing_is_driven() -> None:
+    """A command that the plan does not drive cannot be, and its words stay as they are."""
+    with LoadBench("command", {"run": ["sh", "-c", "echo 'load.users {level}'; exec sleep 60"]}) as bench:
+        with pytest.raises(TypeError, match="not driven"):
+            bench.drive(1)
+        answer = until(bench, lambda answer: answer.faults != ())
+        assert "'{level}'" in answer.faults[0].text
+
+
+def test_a_driven_command_that_does_not_start_says_so() -> None:
+    """A program that is not there."""
+    with (
+        LoadBench("command", {"drive": True, "run": ["/no/such/load"]}) as bench,
+        pytest.raises(SourceFailed, match="cannot start /no/such/load: No such file"),
+    ):
+        bench.drive(1)
+
+
+def test_lines_of_any_kind_are_harmless() -> None:
+    """Random lines: samples of the catalogue or a fault, never an exception."""
+    dice = random.Random(5)
+    parts = ['{"load.requests": ', "load.requests", "load.latency{quantile=p99}", "{", "}", "[", "1e400", "9" * 400]
+    parts += ["nan", "true", ",", " ", '"', "\\", "=", "é", "\x00", "-1", "null", ":"]
+    for _ in range(4000):
+        line = "".join(dice.choices(parts, k=dice.randrange(1, 12)))
+        for sample in parse_tick(line, 1)[0]:
+            assert sample.metric in BY_NAME
+    assert parse_tick("{" * 60_000, 1)[1]
+    assert parse_tick('{"load.requests": ' + "[" * 60_000, 1)[1]
+    assert parse_tick('{"load.requests": ' + "9" * 400 + "}", 1)[1]
+    for _ in range(300):
+        last_words(dice.randbytes(200), {})
+
+
+def test_a_run_has_the_figures_of_its_command(tmp_path: Path) -> None:
+    """A whole run: counters, unread lines and a driven level in the record."""
+    ticks = "i=0; echo oops; while :; do i=$((i+1)); echo load.requests $i, load.failures 0; sleep 0.2; done"
+    (tmp_path / "plan.yaml").write_text(
+        "duration: 3s\ntargets:\n  dut:\n    sources: [{local: {probes: [cpu]}}]\n"
+        "  tg:\n    role: generator\n    sources:\n"
+        f"      - command: {{interval: 500ms, run: [sh, -c, {json.dumps(ticks)}]}}\n"
+    )
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    done = subprocess.run(
+        [SOAKWATCH, "run", "plan.yaml"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    with RecordView.open(run) as view:
+        (requests,) = view.keys(["load.requests"])
+        (unread,) = view.keys(["load.lines.unread"])
+        values = view.series(requests).values.tolist()
+        assert values == sorted(values)
+        assert values[-1] >= 8
+        assert view.series(unread).values.tolist()[-1] == 1
+
+
+def test_phases_drive_a_command(tmp_path: Path) -> None:
+    """A plan with a rest, half and full load: the record has the levels and what the command was told."""
+    ticks = "while :; do echo load.offered.rate {rate}; sleep 0.1; done"
+    (tmp_path / "plan.yaml").write_text(
+        "phases: [{baseline: {for: 2s, load: 0%}}, {soak: {for: 2s, load: 50%}}, {stress: {for: 2s, load: 100%}}]\n"
+        "targets:\n  dut:\n    sources: [{local: {probes: [cpu]}}]\n  tg:\n    role: generator\n    sources:\n"
+        f"      - command: {{interval: 500ms, drive: true, full: 200, run: [sh, -c, {json.dumps(ticks)}]}}\n"
+    )
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    done = subprocess.run(
+        [SOAKWATCH, "run", "plan.yaml"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    with RecordView.open(run) as view:
+        found = {key.metric: view.series(key).values.tolist() for key in view.keys(None) if key.target == "tg"}
+        restarts = [stored.event.kind for stored in view.events() if stored.event.kind == "generator.restart"]
+    assert list(dict.fromkeys(found["load.level"])) == [0, 0.5, 1]
+    assert list(dict.fromkeys(found["load.offered.rate"])) == [100, 200]
+    assert set(found["load.sending"]) == {0}
+    assert restarts == ["generator.restart"]

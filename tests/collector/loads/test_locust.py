@@ -1,0 +1,92 @@
+"""``locust``: a history that locust 2.47 wrote of a run on loopback, as it grows."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from soakwatch.poller import SourceFailed
+from soakwatch.testing.load_bench import SECOND, LoadBench, last, series
+
+REAL = Path(__file__).parent / "data" / "locust-2.47_stats_history.csv"
+BEGIN_NS = 1_795_259_366 * SECOND
+
+
+def test_a_real_history_gives_its_totals_and_the_rates_between_them(tmp_path: Path) -> None:
+    """Requests less failures; locust's own rate is nought at first while requests are answered, these are not."""
+    file = tmp_path / "soak_stats_history.csv"
+    lines = REAL.read_bytes().splitlines(keepends=True)
+    found, rates = [], []
+    with LoadBench("locust", {"file": file}, begin_ns=BEGIN_NS) as bench:
+        for at in range(len(lines)):
+            file.write_bytes(b"".join(lines[: at + 1])) if at == 0 else file.open("ab").close()
+            if at:
+                with file.open("ab") as out:
+                    out.write(lines[at][:20])
+                    out.flush()
+                    bench.look(1 + at / 10)
+                    out.write(lines[at][20:])
+            answer = bench.look(1.05 + at / 10)
+            found += [value for _, value in series(answer, "load.requests")]
+            rates += [value for _, value in series(answer, "load.request.rate")]
+        answer = bench.look(10)
+    assert found == [0, 13, 41, 81, 119, 161]
+    assert rates == [13, 28, 40, 38, 42]
+    assert last(answer)["load.lines.unread"] == 0
+
+
+def test_missing_percentiles_are_missing(tmp_path: Path) -> None:
+    """N/A, and the noughts that locust writes before it has any, are no latency; the others are in seconds."""
+    file = tmp_path / "soak_stats_history.csv"
+    with LoadBench("locust", {"file": file}, begin_ns=BEGIN_NS) as bench:
+        file.write_bytes(REAL.read_bytes())
+        answer = bench.look(6)
+    p50 = series(answer, "load.latency", "quantile=p50")
+    assert [value for _, value in p50] == [pytest.approx(ms / 1000) for ms in (19, 17, 19, 18)]
+    assert last(answer)["load.latency{quantile=p99.9}"] == pytest.approx(0.032)
+    assert last(answer)["load.latency{quantile=max}"] == pytest.approx(0.032)
+    assert last(answer)["load.users"] == 3
+    assert last(answer)["load.sending"] == 1
+
+
+def test_another_file_of_locust_is_refused(tmp_path: Path) -> None:
+    """The statistics without history have no times: one sentence that says which file it is."""
+    (tmp_path / "soak_stats.csv").write_text("Type,Name,Request Count,Failure Count\n,Aggregated,1,0\n")
+    with LoadBench("locust", {"file": tmp_path / "soak_stats.csv"}) as bench:
+        for at in (1, 2):
+            with pytest.raises(SourceFailed, match=r"NAME_stats_history\.csv: Timestamp is not in"):
+                bench.look(at)
+
+
+def test_a_second_run_begins_its_counters_anew(tmp_path: Path) -> None:
+    """No rate is made over the restart."""
+    file = tmp_path / "soak_stats_history.csv"
+    head = "Timestamp,User Count,Type,Name,Total Request Count,Total Failure Count\n"
+    begin = BEGIN_NS // SECOND
+    with LoadBench("locust", {"file": file}, begin_ns=BEGIN_NS) as bench:
+        file.write_text(head + f"{begin + 1},1,,Aggregated,50,0\n{begin + 2},1,,Aggregated,60,0\n")
+        assert series(bench.look(3), "load.request.rate")[-1][1] == 10
+        file.write_text(head + f"{begin + 4},1,,Aggregated,5,0\n")
+        answer = bench.look(5)
+        assert [event.kind for event in answer.events] == ["generator.restart"]
+        assert last(answer)["load.requests"] == 5
+        assert "load.request.rate" not in last(answer)
+
+
+def test_noise_is_counted(tmp_path: Path) -> None:
+    """Seeded noise: no exception, and what cannot be read is counted."""
+    dice = random.Random(8)
+    file = tmp_path / "soak_stats_history.csv"
+    for _ in range(40):
+        data = bytearray(REAL.read_bytes())
+        for _ in range(60):
+            data[dice.randrange(260, len(data))] = dice.choice(b'",\n\0-x \xff9')
+        file.write_bytes(data)
+        with LoadBench("locust", {"file": file}, begin_ns=BEGIN_NS) as bench:
+            try:
+                found = last(bench.look(6))
+            except SourceFailed:
+                continue  # its newest line has no time that can be
+            assert found["load.lines.unread"] > 0
