@@ -25,6 +25,7 @@ MEMORY = ("system.memory.usage", "")
 SWITCHES = ("system.context_switches", "")
 LOST = ("system.udp.receive_errors", "reason=full")
 PROCESSES = ("system.processes", "")
+KILLS = ("system.memory.oom_kills", "")
 KEPT = "dut/snmp brings it already: kept from there"
 
 Names = tuple[str, str]
@@ -99,7 +100,7 @@ def test_a_counter_that_two_sources_see_never_falls(tmp_path: Path, *, sealed: b
 
 
 def test_findings_count_the_samples_that_were_expected(tmp_path: Path) -> None:
-    """Two sources with one series: a finding tells of as many samples as its owner should bring, and not of more."""
+    """Two sources with one series: a finding tells of as many samples as its owner should bring, and doubts nothing."""
     record, (snmp, ssh) = new(tmp_path, snmp=10, ssh=3)
     rng = random.Random(5)
     with record:
@@ -107,29 +108,17 @@ def test_findings_count_the_samples_that_were_expected(tmp_path: Path) -> None:
         for now in range(3600):
             memory = 8e9 + 1e7 * rng.random()
             if now % 10 == 0:
-                record.put([look(snmp, now, {MEMORY: memory - 5e7, IDLE: cached(now)})])
+                record.put([look(snmp, now, {MEMORY: memory - 5e7, IDLE: cached(now), KILLS: 0.0})])
             if now % 3 == 0:
-                record.put([look(ssh, now, {MEMORY: memory, IDLE: float(now)}, late_s=0.3)])
+                record.put([look(ssh, now, {MEMORY: memory, IDLE: float(now), KILLS: 0.0}, late_s=0.3)])
         record.finish()
     with RecordView.open(tmp_path) as view:
+        assert KEPT in {fault.text for fault in view.faults() if fault.metric == KILLS[0]}
         findings = [one for one in judge_record(view).findings if one.expected]
+    assert [one.doubts for one in findings if one.rule == "oom_kill"] == [()]
     of_memory = [one for one in findings if one.metric == MEMORY[0]]
     assert of_memory
     assert all(0.97 * one.expected <= one.samples <= one.expected + 1 for one in of_memory if one.expected)
-
-
-def test_what_another_source_brings_is_no_doubt_of_a_finding(tmp_path: Path) -> None:
-    """The record says that readings of a second source were left out; a rule that had them all doubts nothing."""
-    record, (snmp, ssh) = new(tmp_path, snmp=1, ssh=1)
-    kills = ("system.memory.oom_kills", "")
-    with record:
-        for second in range(60):
-            record.put([look(snmp, second, {kills: 0.0}), look(ssh, second, {kills: 0.0})])
-        record.finish()
-    with RecordView.open(tmp_path) as view:
-        assert [fault.text for fault in view.faults()] == [KEPT]
-        found = [f for f in judge_record(view).findings if f.rule == "oom_kill" and f.target == "dut"]
-    assert [(finding.outcome.value, finding.doubts) for finding in found] == [("pass", ())]
 
 
 @pytest.mark.parametrize("sealed", [False, True])
