@@ -13,10 +13,12 @@ from soakwatch_rules.words import lasting, quantity
 
 _NO_CAUSE = frozenset({"gap", "clock.step", "core.present", "core.dump"})
 """Kinds that tell what was seen, or what a crash left behind, not what was done."""
-_SIGNS = ("recorder.", "source.", "log.", "cpu.", "memory.", "hardware.")
+_SIGNS = ("recorder.", "source.", "log.", "phase.", "cpu.", "memory.", "hardware.")
 """What a device complains of, and the book-keeping of sources: they may be the effect of the same thing."""
-_COMMANDED = ("load.offered.packet.rate", "load.offered.rate", "load.connections")
-_SENT = ("load.tx.packets",)
+_COMMANDED = (
+    "load.offered.packet.rate", "load.offered.rate", "load.offered.bit.rate", "load.level", "load.connections",
+)  # fmt: skip
+_SENT = ("load.tx.packets", "load.tx.packet.rate", "load.tx.bit.rate")
 
 
 def explanations(case: Case, series: Series, time_ns: int, slack_ns: int, share: float, window_s: float) -> list[str]:

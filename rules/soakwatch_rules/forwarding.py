@@ -15,15 +15,24 @@ from soakwatch_rules.stats.tally import Tally
 
 _STOPPED = 0.01  # less than this share of what goes in comes out
 _SIDES = (
-    ("packets", ("load.tx.packets", "load.offered.packet.rate"), ("load.rx.packets",)),
+    (
+        "packets",
+        ("load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate"),
+        ("load.rx.packets", "load.rx.packet.rate"),
+    ),
     ("requests", ("load.offered.rate",), ("load.requests", "load.request.rate")),
+    ("bytes", ("load.tx.bytes",), ("load.rx.bytes",)),
+    ("bits", ("load.tx.bit.rate", "load.offered.bit.rate"), ("load.rx.bit.rate",)),
 )
 _LEAST = 1.0  # a bin in which less went in says nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forwarding:
-    """Packets sent and received, or requests offered and answered; ``into`` and ``out`` each have two readings."""
+    """Packets sent and received, or requests offered and answered, else bytes or bits sent and received.
+
+    ``into`` and ``out`` each have two readings.
+    """
 
     into: tuple[Series, ...]
     out: tuple[Series, ...]

@@ -10,17 +10,30 @@ from soakwatch_rules.rule import Event
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """One source's word that something happened between two times; ``source`` says which kind of source."""
+    """One source's word that something happened between two times; ``source`` says which kind of source.
+
+    ``cause`` is the reason that it gives for it, empty where it gives none.
+    """
 
     source: str
     begin_ns: int
     end_ns: int
     text: str
+    cause: str = ""
+
+
+_CAUSES = ("reboot_reason", "cause", "reason")
+
+
+def cause_of(event: Event) -> str:
+    """The reason that an event gives; empty without one."""
+    return next((event.detail[name] for name in _CAUSES if event.detail.get(name)), "")
 
 
 def witnessed(event: Event, source: str, text: str) -> Witness:
     """What an event bears witness of; one that ends before it begins is taken at its begin."""
-    return Witness(source, event.begin_ns, max(event.begin_ns, event.end_ns or event.begin_ns), text)
+    end_ns = max(event.begin_ns, event.end_ns or event.begin_ns)
+    return Witness(source, event.begin_ns, end_ns, text, cause_of(event))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,11 @@ class Incident:
     def text(self) -> str:
         """What the witnesses say, joined."""
         return "; ".join(dict.fromkeys(w.text for w in self.witnesses))
+
+    @property
+    def cause(self) -> str:
+        """The reasons that the witnesses give, joined; empty without any."""
+        return "; ".join(dict.fromkeys(w.cause for w in self.witnesses if w.cause))
 
 
 def incidents(witnesses: Iterable[Witness], slack_ns: int) -> tuple[Incident, ...]:

@@ -12,13 +12,24 @@ from soakwatch_rules.words import counted, moment
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """``number`` happenings announced between two times; ``binding`` if it is a fault that fewer happened."""
+    """``number`` happenings announced between two times; ``binding`` if it is a fault that fewer happened.
+
+    ``cause`` is the word that the reason of each has to hold, whatever its case (several with ``|`` between them);
+    empty where any will do.
+    """
 
     kind: str
     number: int
     begin_ns: int
     end_ns: int
     binding: bool = True
+    cause: str = ""
+
+    def fits(self, incident: Incident) -> bool:
+        """Whether the reason told of it is the one announced; where none is told nobody can say otherwise."""
+        words = [word.strip().casefold() for word in self.cause.split("|")]
+        told = incident.cause.casefold()
+        return not self.cause or not told or any(word in told for word in words if word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +46,16 @@ def intents(events: Iterable[Event], key: str, window: Window, *, binding: bool 
     """The announcements of ``key`` (``reboot``, ``process.restart`` ...) among the events.
 
     One holds from the event's begin to its deadline, else to its end, else it stays open to the end of the window.
+    What the event has as its ``cause`` (``--label cause=reload``) is asked of what happens.
     """
     made = []
     for event in events:
         number = event.expect.get(key, 0)
         if number > 0:
+            cause = event.detail.get("cause", "") if key == "reboot" and binding else ""
             ends = (event.deadline_ns, event.end_ns, window.end_ns)
             end_ns = next(end for end in ends if end is not None)
-            made.append(Intent(event.kind, number, event.begin_ns, end_ns, binding))
+            made.append(Intent(event.kind, number, event.begin_ns, end_ns, binding, cause))
     return tuple(sorted(made, key=lambda i: (i.end_ns, i.begin_ns, i.kind)))
 
 
@@ -57,14 +70,15 @@ def reckon(
     """Gives each incident to the announcement that ends first and has room for it; what is left over is unplanned.
 
     ``slack_ns`` (the distance of readings) widens an announcement at both ends, since a change is seen only at the
-    next reading. An announcement whose end is not before the window's is open, not broken: live judging comes
-    early. ``others`` are times at which the same happened to another object: they keep a binding announcement, but
-    use up no room.
+    next reading. An announcement whose end is not before the window's is open, not broken: live judging comes early.
+    One that came for another reason than announced is not the one announced. ``others`` are times at which the same
+    happened to another object: they keep a binding announcement, but use up no room.
     """
     room = [intent.number for intent in announced]
     unplanned, planned = [], []
     for incident in found:
-        at = next((i for i, n in enumerate(announced) if room[i] and _within(incident, n, slack_ns)), None)
+        fitting = (i for i, n in enumerate(announced) if n.fits(incident) and _within(incident, n, slack_ns))
+        at = next((i for i in fitting if room[i]), None)
         if at is None:
             unplanned.append(incident)
         else:
@@ -76,6 +90,7 @@ def reckon(
         if left - elsewhere <= 0 or not intent.binding:
             continue
         told = f"the planned {intent.kind} of {moment(intent.begin_ns)} announced {counted(intent.number, noun)}"
+        told += f" because of {intent.cause}" if intent.cause else ""
         seen = f"{intent.number - left} came"
         if intent.end_ns >= window.end_ns:
             pending.append(f"{told}, {seen} so far, and its time is not yet over")

@@ -116,8 +116,9 @@ class Case:
 
     ``series`` holds what the rule's ``metrics`` named and the record has, cut to the window, in the order of
     ``metrics``; it may be empty. ``events`` touch the window and belong to the target (or to none). ``load`` is
-    what the generators reported. ``baseline`` is the run's baseline phase, if it had one. ``facts`` are numbers
-    that the device stated of itself, by metric name (``system.memory.limit``). ``faults`` are the sentences why
+    what the generators reported. ``baseline`` is the run's baseline phase, if it had one, else that of an earlier run
+    which was named for it (then its times lie before the window), for rules whose manner asks for it. ``facts`` are
+    numbers that the device stated of itself, by metric name (``system.memory.limit``). ``faults`` are the sentences why
     a named metric could not be read. ``role`` is the target's (dut, generator, monitor); ``devices`` is the number
     of targets of role dut, among which the load cannot be told apart. ``earlier`` is the first of ``series`` in
     earlier runs that were named for comparison, one series a run, on the times of that run.
@@ -209,9 +210,10 @@ class Manner:
     ``shortest_s``: in a run that is planned shorter than this, and whose plan does not name the rule, its doubt does
     not hold up a pass. ``needs_load``: what it says depends on the load having been what the generator was told: with a
     generator at fault its findings become inconclusive. ``needs_earlier``: it compares with earlier runs, and is not
-    asked where none was named. ``live`` says what it looks at while the run goes on: "recent"
-    readings (at most the last hour; what it finds there stays found), "minutes" (means of one minute since the begin),
-    the "whole" window (for rules that look at events and ledgers only), or nothing before the "end".
+    asked where none was named. ``baseline``: it looks at the readings of the baseline phase, which are not read for
+    other rules. ``live`` says what it looks at while the run goes on: "recent" readings (at most the last hour; what it
+    finds there stays found), "minutes" (means of one minute since the begin), the "whole" window (for rules that look
+    at events and ledgers only), or nothing before the "end".
     """
 
     needs: str
@@ -219,6 +221,7 @@ class Manner:
     needs_load: bool = False
     needs_earlier: bool = False
     live: Literal["recent", "minutes", "whole", "end"] = "recent"
+    baseline: bool = False
 
 
 def wanted(rule: Rule) -> tuple[str, ...]:

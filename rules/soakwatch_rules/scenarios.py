@@ -11,14 +11,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from soakwatch_rules import scenarios_cpu, scenarios_growth, scenarios_life, scenarios_load, scenarios_runs
+from soakwatch_rules import (
+    scenarios_cpu,
+    scenarios_events,
+    scenarios_growth,
+    scenarios_life,
+    scenarios_load,
+    scenarios_runs,
+)
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Rule, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.synthetic import Scenario
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     *scenarios_growth.SCENARIOS, *scenarios_cpu.SCENARIOS, *scenarios_runs.SCENARIOS, *scenarios_load.SCENARIOS,
-    *scenarios_life.SCENARIOS,
+    *scenarios_life.SCENARIOS, *scenarios_events.SCENARIOS,
 )  # fmt: skip
 """Every scenario; names differ within a family."""
 
@@ -44,10 +51,12 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "hang": ("silence",),
     "gap": ("silence",),
     "coverage": ("silence",),
+    "event_impact": ("events",),
+    "management_isolation": ("isolation",),
 }
 """The families that concern a rule."""
 
-PARAMETERS: Final[Mapping[str, Mapping[str, float]]] = {"level": {"cpu": 0.95}}
+PARAMETERS: Final[Mapping[str, Mapping[str, float]]] = {"level": {"cpu": 0.95}, "event_impact": {"outage": 5.0}}
 """What a rule is given where its defaults judge nothing (a limit that only a plan can set)."""
 
 _WORST: Final = tuple(Outcome)

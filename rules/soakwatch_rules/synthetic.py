@@ -74,11 +74,12 @@ _COUNTERS = frozenset({
     "system.memory.oom_kills", "system.kernel.alarms", "system.network.packet.dropped", "system.network.errors",
     "system.network.packets", "system.softnet.dropped", "system.udp.receive_errors", "system.tcp.receive_errors",
     "queue.dropped", "load.requests", "load.failures", "load.tx.packets", "load.rx.packets", "load.queue_full",
-    "process.cpu.time", "system.forwarding.dropped", "system.ip.dropped",
+    "load.tx.bytes", "load.rx.bytes", "load.lost.packets", "reach.sent", "reach.lost", "process.cpu.time",
+    "system.forwarding.dropped", "system.ip.dropped",
 })  # fmt: skip
 _STATES = frozenset({
     "system.boot.id", "system.boot.time", "process.up", "process.start_time", "process.pid", "queue.limit",
-    "load.ceiling.packet.rate",
+    "load.ceiling.packet.rate", "load.ceiling.rate", "load.ceiling.bit.rate", "load.sending", "reach.up",
 })  # fmt: skip
 _COUNTS = {
     "system.conntrack.count": "{connection}", "process.threads": "{thread}", "process.open_files": "{descriptor}",
@@ -90,6 +91,10 @@ _UNITS = {
     "load.tx.packets": "{packet}", "load.rx.packets": "{packet}", "load.queue_full": "{event}",
     "load.request.rate": "{request}/s", "load.offered.rate": "{request}/s", "load.failure.rate": "{request}/s",
     "load.offered.packet.rate": "{packet}/s", "load.ceiling.packet.rate": "{packet}/s", "load.latency": "s",
+    "load.ceiling.rate": "{request}/s", "load.ceiling.bit.rate": "bit/s", "load.offered.bit.rate": "bit/s",
+    "load.tx.bit.rate": "bit/s", "load.rx.bit.rate": "bit/s", "load.tx.packet.rate": "{packet}/s",
+    "load.rx.packet.rate": "{packet}/s", "load.lost.packets": "{packet}", "load.tx.bytes": "By", "load.rx.bytes": "By",
+    "reach.sent": "{packet}", "reach.lost": "{packet}", "reach.round_trip": "s", "load.jitter": "s",
     "system.temperature": "Cel", "system.forwarding.dropped": "{packet}", "system.ip.dropped": "{packet}",
     "system.network.packet.dropped": "{packet}", "system.network.packets": "{packet}", "process.cpu.time": "s",
     "system.boot.time": "s", "system.uptime": "s", "process.start_time": "s", "monitor.loop.lag": "s",

@@ -18,9 +18,15 @@ _LONGEST = 3  # cadences that a reading of a rate speaks for
 _CHANGE = 0.1  # of a commanded rate
 _IDLE = 0.05  # of the median of what was offered
 _KINDS = (
-    (("load.request.rate", "load.requests"), "load.offered.rate", ""),
-    (("load.rx.packets",), "load.offered.packet.rate", "load.tx.packets"),
+    (("load.request.rate", "load.requests"), "load.offered.rate", ()),
+    (
+        ("load.rx.packets", "load.rx.packet.rate"),
+        "load.offered.packet.rate",
+        ("load.tx.packets", "load.tx.packet.rate"),
+    ),
 )
+_LAST = (("load.rx.bit.rate", "load.rx.bytes"), "load.offered.bit.rate", ("load.tx.bit.rate", "load.tx.bytes"))
+"""Where neither requests nor packets are told: the size of what is sent is left to chance."""
 
 
 class Flow(NamedTuple):
@@ -82,14 +88,15 @@ def curve(series: Series) -> Curve:
 
 
 def flows(case: Case) -> list[Flow]:
-    """The throughputs of a case: requests and packets of each generator, within the window."""
+    """The throughputs of a case: requests and packets of each generator, bits where it tells neither."""
     made = []
     generators = sorted({series.target for series in case.load})
     for generator in generators:
         own = [s.between(case.window.begin_ns, case.window.end_ns) for s in case.load if s.target == generator]
-        for metrics, told, sent in _KINDS:
+        known = [kind for kind in _KINDS if any(s.metric in kind[0] for s in own)] or [_LAST]
+        for metrics, told, sent in known:
             for one in named(own, *metrics) or [s for s in own if s.metric in metrics][:1]:
                 name = f"generator={generator}" if len(generators) > 1 else ""
                 label = ",".join(x for x in (name, one.object) if x)
-                made.append(Flow(one, named(own, told), named(own, sent), label))
+                made.append(Flow(one, named(own, told), named(own, *sent), label))
     return made

@@ -260,6 +260,35 @@ one protocol silent              | P    | PW | P
 monitor late                     | P    | P  | P
 silent for a fifth of the run    | P    | PW | I
 reboot with its silence          | PN   | PW | P
+
+events                           | event_impact
+no event                         | N
+failover without loss            | P
+failover of 300 ms               | P
+failover of 3 s                  | P
+failover of 10 s                 | F
+half of the flows for 6 s        | P
+probed failover of 3 s           | PI
+probed failover of 10 s          | F
+load and probes, 3 s             | P
+ten failovers of 1 to 3.2 s      | P
+one of ten lasts 8 s             | F
+not back by its deadline         | F
+nothing tells of traffic         | I
+
+isolation                        | management_isolation
+answers as before                | P
+three times as late              | P
+round trip of 20 ms              | W
+round trip of 2 s                | F
+20 % of requests lost            | F
+2 % of requests lost             | P
+starved at 100 % CPU             | F
+path cut while data flows        | WP
+one source silent                | P
+late monitor under stress        | P
+reboot under stress              | P
+no pressure told                 | N
 """
 
 

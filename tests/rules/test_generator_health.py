@@ -84,7 +84,7 @@ def test_few_packets_come_by_chance() -> None:
         (gauge("load.queue_full", np.repeat([0.0, 3.0], [300, N - 300])), "queue was full 3 times"),
         (gauge("load.cpu.utilization", np.repeat([0.5, 0.95, 0.5], [300, 70, N - 370])), "CPU was at 95.0 %"),
         (sent(np.repeat([10_000.0, -3_000_000.0, 10_000.0], [350, 1, N - 351])), "load.tx.packets fell 1 time"),
-        (gauge("load.ceiling.packet.rate", 10_500.0), "leaves 4.8 % of 1.05e+04 packet/s"),
+        (gauge("load.ceiling.packet.rate", 10_500.0), "was asked for 95.2 % of its calibrated ceiling (1e+04"),
     ],
     ids=["queue", "busy", "restart", "headroom"],
 )
@@ -175,6 +175,64 @@ def test_two_generator_objects_are_told_apart() -> None:
     finding = judge(*ports)
     assert finding.why is Why.GENERATOR
     assert finding.measured == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("load", "ceiling"),
+    [
+        (told(8_200.0), gauge("load.ceiling.packet.rate", 10_000.0)),
+        (sent(8_200.0), gauge("load.ceiling.packet.rate", 10_000.0)),
+        (gauge("load.tx.packet.rate", 8_200.0), gauge("load.ceiling.packet.rate", 10_000.0)),
+        (gauge("load.offered.rate", 8_200.0), gauge("load.ceiling.rate", 10_000.0)),
+        (sent(8_200.0, "load.requests"), gauge("load.ceiling.rate", 10_000.0)),
+        (gauge("load.offered.bit.rate", 8.2e9), gauge("load.ceiling.bit.rate", 1e10)),
+        (sent(8.2e9 / 8, "load.tx.bytes"), gauge("load.ceiling.bit.rate", 1e10)),
+        (gauge("load.tx.bit.rate", 8.2e9), gauge("load.ceiling.bit.rate", 1e10).between(0, S)),
+    ],
+    ids=["told packets", "packets", "packet rate", "told requests", "requests", "told bits", "bytes", "bits"],
+)
+def test_the_headroom_is_stated_in_what_the_generator_tells(load: Series, ceiling: Series) -> None:
+    """82 % of its ceiling leave 18 %, told in the reason of a pass; over 90 % the reserve is gone."""
+    finding = judge(load, ceiling)
+    assert finding.outcome is Outcome.PASS
+    assert "82.0 % of its calibrated ceiling" in finding.reason
+    assert finding.reason.endswith("18.0 % headroom")
+    assert finding.numbers["headroom"] == pytest.approx(0.18)
+    busy = judge(load, replace(ceiling, value=0.9 * ceiling.values))
+    assert busy.why is Why.GENERATOR
+    assert "91.1 % of its calibrated ceiling" in busy.reason
+
+
+def test_bits_are_held_against_their_ceiling_only_where_nothing_else_is() -> None:
+    """Small packets reach the ceiling of packets long before that of bits."""
+    finding = judge(told(), gauge("load.ceiling.packet.rate", 20_000.0), gauge("load.tx.bit.rate", 1e9),
+                    gauge("load.ceiling.bit.rate", 1e9))  # fmt: skip
+    assert finding.outcome is Outcome.PASS
+    assert finding.reason.count("headroom") == 1
+
+
+@pytest.mark.parametrize(("ratio", "healthy"), [(1.0, True), (0.97, False)])
+@pytest.mark.parametrize("metric", ["load.tx.bit.rate", "load.tx.bytes"])
+def test_bits_are_compared_where_neither_packets_nor_requests_are_told(
+    metric: str, ratio: float, healthy: bool
+) -> None:
+    """A generator that is told a bandwidth is held to it."""
+    did = sent(1e8 * ratio / 8, metric) if metric.endswith("bytes") else gauge(metric, 1e8 * ratio)
+    finding = judge(gauge("load.offered.bit.rate", 1e8), did)
+    assert finding.outcome is (Outcome.PASS if healthy else Outcome.INCONCLUSIVE)
+    assert f"sent {100 * ratio:.1f} % of the bits commanded" in finding.reason
+    with_packets = judge(gauge("load.offered.bit.rate", 1e8), did, told(), sent())
+    assert with_packets.outcome is Outcome.PASS
+
+
+def test_a_rest_before_the_soak_is_no_shortfall_and_one_in_it_is() -> None:
+    """Told 10 000 a second all along, it rests in the baseline; in the soak it has to send."""
+    phases = (Phase("baseline", Window(0, 200 * S)), Phase("soak", Window(200 * S, N * S)))
+    for rests, healthy in ((slice(0, 200), True), (slice(300, 400), False)):
+        rate, sending = np.full(N, 10_000.0), np.ones(N)
+        rate[rests], sending[rests] = 0.0, 0.0
+        finding = judge(told(), sent(rate), gauge("load.sending", sending), phases=phases)
+        assert finding.outcome is (Outcome.PASS if healthy else Outcome.INCONCLUSIVE)
 
 
 @pytest.mark.parametrize("bad", [{"tolerance": 0.0}, {"busy": 1.2}, {"headroom": 1.0}, {"seconds": 0.0}])

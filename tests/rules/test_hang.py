@@ -170,6 +170,8 @@ def test_an_announced_event_asked_for_it() -> None:
     hung = case(uptimes(10.0, N), ledgers=(ledger("snmp", (1000, 1120)),), flow=load((1001, 1119)))
     assert judge(replace(hung, events=(planned,))).outcome is Outcome.PASS
     assert judge(hung).outcome is Outcome.FAIL
+    process = replace(planned, kind="restart", expect={"process.restart": 1})
+    assert judge(replace(hung, events=(process,))).outcome is Outcome.FAIL, "a daemon's restart is no leave to hang"
 
 
 def test_the_monitors_own_pause_is_no_silence() -> None:

@@ -179,3 +179,69 @@ def test_parameters_are_refused(name: str, value: float) -> None:
     """Ratios are below 1, rates and times finite."""
     with pytest.raises(ValueError, match="overload_loss"):
         replace(OverloadLoss(), **{name: value})
+
+
+# Measured on a traffic manager of a 5520 platform: frame, capacity and offered in Mpps, lost share. Frames of 64 bytes
+# lose less than offered - capacity, frames of 512 bytes more.
+CELLS = [
+    ("64 B", 5.96, 7.44, 0.149, -5.0),
+    ("64 B", 5.96, 8.92, 0.216, -11.6),
+    ("512 B", 3.00, 3.28, 0.114, 2.9),
+    ("512 B", 3.00, 3.76, 0.223, 2.1),
+    ("64 B, L3", 7.14, 8.04, 0.082, -3.0),
+    ("64 B, L3", 7.14, 8.92, 0.179, -2.1),
+    ("512 B, L3", 3.00, 3.28, 0.105, 2.0),
+    ("512 B, L3", 3.00, 3.76, 0.216, 1.4),
+]
+
+
+def overloaded(offered: float, lost: float, seconds: int = 60) -> tuple[Series, ...]:
+    """What is sent and comes back in Mpps, by the second, in one phase of stress."""
+    at = np.arange(seconds + 1.0) * 1e6
+    return readings("load.tx.packets", np.round(offered * at), 1.0), readings(
+        "load.rx.packets", np.round(offered * (1 - lost) * at), 1.0
+    )
+
+
+@pytest.mark.parametrize(("frame", "capacity", "offered", "lost", "points"), CELLS)
+def test_the_cells_of_a_table_that_lose_more_than_offered_less_capacity(
+    frame: str, capacity: float, offered: float, lost: float, points: float
+) -> None:
+    """Each cell is told by how many points of what was offered it lost more, or less, than had to be lost."""
+    cut = phases(("stress", 61))
+    finding = judge(OverloadLoss(capacity=capacity * 1e6, error=0.0), overloaded(offered, lost), cut)
+    more = frame.startswith("512")
+    assert finding.outcome is (Outcome.FAIL if more else Outcome.PASS)
+    assert finding.numbers["points"] == pytest.approx(points, abs=0.06)
+    assert finding.numbers["lost_share"] == pytest.approx(lost, abs=1e-4)
+    assert finding.numbers["explained_share"] == pytest.approx((offered - capacity) / offered, abs=1e-3)
+    word = "more" if more else "less"
+    assert f"{abs(finding.numbers['points']):.1f} points {word} than offered - capacity" in finding.reason
+    assert f"points {word}" in finding.marks[0].text
+
+
+def test_a_capacity_known_to_one_per_cent_leaves_small_excess_open() -> None:
+    """With the default error only the worst cell fails; the others stay open, and say what settles."""
+    cut, said = phases(("stress", 61)), []
+    for _, capacity, offered, lost, points in CELLS:
+        if points > 0:
+            said.append(judge(OverloadLoss(capacity=capacity * 1e6), overloaded(offered, lost), cut))
+    assert [f.outcome for f in said] == [Outcome.FAIL, *[Outcome.INCONCLUSIVE] * 3]
+    assert all("measure the capacity" in f.settle for f in said[1:])
+    assert all("points more" in f.reason for f in said)
+
+
+def test_every_overload_phase_is_told_and_the_worst_decides() -> None:
+    """Two phases of one run: both are marked with their points."""
+    cut = phases(("stress", 100), ("soak", 200), ("stress", 300), ("recovery", 400))
+    rate = np.repeat([1500.0, 500.0, 2000.0, 500.0], 100)
+    back = np.repeat([950.0, 500.0, 1000.0, 500.0], 100)
+    load = tuple(
+        readings(m, np.append(0.0, np.cumsum(v)), 1.0)
+        for m, v in (("load.tx.packets", rate), ("load.rx.packets", back))
+    )
+    finding = judge(OverloadLoss(capacity=CAPACITY, error=0.0), load, cut)
+    assert finding.outcome is Outcome.FAIL
+    assert [m.text.partition(" points ")[2][:4] for m in finding.marks] == ["more", "more"]
+    assert "3.3 points" in finding.marks[0].text
+    assert "0.0 points" in finding.marks[1].text

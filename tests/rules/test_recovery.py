@@ -211,8 +211,8 @@ def test_a_restart_is_told() -> None:
     assert any("anew" in doubt for doubt in finding.doubts)
 
 
-def repeated(left: Sequence[float], metric: str = "system.memory.usage") -> Finding:
-    """Stress and recovery again and again, each leaving so much above the level of 1000."""
+def repeated(left: Sequence[float], metric: str = "system.memory.usage", level: float = 1000.0) -> Finding:
+    """Stress and recovery again and again, each leaving so many thousandths above the level."""
     edges: dict[str, tuple[float, float]] = {"soak": (0, 3600)}
     parts = [np.full(360, 1000.0)]
     for i, rest in enumerate(left):
@@ -221,7 +221,7 @@ def repeated(left: Sequence[float], metric: str = "system.memory.usage") -> Find
         parts += [np.full(60, 1600.0), np.full(360, 1000.0 + rest)]
     value = np.concatenate(parts)
     value = value + np.random.default_rng(3).normal(0, 5, value.size)
-    series = readings(metric, value, APART)
+    series = readings(metric, value * level / 1000, APART)
     series = replace(series, trait=replace(series.trait, quantum=None, floor=0.0))
     case = Case("dut", "", window(0, value.size * APART), (series,), phases=phased(edges))
     return Recovery().judge(case)[0]
@@ -234,6 +234,29 @@ def test_what_is_left_adds_up() -> None:
     assert finding.numbers["residue_per_repetition"] == pytest.approx(8, abs=1)
     assert repeated([0, 0, 0, 0, 0]).outcome is Outcome.PASS
     assert repeated([32, 24, 16, 8, 0]).outcome is Outcome.PASS, "memory that falls is no worry"
+
+
+LEVELS = {
+    "system.cpu.utilization": 0.4, "system.cpu.module.utilization": 0.4, "system.memory.usage": 4e9,
+    "system.memory.pool.usage": 4e8, "queue.depth": 400.0, "queue.usage": 4e6, "load.latency": 0.002,
+    "system.sessions": 40_000.0, "system.conntrack.count": 40_000.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", LEVELS)
+def test_each_level_that_stress_moves_is_held_to_its_way_back(metric: str) -> None:
+    """CPU, memory, queues, latency and connection tables: back passes, away fails, a growing rest warns."""
+    assert metric in Recovery.metrics
+    back, away, grows = (
+        repeated(left, metric, LEVELS[metric]) for left in ([0, 0, 0], [0, 0, 300], [0, 8, 16, 24, 32])
+    )
+    assert back.outcome is Outcome.PASS, back.reason
+    assert back.measured == pytest.approx(0, abs=60)
+    assert away.outcome is Outcome.FAIL, away.reason
+    assert grows.outcome is Outcome.WARN, grows.reason
+    step = grows.numbers["residue_per_repetition"]
+    assert step == pytest.approx(0.008 * LEVELS[metric], rel=0.15)
+    assert "grows by" in grows.reason
 
 
 def test_the_worst_repetition_decides() -> None:

@@ -23,7 +23,7 @@ _RULE_OF = {
 }  # fmt: skip
 _SEEN = (
     "process.", "kernel.", "core.", "clock.", "device.", "snmp.", "link.", "log.", "hardware.", "memory.", "cpu.",
-    "recorder.", "source.",
+    "recorder.", "source.", "phase.", "generator.",
 )  # fmt: skip
 """What probes see and devices tell of themselves; everything else was done or told by somebody."""
 _CHANGED_LOAD = frozenset({"ramp", "stress", "spike"})

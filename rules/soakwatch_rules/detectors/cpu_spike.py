@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.draft import absent, draft, lent
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
@@ -86,7 +86,7 @@ class CpuSpike:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[Manner] = Manner(
-        "16 readings, half of those expected, a cadence of at most half the duration of a spike"
+        "16 readings, half of those expected, a cadence of at most half the duration of a spike", baseline=True
     )
 
     enter: float = parameter(0.95, "1", "a spike is at least this busy", "99.9 % is a spike as much as 100 %")
@@ -170,7 +170,7 @@ class CpuSpike:
             marks=(*(m if p is None else replace(m, text=f"{m.text} (planned: phase {p})")
                      for m, p in zip(marks, asked, strict=True)), *surges),
             numbers=numbers,
-            doubts=tuple(_doubts(series, apart, marks, asked, seen.gradual)),
+            doubts=(*_doubts(series, apart, marks, asked, seen.gradual), *([] if base is None else lent(case))),
         )  # fmt: skip
         if unasked:
             told = some([f"{moment(marks[i].begin_ns)}: {marks[i].text}" for i in unasked])

@@ -40,7 +40,7 @@ class Drops:
     """Says whether a counter of dropped packets rose outside of the phases that overload the device on purpose.
 
     Per phase: dropped / offered > ``ratio`` fails. Dropped is the increase of the device's counter, offered that of
-    the generators' load.tx.packets (else load.offered.packet.rate times time) in the same stretch. With the default
+    the generators' load.tx.packets (else their rates times time) in the same stretch. With the default
     ``ratio`` of 0 a single drop fails, with or without a load; above 0 it takes 1/``ratio`` packets offered to tell,
     and a known load. What is dropped in phases named stress or spike (5 s more at each end) is told and does not
     fail. Where the generators were idle for a while (under 1 % of their rate elsewhere) and the counter rose then
@@ -115,7 +115,7 @@ class Drops:
         if n < 2:
             reason = f"{counted(n, 'reading')} of a counter: it takes two to see it rise"
             return replace(made, reason=reason, why=Why.TOO_FEW, settle="needs 2 readings")
-        load = named(case.load, "load.tx.packets", "load.offered.packet.rate")
+        load = named(case.load, "load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate")
         taken = steps(series)
         asked = _asked(taken, case)
         cut = parts(case)

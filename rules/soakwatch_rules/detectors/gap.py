@@ -7,17 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from soakwatch_rules.blame import BLAMED, LIVES, TOTAL, Explained, causes
+from soakwatch_rules.blame import BLAMED, LIVES, TOTAL, UP, Explained, causes
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Silence, Why
-from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
-from soakwatch_rules.silences import of_monitor, speaks_of, unheard
 from soakwatch_rules.words import counted, lasting, moment
 
 _MOST_MARKS = 100
 _SHOWN = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Gap:
@@ -63,7 +61,7 @@ class Gap:
     name: ClassVar[str] = "gap"
     version: ClassVar[int] = 2
     summary: ClassVar[str] = "a source was silent, and why"
-    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *_LIVES, _UP)
+    metrics: ClassVar[tuple[str, ...]] = (TOTAL, *LIVES, UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[Manner] = Manner("one poll that was due; CPU, a second source or the load's figures for a cause")

@@ -18,10 +18,19 @@ from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.flow import restarts
 from soakwatch_rules.stats.saturation import Means, cover
+from soakwatch_rules.throughput import curve
 from soakwatch_rules.words import counted, lasting, moment, quantity
 
 _COUNTERS = ("load.tx.packets", "load.rx.packets", "load.requests", "load.failures", "load.queue_full")
-_CEILING = "load.ceiling.packet.rate"
+_CEILINGS = (
+    ("load.ceiling.packet.rate", ("load.offered.packet.rate", "load.tx.packets", "load.tx.packet.rate"), 1.0),
+    ("load.ceiling.rate", ("load.offered.rate", "load.requests", "load.request.rate"), 1.0),
+    ("load.ceiling.bit.rate", ("load.offered.bit.rate", "load.tx.bit.rate", "load.tx.bytes"), 8.0),
+)
+"""The most that it managed, and what tells the most that it was asked for, else what it did; bits a byte."""
+_CEILING_NAMES = frozenset(name for name, _, _ in _CEILINGS)
+_MOMENT_S = 10.0  # over which what it did is averaged before it is held against its ceiling
+_ASKED = frozenset({"soak", "stress", "spike"})  # phases in which it has to send what it is told
 _STILL = 3  # last readings that are alike: it no longer sends
 _SILENT = 0.05  # of the window, after the last figure
 _WAITS = ("load.connections", "load.latency", "load.failures", "load.failure.rate")
@@ -30,12 +39,13 @@ _REQUESTS = (("load.requests", "load.failures"), ("load.request.rate", "load.fai
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One thing that was looked at: whether a fault was found, what it says, and where."""
+    """One thing that was looked at: whether a fault was found, what it says, and where; ``left`` is a headroom."""
 
     name: str
     fault: bool
     text: str
     mark: Mark | None = None
+    left: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +55,15 @@ class GeneratorHealth:
     What is known is judged, for each generator object by itself, and the rest is told as a doubt:
     achieved: packets sent / commanded (``load.tx.packets`` against ``load.offered.packet.rate``), requests answered
     and failed / commanded (``load.requests`` and ``load.failures``, or their rates, against ``load.offered.rate``),
-    within ``tolerance`` in each phase; readings between which the command jumps are left out;
+    bits (``load.tx.bit.rate`` or ``load.tx.bytes`` against ``load.offered.bit.rate``) where it tells neither, within
+    ``tolerance`` in each phase; readings between which the command jumps are left out, and outside of soak, stress and
+    spike phases what it was told while ``load.sending`` says that it rests;
     queue: ``load.queue_full`` counted nothing;
     busy: no mean of ``load.cpu.utilization`` over ``seconds`` reaches ``busy``;
     counters: none fell but by a wrap (a fall is a restart of the generator);
     drained: where it had stopped sending by the end, what came back had stopped too;
-    headroom: the highest command lies at least ``headroom`` below the calibrated ``load.ceiling.packet.rate``.
+    headroom: the highest command (without one the most that it did for 10 s) lies at least ``headroom`` below what it
+    was seen to manage: ``load.ceiling.packet.rate``, ``load.ceiling.rate``, or without them ``load.ceiling.bit.rate``.
     A part that is not met makes the finding inconclusive (generator at fault) and with it all findings that rest on
     the load; it never fails, since the device is not to blame.
 
@@ -86,12 +99,14 @@ class GeneratorHealth:
     """
 
     name: ClassVar[str] = "generator_health"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "the load was not what the generator was told to send"
     metrics: ClassVar[tuple[str, ...]] = (
-        "load.offered.packet.rate", "load.tx.packets", "load.rx.packets", _CEILING,
+        "load.offered.packet.rate", "load.tx.packets", "load.rx.packets", "load.ceiling.packet.rate",
         "load.offered.rate", "load.requests", "load.failures", "load.request.rate", "load.failure.rate",
-        "load.queue_full", "load.cpu.utilization", "load.connections", "load.latency",
+        "load.queue_full", "load.cpu.utilization", "load.connections", "load.latency", "load.ceiling.rate",
+        "load.tx.packet.rate", "load.offered.bit.rate", "load.tx.bit.rate", "load.tx.bytes", "load.ceiling.bit.rate",
+        "load.sending",
     )  # fmt: skip
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
@@ -126,7 +141,7 @@ class GeneratorHealth:
         cut = [s for s in cut if s.metric in self.metrics]
         if not cut:
             return (absent(self, case, "figures of the load"),)
-        kept = [s for s in cut if len(s) > (s.metric != _CEILING)]  # a ceiling may be told once
+        kept = [s for s in cut if len(s) > (s.metric not in _CEILING_NAMES)]  # a ceiling may be told once
         about = max(cut, key=lambda s: (len(s), -self.metrics.index(s.metric)))
         made = draft(self, case, about)
         seen = list(self._parts(case, kept))
@@ -144,7 +159,7 @@ class GeneratorHealth:
             made,
             marks=tuple(p.mark for p in faulty if p.mark is not None),
             doubts=(*(f"not known: {_WORDS[name]}" for name in unjudged), *silent, *self._waited(case, kept)),
-            numbers={"judged": float(len(looked)), "faults": float(len(faulty))},
+            numbers={"judged": float(len(looked)), "faults": float(len(faulty))} | _least_left(seen),
         )
         if compared:
             worst = max(compared, key=lambda x: abs(1 - x.ratio))
@@ -170,15 +185,15 @@ class GeneratorHealth:
 
     def _compared(self, case: Case, kept: list[Series]) -> Iterator[tuple[str, Shortfall, bool]]:
         """What was achieved of packets and requests: the phases that are off, else the whole; whether it is off."""
-        for word, command, ways in _SIDES:
-            for _, own in _by_object(kept):
-                did = next(([own[m] for m in way if m in own] for way in ways if way[0] in own), None)
-                if command not in own or did is None:
-                    continue
+        for _, own in _by_object(kept):
+            told = [side for side in _SIDES if side[1] in own and any(way[0] in own for way in side[2])]
+            for word, command, ways in [side for side in told if side[0] != "bits"] or told:
+                did = next([_in_bits(own[m]) for m in way if m in own] for way in ways if way[0] in own)
                 waits = [s for s in kept if s.metric in _WAITS] if word == "requests" else None
-                pieces = [shortfall(own[command], did, p.window, p.name, waits) for p in parts(case)]
+                awake = _awake(own[command], own.get("load.sending"), case)
+                pieces = [shortfall(awake, did, p.window, p.name, waits) for p in parts(case)]
                 off = [x for x in pieces if x is not None and self._is_off(x)]
-                whole = shortfall(own[command], did, case.window, "", waits)
+                whole = shortfall(awake, did, case.window, "", waits)
                 if off:
                     yield from ((word, x, True) for x in off)
                 elif whole is not None:
@@ -213,14 +228,27 @@ class GeneratorHealth:
             yield _Part("busy", highest >= self.busy, text)
 
     def _headroom(self, own: dict[str, Series]) -> Iterator[_Part]:
-        ceiling, told = own.get(_CEILING), own.get("load.offered.packet.rate")
+        """How far below its calibrated ceilings it stayed; bits only where there is no other."""
+        *others, bits = (self._below(own, *ceiling) for ceiling in _CEILINGS)
+        found = [part for part in others if part is not None]
+        yield from found or ([bits] if bits is not None else [])
+
+    def _below(self, own: dict[str, Series], name: str, wanted: tuple[str, ...], bits: float) -> _Part | None:
+        ceiling, told = own.get(name), next((own[m] for m in wanted if m in own), None)
         if ceiling is None or told is None or not 0 < ceiling.values[-1] < math.inf:
-            return
-        most, stated = float(told.values.max()), float(ceiling.values[-1])
-        left = min(1.0, max(-1e6, 1 - most / stated))
-        unit = told.trait.unit
-        text = f"the highest command {quantity(most, unit)} leaves {quantity(left, '1')} of {quantity(stated, unit)}"
-        yield _Part("headroom", left < self.headroom * (1 - 1e-9), text)
+            return None
+        stated, unit = float(ceiling.values[-1]), ceiling.trait.unit
+        most = float(told.values.max()) if told.metric == wanted[0] else _highest(_in_bits(told) if bits > 1 else told)
+        if most is None or not math.isfinite(most):
+            return None
+        share = min(1e6, max(0.0, most / stated))
+        left = min(1.0, 1 - share)
+        asked = "was asked for" if told.metric == wanted[0] else "ran at"
+        text = (
+            f"the generator {asked} {quantity(share, '1')} of its calibrated ceiling ({quantity(most, unit)} of "
+            f"{quantity(stated, unit)}): {quantity(left, '1')} headroom"
+        )
+        return _Part("headroom", left < self.headroom * (1 - 1e-9), text, left=left)
 
 
 _WORDS = {
@@ -233,7 +261,44 @@ _WORDS = {
 _SIDES = (
     ("packets", "load.offered.packet.rate", (("load.tx.packets",),)),
     ("requests", "load.offered.rate", _REQUESTS),
+    ("bits", "load.offered.bit.rate", (("load.tx.bit.rate",), ("load.tx.bytes",))),
 )
+
+
+def _in_bits(series: Series) -> Series:
+    """Bytes as bits; everything else as it is."""
+    if series.trait.unit != "By":
+        return series
+    return replace(series, value=8.0 * series.values, trait=replace(series.trait, unit="bit"))
+
+
+def _awake(told: Series, sending: Series | None, case: Case) -> Series:
+    """A command, 0 where the generator said that it rested; in a soak or an overload it may not rest."""
+    if sending is None or not len(sending):
+        return told
+    at = np.searchsorted(sending.time_ns, told.time_ns, side="right") - 1
+    rests = (at >= 0) & (sending.values[np.clip(at, 0, None)] <= 0)
+    for phase in case.phases:
+        if phase.name in _ASKED:
+            rests &= ~((told.time_ns >= phase.window.begin_ns) & (told.time_ns < phase.window.end_ns))
+    return replace(told, value=np.where(rests, 0.0, told.values)) if bool(rests.any()) else told
+
+
+def _highest(series: Series) -> float | None:
+    """The highest rate for 10 s (or a reading), of a counter or of a rate."""
+    if len(series) < 2:
+        return None
+    made = curve(series)
+    if not made.rate.size:
+        return None
+    lasted = np.asarray((made.end_ns - made.begin_ns) * 1e-9, dtype=np.float64)
+    longest = max(_MOMENT_S, float(np.median(lasted)))
+    return Means(made.end_ns, made.rate, lasted).highest(longest)
+
+
+def _least_left(seen: list[_Part]) -> dict[str, float]:
+    left = [part.left for part in seen if part.left is not None]
+    return {"headroom": min(left)} if left else {}
 
 
 def _by_object(kept: list[Series]) -> Iterator[tuple[str, dict[str, Series]]]:

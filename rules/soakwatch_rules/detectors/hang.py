@@ -27,6 +27,8 @@ from soakwatch_rules.words import counted, lasting, moment, quantity, some
 _TOTAL = "system.cpu.utilization"
 _UP = "reach.up"
 _LIVES = ("system.boot.id", "system.boot.time", "system.uptime")
+_OF_PROCESSES = frozenset({"process.restart", "process.exit", "core.dump", "kernel.oom"})
+"""What an event may announce that takes no device away: under it a hang is one all the same."""
 _LEAVE = 0.9  # of ``pinned``
 _LEAST_CPU = 16  # readings without which nothing is said of the CPU
 _LATE = 0.25  # of a silence: how much later than it forwarding may be seen to stop
@@ -55,13 +57,14 @@ class Hang:
     CPU was at ``pinned`` or above. No boot id, boot time or uptime began anew in it. Several such stretches with less
     than ``seconds`` between them are one hang; its witnesses are told with their times.
 
-    Without the load's figures nobody knows whether it forwarded: a silence of all management for ``seconds`` is then a
-    warning, and inconclusive where the last reading of the CPU before it was at the top. With forwarding going on,
-    silence is no hang (``gap`` tells of it); standing forwarding with management answering and CPU to spare is none
-    either (``drops``, ``recovery``). Polls that the monitor itself did not send are no silence. What an announced event
-    (with an intent) covers was asked for. A hang without any boot id or uptime on both sides cannot be told from a
-    reboot: inconclusive, unless the device never came back. A source that pings or connects (icmp, tcp, http) answers
-    where its peer did; what only listens (syslog, traps) is no source of management.
+    Without the load's figures nobody knows whether it forwarded: a silence of all management for ``seconds`` is
+    then a warning, and inconclusive where the last reading of the CPU before it was at the top. With forwarding
+    going on, silence is no hang (``gap`` tells of it); standing forwarding with management answering and CPU to
+    spare is none either (``drops``, ``recovery``). Polls that the monitor itself did not send are no silence. What
+    an announced event (with an intent beyond processes) covers was asked for. A hang without any boot id or uptime
+    on both sides cannot be told from a reboot: inconclusive, unless the device never came back. A source that pings
+    or connects (icmp, tcp, http) answers where its peer did; what only listens (syslog, traps) is no source of
+    management.
 
     How often wrong: in 300 seeded hours each (10 s polls of two sources, 1 % of them lost, load by the second) none
     was seen in silence with forwarding going on or losing 20 %, in one silent source with forwarding standing, in
@@ -132,7 +135,7 @@ class Hang:
         stood = None if flow is None else flow.stopped(case.window)
         silent, pinned = silent_all(case.ledgers, [s for s in cut if s.metric == _UP]), self._pinned(cpu)
         stops = list(self._stops(silent, pinned, stood))
-        planned = [e for e in case.events if e.expect]
+        planned = [e for e in case.events if e.expect and not e.expect.keys() <= _OF_PROCESSES]
         asked = [s for s in stops if _announced(planned, s.window)]
         with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
             found, _, _ = reboots(*(best[m] for m in _LIVES))

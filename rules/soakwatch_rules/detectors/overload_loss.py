@@ -46,6 +46,23 @@ class _Overload:
         """Excess in relation to what could have been carried."""
         return self.excess / self.best if self.best > NOTHING else 0.0
 
+    @property
+    def share(self) -> float:
+        """Lost share of what was offered."""
+        return self.lost / self.sent if self.sent > NOTHING else 0.0
+
+    @property
+    def explained(self) -> float:
+        """The share of what was offered that had to be lost: offered - capacity."""
+        return (self.lost - self.excess) / self.sent if self.sent > NOTHING else 0.0
+
+    @property
+    def points(self) -> str:
+        """By how many percentage points of what was offered more was lost than had to be."""
+        beyond = 100 * (self.share - self.explained)
+        more = "more" if beyond >= 0 else "less"
+        return f"{abs(beyond):.1f} points {more} than offered - capacity ({quantity(self.explained, '1')})"
+
 
 @dataclass(frozen=True, slots=True)
 class OverloadLoss:
@@ -53,7 +70,7 @@ class OverloadLoss:
 
     excess = sum over 10 s of (lost - max(0, offered - capacity)), from the begin of the phase to ``drain`` after its
     end, in relation to the sum of min(offered, capacity). Offered is what the generators sent (load.tx.packets, else
-    load.offered.packet.rate times time), lost is that less load.rx.packets; without packets, requests that were
+    their rates times time), lost is that less load.rx.packets; without packets, requests that were
     answered or failed and those that failed. All generators are added up: what one sends may come back to another.
 
     Fails above ``limit`` + 2 e, e being the capacity's relative error; passes up to ``limit``; between them it is
@@ -166,7 +183,7 @@ class OverloadLoss:
             settle = f"count what is sent and comes back at least every {lasting(max(1.0, unseen / 10))} in it"
             return replace(made, reason=reason, why=Why.GAP, settle=settle)
         worst = max(seen, key=lambda one: one.ratio if known is not None else one.lost / max(one.sent, 1.0))
-        made = self._measured(made, worst, known)
+        made = replace(self._measured(made, worst, known), marks=tuple(_mark(one, known) for one in seen))
         doubts = [f"{len(phases) - len(seen)} of {len(phases)} overload phases could not be counted"] if unseen else []
         if case.devices > 1:
             doubts.append(f"{case.devices} devices under test: nobody knows which of them lost the packets")
@@ -210,10 +227,8 @@ class OverloadLoss:
         return _Overload(phase, total, missing, over, best, float(widths_s[good].sum()))
 
     def _measured(self, made: Finding, worst: _Overload, known: Capacity | None) -> Finding:
-        numbers = {"offered": worst.sent, "lost": worst.lost, "seconds": worst.seconds}
-        lost = f"{quantity(max(worst.lost, 0.0) / worst.sent if worst.sent > NOTHING else 0.0, '1')} lost"
-        mark = Mark(worst.phase.window.begin_ns, worst.phase.window.end_ns, f"{worst.phase.name}: {lost}")
-        made = replace(made, marks=(mark,), numbers=numbers, smallest_detectable=self.limit, detectable_unit="1")
+        numbers = {"offered": worst.sent, "lost": worst.lost, "seconds": worst.seconds, "lost_share": worst.share}
+        made = replace(made, numbers=numbers, smallest_detectable=self.limit, detectable_unit="1")
         if known is None:
             return made
         wide = 1.96 * known.error
@@ -224,7 +239,8 @@ class OverloadLoss:
             interval=(worst.ratio - wide, worst.ratio + wide),
             limit=self.limit + _SIGMAS * known.error,
             smallest_detectable=detectable,
-            numbers=numbers | {"excess": worst.excess, "capacity": known.rate, "capacity_error": known.error,
+            numbers=numbers | {"explained_share": worst.explained, "points": 100 * (worst.share - worst.explained),
+                               "excess": worst.excess, "capacity": known.rate, "capacity_error": known.error,
                                "capacity_is_bound": float(known.bound)},
         )  # fmt: skip
 
@@ -236,6 +252,7 @@ class OverloadLoss:
         offered = quantity(worst.sent / worst.seconds, f"{unit}/s")
         told = f"{worst.phase.name} of {moment(worst.phase.window.begin_ns)}: {quantity(max(share, 0.0), '1')} of "
         told += f"{offered} lost"
+        told += f", {worst.points}" if known is not None and share > 0 and worst.explained > -NOTHING else ""
         remedy = "state the capacity, or let a ramp phase go up until the device begins to lose"
         if known is None:
             if share <= self.limit:
@@ -260,8 +277,15 @@ class OverloadLoss:
         return replace(made, outcome=Outcome.PASS, reason=f"{told}, no more than overload explains at {can}")
 
 
+def _mark(one: _Overload, known: Capacity | None) -> Mark:
+    lost = f"{one.phase.name}: {quantity(max(one.share, 0.0), '1')} lost"
+    told = f"{lost}, {one.points}" if known is not None and one.share > 0 else lost
+    return Mark(one.phase.window.begin_ns, one.phase.window.end_ns, told)
+
+
 def _flow(load: tuple[Series, ...]) -> _Flow | None:
-    sent, back = named(load, "load.tx.packets", "load.offered.packet.rate"), named(load, "load.rx.packets")
+    sent = named(load, "load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate")
+    back = named(load, "load.rx.packets", "load.rx.packet.rate")
     if sent and back:
         return _Flow(sent, back, "{packet}")
     answered, failed = named(load, "load.requests"), named(load, "load.failures")

@@ -24,7 +24,8 @@ class Reboot:
     A reboot is a change of the boot id. Where no boot id can be compared: an uptime that falls, or is shorter than
     the time since the reading before, while the time of boot (time of reading - uptime, and ``system.boot.time``
     where it is read) moved by more than 60 s. Planned events with ``reboot``: N allow N between their begin and
-    their deadline, and fail if fewer come.
+    their deadline, and fail if fewer come. A planned event with a ``cause`` allows only those whose reason, as an event
+    of the device tells it, holds that word (``upgrade|reload``: one of them); where none is told that is doubted.
 
     Not a reboot: the wrap of a 32-bit uptime in hundredths of a second (every 497 days: the uptime goes on at what it
     must be after the wrap); a step of the device's clock, which moves the boot time only; the restart of an agent
@@ -50,7 +51,7 @@ class Reboot:
     """
 
     name: ClassVar[str] = "reboot"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "the device rebooted"
     metrics: ClassVar[tuple[str, ...]] = ("system.boot.id", "system.boot.time", "system.uptime")
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
@@ -71,7 +72,7 @@ class Reboot:
         return (
             "a reboot is a changed boot id, or without one an uptime that began again while the time of boot moved by "
             f"over {MOVED_S:g} s (a 497-day wrap is none); more than {self.allowed:g} unannounced ones fail, and an "
-            "announced one that did not come"
+            "announced one that did not come, or not for the announced cause"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -96,15 +97,17 @@ class Reboot:
         doubts += ["an event told of a reboot, but the boot id stayed the same"] * (len(back) < len(found))
         reckoned = reckon(back, announced, case.window, "reboot", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
+        if any(i.cause for i in announced) and any(not i.cause for i in reckoned.planned):
+            doubts.append("nothing told why it rebooted: that it was for the announced cause is not known")
         made = replace(
             draft(self, case, about),
             measured=float(number), limit=self.allowed, unit="{reboot}", doubts=tuple(doubts),
-            marks=tuple(Mark(i.begin_ns, i.end_ns, f"reboot: {i.text}") for i in back),
+            marks=tuple(Mark(i.begin_ns, i.end_ns, f"reboot: {_told(i)}") for i in back),
             numbers={"reboots": float(len(back)), "planned": float(planned)},
         )  # fmt: skip
         faulty = list(reckoned.broken)
         if number > self.allowed:
-            times = some([f"before {moment(i.end_ns)} ({i.text})" for i in reckoned.unplanned])
+            times = some([f"before {moment(i.end_ns)} ({_told(i)})" for i in reckoned.unplanned])
             faulty.insert(0, f"{counted(number, 'reboot')}: {times}")
         if faulty:
             return (replace(made, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
@@ -122,6 +125,10 @@ class Reboot:
 def _blind(about: Series, uptime: Series | None, window: Window) -> str:
     """What the readings leave out; boot ids may be read more seldom than the uptime."""
     return min(unseen(s.time_ns, window) for s in (about, uptime or about))
+
+
+def _told(incident: Incident) -> str:
+    return f"{incident.text}, reason: {incident.cause}" if incident.cause else incident.text
 
 
 def _contradicted(incident: Incident, boot_id: Series | None) -> bool:

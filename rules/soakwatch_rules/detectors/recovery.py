@@ -97,10 +97,11 @@ class Recovery:
     """
 
     name: ClassVar[str] = "recovery"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     summary: ClassVar[str] = "after stress a level did not come back, or not in time"
     metrics: ClassVar[tuple[str, ...]] = (
         "system.cpu.utilization",
+        "system.cpu.module.utilization",
         "system.memory.usage",
         "system.memory.utilization",
         "system.memory.pool.usage",
@@ -109,6 +110,7 @@ class Recovery:
         "process.memory.usage",
         "process.open_files",
         "queue.depth",
+        "queue.usage",
         "load.latency",
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"

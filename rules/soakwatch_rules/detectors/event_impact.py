@@ -1,0 +1,329 @@
+"""Event impact: what a failover, an upgrade or a change of configuration cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from soakwatch_rules.deeds import deeds
+from soakwatch_rules.draft import draft
+from soakwatch_rules.expectations import Unkept, unkept
+from soakwatch_rules.impact import Back, Impact, Stretch, impact, stretches
+from soakwatch_rules.impact_words import doubts, told
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.sight import spacing
+from soakwatch_rules.traffic import Traffic, traffic
+from soakwatch_rules.words import counted, lasting
+
+_MEASURED = 300  # events of a kind: a log may tell of thousands
+_MOST = 50  # events whose own numbers are told
+_WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What one event comes to."""
+
+    one: Impact
+    outcome: Outcome
+    text: str  # what is held against it, empty if nothing is
+    why: Why | None = None
+    settle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EventImpact:
+    """Measures what each event cost that somebody planned or told of, and says whether that is within its limits.
+
+    Events: what a plan or a tester announced or told (failover, upgrade, config ...), and what a device's log tells of
+    that kind (a minute together: one event); not what probes see by themselves. Looked at is from ``lead`` before its
+    begin to ``look`` after its end, or to its deadline; the calm is as long before that.
+
+    The outage is measured twice. By loss: what was lost beyond the usual share, over the rate offered (packets sent
+    less received, lost packets as the generator knows them, or requests offered less answered; with none of these
+    what came against the median before, which is doubted). By time stamps: from the first reading with a loss to the
+    first one without, each taken for the middle of what is possible. A reading lost something if it lost more than 5
+    sigma of the calm, 0.5 % of what was sent (30 % where that is assumed) and two packets, and if they did not come
+    late. Probes (``reach.up``) give both methods for each peer. They *agree* if they differ by no more than the
+    distance of readings, for each piece; if they do not, only a part of the traffic stopped, or the queue kept it.
+
+    Told beside: latency and CPU at their highest against the median before, and when latency and CPU were proven back
+    within ``tolerance`` (as ``recovery`` proves it; a latency within a millisecond, or its double if that is less, a
+    CPU within 5 points). What goes down again over three minutes after all was well, and after the deadline, is not
+    counted to the event. Events of one kind make one finding: median, worst and each. fail: an outage longer than
+    ``outage``, more lost than ``loss``, or traffic or latency not back in time: ``within``, else the deadline of the
+    event, both from its begin; or it was announced and not kept (``outage``: N stretches, or N events of any kind
+    that no rule of crashes judges). warn: traffic never came back and nobody set a limit, or the CPU alone was late.
+    Without a limit it measures and passes. inconclusive: a limit, and nothing to measure by.
+
+    How often wrong: of 1900 seeded outages of 0.3 to 10 s at 1000 packets/s, read by the second, by loss 1 ms from
+    the truth at most (a packet), by time stamps 0.2 s (median) and 1 s (at most), always within what it states; both
+    agreed in all. Known weaknesses: an outage shorter than 0.5 % of the distance of readings is seen by loss only;
+    events closer together than the time to come back blur; generators that stop sending lose nothing (told); the
+    event's own time is that of whoever told it.
+
+    Neighbours: ``recovery`` judges levels after stress; ``reboot`` and ``process_restart`` what was announced of them;
+    ``hang`` what nobody announced.
+
+    Parameters: ``outage``, ``loss``, ``within``, ``look``, ``lead``, ``tolerance`` (below).
+
+    >>> from soakwatch_rules.rule import Window
+    >>> from soakwatch_rules.synthetic import readings
+    >>> sent = np.arange(600) * 1000.0
+    >>> back = sent - 1000.0 * np.clip(np.arange(600) - 300.25, 0, 3)
+    >>> load = (readings("load.tx.packets", sent, 1.0), readings("load.rx.packets", back, 1.0))
+    >>> event = Event("failover", "dut", "", 300 * 10**9, None)
+    >>> case = Case("dut", "", Window(0, 600 * 10**9), events=(event,), load=load)
+    >>> made = EventImpact(outage=2.0).judge(case)[0]
+    >>> made.outcome.value, made.measured, made.numbers["outage_1_time_s"]
+    ('fail', 3.0, 3.0)
+
+    References: RFC 2544 section 26.6 and RFC 6201 (reset: frame loss and time stamp methods); RFC 6414 (benchmarking
+    terms for protection); RFC 6412 and RFC 6413 (convergence derived from loss and from rates).
+    """
+
+    name: ClassVar[str] = "event_impact"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "what an event cost: outage by loss and by time stamps, peaks, way back"
+    metrics: ClassVar[tuple[str, ...]] = (
+        "reach.up", "reach.round_trip", "reach.sent", "reach.lost", "system.cpu.utilization",
+    )  # fmt: skip
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner(
+        "an event that was planned or told, and what the load or probes tell before and after it",
+        needs_load=True,
+        live="end",
+    )
+
+    outage: float = parameter(0.0, "s", "longest outage that is allowed", "0: it is measured and told")
+    loss: float = parameter(0.0, "{packet}", "most that one event may lose", "0: it is measured and told")
+    within: float = parameter(0.0, "s", "time to be back, from its begin; 0: the event's deadline", "the plan knows")
+    look: float = parameter(600.0, "s", "time looked at after its end", "a proof of being back takes 60 readings")
+    lead: float = parameter(5.0, "s", "time looked at before its begin", "who tells of an event may be late")
+    tolerance: float = parameter(0.05, "1", "band about the level before", "that of recovery")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not all(0 <= x < math.inf for x in (self.outage, self.loss, self.within, self.lead)):
+            raise ValueError("event_impact: outage, within and lead (seconds) and loss (packets) are 0 or more")
+        if not (0 < self.look < math.inf and 0 < self.tolerance < math.inf):
+            raise ValueError("event_impact: look (a duration) and tolerance (a share) must be above 0: use 10m and 5%")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        outage = f"{self.outage:g} s" if self.outage else "any length (0: it is only told)"
+        loss = f"{self.loss:g} packets" if self.loss else "any number (0: only told)"
+        when = f"{self.within:g} s after its begin" if self.within else "the event's deadline (0 s: no time of its own)"
+        return (
+            f"an outage (lost / rate offered, and by time stamps, from {self.lead:g} s before an event to "
+            f"{self.look:g} s after it) may last {outage} and cost {loss}; by {when} traffic and latency are back "
+            f"within {100 * self.tolerance:g} % of before (the CPU else warns); what was announced has to come"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding for each kind of event; none for targets that are no device under test."""
+        if case.role != "dut":
+            return ()
+        case = replace(case, series=tuple(s.between(case.window.begin_ns, case.window.end_ns) for s in case.series))
+        events, load = deeds(case.events), traffic(case)
+        places = stretches(case, events, self.lead, self.look, _step_s(case, load))
+        if not places:
+            reason = "no event was planned or told: nothing to measure"
+            return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+        kinds = dict.fromkeys(place.event.kind for place in places)
+        blurred = _overlapped(places)
+        made = []
+        for kind in kinds:
+            own = [(place, blur) for place, blur in zip(places, blurred, strict=True) if place.event.kind == kind]
+            made.append(self._of(case, kind, own, load))
+        return tuple(made)
+
+    def _of(self, case: Case, kind: str, every: Sequence[tuple[Stretch, bool]], load: Traffic | None) -> Finding:
+        own = sorted(every, key=lambda each: not each[0].event.expect)[:_MEASURED]  # what was announced before all else
+        own.sort(key=lambda each: each[0].event.begin_ns)
+        said = [self._said(case, impact(case, place, load, self.tolerance)) for place, _ in own]
+        measured = [s for s in said if s.one.seconds is not None]
+        worst = min(said, key=lambda s: (_WORST.index(s.outcome), -(s.one.seconds or 0.0)))
+        doubt = [text for s, (_, blur) in zip(said, own, strict=True) for text in doubts(s.one, load, overlapped=blur)]
+        if len(every) > len(own):
+            doubt.append(f"of {len(every)} events only {len(own)} were measured: those announced, and the first")
+        if case.devices > 1 and load is not None:
+            doubt.append(f"{case.devices} devices share the load: what was lost may be due to another")
+        made = replace(
+            draft(self, case), object=f"event={kind}", doubts=tuple(doubt), samples=_readings(case, said, load),
+            numbers=_numbers(said), marks=tuple(_mark(s, load) for s in said[: 2 * _MOST]),
+        )  # fmt: skip
+        if measured:
+            longest = max(measured, key=lambda s: s.one.seconds or 0.0).one
+            seconds = longest.seconds or 0.0
+            made = replace(
+                made, measured=seconds, unit="s", limit=self.outage or None,
+                interval=(max(0.0, seconds - longest.error_s), seconds + longest.error_s),
+                smallest_detectable=max(s.one.error_s for s in measured), detectable_unit="s",
+            )  # fmt: skip
+        text = told(worst.one, load)
+        if len(said) > 1:
+            which = "worst" if worst.outcome is Outcome.PASS else "the one that counts"
+            text = f"{_summary(kind, said)}; {which}: {text}"
+        reason = f"{worst.text}; {text}" if worst.text else text
+        return replace(made, outcome=worst.outcome, reason=reason, why=worst.why, settle=worst.settle)
+
+    def _said(self, case: Case, one: Impact) -> _Said:
+        """The outcome of one event."""
+        event = one.event
+        limit_s = self.within or self._deadline_s(event)
+        broken = list(unkept(case, one))
+        faults = [u.text for u in broken if not (u.open or u.blind)] + self._over(one, limit_s)
+        if faults:
+            return _Said(one, Outcome.FAIL, "; ".join(faults))
+        if (pending := self._pending(case, one, limit_s, broken)) is not None:
+            return pending
+        if one.seconds is None:
+            limits = self.outage or self.loss or self.within
+            blind = next((u.text for u in broken if u.blind), "")
+            if limits or blind:
+                reason = blind or f"nothing tells of the outage that has a limit: {one.blind}"
+                settle = "run a load that tells what is sent and what comes back, or probe a peer (icmp, tcp)"
+                return _Said(one, Outcome.INCONCLUSIVE, reason, Why.NO_REFERENCE, settle)
+            return _Said(one, Outcome.PASS if one.back else Outcome.NOT_APPLICABLE, "")
+        blind = next((u.text for u in broken if u.blind), "")
+        if blind:
+            settle = "listen to what tells of it (syslog, traps), or announce what is polled"
+            return _Said(one, Outcome.INCONCLUSIVE, blind, Why.NO_REFERENCE, settle)
+        if self.outage and one.seconds + one.error_s > self.outage:
+            reason = f"an outage of {one.seconds:.3g} s ± {one.error_s:.2g} s may be longer than {self.outage:g} s"
+            return _Said(one, Outcome.INCONCLUSIVE, reason, Why.CADENCE, "probe or read the load more often")
+        if self.loss and one.traffic is None:
+            reason = f"what was lost is not counted: {one.blind}"
+            return _Said(one, Outcome.INCONCLUSIVE, reason, Why.NO_REFERENCE, "record what is sent and what comes back")
+        if not one.over:
+            return _Said(one, Outcome.WARN, f"what was down had not come back {lasting(one.seen_s)} after its begin")
+        if limit_s and (names := _late(one.back, limit_s, one.seen_s)):
+            reason = f"{names} not back in the band of before within {lasting(limit_s)} of its begin, traffic is"
+            return _Said(one, Outcome.WARN, reason)
+        return _Said(one, Outcome.PASS, "")
+
+    def _deadline_s(self, event: Event) -> float:
+        return 0.0 if event.deadline_ns is None else max(0.0, (event.deadline_ns - event.begin_ns) * 1e-9)
+
+    def _over(self, one: Impact, limit_s: float) -> list[str]:
+        """What is beyond its limits for certain."""
+        found = []
+        if self.outage and one.seconds is not None and one.seconds - one.error_s > self.outage:
+            found.append(f"an outage of {one.seconds:.3g} s is longer than {self.outage:g} s")
+        if self.loss and one.traffic is not None and one.traffic.lost > self.loss:
+            found.append(f"{one.traffic.lost:,.6g} lost are more than {self.loss:g}")
+        if not limit_s:
+            return found
+        seen_s = one.seen_s
+        down_s = max(((span.down_ns - one.event.begin_ns) * 1e-9 for span in one.spans), default=0.0)
+        if down_s > limit_s:
+            found.append(f"what was down was not back within {lasting(limit_s)} of its begin")
+        if names := _late([b for b in one.back if b.served], limit_s, seen_s):
+            found.append(f"{names} not back in the band of before within {lasting(limit_s)} of its begin")
+        return found
+
+    def _pending(self, case: Case, one: Impact, limit_s: float, broken: Sequence[Unkept]) -> _Said | None:
+        """Whether the run ended before what has to be known of it."""
+        left_s = limit_s - (case.window.end_ns - one.event.begin_ns) * 1e-9
+        still = next((u.text for u in broken if u.open), "")
+        if still:
+            return _Said(one, Outcome.INCONCLUSIVE, still, Why.PENDING, "judge again after its deadline")
+        if left_s > 0 and (not one.over or any(b.away for b in one.back)):
+            reason = f"not back when the run ended, {lasting(left_s)} before it has to be"
+            return _Said(one, Outcome.INCONCLUSIVE, reason, Why.PENDING, f"needs {lasting(left_s)} more")
+        return None
+
+
+def _late(back: Sequence[Back], limit_s: float, seen_s: float) -> str:
+    """The levels that were not back in time, for certain."""
+    late = [b.name for b in back if b.seconds is not None and not b.away and b.seconds > limit_s]
+    away = [b.name for b in back if b.away and seen_s >= limit_s]
+    return ", ".join(dict.fromkeys((*away, *late)))
+
+
+def _step_s(case: Case, load: Traffic | None) -> float:
+    """The distance of the readings by which an event's time is known."""
+    apart = [s for series in case.series if series.metric == "reach.up" and (s := spacing(series)) is not None]
+    if load is not None and load.bins.sent.size:
+        apart.append(float(np.median(load.bins.seconds)))
+    return max(apart, default=0.0)
+
+
+def _overlapped(places: Sequence[Stretch]) -> list[bool]:
+    """Which of the looks, in order of their begin, share time with another."""
+    made = [False] * len(places)
+    reach_ns, last = -(2**62), 0
+    for i, place in enumerate(places):
+        if place.look.begin_ns < reach_ns:
+            made[i] = made[last] = True
+        if place.look.end_ns > reach_ns:
+            reach_ns, last = place.look.end_ns, i
+    return made
+
+
+def _readings(case: Case, said: Sequence[_Said], load: Traffic | None) -> int:
+    """How many readings of traffic and of probes were looked at."""
+    number = 0
+    for one in said:
+        look = one.one.stretch.look
+        number += 0 if load is None else load.bins.within(look).sent.size
+        number += sum(len(s.between(look.begin_ns, look.end_ns)) for s in case.series)
+    return number
+
+
+def _summary(kind: str, said: Sequence[_Said]) -> str:
+    known = [s.one.seconds for s in said if s.one.seconds is not None]
+    agree = [s.one.agree for s in said if s.one.agree is not None]
+    if not known:
+        return f"{counted(len(said), 'event')} of kind {kind}, none measured"
+    both = f", both methods agree in {sum(agree)} of {len(agree)}" if agree else ""
+    return (
+        f"{len(said)} of kind {kind}: outage median {float(np.median(known)):.3g} s, worst {max(known):.3g} s "
+        f"({len(known)} measured){both}"
+    )
+
+
+def _mark(said: _Said, load: Traffic | None) -> Mark:
+    one = said.one
+    begin_ns = min([one.event.begin_ns, *(s.begin_ns for s in one.spans)])
+    end_ns = max((s.end_ns for s in one.spans), default=None)
+    return Mark(begin_ns, end_ns if end_ns is None or end_ns >= begin_ns else begin_ns, told(one, load))
+
+
+def _numbers(said: Sequence[_Said]) -> dict[str, float]:
+    """Those of all events together, then those of each: by loss, by time stamps and by the worst probe."""
+    ones = [s.one for s in said]
+    known = [x.seconds for x in ones if x.seconds is not None]
+    agree = [x.agree for x in ones if x.agree is not None]
+    made = {"events": float(len(ones)), "measured": float(len(known)), "agree": float(sum(agree)),
+            "differ": float(len(agree) - sum(agree))}  # fmt: skip
+    if known:
+        made |= {"outage_median_s": float(np.median(known)), "outage_worst_s": max(known)}
+    lost = [x.traffic.lost for x in ones if x.traffic is not None]
+    if lost:
+        made |= {"lost": sum(lost), "lost_worst": max(lost)}
+    for name, peaks in (("latency", [x.latency for x in ones]), ("cpu", [x.cpu for x in ones])):
+        highest = max((p for p in peaks if p is not None), key=lambda p: p.highest, default=None)
+        if highest is not None:
+            made |= {f"{name}_peak": highest.highest, f"{name}_before": highest.before}
+    back = [b.seconds for x in ones for b in x.back if b.seconds is not None and not b.away]
+    if back:
+        made["back_worst_s"] = max(back)
+    restored = [x.restored_s for x in ones if x.restored_s is not None]
+    if restored:
+        made["traffic_back_worst_s"] = max(restored)
+    for number, one in enumerate(ones[:_MOST], 1):
+        if one.by_loss_s is not None:
+            made[f"outage_{number}_loss_s"] = one.by_loss_s
+        if one.by_time is not None:
+            made |= {f"outage_{number}_time_s": one.by_time[0], f"outage_{number}_time_error_s": one.by_time[1]}
+        if one.traffic is not None and one.worst_probe is not None:
+            made[f"outage_{number}_probe_s"] = one.worst_probe.time_s
+    return {name: value for name, value in made.items() if math.isfinite(value)}

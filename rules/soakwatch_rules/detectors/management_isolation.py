@@ -1,0 +1,318 @@
+"""Management isolation: does the device still answer its operators while it carries a high load?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.blame import DEVICE, LIVES, MONITOR, PATH, PLANNED, REBOOT, TOTAL, UNKNOWN, UP, Explained, causes
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.forwarding import Forwarding, lost_share
+from soakwatch_rules.labels import label
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.pressure import Pressure, pressure, seconds
+from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import cadence
+from soakwatch_rules.silences import of_monitor
+from soakwatch_rules.spans import overlap_s
+from soakwatch_rules.stats.tally import Tally
+from soakwatch_rules.words import counted, lasting, moment, quantity, some
+
+_LEAST = 16  # readings of a round trip, or requests, on each side
+_ALL = 0.9  # of the load, more than before: what an overload loses is no sign of a silent management
+_Z = 1.6449  # one-sided 95 %
+_NO_POLLS = frozenset({"syslog", "traps", "icmp", "tcp", "http"})  # they only listen, or have their peers' findings
+_STARVES = frozenset({DEVICE, UNKNOWN})
+_WORDS = {
+    MONITOR: "the monitor's own", REBOOT: "with a reboot in it", PLANNED: "announced", PATH: "the path's",
+    DEVICE: "the device's", UNKNOWN: "of unknown cause",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ManagementIsolation:
+    """Says whether management stays reachable while the device carries a high load, or is attacked.
+
+    High load: the stress and spike phases, held against baseline and soak; without such phases the time in which the
+    load is at least half of its highest, held against that in which it is at most a tenth.
+
+    One finding for each probed peer (``reach.*``: icmp, tcp, http): the share of requests lost under high load beyond
+    that of low load fails above ``loss`` (proven: the lower end of its 90 % interval), the median round trip fails
+    above ``latency``; one of more than ``times`` that of low load and over 10 ms warns. One finding for each source
+    that polls (pings and connections apart): silences (three intervals and more) under high load that are the
+    device's fail if they last over ``loss`` of that time. Causes are those of ``gap``: *device*: its CPU was at
+    ``busy`` before, or next to all of the load was lost meanwhile; *its own*: polls that the monitor did not send; a
+    new boot id or uptime: it *rebooted* and did not hang. A dead *path*: another source answered meanwhile, or all
+    were silent while traffic went through and the CPU was not busy; that all fall silent under high load only, warns:
+    without a reading of the CPU a device that starves its management looks the same.
+
+    How often wrong: 300 seeded runs each (a probe a second, polls each 10 s, two hours with a quarter of stress). A
+    device that answers as before, or three times as late, never failed, nor did a cut path, a late monitor or a
+    reboot; 20 % of requests lost and a round trip of 2 s always did, a starved agent in 99.7 % (in one run the last
+    reading of its CPU was below ``busy``). Known weaknesses: polls say nothing of their latency; a peer that lies
+    behind the device loses with the data plane (its finding tells how much that lost); devices limit the rate of ICMP
+    on purpose: probe a port as well.
+
+    Neighbours: ``hang`` where forwarding stands too, ``gap`` for the cause of every silence, ``reboot``, ``coverage``.
+
+    Parameters: ``loss``, ``latency``, ``times``, ``busy`` (below).
+
+    >>> from soakwatch_rules.rule import Phase
+    >>> from soakwatch_rules.synthetic import readings
+    >>> phases = (Phase("soak", Window(0, 600 * 10**9)), Phase("stress", Window(600 * 10**9, 900 * 10**9)))
+    >>> name = "peer=192.0.2.1,protocol=icmp"
+    >>> for late in (0.002, 2):
+    ...     series = readings("reach.round_trip", np.repeat([0.001, late], [600, 300]), 1.0, object=name)
+    ...     finding = ManagementIsolation().judge(Case("dut", "", Window(0, 900 * 10**9), (series,), phases=phases))[0]
+    ...     print(finding.outcome, finding.measured)
+    pass 0.002
+    fail 2.0
+
+    References: RFC 6192 (protecting the router control plane); E. Wilson, J. Am. Stat. Assoc. 22, 1927 (interval of a
+    share).
+    """
+
+    name: ClassVar[str] = "management_isolation"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "management was not reachable while the device carried a high load"
+    metrics: ClassVar[tuple[str, ...]] = (
+        "reach.round_trip", UP, "reach.sent", "reach.lost", TOTAL, *LIVES,
+    )  # fmt: skip
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner(
+        "a high load (stress, spike, or the load's figures) and 16 probes or three intervals of polls in it",
+        shortest_s=600.0,
+        live="end",
+    )
+
+    loss: float = parameter(0.05, "1", "requests, or time, lost under high load beyond that of low load", "one in 20")
+    latency: float = parameter(1.0, "s", "longest median round trip under high load", "the timeout of an SNMP request")
+    times: float = parameter(10.0, "1", "a round trip so many times as long warns", "a queue built up")
+    busy: float = parameter(0.95, "1", "a CPU that may starve its agent is at least this busy", "as for gap")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not (0 <= self.loss < 1 and 0 < self.busy <= 1):
+            raise ValueError("management_isolation: loss and busy are shares: use 5% and 95%, say")
+        if not (0 < self.latency < math.inf and 1 <= self.times < math.inf):
+            raise ValueError("management_isolation: latency is a time above 0, times is 1 or more: use 1s and 10")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"under high load (stress, spike, or over half of the highest load) at most {100 * self.loss:g} % of "
+            f"requests more than under low load are lost, the median round trip is at most {self.latency:g} s "
+            f"({self.times:g} times that of low load warns), and no source is silent for {100 * self.loss:g} % of it "
+            f"through the device (its CPU at {100 * self.busy:g} % before, or all load lost)"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a probed peer, and one for each source that polls; none for targets that are no device."""
+        if case.role != "dut":
+            return ()
+        case = replace(case, series=tuple(s.between(case.window.begin_ns, case.window.end_ns) for s in case.series))
+        polled = [x for x in case.ledgers if x.due and x.source.rpartition("/")[2].partition(" ")[0] not in _NO_POLLS]
+        peers = sorted({s.object for s in case.series if s.metric.startswith("reach.") and len(s.finite())})
+        if not peers and not polled:
+            return (absent(self, case, "probe and no account of polls"),)
+        under = pressure(case)
+        if under is None or not under.high:
+            reason = "no stress or spike phase, and no load is told: nobody knows when the device was under pressure"
+            return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+        probed = [self._peer(case, peer, under) for peer in peers]
+        return (*probed, *self._polls(case, polled, under))
+
+    # --- probes --------------------------------------------------------------------------------------------
+
+    def _peer(self, case: Case, peer: str, under: Pressure) -> Finding:
+        own = {s.metric: s.finite() for s in case.series if s.object == peer and s.metric.startswith("reach.")}
+        trips = [_in(own["reach.round_trip"], spans) if "reach.round_trip" in own else np.empty(0)
+                 for spans in (under.high, under.low)]  # fmt: skip
+        asked = [_requests(own, spans) for spans in (under.high, under.low)]
+        (sent, lost), (calm_sent, calm_lost) = asked
+        about = max(own.values(), key=len)
+        made = replace(draft(self, case, about), unit="s", limit=self.latency, metric="reach.round_trip")
+        name = _name(peer)
+        late = float(np.median(trips[0])) if trips[0].size >= _LEAST else None
+        calm = float(np.median(trips[1])) if trips[1].size >= _LEAST else None
+        numbers = {"high_s": seconds(under.high), "low_s": seconds(under.low), "sent": sent, "lost": lost}
+        if late is not None:
+            numbers |= {"round_trip": late, "round_trip_p95": float(np.quantile(trips[0], 0.95))}
+        if calm is not None:
+            numbers["round_trip_low"] = calm
+        share = lost / sent if sent >= _LEAST else None
+        usual = calm_lost / calm_sent if calm_sent >= _LEAST else 0.0
+        if share is not None:
+            numbers |= {"lost_share": share, "lost_share_low": usual}
+        made = replace(
+            made, measured=late, numbers=_finite(numbers), doubts=tuple(self._doubts(case, under, share, usual))
+        )
+        if late is None and share is None:
+            reason = f"{name}: too few probes under high load ({under.told}, {lasting(seconds(under.high))})"
+            settle = f"needs {_LEAST} probes in it: probe more often, or load longer"
+            if seconds(under.high) < _LEAST * (cadence(about) or math.inf):
+                return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: {settle}")
+            return replace(made, reason=reason, why=Why.TOO_FEW, settle=settle)
+        return self._said(made, name, under, (late, calm), (sent, lost, usual))
+
+    def _said(
+        self, made: Finding, name: str, under: Pressure, trip: tuple[float | None, float | None],
+        requests: tuple[float, float, float],
+    ) -> Finding:  # fmt: skip
+        late, calm = trip
+        sent, lost, usual = requests
+        told = []
+        if late is not None:
+            told.append(
+                f"median round trip {_ms(late)}" + (f" ({_ms(calm)} under low load)" if calm is not None else "")
+            )
+        low, high = _interval(lost, sent) if sent >= _LEAST else (0.0, 0.0)
+        if sent >= _LEAST:
+            told.append(
+                f"{quantity(lost / sent, '1')} of {sent:,.0f} requests lost ({quantity(usual, '1')} under low load)"
+            )
+            made = replace(made, smallest_detectable=self.loss + high - low, detectable_unit="1")
+        text = f"{name} under {under.told}: {', '.join(told)}"
+        marks = tuple(Mark(w.begin_ns, w.end_ns, text) for w in under.high[:20])
+        if sent >= _LEAST and low > self.loss + usual:
+            reason = f"{text}: more than {quantity(self.loss, '1')} beyond that of low load"
+            made = replace(made, measured=lost / sent, limit=self.loss + usual, unit="1", interval=(low, high))
+            return replace(made, outcome=Outcome.FAIL, reason=reason, marks=marks)
+        if late is not None and late > self.latency:
+            return replace(made, outcome=Outcome.FAIL, reason=f"{text}: over {_ms(self.latency)}", marks=marks)
+        if sent >= _LEAST and lost / sent > self.loss + usual:
+            settle = f"needs about {4 * max(sent, _LEAST):.0f} requests under high load to tell"
+            reason = f"{text}: over {quantity(self.loss, '1')}, but too few requests to be sure"
+            return replace(made, reason=reason, why=Why.TOO_FEW, settle=settle, marks=marks)
+        if late is not None and calm is not None and late > self.times * calm and late > 0.01:
+            reason = f"{text}: {late / calm:.3g} times as long" if calm > 0 else text
+            return replace(made, outcome=Outcome.WARN, reason=reason, marks=marks)
+        return replace(made, outcome=Outcome.PASS, reason=text)
+
+    def _doubts(self, case: Case, under: Pressure, share: float | None, usual: float) -> Iterator[str]:
+        if not under.low:
+            yield "there was no time of low load: only the limits themselves were judged"
+        flow = Forwarding.of(case)
+        if share is not None and share > usual + self.loss and flow is not None:
+            through = [x for w in under.high if (x := lost_share(flow.tallies(), w)) is not None]
+            if through and max(through) > 0.5 * share:
+                yield f"{quantity(max(through), '1')} of the load was lost as well: the peer may lie behind the device"
+        yield from _monitor(case.ledgers)
+
+    # --- polls ---------------------------------------------------------------------------------------------
+
+    def _polls(self, case: Case, polled: Sequence[Ledger], under: Pressure) -> Iterator[Finding]:
+        cause = causes(case, self.busy, _ALL)
+        length = seconds(under.high)
+        for ledger in polled:
+            within = [
+                (gap, gap_s)
+                for silence in ledger.silences
+                if (gap_s := overlap_s(silence.window, under.high)) >= 0.5 * silence.window.seconds
+                for gap in (cause(ledger, silence),)
+            ]
+            starved = sum(gap_s for gap, gap_s in within if gap.cause == DEVICE)
+            alone = [gap for gap, _ in within if gap.cause in {PATH, UNKNOWN} and not gap.alone]
+            calm = [s for s in ledger.silences if overlap_s(s.window, under.low) > 0 and not of_monitor(s.lost)]
+            made = replace(
+                draft(self, case), object=ledger.source, samples=ledger.got, expected=ledger.due, unit="1",
+                measured=starved / length if length > 0 else None, limit=self.loss,
+                numbers={"high_s": length, "silences": float(len(within)), "starved_s": starved,
+                         "low_silences": float(len(calm))},
+                smallest_detectable=max(self.loss, 3 * ledger.interval_s / length) if length > 0 else None,
+                detectable_unit="1", doubts=tuple(_monitor(case.ledgers)),
+                marks=tuple(Mark(gap.window.begin_ns, gap.window.end_ns, f"{ledger.source} silent, {gap.why}")
+                            for gap, _ in within[:50]),
+            )  # fmt: skip
+            yield self._heard(made, ledger, under, within, starved, alone)
+
+    def _heard(
+        self, made: Finding, ledger: Ledger, under: Pressure, within: Sequence[tuple[Explained, float]], starved: float,
+        alone: Sequence[Explained],
+    ) -> Finding:  # fmt: skip
+        length = seconds(under.high)
+        if not ledger.got:
+            reason = f"{ledger.source} never answered: whether it would under high load is not known"
+            if not ledger.required:
+                return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return replace(made, reason=reason, why=Why.GAP, settle="mend the source or the path to it, then run again")
+        if length < 3 * ledger.interval_s:
+            reason = (
+                f"{ledger.source} is polled each {lasting(ledger.interval_s)}, {under.told} lasted {lasting(length)}"
+            )
+            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: a silence takes three intervals")
+        if not within:
+            return replace(made, outcome=Outcome.PASS, reason=f"{ledger.source} answered all along under {under.told}")
+        words = some([
+            f"{moment(gap.window.begin_ns)} for {lasting(gap.window.seconds)}, {_WORDS[gap.cause]}: {gap.why}"
+            for gap, _ in sorted(within, key=lambda x: (x[0].cause not in _STARVES, -x[1]))
+        ])  # fmt: skip
+        text = f"{ledger.source} under {under.told}: {counted(len(within), 'silence')} of {lasting(length)}: {words}"
+        if starved > self.loss * length:
+            reason = f"{text}; it did not answer for {quantity(starved / length, '1')} of it, and did not reboot"
+            return replace(made, outcome=Outcome.FAIL, reason=reason)
+        open_s = sum(gap.window.seconds for gap in alone)
+        if open_s > self.loss * length and not made.numbers["low_silences"]:
+            reason = (
+                f"{text}; silent under high load only: a path that is shared, or a device that starves its management"
+            )
+            return replace(made, outcome=Outcome.WARN, reason=reason)
+        return replace(made, outcome=Outcome.PASS, reason=text)
+
+
+def _monitor(ledgers: Sequence[Ledger]) -> Iterator[str]:
+    late = sum(x.lost.get("missed", 0) for x in ledgers)
+    due = sum(x.due for x in ledgers)
+    if due and late > 0.01 * due:
+        yield f"the monitor itself was late: {late} of {due} polls were not sent in time"
+
+
+def _in(series: Series, spans: Sequence[Window]) -> NDArray[np.float64]:
+    found = [series.between(w.begin_ns, w.end_ns).values for w in spans]
+    return np.concatenate(found) if found else np.empty(0)
+
+
+def _requests(own: dict[str, Series], spans: Sequence[Window]) -> tuple[float, float]:
+    """How many requests were sent and lost; without counters, readings and those without an answer."""
+    sent, lost = own.get("reach.sent"), own.get("reach.lost")
+    if sent is not None and lost is not None and len(sent) > 1 and len(lost) > 1:
+        with np.errstate(all="ignore"):
+            tallies = Tally([sent]), Tally([lost])
+            total, missing = (sum(t.between(w.begin_ns, w.end_ns)[0] for w in spans) for t in tallies)
+    elif UP in own:
+        up = _in(own[UP], spans)
+        total, missing = float(up.size), float(np.sum(up <= 0))
+    else:
+        return 0.0, 0.0
+    if not (math.isfinite(total) and math.isfinite(missing)) or total > 1e15:
+        return 0.0, 0.0
+    total = max(0.0, total)
+    return total, min(max(0.0, missing), total)
+
+
+def _interval(lost: float, sent: float) -> tuple[float, float]:
+    """Wilson's interval of a share, 95 % on each side."""
+    share, z2 = lost / sent, _Z * _Z
+    middle = (share + z2 / (2 * sent)) / (1 + z2 / sent)
+    half = _Z * math.sqrt(share * (1 - share) / sent + z2 / (4 * sent * sent)) / (1 + z2 / sent)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _name(peer: str) -> str:
+    protocol = label(peer, "protocol")
+    return f"{label(peer, 'peer') or peer}{f' over {protocol}' if protocol else ''}"
+
+
+def _ms(value: float) -> str:
+    return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
+
+
+def _finite(numbers: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}

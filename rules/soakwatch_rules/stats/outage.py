@@ -1,0 +1,214 @@
+"""Outages: how long nothing came through, by what was lost at a known rate and by the times of readings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.rule import Window
+
+Floats = NDArray[np.float64]
+
+_SIGMAS = 5.0  # of the calm before, above which a bin lost something
+_SHARE = 0.005  # of what was sent in a bin
+_LEAST = 2.0  # packets: one or two are on their way when counters are read
+_CALM_BINS = 3
+_LATE_S = 1.0
+_NEAR = 2  # bins about a stretch in which what was queued still comes back
+_IDLE = 0.5  # of the rate before: less than that was sent
+_MAD_TO_SIGMA = 1.4826
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """What was sent and lost between neighbouring ``edges_ns``; NaN where it is not known."""
+
+    edges_ns: NDArray[np.int64]
+    sent: Floats
+    lost: Floats
+
+    @property
+    def seconds(self) -> Floats:
+        """How long each bin is."""
+        return np.asarray(np.diff(self.edges_ns) * 1e-9, dtype=np.float64)
+
+    def within(self, window: Window) -> Bins:
+        """The bins that lie in a stretch as a whole."""
+        first = int(np.searchsorted(self.edges_ns, window.begin_ns))
+        last = max(first, int(np.searchsorted(self.edges_ns, window.end_ns, side="right")) - 1)
+        return Bins(self.edges_ns[first : last + 1], self.sent[first:last], self.lost[first:last])
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time known from readings: at least ``low_s``, at most ``high_s``, from ``begin_ns`` to ``end_ns`` at most.
+
+    ``over`` is False where the last reading still was down.
+    """
+
+    begin_ns: int
+    end_ns: int
+    low_s: float
+    high_s: float
+    over: bool = True
+
+    @property
+    def seconds(self) -> float:
+        """The middle."""
+        return (self.low_s + self.high_s) / 2
+
+    @property
+    def down_ns(self) -> int:
+        """The last time at which it surely was down: the last reading but one, for a span within one its begin."""
+        return self.end_ns - round((self.error_s if self.low_s > 0 else 2 * self.error_s) * 1e9) * self.over
+
+    @property
+    def error_s(self) -> float:
+        """Half of the difference: about one distance of readings."""
+        return (self.high_s - self.low_s) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """What an event cost. ``lost`` at ``rate`` a second makes ``loss_s`` seconds (RFC 2544 section 26, RFC 6201: lost
+    frames over the offered rate), true to ± ``loss_error_s``; ``spans`` are the same by time stamps.
+
+    ``share`` is the lost share within the spans, None without one that is longer than two readings; ``unsent_s`` how
+    long under half of the rate before was sent; ``unseen_s`` what was not counted; ``step_s`` the distance of readings.
+    """
+
+    lost: float
+    rate: float
+    loss_s: float
+    loss_error_s: float
+    spans: tuple[Span, ...]
+    share: float | None
+    unsent_s: float
+    unseen_s: float
+    step_s: float
+
+    @property
+    def time_s(self) -> float:
+        """All spans together."""
+        return sum(span.seconds for span in self.spans)
+
+    @property
+    def time_error_s(self) -> float:
+        """How far off that may be; without a span, a reading's distance."""
+        return sum(span.error_s for span in self.spans) or self.step_s
+
+    @property
+    def over(self) -> bool:
+        """Whether it came back."""
+        return all(span.over for span in self.spans)
+
+
+def outage(calm: Bins, look: Bins, least_share: float = _SHARE) -> Outage | None:
+    """The outage in ``look``, with ``calm`` telling what is lost without it; None where nothing is known to be sent.
+
+    A bin lost something if its loss beyond the usual share is above 5 sigma of the calm (by its MAD), ``least_share``
+    of what was sent, and two, and if that was not only late: back within a second, or a reading. Neighbouring bins
+    that did are one span: it began in the first and ended in the last, so by time stamps it lasts from the end of the
+    first to the begin of the last at least. Lost is summed up over the whole look; with a usual loss, or scatter,
+    over the spans and two bins more.
+
+    >>> at, sent = np.arange(101) * 10**9, np.full(100, 1000.0)
+    >>> lost = np.zeros(100)
+    >>> lost[40:45] = [500, 1000, 1000, 1000, 250]
+    >>> bins = Bins(at, sent, lost)
+    >>> made = outage(bins.within(Window(0, 30 * 10**9)), bins.within(Window(30 * 10**9, 100 * 10**9)))
+    >>> made.loss_s, made.time_s, made.time_error_s
+    (3.75, 4.0, 1.0)
+    """
+    known = np.isfinite(look.sent) & np.isfinite(look.lost)
+    width = look.seconds
+    if int(known.sum()) < 2 or float(look.sent[known].sum()) <= _LEAST:
+        return None
+    share, sigma, rate = _usual(calm)
+    beyond = np.where(known, look.lost - share * look.sent, 0.0)
+    settled = _settled(beyond, look)
+    limit = np.maximum(_SIGMAS * sigma, np.maximum(least_share * look.sent, _LEAST))
+    lossy = known & (settled > limit)
+    spans = _spans(look.edges_ns, lossy)
+    here = known.copy()
+    if share > 0 or sigma > 0:
+        near = np.convolve(lossy, np.ones(2 * _NEAR + 1), mode="same") > 0
+        here &= near
+    sent_s = float(width[lossy].sum())
+    offered = float(look.sent[lossy].sum()) / sent_s if sent_s > 0 else 0.0
+    offered = offered if offered > 0 else rate or float(look.sent[known].sum() / width[known].sum())
+    here[here.size - _ahead(look) :] &= lossy[here.size - _ahead(look) :]  # what is under way at the end is not lost
+    lost = max(0.0, float(settled[here].sum()))
+    error = max(_LEAST, _SIGMAS * sigma * math.sqrt(max(int(lossy.sum()), 1)))
+    thin = known & (look.sent < _IDLE * rate * width)
+    return Outage(
+        lost, offered, lost / offered, error / offered, spans, _within(look, lossy), float(width[thin].sum()),
+        float(width[~known].sum()), float(np.median(width)),
+    )  # fmt: skip
+
+
+def _usual(calm: Bins) -> tuple[float, float, float]:
+    """What is lost without an outage: its share, the scatter of a bin about it, and the rate sent; 0 where unknown."""
+    good = np.isfinite(calm.sent) & np.isfinite(calm.lost) & (calm.sent > 0)
+    if int(good.sum()) < _CALM_BINS:
+        return 0.0, 0.0, 0.0
+    sent, lost = calm.sent[good], calm.lost[good]
+    share = max(0.0, float(np.median(lost / sent)))
+    beyond = np.where(np.isfinite(calm.lost - share * calm.sent), calm.lost - share * calm.sent, 0.0)
+    sigma = _MAD_TO_SIGMA * float(np.median(np.abs(_settled(beyond, calm)[good])))
+    return share, sigma, float(np.median(sent / calm.seconds[good]))
+
+
+def _ahead(bins: Bins) -> int:
+    """In how many bins what is late comes back."""
+    return min(bins.sent.size, max(1, round(_LATE_S / max(float(np.median(bins.seconds)), 1e-3))))
+
+
+def _settled(beyond: Floats, bins: Bins) -> Floats:
+    """What each bin lost for good: less what came back within a second (a reading at least), for it was only late."""
+    if not beyond.size:
+        return beyond
+    ahead = _ahead(bins)
+    total = np.append(np.append(0.0, np.cumsum(beyond)), np.full(ahead, np.inf))
+    least = np.lib.stride_tricks.sliding_window_view(total, ahead + 1).min(axis=1)
+    made: Floats = np.diff(least)
+    return made
+
+
+def _spans(edges_ns: NDArray[np.int64], lossy: NDArray[np.bool_]) -> tuple[Span, ...]:
+    turn = np.diff(lossy.astype(np.int8), prepend=0, append=0)
+    made = []
+    for first, after in zip(np.flatnonzero(turn > 0).tolist(), np.flatnonzero(turn < 0).tolist(), strict=True):
+        begin, end = int(edges_ns[first]), int(edges_ns[after])
+        low = max(0, int(edges_ns[after - 1]) - int(edges_ns[first + 1]))
+        made.append(Span(begin, end, low * 1e-9, (end - begin) * 1e-9, over=after < lossy.size))
+    return tuple(made)
+
+
+def _within(look: Bins, lossy: NDArray[np.bool_]) -> float | None:
+    """The lost share of the bins that lie inside of a span: between its first and its last."""
+    inner = lossy & np.append(False, lossy[:-1]) & np.append(lossy[1:], False)
+    sent = float(look.sent[inner].sum())
+    return min(1.0, float(look.lost[inner].sum()) / sent) if sent > 0 else None
+
+
+def silent(time_ns: NDArray[np.int64], up: Floats, window: Window) -> tuple[Span, ...]:
+    """Where a peer did not answer: from the last answer before to the first one after, at most.
+
+    >>> made = silent(np.arange(10) * 10**9, np.array([1, 1, 1, 0, 0, 0, 1, 1, 1, 1.0]), Window(0, 10**10))
+    >>> [(span.seconds, span.low_s, span.high_s) for span in made]
+    [(3.0, 2.0, 4.0)]
+    """
+    here = (time_ns >= window.begin_ns) & (time_ns < window.end_ns)
+    at, down = time_ns[here].tolist(), (up[here] <= 0).astype(np.int8)
+    turn = np.diff(down, prepend=0, append=0)
+    made = []
+    for first, after in zip(np.flatnonzero(turn > 0).tolist(), np.flatnonzero(turn < 0).tolist(), strict=True):
+        begin = at[first - 1] if first else at[first]
+        over = after < len(at)
+        end = at[after] if over else at[-1]
+        made.append(Span(begin, end, (at[after - 1] - at[first]) * 1e-9, (end - begin) * 1e-9, over))
+    return tuple(made)

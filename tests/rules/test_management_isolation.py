@@ -1,0 +1,246 @@
+"""management_isolation: whether the device answers its operators while it carries a high load."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from soakwatch_rules.checks import check_complete
+from soakwatch_rules.detectors.hang import Hang
+from soakwatch_rules.detectors.management_isolation import ManagementIsolation
+from soakwatch_rules.pressure import pressure
+from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Silence, Why, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.synthetic import readings, uptimes
+
+S = 10**9
+N = 1800
+STRESS = Window(900 * S, 1500 * S)
+PHASES = (Phase("soak", Window(0, 900 * S)), Phase("stress", STRESS), Phase("recovery", Window(1500 * S, N * S)))
+PEER = "peer=192.0.2.1,protocol=icmp"
+ABOVE = slice(900, 1500)
+
+
+def probed(value: float | np.ndarray, metric: str = "reach.round_trip", name: str = PEER) -> Series:
+    """Readings of one peer each second."""
+    return readings(metric, np.broadcast_to(np.asarray(value, dtype=np.float64), (N,)).copy(), 1.0, object=name)
+
+
+def trips(under_load: float, before: float = 0.001) -> Series:
+    """Round trips that change in the stress phase."""
+    value = np.full(N, before)
+    value[ABOVE] = under_load
+    return probed(value)
+
+
+def requests(share: float, calm: float = 0.0, each: int = 3) -> tuple[Series, Series]:
+    """Counters of requests and of those that were lost: a share in the stress phase, another one elsewhere."""
+    lost = np.full(N, calm)
+    lost[ABOVE] = share
+    return probed(each * np.arange(1.0, N + 1), "reach.sent"), probed(np.cumsum(each * lost), "reach.lost")
+
+
+def ledger(source: str, *gaps: tuple[int, int], how: str = "timeout", interval: float = 10.0) -> Ledger:
+    """The account of a source with these silences, in seconds."""
+    silences = tuple(Silence(Window(a * S, b * S), {how: (b - a) // 10}) for a, b in gaps)
+    lost = sum(s.lost[how] for s in silences)
+    due = int(N / interval)
+    return Ledger("dut", source, interval, due, due - lost, {how: lost} if lost else {}, None, silences=silences)
+
+
+def cpu(level: float = 0.4, silent: tuple[int, int] | None = None) -> Series:
+    """A CPU that stands at a level in the stress phase; not read while its source is silent."""
+    value = np.full(N, 0.3)
+    value[ABOVE] = level
+    series = readings("system.cpu.utilization", value, 1.0)
+    if silent is None:
+        return series
+    keep = (series.time_ns < silent[0] * S) | (series.time_ns >= silent[1] * S)
+    return replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
+
+
+def judge(
+    *series: Series, ledgers: tuple[Ledger, ...] = (), phases: tuple[Phase, ...] = PHASES,
+    load: tuple[Series, ...] = (), events: tuple[Event, ...] = (), rule: ManagementIsolation | None = None,
+) -> list[Finding]:  # fmt: skip
+    """All findings on the device, each complete."""
+    case = Case("dut", "", Window(0, N * S), series, phases=phases, ledgers=ledgers, load=load, events=events)
+    made = rule or ManagementIsolation()
+    findings = list(made.judge(case))
+    for finding in findings:
+        check_complete(made, case, finding)
+    return findings
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [(0.001, Outcome.PASS), (0.005, Outcome.PASS), (0.05, Outcome.WARN), (1.5, Outcome.FAIL)],
+)
+def test_round_trips_under_load(late: float, expected: Outcome) -> None:
+    """As before or a few times as late passes, fifty times as late warns, over a second fails; both are told."""
+    (finding,) = judge(trips(late))
+    assert finding.outcome is expected
+    assert finding.object == PEER
+    assert finding.measured == pytest.approx(late)
+    assert "(1 ms under low load)" in finding.reason
+
+
+@pytest.mark.parametrize(
+    ("share", "calm", "expected"),
+    [(0.0, 0.0, Outcome.PASS), (0.03, 0.0, Outcome.PASS), (0.2, 0.0, Outcome.FAIL), (0.2, 0.2, Outcome.PASS)],
+)
+def test_requests_lost_under_load(share: float, calm: float, expected: Outcome) -> None:
+    """What is lost beyond that of low load counts: a peer that always loses 20 % is no worse under stress."""
+    (finding,) = judge(trips(0.001), *requests(share, calm))
+    assert finding.outcome is expected
+    assert finding.numbers["lost_share"] == pytest.approx(share, abs=0.005)
+    assert finding.numbers["lost_share_low"] == pytest.approx(calm, abs=0.005)
+
+
+def test_without_counters_the_readings_are_counted() -> None:
+    """A probe that tells only whether its peer answered."""
+    up = np.ones(N)
+    up[ABOVE][::4] = 0.0
+    (finding,) = judge(probed(up, "reach.up"))
+    assert finding.outcome is Outcome.FAIL
+    assert finding.measured == pytest.approx(0.25)
+
+
+def test_few_requests_leave_it_open() -> None:
+    """Two of eighteen lost are over a twentieth, and may be chance."""
+    sent = readings("reach.sent", 3.0 * np.arange(19.0), 100.0, object=PEER)
+    lost = readings("reach.lost", np.array([0.0] * 10 + [2.0] * 9), 100.0, object=PEER)
+    (finding,) = judge(sent, lost)
+    assert finding.why is Why.TOO_FEW
+    assert "too few requests to be sure" in finding.reason
+
+
+def test_probes_that_could_not_tell_are_not_applicable() -> None:
+    """One probe in a short overload: nobody could know."""
+    up = readings("reach.up", np.ones(6), 300.0, object=PEER)
+    (finding,) = judge(up)
+    assert finding.outcome is Outcome.NOT_APPLICABLE
+    gone = probed(1.0, "reach.up").between(0, 890 * S)
+    assert judge(gone)[0].why is Why.TOO_FEW
+
+
+def test_a_device_that_starves_its_management_is_told_from_a_dead_path() -> None:
+    """Silent at 100 % CPU: the device. Silent while another source answers: the path. All silent, CPU calm: open."""
+    gap = (1000, 1300)
+    starved = judge(cpu(1.0, gap), ledgers=(ledger("dut/snmp", gap),))
+    assert [f.outcome for f in starved] == [Outcome.FAIL]
+    assert "the CPU was at 100.0 % before it" in starved[0].reason
+    assert starved[0].measured == pytest.approx(0.5)
+    path = judge(cpu(0.4), ledgers=(ledger("dut/snmp", gap), ledger("dut/ssh")))
+    assert [f.outcome for f in path] == [Outcome.PASS, Outcome.PASS]
+    assert "the path's: dut/ssh answered meanwhile" in path[0].reason
+    both = judge(cpu(0.4, gap), ledgers=(ledger("dut/snmp", gap), ledger("dut/ssh", gap)))
+    assert [f.outcome for f in both] == [Outcome.WARN, Outcome.WARN]
+    assert "silent under high load only" in both[0].reason
+    also = (ledger("dut/snmp", (100, 200), gap), ledger("dut/ssh", (100, 200), gap))
+    assert [f.outcome for f in judge(cpu(0.4, gap), ledgers=also)] == [Outcome.PASS] * 2, "and without it"
+
+
+def test_the_monitors_own_fault_is_not_the_devices() -> None:
+    """Polls that were never sent: a pass that says so, with the doubt that the monitor was late."""
+    (finding,) = judge(cpu(1.0), ledgers=(ledger("dut/snmp", (1000, 1300), how="missed"),))
+    assert finding.outcome is Outcome.PASS
+    assert "the monitor's own: its polls were not sent" in finding.reason
+    assert any("the monitor itself was late: 30 of 180 polls" in doubt for doubt in finding.doubts)
+
+
+def test_a_reboot_and_what_was_announced_are_told_and_no_hang() -> None:
+    """A device that rebooted under stress is the rule reboot's matter; one that hung fails here and in hang."""
+    gap = (1000, 1300)
+    ledgers = (ledger("dut/snmp", gap),)
+    booted = uptimes(10.0, 180, reboot_at=115)
+    (finding,) = judge(cpu(1.0, gap), booted, ledgers=ledgers)
+    assert finding.outcome is Outcome.PASS
+    assert "with a reboot in it: the device rebooted" in finding.reason
+    planned = Event("upgrade", "dut", "", 990 * S, None, expect={"reboot": 1}, deadline_ns=1400 * S)
+    (asked,) = judge(cpu(1.0, gap), ledgers=ledgers, events=(planned,))
+    assert "announced: upgrade was announced" in asked.reason
+    at = np.arange(N, dtype=np.float64)
+    sent = readings("load.tx.packets", 1000 * at, 1.0)
+    back = readings("load.rx.packets", 1000 * (at - np.clip(at - gap[0], 0, gap[1] - gap[0])), 1.0)
+    hung = judge(cpu(1.0, gap), uptimes(10.0, 180), ledgers=ledgers, load=(sent, back))
+    assert [f.outcome for f in hung] == [Outcome.FAIL]
+    assert "did not reboot" in hung[0].reason
+    case = Case("dut", "", Window(0, N * S), (cpu(1.0, gap), uptimes(10.0, 180)), phases=PHASES,
+                ledgers=ledgers, load=(sent, back))  # fmt: skip
+    assert Hang().judge(case)[0].outcome is Outcome.FAIL
+
+
+def test_what_the_overload_loses_does_not_blame_the_device_for_a_cut_path() -> None:
+    """A management path that is cut while 30 % of an overload is lost: no starved device."""
+    gap = (1000, 1300)
+    at = np.arange(N, dtype=np.float64)
+    lost = np.zeros(N)
+    lost[gap[0] : 1500] = 300.0
+    load = (readings("load.tx.packets", 1000 * at, 1.0), readings("load.rx.packets", np.cumsum(1000 - lost), 1.0))
+    (finding,) = judge(cpu(0.4, gap), ledgers=(ledger("dut/snmp", gap),), load=load)
+    assert finding.outcome is Outcome.WARN
+
+
+def test_a_peer_behind_the_device_loses_with_the_data_plane_and_that_is_told() -> None:
+    """20 % of the requests and 20 % of the load were lost."""
+    at = np.arange(N, dtype=np.float64)
+    lost = np.zeros(N)
+    lost[ABOVE] = 200.0
+    load = (readings("load.tx.packets", 1000 * at, 1.0), readings("load.rx.packets", np.cumsum(1000 - lost), 1.0))
+    (finding,) = judge(*requests(0.2), load=load)
+    assert finding.outcome is Outcome.FAIL
+    assert any("the peer may lie behind the device" in doubt for doubt in finding.doubts)
+
+
+@pytest.mark.parametrize("metric", ["load.tx.packets", "load.offered.rate", "load.tx.bit.rate"])
+def test_without_phases_the_load_tells_when_it_was_high(metric: str) -> None:
+    """Ten minutes at full load after fifteen at a twentieth of it."""
+    rate = np.full(N, 50.0)
+    rate[ABOVE] = 1000.0
+    value = np.cumsum(rate) if metric.endswith("packets") else rate
+    load = (readings(metric, value, 1.0),)
+    late = judge(trips(2.0), load=load, phases=(Phase("soak", Window(0, N * S)),))
+    assert [f.outcome for f in late] == [Outcome.FAIL]
+    assert "a load of over 50 % of its highest" in late[0].reason
+    found = pressure(Case("dut", "", Window(0, N * S), load=load))
+    assert found is not None
+    assert [(w.begin_ns // S, w.end_ns // S) for w in found.high] == [(900, 1500)]
+    assert judge(trips(2.0), phases=())[0].outcome is Outcome.NOT_APPLICABLE
+
+
+def test_what_listens_and_what_pings_has_no_finding_of_polls() -> None:
+    """A receiver of syslog answers nobody; a ping has the finding of its peer."""
+    assert judge(trips(0.001), ledgers=(ledger("dut/syslog"), ledger("dut/icmp"))) != []
+    assert [f.object for f in judge(trips(0.001), ledgers=(ledger("dut/syslog"), ledger("dut/icmp")))] == [PEER]
+    (never,) = judge(ledgers=(Ledger("dut", "dut/snmp", 10.0, 180, 0, {"timeout": 180}, None),))
+    assert never.why is Why.GAP
+    (slow,) = judge(ledgers=(ledger("dut/snmp", interval=300.0),))
+    assert slow.outcome is Outcome.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("bad", [{"loss": 1.0}, {"busy": 0.0}, {"latency": 0.0}, {"times": 0.5}])
+def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None:
+    """Nonsense is refused with a sentence that names the rule."""
+    with pytest.raises(ValueError, match="management_isolation"):
+        ManagementIsolation(**bad)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_numbers_break_it(seed: int) -> None:
+    """Random readings, accounts and phases: complete findings, no exception."""
+    rng = np.random.default_rng(seed)
+
+    def wild(metric: str, name: str = "") -> Series:
+        n = int(rng.integers(0, 200))
+        value = rng.choice([0.0, 1.0, np.nan, np.inf, 1e308, -1e308, 17.0], n)
+        return readings(metric, value, float(rng.choice([1.0, 10.0])), object=name)
+
+    series = [wild(m, PEER if m.startswith("reach") else "") for m in ManagementIsolation().metrics]
+    load = tuple(wild(m) for m in ("load.tx.packets", "load.rx.packets", "load.offered.rate"))
+    gaps = sorted(int(x) for x in rng.integers(0, N, 4))
+    ledgers = (ledger("dut/snmp", (gaps[0], gaps[1]), (gaps[2], gaps[3])), ledger("dut/ssh"))
+    for phases in (PHASES, (), (Phase("spike", Window(5 * S, 5 * S)),)):
+        judge(*series, ledgers=ledgers, load=load, phases=phases)
