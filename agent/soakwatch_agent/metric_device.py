@@ -129,6 +129,9 @@ DEVICE: Tuple[Metric, ...] = (
     entry("exporter.counter", "1", COUNTER, "a counter of an exporter that no profile maps", "name", "labels"),
     # --- what the looks themselves cost and miss ------------------------------------------------------------
     entry("source.device.cpu.time", "s", COUNTER, "CPU time that the monitor's own looks cost the device", "source"),
+    entry(
+        "source.poll.duration", "s", GAUGE, "how long the device took to answer one look over its management", "source"
+    ),
     entry("source.clock.offset", "s", GAUGE, "the device's clock less the collector's", "source", low=None),
     entry("source.spool.usage", "By", GAUGE, "bytes that wait in the agent's spool", "source"),
     entry("source.spool.lost", "{look}", COUNTER, "looks that the agent's full spool dropped", "source", growth=UP),

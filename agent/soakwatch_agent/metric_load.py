@@ -39,6 +39,13 @@ LOAD: Tuple[Metric, ...] = (
         "load.ceiling.packet.rate", "{packet}/s", STATE, "most packets per second that the generator was seen to send"
     ),
     entry("load.ceiling.bit.rate", "bit/s", STATE, "most bits per second that the generator was seen to send"),
+    entry(
+        "load.ceiling.loss",
+        "1",
+        STATE,
+        "share that the generator loses by itself at its ceiling, looped back",
+        high=1.0,
+    ),
     entry("load.lost.packets", "{packet}", COUNTER, "packets that the generator knows to be lost, since it began"),
     entry("load.disordered.packets", "{packet}", COUNTER, "packets that came out of order, since the generator began"),
     entry("load.loss", "1", GAUGE, "lost share of the packets, as the generator says", high=1.0),

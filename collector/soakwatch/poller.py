@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -154,6 +154,8 @@ class SourceConfig(BaseModel):
     """Keys that every source has."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    asks_management: ClassVar[bool] = False
+    """Whether a look is a question to the device's management, whose time to answer is worth a sample of its own."""
 
     interval: Annotated[Seconds, Field(default=1.0, ge=0.2, le=86400, description="time between polls")]
     timeout: Annotated[

@@ -35,7 +35,7 @@ from soakwatch.poller import (
 )
 from soakwatch.saying import without
 from soakwatch.units import show_seconds
-from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome
+from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample, object_text
 
 FAILURES_BEFORE_SLOWING = 3
 LONGEST_HOLD_S = 15.0  # what a device that is back again loses on top of its outage
@@ -46,6 +46,8 @@ MOST_RECOVERED = 10_000
 
 LAST_LOOK_S = 5.0
 """What closer looks may take at the end of a run; what they bring is there already."""
+
+DURATION = "source.poll.duration"
 
 Connect = Callable[[AsyncExitStack], Awaitable[Poller]]
 Tell = Callable[[Mapping[str, float]], Awaitable[bool]]  # False: say it again
@@ -74,12 +76,14 @@ class PolledSource:
     ``tell`` hears of metrics that come less often than the polls, whenever that changes. ``looked`` is told once how
     the first look ended: with why it failed, or None; if it is to end the run, whoever takes it says why, and no log
     line does.
-    ``known`` are looks that an earlier life of the monitor recorded: those are not kept again.
+    ``known`` are looks that an earlier life of the monitor recorded: those are not kept again. ``timed`` puts the time
+    that each look took beside its samples: how quick the management of a device answers is told by its polls.
     """
 
     def __init__(
         self, source: int, label: str, when: Timing, connect: Connect, clock: Clock, put: Callable[[Poll], None],
         tell: Tell | None = None, looked: Looked | None = None, known: KnownLooks | None = None,
+        *, timed: bool = False,
     ) -> None:  # fmt: skip
         self.source, self.label, self.when = source, label, when
         self.outcomes: Counter[PollOutcome] = Counter()
@@ -93,7 +97,7 @@ class PolledSource:
         self._failures = 0
         self._refusals, self._hold_s = 0, 0.0  # logins refused since one worked; how long the last bids to wait
         self._hold_until_ns = 0
-        self._tell, self._looked, self._known = tell, looked, known
+        self._tell, self._looked, self._known, self._timed = tell, looked, known, timed
         self._failure: Exception | None = None  # why the look before failed, in a sentence that may be shown
         self._answered_ns: int | None = None  # the due time of the look that was answered last
         self._behind = False  # a source that looks by itself may have what nobody fetched
@@ -131,6 +135,11 @@ class PolledSource:
         end_ns = self._clock.now_ns()
         self._busy_until_ns = end_ns
         self._hand_in(made_up, self._due_ns(self._slot_at(end_ns) + 1))  # two clocks are never quite one
+        if self._timed and outcome is PollOutcome.OK:
+            took = Sample(
+                DURATION, object_text(source=self.label.partition("/")[2]), (end_ns - start_ns) * 1e-9, start_ns
+            )
+            answer = Answer((*answer.samples, took), answer.events, answer.faults)
         self._note(Poll(self.source, due_ns, start_ns, end_ns - start_ns, outcome, error, answer))
         self._behind = outcome is not PollOutcome.OK or bool(made_up)
         self._answered_ns = due_ns if outcome is PollOutcome.OK else self._answered_ns

@@ -27,7 +27,7 @@ from soakwatch.source_labels import labelled
 from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
 
 LONGEST_ALIGNMENT_NS = 1_000_000_000  # an hourly poll does not wait for the full hour to begin
-GENERATOR = "generator"
+DUT, GENERATOR = "dut", "generator"
 
 
 class Sources:
@@ -62,7 +62,8 @@ class Sources:
                 looked = None if course.resumed else self.opening.expect(target.name, label, planned, insist=insist)
                 drives = target.role == GENERATOR and bool(getattr(config, "drive", False))
                 connect = _connector(planned, site, throttle if drives else None)
-                await self._add(stack, source, when, connect, end_ns, looked)
+                timed = config.asks_management and target.role == DUT
+                await self._add(stack, source, when, connect, end_ns, looked, timed=timed)
         await self._committer.call(self._record.target, TARGET, ROLE)
         own = await self._committer.call(
             self._record.source, TARGET, "monitor", "monitor", round(INTERVAL_S * 1e9), required=False
@@ -76,7 +77,7 @@ class Sources:
 
     async def _add(
         self, stack: AsyncExitStack, source: Source, when: Timing, connect: Connect, end_ns: int,
-        looked: Looked | None = None,
+        looked: Looked | None = None, *, timed: bool = False,
     ) -> None:  # fmt: skip
         for lost in self._gap(source, min(when.anchor_ns, end_ns)):
             self._committer.take(lost)
@@ -93,7 +94,8 @@ class Sources:
             return await self._committer.call(_answered_ns, self._course.folder, source.id)
 
         known = KnownLooks(read, when.anchor_ns, when.interval_ns) if self._course.resumed else None
-        polled = PolledSource(source.id, label, when, connect, self._clock, self._put, tell, looked, known)
+        polled = PolledSource(source.id, label, when, connect, self._clock, self._put, tell, looked, known,
+                              timed=timed)  # fmt: skip
         self.polled.append(await stack.enter_async_context(polled))
         self.interval_ns[source.id] = when.interval_ns
         self.closer.add(source.target, polled)

@@ -337,3 +337,31 @@ def test_timers_leave_nothing_behind() -> None:
         return len(asyncio.all_tasks())
 
     assert time.run(main()) == 1
+
+
+def test_how_long_the_device_took_is_a_sample_of_each_answered_look() -> None:
+    """Under the source's label, at the look's begin; a look that failed took no known time."""
+    time, polls = VirtualTime(), list[Poll]()
+
+    async def slower(now_ns: int) -> Answer:
+        if len(polls) == 2:
+            raise SourceFailed("no answer")
+        await asyncio.sleep(0.1 * (1 + len(polls)))
+        return one_sample(now_ns)
+
+    async def connect(_: AsyncExitStack) -> Poller:
+        return Scripted(slower)
+
+    async def main() -> None:
+        when = timing(time.now_ns(), 10)
+        source = PolledSource(1, "dut/snmp-2", when, connect, time, polls.append, timed=True)
+        async with source, Timers(time) as timers:
+            timers.poll(source)
+            await asyncio.sleep(35)
+
+    time.run(main())
+    took = [[s for s in poll.answer.samples if s.metric == "source.poll.duration"] for poll in polls]
+    assert [[(s.object, round(s.value, 3)) for s in samples] for samples in took] == [
+        [("source=snmp-2", 0.1)], [("source=snmp-2", 0.2)], [], [("source=snmp-2", 0.4)],
+    ]  # fmt: skip
+    assert took[0][0].time_ns == polls[0].start_ns

@@ -48,6 +48,8 @@ class PathShape(BaseModel):
 class Config(SourceConfig):
     """Keys of the source ``gnmi``."""
 
+    asks_management = True
+
     host: Annotated[HostName, Field(description="name or address of the device")]
     port: Annotated[int, Field(default=9339, ge=1, le=65535, description="port; EOS 6030, SR Linux 57400")]
     user: Annotated[str | None, Field(default=None, description="name to log in with")]

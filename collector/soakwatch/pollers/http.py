@@ -61,6 +61,8 @@ class ValueShape(BaseModel):
 class Config(WebConfig):
     """Keys of the source ``http``."""
 
+    asks_management = True
+
     status: Annotated[
         list[int], Field(default_factory=list, description="status codes that are well; default: 200 to 299")
     ]

@@ -33,6 +33,8 @@ _SHOWN_NAMES = 8
 class Config(WebConfig):
     """Keys of the source ``prometheus``."""
 
+    asks_management = True
+
     maps: Annotated[list[str] | None, Field(default=None, description="only these maps; default: all that fit")]
     metrics: Annotated[list[MapEntry], Field(default_factory=list, description="own mappings, before the others")]
     keep: Annotated[list[str], Field(default_factory=list, description="names or globs kept without a mapping")]

@@ -29,6 +29,8 @@ from soakwatch_agent.place import watch
 class Config(SourceConfig, Access):
     """Keys of the source ``ssh``."""
 
+    asks_management = True
+
     timeout: Annotated[
         Seconds | None,
         Field(default=15.0, gt=0, description="a poll is abandoned after this, the first with connection and login"),

@@ -22,6 +22,8 @@ Version = Annotated[Literal["1", "2c", "3"], BeforeValidator(_version)]
 class Config(SourceConfig):
     """Keys of the source ``snmp``."""
 
+    asks_management = True
+
     host: Annotated[HostName, Field(description="address or name of the device")]
     port: Annotated[int, Field(default=161, ge=1, le=65535, description="UDP port of its agent")]
     version: Annotated[Version, Field(default="2c", description="version of SNMP")]
