@@ -77,9 +77,9 @@ def got(run: Path, source: str, more_than: int = 0) -> bool:
     return any(each.got > more_than for each in ledgers(run) if each.source == source)
 
 
-def lost(run: Path, source: str) -> int:
-    """How many polls of a source brought nothing by now."""
-    return sum(each.due - each.got for each in ledgers(run) if each.source == source)
+def failed(run: Path, source: str) -> int:
+    """How many polls of a source have failed by now."""
+    return sum(each.lost.get("failed", 0) for each in ledgers(run) if each.source == source)
 
 
 def told(run: Path, kind: str) -> bool:
@@ -106,15 +106,16 @@ def test_a_device_by_all_ways_whose_parts_die(fragile: Device, started: Started,
     run = tmp_path / "run"
     polled = ("dut/snmp", "dut/ssh", "dut/agent", "dut/traps", "dut/syslog")
     until(lambda: all(got(run, source, 2) for source in polled), "three answers of each source")
+    before = failed(run, "dut/snmp")  # the first survey may have taken longer than a poll
     fragile.snmpd.kill()
     fragile.sshd.kill_sessions()
     fragile.trap(LINK_DOWN, IF_INDEX, "i", "2", IF_NAME, "s", "eth7")
     fragile.log(CRASH)
-    until(lambda: lost(run, "dut/snmp") > 0, "a lost poll of dut/snmp")
+    until(lambda: failed(run, "dut/snmp") > before, "a failed poll of dut/snmp")
     fragile.snmpd.start()
     until(lambda: told(run, "snmp.agent.restart"), "the restart of the agent in the record")
     answers = sum(fate.got for fate in ledgers(run) if fate.source == "dut/snmp")
-    until(lambda: got(run, "dut/snmp", answers + 5), "more answers of dut/snmp")
+    until(lambda: got(run, "dut/snmp", answers + 20), "more answers of dut/snmp")
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 1, output  # the crash is told of, so it counts
@@ -127,7 +128,7 @@ def test_a_device_by_all_ways_whose_parts_die(fragile: Device, started: Started,
     assert any("the port is closed" in error for error in coverage["dut/snmp"]["errors"])
     assert coverage["dut/snmp"]["longest_gap_seconds"] > 1
     for source in ("dut/ssh", "dut/agent", "dut/icmp", "dut/tcp", "dut/traps", "dut/syslog"):
-        assert coverage[source]["coverage"] > 0.9, coverage[source]
+        assert coverage[source]["coverage"] > 0.8, coverage[source]
     assert any("dut/snmp" in finding["reason"] for finding in verdict["findings"] if finding["rule"] == "coverage")
 
     with RecordView.open(run) as view:

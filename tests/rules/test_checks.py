@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from soakwatch_rules import detectors
@@ -76,6 +76,7 @@ events = st.lists(
     stated=st.booleans(),
     length=st.integers(0, 120),
 )
+@example(data=[[-1e308, 1e308], [], [], []], happened=[], cadence=0.2, stated=False, length=1)
 def test_no_input_raises(
     name: str, data: list[list[float]], happened: list[Event], cadence: float, stated: bool, length: int
 ) -> None:

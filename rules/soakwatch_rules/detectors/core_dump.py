@@ -206,7 +206,8 @@ def _file(event: Event) -> str:
 def _uncovered(folder: Series, events: list[Event], slack_ns: int) -> list[Witness]:
     """A witness for each file more than events tell of, at most 1000: nobody reads more."""
     made, free = [], sorted(e.begin_ns for e in events if e.object in {"", folder.object})
-    rises = np.diff(folder.values) if len(folder) > 1 else np.empty(0)
+    with np.errstate(over="ignore"):  # of what no folder holds; at most _MOST are told
+        rises = np.diff(folder.values) if len(folder) > 1 else np.empty(0)
     for i in np.flatnonzero(rises > 0).tolist():
         begin, end = int(folder.time_ns[i]), int(folder.time_ns[i + 1])
         near = [t for t in free if begin - slack_ns <= t <= end + slack_ns]
