@@ -47,13 +47,18 @@ class Committer:
     async def enter(self, stack: AsyncExitStack) -> None:
         """Close the thread with the caller's stack."""
         if self._thread is not None:
-            stack.callback(self._thread.shutdown)
+            stack.callback(self._close)
 
     async def call(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Do something with the record in the record's thread."""
         if self._thread is None:
             return work(*args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
+
+    def _close(self) -> None:
+        thread, self._thread = self._thread, None  # what is still to be done is done by whoever asks for it
+        if thread is not None:
+            thread.shutdown()
 
     def take(self, poll: Poll) -> None:
         """Queue one poll."""

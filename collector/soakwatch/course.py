@@ -7,14 +7,16 @@ from pathlib import Path
 
 from soakwatch.noteworthy import REACH_NS
 from soakwatch.plan import Plan
+from soakwatch_rules.rule import Event
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
     """What a run sets out with: its plan, where it is kept, when it began, and what of it is already recorded.
 
-    ``begun_ns`` (the begins of the phases so far) is not empty, ``events_begun`` above zero and ``last_due_ns`` not
-    None only where a run goes on after its monitor died.
+    ``begun_ns`` (the begins of the phases so far), ``told`` (the planned events so far) and ``said`` (the identities of
+    what live judging said last) are not empty, and ``last_due_ns`` is not None, only where a run goes on after its
+    monitor died. ``stop_on_fail`` ends it at the first live failure of any rule, ``stop_rules`` of one of these.
     """
 
     plan: Plan
@@ -22,8 +24,10 @@ class Course:
     start_ns: int
     stop_on_fail: bool = False
     begun_ns: tuple[int, ...] = ()
-    events_begun: int = 0
+    told: tuple[Event, ...] = ()
+    said: frozenset[str] = frozenset()
     last_due_ns: dict[int, int] | None = None
+    stop_rules: frozenset[str] = frozenset()
 
     @property
     def unwatched_ns(self) -> int | None:

@@ -77,7 +77,7 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
         "html": render_html(view, verdict),
         "json": render_json(verdict),
         "junit": render_junit(verdict),
-        "md": render_markdown(verdict, view.withdrawn(), closer_looks(view.events())),
+        "md": render_markdown(verdict, view.withdrawn(), closer_looks(view.events()), view.artifact_entries()),
     }
     for kind, text in texts.items():
         (folder / REPORT_FILES[kind]).write_text(text, encoding="utf-8")
@@ -90,8 +90,14 @@ def _that_stand(said: Iterable[Finding], verdict: Iterable[Finding]) -> list[Fin
     return [f for f in said if f.outcome not in ALARMS or (f.rule, f.target, f.metric, f.object) in alarms]
 
 
-def conclude(folder: Path, record: Record, end_ns: int, told: Callable[[str], None] | None = None) -> Verdict:
-    """Judge a run that has ended, keep the findings in its record, close it, and write its reports beside it."""
+def conclude(
+    folder: Path, record: Record, end_ns: int, told: Callable[[str], None] | None = None,
+    heard: Callable[[Verdict], None] | None = None,
+) -> Verdict:  # fmt: skip
+    """Judge a run that has ended, keep the findings in its record, close it, and write its reports beside it.
+
+    ``heard`` is told the verdict while the record can still take what that sets off.
+    """
     try:
         with RecordView.open(folder) as view:
             verdict, said = judge_record(view, told=told), view.findings(live=True)
@@ -99,6 +105,8 @@ def conclude(folder: Path, record: Record, end_ns: int, told: Callable[[str], No
         record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
         record.set_meta("verdict", verdict.outcome.value)
         record.set_meta("reason", verdict.reason)
+        if heard is not None:
+            heard(verdict)
     finally:
         record.finish()
     with RecordView.open(folder) as view:

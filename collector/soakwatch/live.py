@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,11 +34,14 @@ _LINE = 2**24
 class LiveJudge:
     """The newest findings of a run that goes on.
 
-    With ``confirm`` a failure is looked at again soon, until it is ``confirmed``.
+    With ``confirm`` a failure is looked at again soon, until it is ``confirmed``; ``rules`` are those whose failures
+    are meant, where it is not every rule.
     """
 
-    def __init__(self, folder: Path, now_ns: Callable[[], int], *, confirm: bool = False) -> None:
-        self._folder, self._now_ns, self._confirm = folder, now_ns, confirm
+    def __init__(
+        self, folder: Path, now_ns: Callable[[], int], *, confirm: bool = False, rules: Collection[str] | None = None
+    ) -> None:
+        self._folder, self._now_ns, self._confirm, self._rules = folder, now_ns, confirm, rules
         self._due_ns = now_ns() + int(JUDGE_EVERY_S * 1e9)
         self._complaint = Complaint("live judging")
         self._process: Process | None = None
@@ -147,7 +150,11 @@ class LiveJudge:
             else:
                 self._said.pop(told["of"], None)
         self.judged_ns = judged_ns
-        failing = {identity_of(f) for f in self.findings if f.outcome is Outcome.FAIL}
+        failing = {
+            identity_of(f)
+            for f in self.findings
+            if f.outcome is Outcome.FAIL and (self._rules is None or f.rule in self._rules)
+        }
         self._failing = {identity: self._failing.get(identity, judged_ns) for identity in failing}
 
     def _identities(self) -> frozenset[str]:

@@ -15,6 +15,7 @@ REACH_NS = 30_000_000_000
 
 _OLD_NEWS = frozenset({"core.present", IDENTITY, "gap", "clock.step"})
 _ACCOUNTS = ("recorder.", "source.")
+_OWN_AFFAIRS = ("hook.", "script.", "event.")
 _LONGEST = 120
 
 
@@ -24,7 +25,17 @@ def bookkeeping(kind: str) -> bool:
     >>> bookkeeping("device.identity"), bookkeeping("source.spool.lost"), bookkeeping("link.down")
     (True, True, False)
     """
-    return kind in _OLD_NEWS or kind.startswith(_ACCOUNTS)
+    return kind in _OLD_NEWS or kind.startswith(_ACCOUNTS) or own_affair(kind)
+
+
+def own_affair(kind: str) -> bool:
+    """Whether events of this kind tell what became of scripts and hooks: nothing that was done to a target, so no rule
+    is to look at them.
+
+    >>> own_affair("hook.failed"), own_affair("event.skipped"), own_affair("failover")
+    (True, True, False)
+    """
+    return kind.startswith(_OWN_AFFAIRS)
 
 
 def words_of(kind: str, thing: str) -> str:

@@ -10,13 +10,20 @@ import contextlib
 from collections import deque
 from contextlib import AsyncExitStack
 
+from soakwatch.baseline_freezing import Freezing
+from soakwatch.baselines import META as BASELINE
 from soakwatch.catching_up import SENTENCE, catch_up
 from soakwatch.clock import Clock
 from soakwatch.committing import Committer
 from soakwatch.course import Course
+from soakwatch.hooks.opening import hooks_of, surroundings
 from soakwatch.live import LiveJudge
+from soakwatch.noting import Notes
+from soakwatch.occurring import Occurring
 from soakwatch.phasing import Phasing
 from soakwatch.record import Record, RecordFull
+from soakwatch.redaction import redaction_of
+from soakwatch.scripting import Scripts
 from soakwatch.selfwatch import LoopLag
 from soakwatch.sourcing import GENERATOR, Sources
 from soakwatch.status import SourceStatus, Status
@@ -38,13 +45,25 @@ class Soak:
         self._record, self._clock = record, clock
         self._committer = Committer(record, clock.now_ns, threaded=threaded)
         self._phasing = Phasing(course.plan.phases, course.start_ns, course.begun_ns)
-        self._turning = Turning(
-            course.plan, course.start_ns, record, self._committer, clock.now_ns, self._phasing, course.events_begun
+        notes = Notes(record, self._committer)
+        self._scripts = Scripts(
+            notes, clock.now_ns, surroundings(course.plan, course.folder), redaction_of(course.plan.text)
         )
+        self._turning = Turning(
+            course.plan, course.start_ns, record, self._committer, clock.now_ns, self._phasing,
+            Occurring(course.plan.events, self._phasing, course.told), self._scripts,
+        )  # fmt: skip
+        self.hooks = hooks_of(course.plan, course.folder, notes, clock.now_ns, course.said)
+        self._greeted = course.resumed
+        self._armed: set[int] = set()  # times at which something is planned, and a timer set
+        self._timers: Timers | None = None
         self._sources = Sources(course, record, self._committer, clock, self._take)
         self._doing = ""
         self._load: dict[tuple[str, str], tuple[float, int]] = {}
-        self._live = LiveJudge(course.folder, clock.now_ns, confirm=course.stop_on_fail)
+        self._stops = course.stop_on_fail or bool(course.stop_rules)
+        rules = None if course.stop_on_fail else course.stop_rules
+        self._live = LiveJudge(course.folder, clock.now_ns, confirm=self._stops, rules=rules)
+        self._freezing = Freezing(course.folder, self._keep_baseline)
         self._last_event = 0
         self._events: deque[str] = deque(maxlen=SHOWN_EVENTS)  # of a storm of days only the newest are shown
         self._keeping = asyncio.Lock()
@@ -74,6 +93,9 @@ class Soak:
         async with AsyncExitStack() as stack:
             await self._committer.enter(stack)
             stack.push_async_callback(self._live.close)
+            stack.push_async_callback(self.hooks.finish, 0.0)  # where the way out is none of those below
+            stack.push_async_callback(self._scripts.end)
+            stack.push_async_callback(self._freezing.close)
             self._beat_ns = self._clock.now_ns()
             await self._committer.call(self._record.begin_span, self._beat_ns)
             lag = LoopLag()
@@ -85,12 +107,14 @@ class Soak:
                 async with Timers(self._clock) as timers:
                     self._set(timers)
                     await self._until_the_end()
+                    self._timers = None
             end_ns = min(self._clock.now_ns(), self.end_ns)
             for source in self._sources.polled:
                 source.close_account(end_ns)
             await self._keep()
             self._sources.opening.check()
             await self._catch_up(end_ns)
+            await self._finish_hooks()
             if self.trouble is None:
                 await self._hear()
                 await self._sources.closer.finish(end_ns)
@@ -143,10 +167,19 @@ class Soak:
             await catch_up(behind, end_ns, self._keep, self._stop, resumed=resumed)
             self._doing = ""
 
+    async def _finish_hooks(self) -> None:
+        self._doing = "waiting for the hooks"
+        await self.hooks.finish()
+        self._doing = ""
+
     async def _keep(self) -> bool:
         async with self._keeping:
             await self._committer.commit()
         return self.trouble is None
+
+    async def _keep_baseline(self, text: str) -> None:
+        with contextlib.suppress(RecordFull):  # it is frozen at the end at the latest
+            await self._committer.call(self._record.set_meta, BASELINE, text)
 
     def _take(self, poll: Poll) -> None:
         self._committer.take(poll)
@@ -160,8 +193,8 @@ class Soak:
     def _set(self, timers: Timers) -> None:
         for source in self._sources.polled:
             timers.poll(source)
-        for due_ns in self._turning.due_ns():
-            timers.once(due_ns, self._turn)
+        self._timers = timers
+        self._arm()
         timers.every(COMMIT_EVERY_S, self._commit)
         timers.every(COMMIT_EVERY_S, self._judge, look=True)
 
@@ -170,11 +203,27 @@ class Soak:
         await self._turning.turn()
         if self.end_ns != end_ns:
             self._moved.set()
+        if not self._greeted and self._phasing.now is not None:
+            self._greeted = True
+            self.hooks.start()
+        self._arm()
+
+    def _arm(self) -> None:
+        """Set timers for what is planned next, where there is none yet."""
+        if self._timers is None:
+            return
+        now_ns = self._clock.now_ns()
+        self._armed = {due_ns for due_ns in self._armed if due_ns > now_ns}
+        for due_ns in self._turning.due_ns():
+            if due_ns > now_ns and due_ns not in self._armed:
+                self._armed.add(due_ns)
+                self._timers.once(due_ns, self._turn)
 
     async def _commit(self) -> None:
         if not await self._keep():
             return
         await self._turn()
+        self._freezing.look(self._phasing, self._clock.now_ns())
         if self._clock.now_ns() - self._beat_ns >= BEAT_EVERY_NS:
             with contextlib.suppress(RecordFull):  # the next batch meets the same disk and says so
                 await self._show_life(self._clock.now_ns())
@@ -200,13 +249,14 @@ class Soak:
             judged_ns = self._live.judged_ns
             assert judged_ns is not None
             self._sources.closer.hear_findings(self._live.findings, judged_ns)
+            self.hooks.hear_findings(self._live.findings)
             if self._live.unrecorded:
                 with contextlib.suppress(RecordFull):  # the outbox complains of it; the next judgement replaces these
                     await self._committer.call(
                         self._record.put_findings, self._live.findings, live=True, judged_ns=judged_ns
                     )
                     self._live.recorded()
-            if self.course.stop_on_fail and self._live.confirmed:
+            if self._stops and self._live.confirmed:
                 self.stop()
 
 

@@ -6,9 +6,11 @@ import asyncio
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 
 from rich.console import Console
 
+from soakwatch.baseline_freezing import freeze
 from soakwatch.clock import Clock
 from soakwatch.course import Course
 from soakwatch.errors import MonitorBroken, RecordError
@@ -20,36 +22,51 @@ from soakwatch.report.terminal import print_verdict
 from soakwatch.run import Soak
 from soakwatch.setting_out import utc_text
 from soakwatch.units import show_bytes, show_seconds
+from soakwatch.verdict import Verdict
+from soakwatch.web.access import WebPlan
+from soakwatch.web.beside import web_beside
 
 
-def run_to_the_end(course: Course, record: Record, clock: Clock) -> int:
+def run_to_the_end(
+    course: Course, record: Record, clock: Clock, *, verdict_shown: bool = True, web: WebPlan | None = None
+) -> int:
     """Watch the run, end it, judge it, write and print everything; the exit code of the verdict.
 
-    Raises MonitorBroken if the record could not be written; it keeps what was committed.
+    A calibration, in which there is no device to judge, does not show its verdict. Raises MonitorBroken if the record
+    could not be written; it keeps what was committed.
     """
     console = Console()
-    _tell(console, f"recording into {course.folder}")
-    if course.start_ns > clock.now_ns() + 10**9:
-        _tell(console, f"waiting for the start at {utc_text(course.start_ns)}")
     try:
-        soak, end_ns = asyncio.run(_watch(course, record, clock, console))
+        with web_beside(web, course.folder, clock.now_ns, partial(_tell, console)) as where:
+            _tell(console, f"recording into {course.folder}{where}")
+            if course.start_ns > clock.now_ns() + 10**9:
+                _tell(console, f"waiting for the start at {utc_text(course.start_ns)}")
+            soak, end_ns = asyncio.run(_watch(course, record, clock, console))
         if soak.trouble is not None:
             raise MonitorBroken(f"{soak.trouble}; what was committed before is kept: soakwatch judge {course.folder}")
         _tell(console, f"ended after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
         record.seal(final=True)
         record.set_meta("ended_ns", str(end_ns))
-        verdict = conclude(course.folder, record, end_ns)
+        freeze(record, course.folder)
+        verdict = conclude(course.folder, record, end_ns, heard=partial(_hear, soak))
     except RecordError as error:
         raise MonitorBroken(f"{error}; what was committed before is kept: soakwatch judge {course.folder}") from error
     finally:
         with suppress(RecordError):
             record.close()
     with RecordView.open(course.folder) as view:
-        print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()))
+        if verdict_shown:
+            print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()),
+                          files=view.artifact_entries())  # fmt: skip
     size = (course.folder / "record.sqlite").stat().st_size
     _tell(console, f"record  {course.folder / 'record.sqlite'} ({show_bytes(size)})")
     _tell(console, f"report  {course.folder / REPORT_FILES['html']}")
     return verdict.exit_code
+
+
+def _hear(soak: Soak, verdict: Verdict) -> None:
+    with suppress(KeyboardInterrupt):  # who does not want to wait for the hooks wants the report all the same
+        asyncio.run(soak.hooks.conclude(verdict))
 
 
 async def _watch(course: Course, record: Record, clock: Clock, console: Console) -> tuple[Soak, int]:

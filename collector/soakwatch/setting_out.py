@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from soakwatch.against import NOTHING, Against
 from soakwatch.clock import Clock, SteadyClock
 from soakwatch.course import Course
 from soakwatch.errors import RecordError
@@ -16,6 +17,7 @@ from soakwatch.judge import PLANNED_KEY, planned_text
 from soakwatch.judging import recorded_plan
 from soakwatch.plan import Plan, TargetPlan, plan_text
 from soakwatch.record import Record, RecordView
+from soakwatch.record.findings import identity_of
 from soakwatch.runs import RECORD
 from soakwatch.turning import ORIGIN
 from soakwatch_agent.fingerprint import fingerprint
@@ -28,15 +30,21 @@ _PACKAGES = (
 _OWN_FILES = frozenset({RECORD, f"{RECORD}-wal", f"{RECORD}-shm", f"{RECORD}-journal", "record.lock", "known_hosts"})
 
 
+UNWATCHED = "the monitor was not running"
+
+
 def versions() -> Mapping[str, str]:
     """Versions of everything that a verdict depends on."""
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
 
 
 def begin(
-    plan: Plan, folder: Path, clock: Clock, command: Sequence[str], *, stop_on_fail: bool
-) -> tuple[Course, Record]:
-    """A new record in ``folder`` and the course of the run. The caller closes the record.
+    plan: Plan, folder: Path, clock: Clock, command: Sequence[str], *, stop_on_fail: bool, against: Against = NOTHING,
+    stop_rules: Collection[str] = (),
+) -> tuple[Course, Record]:  # fmt: skip
+    """A new record in ``folder``, with what the run is held against, and its course. The caller closes the record.
+
+    A live failure of any rule (``stop_on_fail``), or of one of ``stop_rules`` or of the plan's, ends it.
 
     Raises RecordError if the folder cannot be written or holds a record already.
     """
@@ -53,12 +61,19 @@ def begin(
             {target.name: fingerprint(_root(target)) for target in plan.targets if _local(target)}
         ),
     }
-    for key, value in facts.items():
-        record.set_meta(key, value)
-    return Course(plan, folder, start_ns, stop_on_fail), record
+    try:
+        for key, value in facts.items():
+            record.set_meta(key, value)
+        against.keep(record, plan, start_ns)
+    except RecordError:
+        record.close()
+        raise
+    return Course(plan, folder, start_ns, stop_on_fail, stop_rules=plan.stop_on_fail | set(stop_rules)), record
 
 
-def resume(folder: Path, *, stop_on_fail: bool) -> tuple[Course, Record, Clock]:
+def resume(
+    folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
+) -> tuple[Course, Record, Clock]:  # fmt: skip
     """The record of a run whose monitor died, the rest of its course, and a clock that goes on from its last sample.
 
     The gap is an event of the record. Raises RecordError if the run has ended or is still being written.
@@ -72,13 +87,20 @@ def resume(folder: Path, *, stop_on_fail: bool) -> tuple[Course, Record, Clock]:
             raise RecordError(f"the record in {folder} does not say when its run began: it cannot be resumed")
         due_ns = dict(view.last_due_ns())
         begun_ns = tuple(phase.window.begin_ns for phase in view.phases())
-        planned = sum(stored.origin == ORIGIN for stored in view.events())
+        planned = [stored for stored in view.events() if stored.origin == ORIGIN]
+        said = frozenset(identity_of(finding) for finding in view.findings(live=True))
         last_ns = view.window().end_ns
     clock = SteadyClock(not_before_ns=last_ns + 1)
     record = Record.open(folder)
     now_ns = clock.now_ns()
-    record.add_event("", Event("gap", "", "", last_ns, now_ns, {"cause": "the monitor was not running"}), "monitor")
-    return Course(plan, folder, int(start), stop_on_fail, begun_ns, planned, due_ns), record, clock
+    scripted = {event.kind for event in plan.events if event.run and event.lasts_s is None}
+    for stored in planned:
+        if stored.event.end_ns is None and stored.event.kind in scripted:  # nobody knows when its command ended
+            record.end_event(stored.id, max(last_ns, stored.event.begin_ns), {"cut": UNWATCHED})
+    record.add_event("", Event("gap", "", "", last_ns, now_ns, {"cause": UNWATCHED}), "monitor")
+    told = tuple(stored.event for stored in planned)
+    stops = plan.stop_on_fail | set(stop_rules)
+    return Course(plan, folder, int(start), stop_on_fail, begun_ns, told, said, due_ns, stops), record, clock
 
 
 def discard(folder: Path) -> bool:

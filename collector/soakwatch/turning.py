@@ -9,9 +9,11 @@ from collections.abc import Callable
 from soakwatch.committing import Committer
 from soakwatch.driving import Throttle
 from soakwatch.judge import PLANNED_KEY, planned_text
+from soakwatch.occurring import Occurring
 from soakwatch.phasing import Phasing
-from soakwatch.plan import EventPlan, Plan
+from soakwatch.plan import Plan
 from soakwatch.record import Record, RecordFull
+from soakwatch.scripting import Scripts
 from soakwatch_rules.rule import Event
 
 ORIGIN, OWN_ORIGIN = "plan", "monitor"
@@ -24,20 +26,20 @@ class Turning:
 
     def __init__(
         self, plan: Plan, start_ns: int, record: Record, committer: Committer, now_ns: Callable[[], int],
-        phasing: Phasing, events_begun: int,
+        phasing: Phasing, occurring: Occurring, scripts: Scripts,
     ) -> None:  # fmt: skip
         self._plan, self._start_ns = plan, start_ns
         self._record, self._committer, self._now_ns = record, committer, now_ns
         self.phasing, self.throttle = phasing, Throttle()
         self._untold: list[Event] = []
-        self._events_begun = events_begun
+        self._occurring, self._scripts = occurring, scripts
         self._one_at_a_time = asyncio.Lock()
         self._end_ns = phasing.end_ns
         self._level: float | None = None
 
     def due_ns(self) -> tuple[int, ...]:
         """The times at which something is planned to begin."""
-        return (*self.phasing.due_ns(), *(self._begin_ns(event) for event in self._plan.events[self._events_begun :]))
+        return (*self.phasing.due_ns(), *self._occurring.due_ns())
 
     async def turn(self) -> None:
         """Record the phases and planned events whose time has come, and tell the loads.
@@ -51,11 +53,17 @@ class Turning:
             await self._drive()
 
     async def end(self, end_ns: int) -> None:
-        """Tell why the last phase ended, if the run went to its end and that was not its time alone."""
+        """End the scripts; tell why the last phase ended, if the run went to its end and that was not its time alone,
+        and which planned events never happened."""
+        await self._scripts.end()
         event = self.phasing.ended() if end_ns >= self.phasing.end_ns else None
-        if event is not None:
-            with contextlib.suppress(RecordFull):
+        with contextlib.suppress(RecordFull):
+            if event is not None:
                 await self._committer.call(self._record.add_event, "", event, OWN_ORIGIN)
+            for one in self._occurring.never():
+                if one.begin_ns <= end_ns:
+                    left = one.skipped("its time never came: what it was planned for was over before")
+                    await self._committer.call(self._record.add_event, left.target, left, ORIGIN)
 
     async def _turn_phases(self) -> None:
         while (turn := self.phasing.turn(self._now_ns())) is not None:
@@ -72,25 +80,14 @@ class Turning:
             self._end_ns = self.phasing.end_ns
 
     async def _begin_events(self) -> None:
-        while self._events_begun < len(self._plan.events):
-            planned = self._plan.events[self._events_begun]
-            begin_ns = self._begin_ns(planned)
-            if begin_ns > self._now_ns():
-                return
-            event = Event(
-                kind=planned.kind,
-                target=planned.target or "",
-                object="",
-                begin_ns=begin_ns,
-                end_ns=None if planned.lasts_s is None else begin_ns + round(planned.lasts_s * 1e9),
-                expect=planned.expect,
-                deadline_ns=None if planned.within_s is None else begin_ns + round(planned.within_s * 1e9),
-            )
-            await self._committer.call(self._record.add_event, event.target, event, ORIGIN)
-            self._events_begun += 1
-
-    def _begin_ns(self, event: EventPlan) -> int:
-        return self._start_ns + round(event.at_s * 1e9)
+        while (due := self._occurring.due(self._now_ns())) is not None:
+            event, begins = due.event(), not due.lapsed
+            if begins and due.planned.run and self._scripts.runs(due.index):
+                event, begins = due.skipped("its command, begun before, still runs"), False
+            number = await self._committer.call(self._record.add_event, event.target, event, ORIGIN)
+            self._occurring.begun(due)
+            if begins and due.planned.run:
+                self._scripts.start(due.index, due.planned, event, number)
 
     async def _drive(self) -> None:
         """A phase that names no load leaves it as it is."""

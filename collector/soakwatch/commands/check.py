@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,12 +31,15 @@ def command(plan: Path, runs: Path, no_connect: bool) -> int:  # noqa: FBT001 - 
 
     A load that is a command is started for these looks, for some seconds.
     """
+    from soakwatch.hooks.opening import check_outside
     from soakwatch.plan import load_plan
     from soakwatch.plan.rules import planned_rules
 
     loaded = load_plan(plan)
+    check_outside(loaded)
     rules = planned_rules(loaded.rules)
     _show_plan(loaded, tuple(rule.name for rule in rules))
+    _show_against(loaded, runs)
     if no_connect:
         return EXIT_PASS
     return _connect(loaded, runs)
@@ -52,7 +56,25 @@ def _show_plan(plan: Plan, rules: tuple[str, ...]) -> None:
         click.echo("note: the planned start has passed: the run would begin at once")
     for event in plan.events:
         within = f", to be over within {show_seconds(event.within_s)}" if event.within_s else ""
-        click.echo(f"event: {event.kind} at {show_seconds(event.at_s)} on {event.target or 'every target'}{within}")
+        when = f"at {show_seconds(event.at_s)}" + (f" of {event.phase}" if event.phase else "")
+        when += f", every {show_seconds(event.every_s)}" if event.every_s else ""
+        deed = f", by {shlex.join(event.run)}" if event.run else ""
+        click.echo(f"event: {event.kind} {when} on {event.target or 'every target'}{within}{deed}")
+    for hook in plan.hooks:
+        click.echo(f"hook: on {' and '.join(hook.on)} of {hook.rule}: {', '.join(hook.deeds)}")
+
+
+def _show_against(plan: Plan, runs: Path) -> None:
+    import time
+
+    from soakwatch.against import against
+
+    now_s = time.time()
+    held = against(plan, None, None, runs, now_s)
+    for sentence in held.sentences(now_s):
+        click.echo(sentence)
+    for warning in held.warnings:
+        click.echo(f"note: {warning}")
 
 
 def _connect(plan: Plan, runs: Path) -> int:

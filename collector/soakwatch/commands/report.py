@@ -15,6 +15,7 @@ Examples:
   soakwatch report last
   soakwatch report last --html soak.html
   soakwatch report runs/20261121T200000Z-fw-7.2 --json verdict.json --junit junit.xml --md report.md
+  soakwatch report last --artifacts evidence
 \b
 Without options the verdict is shown on the terminal. 'soakwatch schema verdict' prints the schema of the JSON.
 The exit code is 0 once everything is written; 'soakwatch judge' is the command whose exit code is the verdict."""
@@ -24,17 +25,20 @@ The exit code is 0 once everything is written; 'soakwatch judge' is the command 
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json here.")
 @click.option("--junit", "junit_file", type=click.Path(path_type=Path), help="Write JUnit XML here.")
 @click.option("--md", "md_file", type=click.Path(path_type=Path), help="Write Markdown here.")
+@click.option("--artifacts", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Write the files of the record (outputs of scripts, evidence) below this folder.")  # fmt: skip
 @click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
               help="Folder in which RUN is looked up.")  # fmt: skip
 def command(
     run: str, html_file: Path | None, json_file: Path | None, junit_file: Path | None, md_file: Path | None,
-    runs_folder: Path,
+    artifacts: Path | None, runs_folder: Path,
 ) -> None:  # fmt: skip
     """Write the report of RUN (a folder, a record file, or 'last')."""
     from rich.console import Console
 
     from soakwatch.judging import judge_record
     from soakwatch.record import RecordView
+    from soakwatch.report.artifacts import write_files
     from soakwatch.report.closer import closer_looks
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
@@ -43,18 +47,24 @@ def command(
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs import find_run
 
-    console = Console()
+    wanted = any((html_file, json_file, junit_file, md_file))
     with RecordView.open(find_run(run, runs_folder)) as view:
+        if artifacts is not None:
+            written = write_files(view, artifacts)
+            click.echo(f"wrote {len(written)} files below {artifacts}" if written else "the record holds no files")
+            if not wanted:
+                return
         verdict, withdrawn, closer = judge_record(view), view.withdrawn(), closer_looks(view.events())
+        files = view.artifact_entries()
         texts = (
             (html_file, render_html(view, verdict) if html_file else ""),
             (json_file, render_json(verdict)),
             (junit_file, render_junit(verdict)),
-            (md_file, render_markdown(verdict, withdrawn, closer)),
+            (md_file, render_markdown(verdict, withdrawn, closer, files)),
         )
     for file, text in texts:
         if file is not None:
             file.write_text(text, encoding="utf-8")
             click.echo(f"wrote {file}")
-    if not any(file for file, _ in texts):
-        print_verdict(verdict, console, withdrawn=withdrawn, closer=closer)
+    if not wanted:
+        print_verdict(verdict, Console(), withdrawn=withdrawn, closer=closer, files=files)

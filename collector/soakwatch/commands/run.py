@@ -8,13 +8,16 @@ from pathlib import Path
 import click
 
 from soakwatch.runs import DEFAULT_RUNS
+from soakwatch.stopping import StoppingCommand, chosen, stop_option
 
 
 @click.command(
+    cls=StoppingCommand,
     epilog="""\b
 Examples:
   soakwatch run plan.yaml
   soakwatch run plan.yaml --duration 10m --runs /srv/runs
+  soakwatch run plan.yaml --stop-on-fail=hang --stop-on-fail=reboot
   soakwatch run --target local --process nginx --duration 30m
   soakwatch run --target ssh://soak@fw1 --target 'snmp://fw1?version=2c&community=env:COMMUNITY' --duration 12h
   soakwatch run --process 'snort*' --process pid:4711 --process cmdline:'java .*broker' --interval 500ms --duration 2h
@@ -22,7 +25,7 @@ Examples:
 Ctrl-C ends the run properly and judges what is there; a second Ctrl-C gives up at once.
 A monitor that was killed goes on with: soakwatch resume RUN
 Every source of a plan with a later start is tried at once, so that what is wrong can still be mended.
-Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke."""
+Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke.""",
 )
 @click.argument("plan", required=False, type=click.Path(path_type=Path))
 @click.option(
@@ -39,15 +42,24 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 @click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
               help="Folder of all runs.")  # fmt: skip
 @click.option("--into", type=click.Path(path_type=Path), help="Exact folder of this run (default: RUNS/TIME-NAME).")
-@click.option("--stop-on-fail", is_flag=True,
-              help="End the run at the first live finding that fails (growth only warns before the end).")  # fmt: skip
+@click.option(
+    "--reference",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="What the generators can send: the file of soakwatch calibrate (default: the one beside the plan).",
+)
+@click.option("--baseline", metavar="RUN", help="An earlier run whose baseline phase holds for this one.")
+@click.option("--no-web", is_flag=True, help="Serve no event API while the run goes on.")
+@stop_option
 def command(
     plan: Path | None, targets: tuple[str, ...], processes: tuple[str, ...], interval: str | None, duration: str | None,
-    name: str | None, runs_folder: Path, into: Path | None, stop_on_fail: bool,  # noqa: FBT001 - click's signature
+    name: str | None, runs_folder: Path, into: Path | None, reference: Path | None, baseline: str | None,
+    no_web: bool, stop_on_fail: tuple[str, ...],  # noqa: FBT001 - click's signature
 ) -> int:  # fmt: skip
     """Run PLAN, or what the options say, to its end; then judge it and write the report."""
+    from soakwatch.against import against
     from soakwatch.beforehand import look_beforehand
     from soakwatch.clock import SteadyClock
+    from soakwatch.hooks.opening import check_outside
     from soakwatch.opening import PlanRefused
     from soakwatch.plan import load_plan, quick_plan
     from soakwatch.running import run_to_the_end
@@ -64,13 +76,19 @@ def command(
         made = load_plan(plan)
         if duration is not None:
             made = made.lasting(duration)
+    any_rule, stop_rules = chosen(stop_on_fail)
+    check_outside(made)
     clock = SteadyClock()
+    held = against(made, reference, baseline, runs_folder, clock.now_ns() * 1e-9)
+    for warning in held.warnings:
+        click.echo(f"soakwatch: warning: {warning}", err=True)
     for trouble in look_beforehand(made, clock.now_ns()):
         click.echo(f"soakwatch: warning: {trouble}; the run waits for its start all the same", err=True)
     folder = into or new_folder(runs_folder, made.name, clock.now_ns())
-    course, record = begin(made, folder, clock, ["soakwatch", *sys.argv[1:]], stop_on_fail=stop_on_fail)
+    course, record = begin(made, folder, clock, ["soakwatch", *sys.argv[1:]], stop_on_fail=any_rule,
+                           stop_rules=stop_rules, against=held)  # fmt: skip
     try:
-        return run_to_the_end(course, record, clock)
+        return run_to_the_end(course, record, clock, web=None if no_web else made.web)
     except PlanRefused:
         if into is None and discard(folder):
             click.echo(f"nothing was judged, and {folder} is removed again")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path as FilePath
@@ -16,16 +16,25 @@ from pathlib import Path as FilePath
 from pydantic import ValidationError
 
 from soakwatch.errors import PlanError
-from soakwatch.nearest import hint
 from soakwatch.plan.address import LOCAL, targets_of
-from soakwatch.plan.model import INTERFACES_ALL, EventShape, PlanShape, ProcessShape, TargetShape, WatchShape, one_key
+from soakwatch.plan.event import EventPlan, events_of
+from soakwatch.plan.hook import HookPlan, hook_problems, stop_problems
+from soakwatch.plan.model import INTERFACES_ALL, PlanShape, ProcessShape, TargetShape, WatchShape, one_key
 from soakwatch.plan.phase import UNTIL_LOAD, PhasePlan, phase_data
 from soakwatch.plan.problem import problems as problems_of
 from soakwatch.plan.rules import RulePlan, read_rules
 from soakwatch.plan.text import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
+from soakwatch.plan.web import web_of
 from soakwatch.poller import SourceConfig, WatchedProcess
 from soakwatch.registry import INSTALLED, Registry, poller_module
+from soakwatch.registry import rules as rule_names
 from soakwatch.units import seconds, show_seconds
+from soakwatch.web.access import BESIDE, WebPlan
+
+__all__ = [
+    "EventPlan", "HookPlan", "Plan", "SourcePlan", "TargetPlan", "load_plan", "plan_from_text", "plan_text",
+    "process_data", "quick_plan",
+]  # fmt: skip
 
 WHOLE_RUN = "soak"
 """The one phase of a plan that names none."""
@@ -54,21 +63,11 @@ class TargetPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class EventPlan:
-    """A scripted event; times are seconds, ``at_s`` from the begin of the run, ``within_s`` from the event's."""
-
-    kind: str
-    at_s: float
-    lasts_s: float | None = None
-    within_s: float | None = None
-    expect: Mapping[str, int] = field(default_factory=dict)
-    target: str | None = None  # None = all
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """A plan that can be run. ``phases`` fill ``duration_s`` exactly; ``rules`` holds only what the plan says of them
-    (``plan.rules.planned_rules`` gives all that apply); ``text`` is the plan as it goes into the record."""
+    (``plan.rules.planned_rules`` gives all that apply); a live failure of a rule in ``stop_on_fail`` ends the run;
+    ``reference`` and ``baseline`` are what it is held against, "" where the plan does not say; ``text`` is the plan as
+    it goes into the record."""
 
     name: str
     duration_s: float
@@ -77,8 +76,13 @@ class Plan:
     rules: tuple[RulePlan, ...] = ()
     start: datetime | None = None  # UTC
     events: tuple[EventPlan, ...] = ()
+    hooks: tuple[HookPlan, ...] = ()
+    stop_on_fail: frozenset[str] = frozenset()  # rules
+    reference: str = ""  # a file
+    baseline: str = ""  # an earlier run
     origin: str = field(default="", compare=False)
     text: str = field(default="", compare=False)
+    web: WebPlan | None = BESIDE  # None: nothing is served
 
     def lasting(self, duration: str | float, registry: Registry = INSTALLED) -> Plan:
         """The same plan with another length: its last soak (without one, its longest phase) is cut or stretched.
@@ -202,11 +206,20 @@ def _plan(document: Document, registry: Registry) -> Plan:
         targets.append(made)
         found += wrong
     found += _unloaded(document, phases, targets)
-    events, wrong = _events(document, shape.events, duration, tuple(shape.targets))
+    events, wrong = events_of(document, shape.events, duration, phases, tuple(shape.targets))
+    found += wrong
+    found += hook_problems(document, shape.hooks, rule_names(registry), tuple(shape.targets))
+    found += stop_problems(document, shape.stop_on_fail, rule_names(registry))
+    web, wrong = web_of(document, shape.web)
     found += wrong
     if found:
         raise plan_error(document.origin, found)
-    return Plan(shape.name, duration, phases, tuple(targets), rules, shape.start, events, document.origin, dump(data))
+    stop = shape.stop_on_fail if isinstance(shape.stop_on_fail, list) else rule_names(registry)
+    return Plan(
+        shape.name, duration, phases, tuple(targets), rules, shape.start, events, tuple(shape.hooks),
+        frozenset(stop if shape.stop_on_fail else ()), shape.reference or "", shape.baseline or "",
+        document.origin, dump(data), web,
+    )  # fmt: skip
 
 
 def _passwords(document: Document, path: Path, value: Plain) -> list[Problem]:
@@ -333,25 +346,3 @@ def _watched(shape: ProcessShape) -> WatchedProcess:
     if shape.cmdline is not None:
         return WatchedProcess(shape.name or shape.cmdline, "cmdline", shape.cmdline)
     return WatchedProcess(shape.name or "", "name", shape.name or "")
-
-
-def _events(
-    document: Document, shapes: Sequence[EventShape], duration: float, targets: tuple[str, ...]
-) -> tuple[tuple[EventPlan, ...], list[Problem]]:
-    events: list[EventPlan] = []
-    found: list[Problem] = []
-    for index, shape in enumerate(shapes):
-        path: Path = ("events", index)
-        events.append(EventPlan(shape.kind, shape.at, shape.lasts, shape.within, dict(shape.expect), shape.target))
-        if shape.target is not None and shape.target not in targets:
-            told = f"unknown target {shape.target!r}{hint(shape.target, targets)}"
-            found.append(document.problem((*path, "target"), told))
-        last = max((part, key) for key, part in (("lasts", shape.lasts or 0), ("within", shape.within or 0)))
-        if duration and shape.at >= duration:
-            told = f"at: {show_seconds(shape.at)} is after the end of the run, {show_seconds(duration)}"
-            found.append(document.problem((*path, "at"), told))
-        elif duration and shape.at + last[0] > duration:
-            end = show_seconds(shape.at + last[0])
-            told = f"{last[1]}: ends at {end}, after the end of the run, {show_seconds(duration)}"
-            found.append(document.problem((*path, last[1]), told))
-    return tuple(events), found

@@ -37,9 +37,14 @@ watch:
 # required: false where "inconclusive" must not hold up a pass.
 rules: {{}}
 
-# Planned events are announced, must happen, and must be over in time.
+# Planned events are announced, must happen, and must be over in time; a script can make them happen, again and again.
 # events:
 #   - {{kind: failover, at: 12h, within: 10m, expect: {{reboot: 1}}}}
+#   - {{kind: switch, at: 6h, every: 2h, run: [ssh, dut, request chassis routing-engine master switch], timeout: 60s}}
+
+# What a finding sets off: a command, a webhook, evidence of the device that is kept in the record.
+# hooks:
+#   [{{on: fail, capture: {{commands: [uptime], files: [/var/core/*]}}, webhook: env:WEBHOOK, limit: 5 per 10m}}]
 """
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]*")
 

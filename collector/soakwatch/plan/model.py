@@ -11,26 +11,19 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    PlainValidator,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, JsonValue, PlainValidator, WithJsonSchema, model_validator
 
-from soakwatch.plan.phase import EVENT_KIND, PHASES, PhasePlan, duration, phase_of
-from soakwatch.units import Seconds
+from soakwatch.plan.event import EventShape
+from soakwatch.plan.hook import HookPlan
+from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text, shown
+from soakwatch.plan.phase import EVENT_KIND, PHASES, PhasePlan, phase_of
+from soakwatch.plan.web import WebShape
 
 ROLES = ("dut", "generator", "monitor")
 """What a target is to the run: the device under test, what loads it, what watches it."""
 INTERFACES_ALL = "all"
 
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_LOGIN = re.compile(r":(?!//)[^\s:@]*@")  # the password before the @ of an address
 _OWN_KEY = 1  # a source or a phase is one key and what belongs to it
 
 
@@ -44,26 +37,6 @@ def folder_name(value: object) -> str:
             " 100 at most"
         )
     return value
-
-
-def shown(value: object) -> str:
-    """A value of a plan as errors name it.
-
-    >>> shown("x"), shown(True), shown(None), shown([1]), shown({}), shown(3)
-    ("'x'", 'true', 'nothing', 'a list', 'keys and values', 'the number 3')
-    >>> shown("https://me:what@h/"), shown("me:what@h")
-    ("'https://me:***@h/'", "'me:***@h'")
-    """
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return f"the number {value}"
-    if isinstance(value, str):
-        value = _LOGIN.sub(":***@", value)
-        return repr(value if len(value) <= 60 else value[:59] + "…")
-    return "a list" if isinstance(value, list) else "keys and values"
 
 
 def one_key(value: object, what: str, example: str) -> tuple[str, JsonValue]:
@@ -109,23 +82,16 @@ def _interfaces(value: object) -> object:
     return value
 
 
-def _kind(value: object) -> str:
-    if not isinstance(value, str) or EVENT_KIND.fullmatch(value) is None:
-        raise ValueError(f"{shown(value)} is not a kind of event: write a lower-case word such as failover")
-    return value
-
-
 def _sinks(value: object) -> list[str]:
     if value not in ([], None):
         raise ValueError("no sinks exist yet: remove this key; the run's record holds every sample")
     return []
 
 
-_DURATION = {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|min|h|d)\s*)+$", "examples": ["24h"]}
 _PHASE_KEYS = {
     "type": "object",
     "properties": {
-        "for": {**_DURATION, "description": "how long it lasts, at most"},
+        "for": {**DURATION_SCHEMA, "description": "how long it lasts, at most"},
         "load": {
             "type": ["string", "number"],
             "examples": ["80%"],
@@ -142,7 +108,7 @@ _PHASE_KEYS = {
 }
 _PHASE_SCHEMA = {
     "type": "object",
-    "properties": {name: {"anyOf": [_DURATION, _PHASE_KEYS]} for name in PHASES},
+    "properties": {name: {"anyOf": [DURATION_SCHEMA, _PHASE_KEYS]} for name in PHASES},
     "additionalProperties": False,
     "minProperties": 1,
     "maxProperties": 1,
@@ -150,24 +116,15 @@ _PHASE_SCHEMA = {
 _NAME_SCHEMA = {"type": "string", "pattern": f"^{_FOLDER_NAME.pattern}$"}
 
 Name = Annotated[str, BeforeValidator(folder_name), WithJsonSchema(_NAME_SCHEMA)]
-Duration = Annotated[float, BeforeValidator(duration), WithJsonSchema(_DURATION)]
 PhaseItem = Annotated[PhasePlan, PlainValidator(_phase), WithJsonSchema(_PHASE_SCHEMA)]
 Moment = Annotated[
     datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "examples": ["2026-11-27T20:00:00Z"]})
 ]
-Kind = Annotated[str, BeforeValidator(_kind), WithJsonSchema({"type": "string", "pattern": f"^{EVENT_KIND.pattern}$"})]
 Interfaces = Annotated[
     list[str],
     BeforeValidator(_interfaces),
     WithJsonSchema({"anyOf": [{"const": "all"}, {"type": "array", "items": {"type": "string", "minLength": 1}}]}),
 ]
-Text = Annotated[str, Field(min_length=1)]
-
-
-class Shape(BaseModel):
-    """Settings of every model of the plan: unknown keys are errors, nothing is guessed, nothing changes later."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class ProcessShape(Shape):
@@ -216,19 +173,6 @@ class TargetShape(Shape):
     watch: Annotated[WatchShape | None, Field(description="overrides the plan's watch, key by key")] = None
 
 
-class EventShape(Shape):
-    """One planned event: what will happen, when, and what is expected of it."""
-
-    kind: Kind
-    at: Annotated[Seconds, Field(ge=0, description="time from the begin of the run")]
-    lasts: Annotated[Duration | None, Field(description="how long it lasts")] = None
-    within: Annotated[Duration | None, Field(description="the target must be back this long after its begin")] = None
-    expect: Annotated[
-        dict[str, Annotated[int, Field(ge=0)]], Field(description="how many of which event it brings")
-    ] = {}
-    target: Annotated[Text | None, Field(description="the target that it happens to; default: all")] = None
-
-
 class PlanShape(Shape):
     """A plan."""
 
@@ -237,12 +181,23 @@ class PlanShape(Shape):
     phases: Annotated[list[PhaseItem] | None, Field(min_length=1, description="stretches of the run in order")] = None
     targets: Annotated[dict[Name, TargetShape], Field(min_length=1, description="what is polled")]
     watch: Annotated[WatchShape, Field(description="what to look at on every target")] = WatchShape()
-    rules: Annotated[dict[str, JsonValue], Field(description="only what differs from the rules' defaults")] = {}
+    rules: Annotated[
+        dict[str, JsonValue], Field(default_factory=dict, description="only what differs from the rules' defaults")
+    ]
     start: Annotated[Moment | None, Field(description="calendar start with zone; default: at once")] = None
-    events: Annotated[list[EventShape], Field(description="planned events")] = []
+    events: Annotated[list[EventShape], Field(default_factory=list, description="planned events")]
+    reference: Annotated[
+        Text | None, Field(description="file of soakwatch calibrate; default: PLAN.reference.yaml beside the plan")
+    ] = None
+    baseline: Annotated[Text | None, Field(description="earlier run whose baseline phase holds for this one")] = None
+    hooks: Annotated[list[HookPlan], Field(default_factory=list, max_length=32, description="what findings set off")]
+    stop_on_fail: Annotated[
+        list[Text] | bool, Field(description="rules whose live failure ends the run; true: every rule")
+    ] = False
+    web: Annotated[WebShape | bool, Field(description="event API of the run while it goes on; false: none")] = True
     sinks: Annotated[
         list[str],
         BeforeValidator(_sinks),
         WithJsonSchema({"type": "array", "maxItems": 0}),
-        Field(description="none exist yet"),
-    ] = []
+        Field(default_factory=list, description="none exist yet"),
+    ]

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from soakwatch.nearest import hint, nearest
-from soakwatch.plan.model import shown
+from soakwatch.plan.parts import shown
 from soakwatch.plan.text import Document, Path, Problem
 from soakwatch.secret import SecretRef
 from soakwatch.units import show_seconds

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from soakwatch.errors import PlanError
 from soakwatch.nearest import hint
-from soakwatch.plan.model import shown
+from soakwatch.plan.parts import shown
 from soakwatch.plan.text import Document, Path, Plain, Problem
 from soakwatch.registry import INSTALLED, Registry, rule_class, rules
 from soakwatch.units import seconds, share, size

@@ -56,7 +56,8 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     }
     keys = _dict(schema["properties"])
     keys["rules"] = {"$ref": "#/$defs/rules"}
-    for key in ("watch", "rules", "events", "sinks"):  # a key with nothing behind it is a key that is not there
+    # A key with nothing behind it is a key that is not there.
+    for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks"):
         keys[key] = {"anyOf": [keys[key], _NULL]}
     process = _dict(definitions["ProcessShape"])
     definitions["ProcessShape"] = {"anyOf": [{"type": "string", "minLength": 1}, process]}

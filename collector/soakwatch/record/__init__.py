@@ -3,8 +3,9 @@
 ``Record`` writes it, one process at a time; ``RecordView`` reads it, any process at any time.
 """
 
+from soakwatch.record.artifacts import artifact_name
 from soakwatch.record.findings import finding_from_json, finding_to_json
-from soakwatch.record.model import Artifact, Counts, SeriesKey, Source, Span, StoredEvent, StoredFault
+from soakwatch.record.model import Artifact, ArtifactEntry, Counts, SeriesKey, Source, Span, StoredEvent, StoredFault
 from soakwatch.record.reader import RecordView
 from soakwatch.record.schema import RECORD_NAME, SCHEMA_VERSION
 from soakwatch.record.trouble import RecordFull
@@ -14,6 +15,7 @@ __all__ = [
     "RECORD_NAME",
     "SCHEMA_VERSION",
     "Artifact",
+    "ArtifactEntry",
     "Counts",
     "Record",
     "RecordFull",
@@ -24,6 +26,7 @@ __all__ = [
     "StoredEvent",
     "StoredFault",
     "add_outside_event",
+    "artifact_name",
     "finding_from_json",
     "finding_to_json",
 ]

@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.errors import RecordError
+from soakwatch.record import artifacts
 from soakwatch.record.columns import Columns
 from soakwatch.record.files import record_file, size_of
 from soakwatch.record.findings import finding_from_json
 from soakwatch.record.ledger import ledger_of
 from soakwatch.record.model import (
     Artifact,
+    ArtifactEntry,
     Counts,
     PollOutcomes,
     SeriesKey,
@@ -252,10 +254,23 @@ class RecordView:
             return tuple((withdrawn_ns, finding_from_json(body)) for withdrawn_ns, body in rows)
 
     def artifacts(self) -> tuple[Artifact, ...]:
-        """The files that belong to the run, by name."""
+        """The files that belong to the run, by time and name."""
         with self._reading() as sql:
-            rows = sql.execute("SELECT name, media, data FROM artifact ORDER BY name").fetchall()
-        return tuple(Artifact(*row) for row in rows)
+            found = [artifacts.read(sql, entry.name) for entry in artifacts.entries(sql)]
+        return tuple(one for one in found if one is not None)
+
+    def artifact_entries(self) -> tuple[ArtifactEntry, ...]:
+        """What files belong to the run, by time and name, without their bytes."""
+        with self._reading() as sql:
+            return artifacts.entries(sql)
+
+    def artifact(self, name: str) -> Artifact:
+        """One file that belongs to the run. Raises RecordError if there is none of this name."""
+        with self._reading() as sql:
+            found = artifacts.read(sql, name)
+        if found is None:
+            raise RecordError(f"{self.path} has no artifact {name!r}")
+        return found
 
     def spans(self) -> tuple[Span, ...]:
         """The lives of the monitor, in order."""

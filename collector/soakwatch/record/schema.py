@@ -66,7 +66,15 @@ CREATE TABLE IF NOT EXISTS cursor (sink TEXT PRIMARY KEY, position TEXT NOT NULL
 CREATE TABLE IF NOT EXISTS span (id INTEGER PRIMARY KEY, begin_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL);
 """
 
-STEPS: tuple[str, ...] = (_V1,)
+_V2 = """
+ALTER TABLE artifact ADD COLUMN time_ns INTEGER;
+ALTER TABLE artifact ADD COLUMN kind TEXT NOT NULL DEFAULT '';
+ALTER TABLE artifact ADD COLUMN about TEXT NOT NULL DEFAULT '';
+ALTER TABLE artifact ADD COLUMN size INTEGER;
+"""
+"""The bytes of an artifact that has a ``size`` are compressed; those of older records have none and are plain."""
+
+STEPS: tuple[str, ...] = (_V1, _V2)
 """``STEPS[n]`` takes a file from version n to n + 1; a published step is never changed, only followed by another."""
 SCHEMA_VERSION = len(STEPS)
 

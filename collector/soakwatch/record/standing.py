@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
 
+from soakwatch.errors import RecordError
 from soakwatch.record.intake import Intake
 from soakwatch.record.model import Source
 from soakwatch.record.rows import OUTCOME_NUMBERS, last_time, sources_of
@@ -137,6 +140,17 @@ def insert_event(sql: sqlite3.Connection, target: str, event: Event, origin: str
     ).lastrowid
     assert number is not None
     return number
+
+
+def change_event(sql: sqlite3.Connection, path: Path, number: int, end_ns: int | None, told: Mapping[str, str]) -> None:
+    """Write the end of an event, and what became known of it since. Raises RecordError if there is no such event."""
+    row = sql.execute("SELECT end_ns, detail FROM event WHERE id=?", (number,)).fetchone()
+    if row is None:
+        raise RecordError(f"{path} has no event {number}")
+    detail = json.dumps({**json.loads(row[1]), **told})
+    sql.execute(
+        "UPDATE event SET end_ns=?, detail=? WHERE id=?", (row[0] if end_ns is None else end_ns, detail, number)
+    )
 
 
 def _seen_on(target: str, event: ProbeEvent) -> Event:

@@ -13,14 +13,15 @@ from types import TracebackType
 from typing import Self
 
 from soakwatch.errors import RecordError
+from soakwatch.record import artifacts
 from soakwatch.record.bulk import Stretch, write_stretch
 from soakwatch.record.files import BUSY_S, connect, record_file, release_lock, size_of, take_lock
 from soakwatch.record.findings import finding_to_json, identity_of
-from soakwatch.record.model import Source, StoredEvent
+from soakwatch.record.model import Artifact, Source, StoredEvent
 from soakwatch.record.rows import CADENCES, EVENT_COLUMNS, event_of, last_time
 from soakwatch.record.schema import RECORD_NAME, SCHEMA_VERSION, migrate, version_of
 from soakwatch.record.sealing import SEAL_POLLS, SEAL_SAMPLES, drop_unused_layouts, seal_oldest
-from soakwatch.record.standing import POLL_INSERT, Standing, insert_event
+from soakwatch.record.standing import POLL_INSERT, Standing, change_event, insert_event
 from soakwatch.record.text import storable
 from soakwatch.record.trouble import RecordFull, damaged, told
 from soakwatch_agent.sample import Poll
@@ -167,11 +168,13 @@ class Record:
         with self._writing() as sql:
             return insert_event(sql, target, event, origin)
 
-    def end_event(self, number: int, end_ns: int) -> None:
-        """Say when an event ended. Raises RecordError if there is no such event."""
+    def end_event(self, number: int, end_ns: int | None, told: Mapping[str, str] | None = None) -> None:
+        """Say when an event ended (None: as was said before), and what is ``told`` of it besides what was.
+
+        Raises RecordError if there is no such event.
+        """
         with self._writing() as sql:
-            if not sql.execute("UPDATE event SET end_ns=? WHERE id=?", (end_ns, number)).rowcount:
-                raise RecordError(f"{self.path} has no event {number}")
+            change_event(sql, self.path, number, end_ns, told or {})
 
     def events_after(self, number: int) -> tuple[StoredEvent, ...]:
         """The events with a higher number, also those that other processes added."""
@@ -220,10 +223,16 @@ class Record:
                 [(live, judged_ns, *body) for body in bodies],
             )
 
-    def put_artifact(self, name: str, media: str, data: bytes) -> None:
-        """Keep a file under a name; an older one is replaced."""
+    def put_artifact(self, name: str, media: str, data: bytes) -> bool:
+        """Keep a file under a name: see ``keep_artifact``."""
+        return self.keep_artifact(Artifact(name, media, data))
+
+    def keep_artifact(self, artifact: Artifact) -> bool:
+        """Keep a file that belongs to the run; an older one of its name is replaced. False where all of them together
+        would be too large: then nothing is changed."""
+        packed = artifacts.packed(artifact.data)
         with self._writing() as sql:
-            sql.execute("INSERT OR REPLACE INTO artifact VALUES (?,?,?)", (storable(name), media, data))
+            return artifacts.keep(sql, artifact, packed)
 
     def set_cursor(self, sink: str, position: str) -> None:
         """Remember how far a sink has read (what ``RecordView.polls_after`` returned)."""

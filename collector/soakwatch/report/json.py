@@ -34,7 +34,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Json]:
         "coverage": [_coverage(ledger) for ledger in verdict.ledgers],
         "phases": [_phase(phase) for phase in verdict.phases],
         "targets": {target.target: _target(target) for target in verdict.targets},
-        "findings": [_finding(finding) for finding in verdict.findings],
+        "findings": [finding_document(finding) for finding in verdict.findings],
         "causes": [_cause(cause) for cause in verdict.causes],
     }
 
@@ -107,7 +107,8 @@ def _forecast(forecast: Forecast | None) -> Json:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Json]:
+def finding_document(finding: Finding) -> dict[str, Json]:
+    """One finding with the keys that it has in verdict.json."""
     interval: Json = None
     if finding.interval is not None:
         interval = [_known(finding.interval[0]), _known(finding.interval[1])]

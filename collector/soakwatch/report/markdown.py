@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
+from soakwatch.record import ArtifactEntry
+from soakwatch.report.artifacts import files_text
 from soakwatch.report.closer import CloserLook, closer_text
 from soakwatch.report.show import SYMBOLS, printable, quantity, share_text, source_name, subject, utc
 from soakwatch.report.told import Withdrawn, chain, confidence_text, framed, passed, standing, withdrawn_text
@@ -19,7 +21,9 @@ _TARGETS, _CAUSES, _SOURCES, _FOLDED, _WITHDRAWN, _MOMENTS = 8, 8, 8, 5, 2, 5
 _ESCAPED = str.maketrans({char: "\\" + char for char in "\\`*_[]|~"})
 
 
-def render_markdown(verdict: Verdict, withdrawn: Withdrawn = (), closer: Sequence[CloserLook] = ()) -> str:
+def render_markdown(
+    verdict: Verdict, withdrawn: Withdrawn = (), closer: Sequence[CloserLook] = (), files: Sequence[ArtifactEntry] = ()
+) -> str:
     """The verdict, the targets, what happened, the coverage; the rest folded. What is left out is counted.
 
     ``withdrawn`` are the warnings of live judging that did not last, ``closer`` what the flight recorders were asked
@@ -47,6 +51,8 @@ def render_markdown(verdict: Verdict, withdrawn: Withdrawn = (), closer: Sequenc
         lines += _more(verdict.causes, _CAUSES, "causes")
     if closer:
         lines += ["", _text(closer_text(closer), 400)]
+    if files:
+        lines += ["", _text(files_text(files), 400)]
     lines += ["", "### Coverage", ""]
     lines += [_ledger_line(ledger) for ledger in verdict.ledgers[:_SOURCES]]
     lines += _more(verdict.ledgers, _SOURCES, "sources")

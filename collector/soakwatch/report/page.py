@@ -13,6 +13,7 @@ from soakwatch.report.load import Generator, LoadLine, generators, load_lines
 from soakwatch.report.plots import Drawing
 from soakwatch.report.show import natural
 from soakwatch.report.source import ReportSource, SeriesKey, StoredEvent
+from soakwatch.returned import unlabelled
 from soakwatch.verdict import Verdict
 from soakwatch_rules.rule import Event, Finding, Outcome, Window
 
@@ -49,6 +50,8 @@ class Page:
         exact = SeriesKey(finding.target, finding.metric, finding.object)
         if exact in self.keys:
             return (exact,)
+        if came := [key for key in unlabelled(finding.metric, finding.object, self.source.roles()) if key in self.keys]:
+            return tuple(came)
         if finding.object:
             return ()
         return tuple(

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from soakwatch.record.model import Counts, PollOutcomes, SeriesKey, Source, Span, StoredEvent, StoredFault
+from soakwatch.record.model import (
+    Artifact,
+    ArtifactEntry,
+    Counts,
+    PollOutcomes,
+    SeriesKey,
+    Source,
+    Span,
+    StoredEvent,
+    StoredFault,
+)
 from soakwatch_rules.rule import Finding, Phase, Window
 from soakwatch_rules.series import Series
 
@@ -65,6 +75,14 @@ class ReportSource(Protocol):
 
     def withdrawn(self) -> tuple[tuple[int, Finding], ...]:
         """Warnings of live judging that a later look did not find again, with the time of that look."""
+        ...
+
+    def artifact_entries(self) -> tuple[ArtifactEntry, ...]:
+        """What files belong to the run."""
+        ...
+
+    def artifact(self, name: str) -> Artifact:
+        """One of them with its bytes."""
         ...
 
     def counts(self) -> Counts:

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from soakwatch.record import ArtifactEntry
+from soakwatch.report.artifacts import files_text
 from soakwatch.report.closer import CloserLook, closer_text
 from soakwatch.report.show import SYMBOLS, printable, share_text, source_name, subject, utc
 from soakwatch.report.told import (
@@ -45,7 +47,7 @@ _MOST, _FEW, _MOMENTS, _CUT = 12, 5, 6, 200
 
 def print_verdict(
     verdict: Verdict, console: Console, series: Sequence[Series] = (), withdrawn: Withdrawn = (),
-    closer: Sequence[CloserLook] = (),
+    closer: Sequence[CloserLook] = (), files: Sequence[ArtifactEntry] = (),
 ) -> None:  # fmt: skip
     """Print the verdict; plain lines without colour and box where ``console`` is not a terminal.
 
@@ -81,6 +83,8 @@ def print_verdict(
         _line(console, f"… and {len(withdrawn) - _FEW} more withdrawn warnings in the report")
     if closer:
         _line(console, printable(closer_text(closer)))
+    if files:
+        _line(console, printable(files_text(files)))
     for ledger in verdict.ledgers:
         lost = ", ".join(f"{count} {how}" for how, count in sorted(ledger.lost.items()) if count)
         gap = ledger.longest_gap

@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from soakwatch.record.model import Counts, PollOutcomes, SeriesKey, Source, Span, StoredEvent, StoredFault
+from soakwatch.record.model import (
+    Artifact,
+    ArtifactEntry,
+    Counts,
+    PollOutcomes,
+    SeriesKey,
+    Source,
+    Span,
+    StoredEvent,
+    StoredFault,
+)
 from soakwatch.verdict import Verdict, fold
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Event, Finding, Forecast, Ledger, Mark, Outcome, Phase, Why, Window
@@ -58,6 +68,7 @@ class MemoryRecord:
     stored: list[StoredEvent] = field(default_factory=list)
     troubles: list[StoredFault] = field(default_factory=list)
     gone: list[tuple[int, Finding]] = field(default_factory=list)
+    files: list[Artifact] = field(default_factory=list)
     stretch: tuple[Phase, ...] = ()
     names: dict[str, str] = field(default_factory=lambda: dict(ROLES))
     length: int = LENGTH
@@ -104,6 +115,12 @@ class MemoryRecord:
 
     def withdrawn(self) -> tuple[tuple[int, Finding], ...]:
         return tuple(self.gone)
+
+    def artifact_entries(self) -> tuple[ArtifactEntry, ...]:
+        return tuple(ArtifactEntry(a.name, a.media, len(a.data), a.time_ns, a.kind, a.about) for a in self.files)
+
+    def artifact(self, name: str) -> Artifact:
+        return next(one for one in self.files if one.name == name)
 
     def counts(self) -> Counts:
         return Counts(sum(len(s) for s in self.data), self.length * 4, 7_340_032)

@@ -1,0 +1,1 @@
+"""Hooks: what a finding, the begin or the end of a run sets off. None of it holds up the run."""

@@ -1,0 +1,118 @@
+"""A planned event as a plan writes it: what will happen, when and how often, which script does it, what is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from soakwatch.nearest import hint
+from soakwatch.plan.parts import Duration, Kind, Shape, Text, Words
+from soakwatch.plan.phase import PHASES, PhasePlan
+from soakwatch.plan.text import Document, Path, Problem
+from soakwatch.units import Seconds, show_seconds
+
+TIMEOUT_S = 60.0
+LEAST_EVERY_S = 1.0
+
+
+class EventShape(Shape):
+    """One planned event: what will happen, when, what does it, and what is expected of it."""
+
+    kind: Kind
+    at: Annotated[Seconds, Field(ge=0, description="time from the begin of the run, or of the phase")]
+    every: Annotated[
+        Duration | None, Field(ge=LEAST_EVERY_S, description="happens again after this, to the end of run or phase")
+    ] = None
+    phase: Annotated[Text | None, Field(description="at counts from the begin of each phase of this name")] = None
+    run: Annotated[Words | None, Field(description="the command that makes it happen; no shell")] = None
+    timeout: Annotated[Duration | None, Field(description="the command is killed after this; default: 60s")] = None
+    lasts: Annotated[
+        Duration | None, Field(description="how long it lasts; default: as long as its command, if it has one")
+    ] = None
+    within: Annotated[Duration | None, Field(description="the target must be back this long after its begin")] = None
+    expect: Annotated[
+        dict[str, Annotated[int, Field(ge=0)]],
+        Field(default_factory=dict, description="how many of which event it brings"),
+    ]
+    target: Annotated[Text | None, Field(description="the target that it happens to; default: all")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_the_phase(cls, data: object) -> object:
+        """With a phase, ``at`` may be left out: at its begin."""
+        return {"at": "0s", **data} if isinstance(data, dict) and data.get("phase") is not None else data
+
+    @model_validator(mode="after")
+    def _whole(self) -> EventShape:
+        if self.timeout is not None and self.run is None:
+            raise ValueError("timeout is that of a command: add run, or remove timeout")
+        if self.every is not None and self.lasts is not None and self.lasts > self.every:
+            raise ValueError("lasts is longer than every: an event cannot begin again before it is over")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class EventPlan:
+    """A scripted event; times are seconds, ``at_s`` from the begin of the run or of each phase called ``phase``,
+    ``within_s`` from the event's. ``run`` is the command that makes it happen, without a shell; () where there is none.
+    """
+
+    kind: str
+    at_s: float
+    lasts_s: float | None = None
+    within_s: float | None = None
+    expect: Mapping[str, int] = field(default_factory=dict)
+    target: str | None = None  # None = all
+    every_s: float | None = None
+    phase: str | None = None
+    run: tuple[str, ...] = ()
+    timeout_s: float = TIMEOUT_S
+
+    @property
+    def takes_s(self) -> float:
+        """How long after its begin all of it is over, as far as the plan says."""
+        return max(self.lasts_s or 0.0, self.within_s or 0.0)
+
+
+def events_of(
+    document: Document, shapes: Sequence[EventShape], duration: float, phases: Sequence[PhasePlan],
+    targets: tuple[str, ...],
+) -> tuple[tuple[EventPlan, ...], list[Problem]]:  # fmt: skip
+    """The planned events, and what is wrong with them beside the rest of the plan."""
+    events: list[EventPlan] = []
+    found: list[Problem] = []
+    for index, shape in enumerate(shapes):
+        path: Path = ("events", index)
+        timeout_s = TIMEOUT_S if shape.timeout is None else shape.timeout
+        events.append(
+            EventPlan(shape.kind, shape.at, shape.lasts, shape.within, dict(shape.expect), shape.target, shape.every,
+                      shape.phase, shape.run or (), timeout_s)
+        )  # fmt: skip
+        if shape.target is not None and shape.target not in targets:
+            told = f"unknown target {shape.target!r}{hint(shape.target, targets)}"
+            found.append(document.problem((*path, "target"), told))
+        lengths = [phase.seconds for phase in phases if phase.name == shape.phase]
+        if shape.phase is not None and not lengths:
+            known = [phase.name for phase in phases]
+            missing = "the plan has no phase" if shape.phase in PHASES else "unknown phase"
+            found.append(document.problem((*path, "phase"), f"{missing} {shape.phase!r}{hint(shape.phase, known)}"))
+            continue
+        found += _too_late(document, path, shape, max(lengths, default=duration))
+    return tuple(events), found
+
+
+def _too_late(document: Document, path: Path, shape: EventShape, length: float) -> list[Problem]:
+    what = "the run" if shape.phase is None else shape.phase
+    last = max((part, key) for key, part in (("lasts", shape.lasts or 0), ("within", shape.within or 0)))
+    if length and shape.at >= length:
+        told = f"at: {show_seconds(shape.at)} is after the end of {what}, {show_seconds(length)}"
+        return [document.problem((*path, "at"), told)]
+    if length and shape.phase is None and shape.at + last[0] > length:
+        told = (
+            f"{last[1]}: ends at {show_seconds(shape.at + last[0])}, after the end of the run, {show_seconds(length)}"
+        )
+        return [document.problem((*path, last[1]), told)]
+    return []

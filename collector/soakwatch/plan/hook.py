@@ -1,0 +1,187 @@
+"""A hook as a plan writes it: what sets it off, and what it then does (a command, a webhook, evidence of a device)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from soakwatch.nearest import hint
+from soakwatch.plan.parts import Duration, Shape, Text, Words, shown
+from soakwatch.plan.text import Document, Problem
+from soakwatch.secret import SecretRef, reference
+from soakwatch.ssh.access import Access
+from soakwatch.units import seconds
+
+FINDINGS = ("fail", "warn", "any")
+"""What a finding can set off; ``any`` is both."""
+_GLOB = re.compile(r"[*?\[]")
+_LIMIT = re.compile(r"(\d{1,6})\s*per\s*(\S.*)")
+_REFERENCE = ("env:", "file:")
+
+
+def _limit(value: object) -> object:
+    """The pair of ``5 per 10m``: how many, in how many seconds."""
+    match = _LIMIT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f"expected a number and a time, such as 5 per 10m; found {shown(value)}")
+    count, length = int(match[1]), seconds(match[2])
+    if not (1 <= count <= 1000 and 1 <= length <= 86400):
+        raise ValueError(f"{value!r} is out of bounds: 1 to 1000 times in 1s to 24h")
+    return count, length
+
+
+def _url(value: object) -> str:
+    """An address, or the reference to a secret that holds it. A refusal does not repeat it: it may hold a token."""
+    if isinstance(value, str) and value.startswith(_REFERENCE):
+        return reference(value)
+    if not isinstance(value, str) or not is_web_address(value):
+        raise ValueError("this is no address: write https://HOST/PATH, or env:NAME where it holds a token")
+    return value
+
+
+def is_web_address(text: str) -> bool:
+    """Whether a text is the address of a page, without a name or password in it."""
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # a port that cannot be raises
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None and text.isprintable()
+
+
+def _webhook(value: object) -> object:
+    return {"url": value} if isinstance(value, str) else value
+
+
+def _several(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _failing() -> list[str]:
+    return ["fail"]
+
+
+_LIMIT_SCHEMA = {"type": "string", "pattern": r"^\d{1,6}\s*per\s*\S.*$", "examples": ["5 per 10m"]}
+_ON_SCHEMA = {
+    "anyOf": [
+        {"enum": ["fail", "warn", "any", "end", "start"]},
+        {"type": "array", "minItems": 1, "items": {"enum": ["fail", "warn", "any", "end", "start"]}},
+    ]
+}
+On = Annotated[
+    list[Literal["fail", "warn", "any", "end", "start"]], BeforeValidator(_several), WithJsonSchema(_ON_SCHEMA)
+]
+Limit = Annotated[tuple[int, float], BeforeValidator(_limit), WithJsonSchema(_LIMIT_SCHEMA)]
+Url = Annotated[str, BeforeValidator(_url), WithJsonSchema({"type": "string", "pattern": "^(https?://|env:|file:)"})]
+
+
+class WebhookPlan(Shape):
+    """Where a finding is posted as JSON."""
+
+    url: Annotated[Url, Field(description="address, or env:NAME or file:PATH where it holds a token")]
+    headers: Annotated[
+        dict[str, SecretRef],
+        Field(default_factory=dict, description="headers with secret values: {Authorization: env:X}"),
+    ]
+    ca: Annotated[Text | None, Field(description="file of authorities; default: the system's")] = None
+
+
+class EvidenceAccess(Access):
+    """A device whose evidence is taken: the keys of the source ``ssh`` that say how it is reached."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class CapturePlan(Shape):
+    """Evidence that is taken from a device, over SSH or on this machine."""
+
+    ssh: Annotated[
+        EvidenceAccess | None,
+        Field(description="where; default: the target's own source ssh, or this machine if local"),
+    ] = None
+    commands: Annotated[
+        list[Text], Field(default_factory=list, max_length=32, description="what is run there; it should only read")
+    ]
+    files: Annotated[
+        list[Text],
+        Field(default_factory=list, max_length=16, description="files or globs that are fetched: /var/core/*"),
+    ]
+    timeout: Annotated[Duration, Field(description="each command may take so long")] = 60.0
+
+    @model_validator(mode="after")
+    def _something(self) -> CapturePlan:
+        if not self.commands and not self.files:
+            raise ValueError("captures nothing: name commands, files, or both")
+        return self
+
+
+Webhook = Annotated[WebhookPlan, BeforeValidator(_webhook)]
+
+
+class HookPlan(Shape):
+    """One hook: what sets it off, and what it does."""
+
+    on: Annotated[
+        On,
+        Field(default_factory=_failing, min_length=1, description="fail, warn, any (of both), start or end of the run"),
+    ]
+    rule: Annotated[Text, Field(description="findings of this rule only (a name or glob)")] = "*"
+    target: Annotated[Text | None, Field(description="findings of this target only; default: all")] = None
+    run: Annotated[Words | None, Field(description="a command; it finds the finding in SOAKWATCH_… variables")] = None
+    timeout: Annotated[Duration, Field(description="the command is killed after this")] = 60.0
+    webhook: Annotated[Webhook | None, Field(description="where the finding is posted as JSON")] = None
+    capture: Annotated[CapturePlan | None, Field(description="evidence that is kept in the record")] = None
+    limit: Annotated[Limit, Field(description="at most so often; the rest is counted and told in one")] = (5, 600.0)
+
+    @model_validator(mode="after")
+    def _does_something(self) -> HookPlan:
+        if self.run is None and self.webhook is None and self.capture is None:
+            raise ValueError("does nothing: give it one of run, webhook and capture")
+        return self
+
+    @property
+    def deeds(self) -> tuple[str, ...]:
+        """What it does, in a few words; no address of a webhook is among them."""
+        capture = 0 if self.capture is None else len(self.capture.commands) + len(self.capture.files)
+        deeds = (
+            f"capture ({capture})" if capture else "",
+            f"run {shlex.join(self.run)}" if self.run is not None else "",
+            "webhook" if self.webhook is not None else "",
+        )
+        return tuple(deed for deed in deeds if deed)
+
+    def about(self, outcome: str) -> bool:
+        """Whether findings of this outcome set it off."""
+        return outcome in self.on or (outcome in FINDINGS and "any" in self.on)
+
+
+def hook_problems(
+    document: Document, hooks: Sequence[HookPlan], rules: Sequence[str], targets: Sequence[str]
+) -> list[Problem]:
+    """What is wrong with the hooks beside the rest of the plan."""
+    found = []
+    for index, hook in enumerate(hooks):
+        if not any(fnmatchcase(rule, hook.rule) for rule in rules):
+            told = "no rule is like" if _GLOB.search(hook.rule) else "unknown rule"
+            found.append(document.problem(("hooks", index, "rule"), f"{told} {hook.rule!r}{hint(hook.rule, rules)}"))
+        if hook.target is not None and hook.target not in targets:
+            told = f"unknown target {hook.target!r}{hint(hook.target, targets)}"
+            found.append(document.problem(("hooks", index, "target"), told))
+    return found
+
+
+def stop_problems(document: Document, named: object, rules: Sequence[str]) -> list[Problem]:
+    """Names under ``stop_on_fail`` that are no rules."""
+    if not isinstance(named, list):
+        return []
+    return [
+        document.problem(("stop_on_fail", index), f"unknown rule {name!r}{hint(name, rules)}")
+        for index, name in enumerate(named)
+        if name not in rules
+    ]

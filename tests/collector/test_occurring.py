@@ -1,0 +1,105 @@
+"""When planned events happen: of the run or of a phase, again and again, and what is left out."""
+
+from __future__ import annotations
+
+from soakwatch.occurring import SKIPPED, Occurring
+from soakwatch.phasing import Phasing
+from soakwatch.plan import plan_from_text
+from soakwatch_rules.rule import Event
+
+S = 10**9
+T0 = 1_700_000_000 * S
+
+
+def phasing(text: str, begun: int) -> tuple[Phasing, Occurring]:
+    """A plan of phases and events of which some phases have begun in time."""
+    plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p.yaml")
+    made = Phasing(plan.phases, T0)
+    begins = [stretch.begin_ns for stretch in made.stretches[:begun]]
+    made = Phasing(plan.phases, T0, begins)
+    return made, Occurring(plan.events, made)
+
+
+def happened(occurring: Occurring, now_s: float) -> list[tuple[str, float]]:
+    """What is due up to a time, begun one after the other."""
+    found = []
+    while (due := occurring.due(T0 + round(now_s * S))) is not None:
+        event = due.event()
+        found.append((event.kind, (event.begin_ns - T0) / S))
+        occurring.begun(due)
+    return found
+
+
+def test_an_event_comes_again_to_the_end_of_the_run() -> None:
+    """``every`` goes on from ``at``, as long as the event would be over before the run is."""
+    _, occurring = phasing("duration: 1h\nevents: [{kind: failover, at: 5m, every: 10m, within: 5m}]", 1)
+    assert occurring.due_ns() == (T0 + 300 * S,)
+    assert happened(occurring, 299) == []
+    seen = [when for step in range(300, 3600, 5) for _, when in happened(occurring, step)]
+    assert seen == [300.0, 900.0, 1500.0, 2100.0, 2700.0, 3300.0]
+    assert occurring.due_ns() == ()
+
+
+def test_events_of_a_phase_count_from_its_begin() -> None:
+    """Each phase of that name has them, from when it really began, and to its end."""
+    text = (
+        "phases: [{baseline: 10m}, {stress: 10m}, {recovery: 5m}, {stress: 10m}]\n"
+        "events: [{kind: flap, phase: stress, at: 1m, every: 4m}, {kind: reload, phase: recovery}]"
+    )
+    _, occurring = phasing(text, 1)
+    assert [(ns - T0) / S for ns in occurring.due_ns()] == [660.0, 1200.0, 1560.0]
+    assert happened(occurring, 599) == []
+    _, occurring = phasing(text, 4)
+    seen = [one for step in range(600, 2100, 5) for one in happened(occurring, step)]
+    assert seen == [
+        ("flap", 660.0), ("flap", 900.0), ("flap", 1140.0), ("reload", 1200.0),
+        ("flap", 1560.0), ("flap", 1800.0), ("flap", 2040.0),
+    ]  # fmt: skip
+    early = Phasing(
+        plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p").phases, T0, [T0, T0 + 60 * S]
+    )
+    plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p")
+    assert happened(Occurring(plan.events, early), 121) == [("flap", 120.0)]
+
+
+def test_what_an_earlier_life_began_is_not_begun_again() -> None:
+    """After a resume the events of the record are over; what was missed meanwhile is told in one, and goes on."""
+    text = "duration: 1h\nevents: [{kind: a, at: 10s, every: 10s, run: 'true'}, {kind: b, at: 30s}, {kind: b, at: 30s}]"
+    made, _ = phasing(text, 1)
+    plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p.yaml")
+    told = [
+        Event("a", "", "", T0 + 10 * S, None),
+        Event("a", "", "", T0 + 20 * S, None),
+        Event("b", "", "", T0 + 30 * S, None),
+    ]
+    occurring = Occurring(plan.events, made, told)
+    late = []
+    while (due := occurring.due(T0 + 62 * S)) is not None:
+        late.append(due.event())
+        occurring.begun(due)
+    assert [(e.kind, e.begin_ns - T0, e.detail.get("times")) for e in late] == [
+        (SKIPPED, 30 * S, "3"), ("b", 30 * S, None), ("a", 60 * S, None),
+    ]  # fmt: skip
+    again = Occurring(plan.events, made, [*told, *late])
+    assert again.due(T0 + 62 * S) is None
+    assert again.due_ns() == (T0 + 70 * S,)
+
+
+def test_a_script_is_not_run_late_and_what_never_came_is_told() -> None:
+    """A single script whose time passed by more than three seconds is left out; one after an early end never comes."""
+    text = (
+        "phases: [{ramp: {for: 10m, until: settled}}, {soak: 10m}]\n"
+        "events: [{kind: x, at: 5s, run: 'true'}, {kind: y, phase: ramp, at: 9m}]"
+    )
+    plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p.yaml")
+    made = Phasing(plan.phases, T0, [T0, T0 + 120 * S])
+    occurring = Occurring(plan.events, made)
+    due = occurring.due(T0 + 120 * S)
+    assert due is not None
+    event = due.event()
+    assert (event.kind, dict(event.detail)) == (
+        SKIPPED, {"event": "x", "reason": "its time had passed by more than 3s"},
+    )  # fmt: skip
+    occurring.begun(due)
+    assert occurring.due(T0 + 700 * S) is None
+    assert [one.planned.kind for one in occurring.never()] == ["y"]
