@@ -1,4 +1,4 @@
-"""Soakwatch for notebooks and scripts: judge arrays, judge a table, read a record.
+"""Soakwatch for notebooks and scripts: judge arrays, judge a table, read a record, tell a run of events.
 
 >>> from soakwatch.api import judge_series
 >>> seconds = [10.0 * n for n in range(720)]
@@ -12,6 +12,11 @@
 
 Whatever is wrong with the data is either an inconclusive finding (too few readings, NaN) or one ValueError that names
 the remedy (lengths that differ, times that fall).
+
+A script that does something to the device tells the run that watches it, here or through its URL::
+
+    with mark("last", "failover", target="dut", expect={"reboot": 1}, within="5m"):
+        reload_the_active_unit()
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from typing import Literal, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch.attached import EventBlock, Said, SoakRun, attach
 from soakwatch.errors import SoakwatchError
 from soakwatch.importing.command_line import options_of
 from soakwatch.importing.files import import_files, stem_of
@@ -48,8 +54,8 @@ from soakwatch_rules.parameter import parameters as parameters_of
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Rule, Window
 from soakwatch_rules.series import Growth, Series, Trait
 
-__all__ = ["Event", "Finding", "Outcome", "Phase", "RecordView", "Verdict", "Window", "judge_csv", "judge_series",
-           "open_record"]  # fmt: skip
+__all__ = ["Event", "Finding", "Outcome", "Phase", "RecordView", "Said", "SoakRun", "Verdict", "Window", "attach",
+           "judge_csv", "judge_series", "mark", "open_record"]  # fmt: skip
 
 Parameters = Mapping[str, float | str]
 _LATEST_NS = 2**63 - 2
@@ -185,6 +191,29 @@ def open_record(run: str | Path, runs: str | Path = "runs") -> RecordView:
     ``view.findings(live=False)`` what happened and what was said of it. Raises RecordError.
     """
     return RecordView.open(find_run(str(run), Path(runs)))
+
+
+def mark(
+    run: str | Path | SoakRun,
+    kind: str,
+    *,
+    target: str = "",
+    object: str = "",  # noqa: A002 - the word of a series
+    expect: Mapping[str, int] | None = None,
+    within: str | float | None = None,
+    labels: Mapping[str, str] | None = None,
+    token: str | None = None,
+    runs: str | Path = "runs",
+) -> EventBlock:
+    """A block that is an event of a run: it begins with the block and ends with it, however that ends.
+
+    ``run`` is a folder, a record file, a name below ``runs``, ``last``, the URL of a server (``attach`` says more), or
+    what ``attach`` returned. ``expect`` is what the event brings (``{"reboot": 1}``), ``within`` how long after its
+    begin all must be over (``"5m"``, or seconds). If the block raises, the event gets the label ``error`` with the
+    exception's type. Raises SoakwatchError: for a run that is not there, an event that overlaps with one of its kind.
+    """
+    found = run if isinstance(run, SoakRun) else attach(run, token=token, runs=runs)
+    return found.event(kind, target=target, object=object, expect=expect, within=within, labels=labels)
 
 
 def _rule(rule: str | Rule, given: Parameters) -> Rule:

@@ -11,8 +11,14 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from soakwatch.baseline_lent import SERIES_META as LENT
+from soakwatch.baseline_lent import unpacked
+from soakwatch.baselines import baseline_of
 from soakwatch.derived import derived_events
+from soakwatch.noteworthy import own_affair
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
+from soakwatch.reference import SOURCE as REFERENCE
+from soakwatch.returned import GENERATOR, RETURNED, bearer, labelled
 from soakwatch.verdict import DUT, Verdict, fold
 from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_agent.metric_load import WHOLE_LOAD
@@ -112,7 +118,7 @@ def judge(
     uses = sorted(rules, key=lambda use: use.rule.name)
     court = Court(record, earlier)
     findings = [
-        of_role(finding, court.roles.get(finding.target, DUT))
+        of_role(finding, court.roles.get(finding.target, DUT), court.devices)
         for use in uses
         for case in court.cases(use.rule, told)
         for finding in (use.rule.judge(case) if court.begun(use.rule) else (_never_begun(use.rule, case),))
@@ -148,16 +154,20 @@ def _never_begun(rule: Rule, case: Case) -> Finding:
     )
 
 
-def of_role(finding: Finding, role: str) -> Finding:
+def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:
     """What fails on a generator or on the monitor is no failure of the device: it is a warning about the run.
 
     What cannot be told of them holds up nothing either, but for the account of their polls and the generator's health:
-    without the load's figures nobody knows what the device stood.
+    without the load's figures nobody knows what the device stood. What came back over one device is judged as that
+    device's (``returned.bearer``); of several ``devices`` it is told of the generator, and nobody knows whose it is.
     """
     instead = _ELSEWHERE.get(finding.outcome)
     if role == DUT or instead is None or (finding.rule in ACCOUNTS and finding.outcome is Outcome.INCONCLUSIVE):
         return finding
-    return replace(finding, outcome=instead, reason=f"{finding.reason} (not the device: its role is {role})")
+    why = f"not the device: its role is {role}"
+    if finding.metric in RETURNED and role == GENERATOR and devices > 1:
+        why = f"which of the {devices} devices it is due to is not known"
+    return replace(finding, outcome=instead, reason=f"{finding.reason} ({why})")
 
 
 def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding]:
@@ -173,7 +183,7 @@ def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding
             reason=f"the generator was at fault ({fault.reason}); without that: {f.outcome}, {f.reason}",
             settle="mend the generator, then run again",
         )
-        if f.rule in bound and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}
+        if (f.rule in bound or f.metric in RETURNED) and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}
         else f
         for f in findings
     ]
@@ -185,14 +195,16 @@ class Court:
     def __init__(self, record: Judged, earlier: Sequence[Judged] = ()) -> None:
         self._record, self._earlier = record, tuple(earlier)
         self.roles = dict(record.roles())
+        self.devices = sum(role == DUT for role in self.roles.values())
         self.window = record.window()
         self.planned = Planned.of(record)
         self.phases = record.phases()
-        events = tuple(stored.event for stored in record.events())
+        events = tuple(stored.event for stored in record.events() if not own_affair(stored.event.kind))
         self.events = (*events, *derived_events(record, events))
         self._accounts: dict[Window, tuple[Ledger, ...]] = {}
-        self._touching: dict[tuple[str, Window], tuple[Event, ...]] = {}
+        self._touching: dict[tuple[frozenset[str], Window], tuple[Event, ...]] = {}
         self._faults = [fault for fault in record.faults() if not fault.elsewhere]
+        self._lent: Mapping[SeriesKey, Series] | None = None
         self._facts = self._read_facts()
         self._ceilings = self._read_ceilings()
         self._load = self._read_load()
@@ -220,7 +232,7 @@ class Court:
             return
         keys = sorted(self._record.keys(wanted(rule)) if wanted(rule) else (), key=_order)
         for target in sorted(self.roles):
-            for objects in _grouped(rule, [key for key in keys if key.target == target]):
+            for objects in _grouped(rule, [key for key in keys if bearer(rule, key, self.roles) == target]):
                 yield target, objects
 
     def seeing(self, record: Judged) -> Court:
@@ -240,27 +252,38 @@ class Court:
         ordered = sorted(keys, key=lambda key: (ranks[key.metric], key.object))
         single = rule.scope != "target" and bool(ordered)
         begin_ns, end_ns = window.begin_ns, window.end_ns
-        baseline = stretch(self.phases, ("baseline",))
+        calm = self._in_baseline(ordered) if rule.manner.baseline else ()
+        read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
+        series = tuple(labelled(one, target, self.roles) for one in read)
+        told_by = frozenset({target, *(key.target for key in ordered)})
         return Case(
             target=target,
-            object=ordered[0].object if single else "",
+            object=series[0].object if single else "",
             window=window,
-            series=tuple(self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered),
+            series=series,
             phases=self.phases,
-            events=self._events_in(target, window),
+            events=self._events_in(told_by, window),
             ledgers=self._ledgers_in(target, window),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
-            baseline=() if baseline is None or rule.scope == "target" else tuple(
-                self._record.series(key, baseline.begin_ns, baseline.end_ns) for key in ordered
-            ),
+            baseline=tuple(labelled(one, target, self.roles) for one in calm),
             facts=self._facts.get(target, {}),
             faults=tuple(
-                fault.text for fault in self._faults if fault.target == target and fault.metric in rule.metrics
+                fault.text for fault in self._faults if fault.target in told_by and fault.metric in rule.metrics
             ),
             role=self.roles.get(target, DUT),
-            devices=sum(role == DUT for role in self.roles.values()),
+            devices=self.devices,
             earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
         )  # fmt: skip
+
+    def _in_baseline(self, keys: Sequence[SeriesKey]) -> tuple[Series, ...]:
+        """The run's own baseline phase; without one that of the run that lent it."""
+        own = baseline_of(self.phases)
+        if own is not None:
+            return tuple(self._record.series(key, own.begin_ns, own.end_ns) for key in keys)
+        if self._lent is None:
+            text = self._record.meta(LENT)
+            self._lent = {} if text is None else unpacked(text)
+        return tuple(self._lent[key] for key in keys if key in self._lent)
 
     def _in_earlier(self, rule: Rule, key: SeriesKey) -> tuple[Series, ...]:
         found = []
@@ -294,19 +317,20 @@ class Court:
             if len(series) and series.value[-1] > 0
         }
 
-    def _events_in(self, target: str, window: Window) -> tuple[Event, ...]:
+    def _events_in(self, targets: frozenset[str], window: Window) -> tuple[Event, ...]:
         """What touches a window, picked once: many cases share one, and a device that crashes all day has many."""
-        if (target, window) not in self._touching:
-            self._touching[target, window] = tuple(e for e in self.events if _touches(e, target, window))
-        return self._touching[target, window]
+        if (targets, window) not in self._touching:
+            self._touching[targets, window] = tuple(e for e in self.events if _touches(e, targets, window))
+        return self._touching[targets, window]
 
     def _ledgers_in(self, target: str, window: Window) -> tuple[Ledger, ...]:
         return tuple(ledger for ledger in self.accounts(window) if ledger.target == target)
 
     def accounts(self, window: Window) -> tuple[Ledger, ...]:
-        """The account of every source in a window, made up once: many cases share one."""
+        """The account of every source that is polled, in a window, made up once: many cases share one."""
         if window not in self._accounts:
-            self._accounts[window] = self._record.ledgers(window)
+            every = self._record.ledgers(window)
+            self._accounts[window] = tuple(one for one in every if one.source != f"{one.target}/{REFERENCE}")
         return self._accounts[window]
 
     def _read_facts(self) -> dict[str, dict[str, float]]:
@@ -343,6 +367,8 @@ def stretch(phases: Iterable[Phase], names: Sequence[str]) -> Window | None:
     return Window(min(window.begin_ns for window in found), max(window.end_ns for window in found))
 
 
-def _touches(event: Event, target: str, window: Window) -> bool:
+def _touches(event: Event, targets: frozenset[str], window: Window) -> bool:
     last_ns = max(event.end_ns or event.begin_ns, event.deadline_ns or event.begin_ns)
-    return event.target in {"", target} and event.begin_ns < window.end_ns and last_ns >= window.begin_ns
+    return (
+        (not event.target or event.target in targets) and event.begin_ns < window.end_ns and last_ns >= window.begin_ns
+    )

@@ -57,10 +57,11 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
 
 def list_runs(runs: Path) -> list[RunLine]:
     """Every run below a folder, oldest first; one that cannot be read is listed with the reason."""
-    return [_line(file.parent) for file in sorted(runs.glob(f"*/{RECORD}"))]
+    return [run_line(file.parent) for file in sorted(runs.glob(f"*/{RECORD}"))]
 
 
-def _line(folder: Path) -> RunLine:
+def run_line(folder: Path) -> RunLine:
+    """How one run stands, by its folder; with the reason if it cannot be read."""
     size = sum(file.stat().st_size for file in folder.glob("record.sqlite*"))
     try:
         with RecordView.open(folder) as view:

@@ -51,10 +51,3 @@ def faults(sentences: Iterable[str], most: int = 2) -> str:
     different = list(dict.fromkeys(sentences))
     more = f"; and {len(different) - most} more" if len(different) > most else ""
     return "; ".join(different[:most]) + more
-
-
-def lent(case: Case) -> tuple[str, ...]:
-    """A doubt where the baseline is that of an earlier run."""
-    if any(len(series) and int(series.time_ns[-1]) < case.window.begin_ns for series in case.baseline):
-        return ("its own level is that of an earlier run's baseline",)
-    return ()

@@ -40,3 +40,13 @@ def parts(case: Case) -> tuple[Phase, ...]:
         name = max(over, key=lambda p: p.window.begin_ns).name if over else ""
         made.append(Phase(name, Window(begin_ns, end_ns)))
     return tuple(made)
+
+
+def own_loss(load: Iterable[Series]) -> float | None:
+    """The share that the worst generator loses by itself, looped back at its ceiling (``load.ceiling.loss``).
+
+    None where nobody calibrated them. At lower rates it loses less: this is the most that it may explain.
+    """
+    told = [s.finite().values for s in load if s.metric == "load.ceiling.loss"]
+    known = [float(v[-1]) for v in told if v.size and 0 <= v[-1] <= 1]
+    return max(known, default=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -123,6 +124,42 @@ def isolation(
     return Scenario("isolation", name, make, 2.0, 1.0)
 
 
+def polled(
+    name: str, *, took: float = 0.05, slow: float = 1.0, lost: float = 0.0, surveys: int = 6, wanders: bool = False
+) -> Scenario:
+    """Two hours of looks each ten seconds with a stress phase: ``slow`` times as long in it, a share lost at random.
+
+    Each sixth look is a survey that takes eight times as long, each ``surveys``-th under stress.
+    """
+
+    def make(seed: int, hours: float, apart: float) -> Signal:
+        rng, t = np.random.default_rng(seed), times(hours, apart)
+        end = float(t[-1]) + apart
+        edges = [(phase, round(a * end * S), round(b * end * S)) for phase, a, b in _EDGES]
+        above = (t >= edges[1][1] / S) & (t < edges[1][2] / S)
+        drift = np.exp(0.5 * np.sin(t / 600 + rng.uniform(0, 6))) if wanders else np.ones(t.size)
+        value = took * drift * np.exp(0.3 * rng.standard_normal(t.size)) * np.where(above, slow, 1.0)
+        value *= np.where((np.arange(t.size) + int(rng.integers(6))) % np.where(above, surveys, 6) == 0, 8.0, 1.0)
+        gone = rng.random(t.size) < np.where(above, lost, 0.002)
+        series = readings("source.poll.duration", value, apart, object="source=snmp")
+        series = replace(series, time_ns=series.time_ns[~gone], value=series.value[~gone])
+        heard = series.time_ns.tolist()
+        silences = tuple(
+            Silence(Window(a, b), {"timeout": round((b - a) / (apart * S)) - 1})
+            for a, b in pairwise(heard)
+            if b - a >= 3 * apart * S
+        )
+        ledger = Ledger("dut", "dut/snmp", apart, t.size, len(heard), {"timeout": int(gone.sum())}, None,
+                        silences=silences)  # fmt: skip
+        load = np.clip(0.4 + 0.03 * rng.standard_normal(len(heard)), 0, 1)
+        cpu = replace(series, metric="system.cpu.utilization", object="", value=load)
+        phases = tuple(Phase(phase, Window(a, b)) for phase, a, b in edges)
+        case = Case("dut", "", Window(0, round(end * S)), (series, cpu), phases=phases, ledgers=(ledger,))
+        return Signal(case, Truth(lost=lost))
+
+    return Scenario("isolation", name, make, 2.0, 10.0)
+
+
 _TEN = (1.0, 1.5, 2.0, 2.5, 3.0, 1.2, 1.7, 2.2, 2.7, 3.2)
 
 SCENARIOS = (
@@ -151,5 +188,14 @@ SCENARIOS = (
     isolation("late monitor under stress", silent="all", how="missed"),
     isolation("reboot under stress", silent="reboot", cpu=1.0),
     isolation("no pressure told", pressed=False),
+    polled("looks as long as before"),
+    polled("looks as long, but wandering", wanders=True),
+    polled("looks four times as long", slow=4.0),
+    polled("twice as many surveys", surveys=3),
+    polled("looks 14 times as long, 0.7 s", slow=14.0),
+    polled("looks 60 times as long, 3 s", slow=60.0),
+    polled("looks of 3 s, twice as long", took=3.0, slow=2.0),
+    polled("20 % of looks lost", lost=0.2),
+    polled("2 % of looks lost", lost=0.02),
 )
 """All of them."""

@@ -289,6 +289,15 @@ one source silent                | P
 late monitor under stress        | P
 reboot under stress              | P
 no pressure told                 | N
+looks as long as before          | P
+looks as long, but wandering     | P
+looks four times as long         | P
+twice as many surveys            | P
+looks 14 times as long, 0.7 s    | W
+looks 60 times as long, 3 s      | F
+looks of 3 s, twice as long      | W
+20 % of looks lost               | F
+2 % of looks lost                | P
 """
 
 

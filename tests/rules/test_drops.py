@@ -164,3 +164,37 @@ def test_parameters_are_refused(ratio: float) -> None:
     """A ratio is a share of packets."""
     with pytest.raises(ValueError, match="share of packets"):
         Drops(ratio=ratio)
+
+
+def calibrated(share: float) -> Series:
+    """What the generator loses by itself, told once."""
+    return readings("load.ceiling.loss", np.array([share]), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "share", "expected"),
+    [
+        ("system.network.errors", 0.001, Outcome.INCONCLUSIVE),
+        ("system.network.errors", 0.00001, Outcome.FAIL),
+        ("system.network.packet.dropped", 0.001, Outcome.FAIL),
+        ("queue.dropped", 0.001, Outcome.FAIL),
+    ],
+)
+def test_broken_frames_may_be_the_generators_and_drops_are_not(metric: str, share: float, expected: Outcome) -> None:
+    """50 of 599,000: as frames that arrived broken they may be the generator's own loss, if that is as large; what the
+    device dropped it had received whole."""
+    series = replace(dropped({100: 30, 400: 20}), metric=metric)
+    finding = judge(series, load=(sent(), calibrated(share)))
+    assert finding.outcome is expected
+    if expected is Outcome.INCONCLUSIVE:
+        assert finding.why is Why.GENERATOR
+        assert "the generator loses up to 0.1 % by itself (calibrated), which explains it" in finding.reason
+    else:
+        assert "explains" not in finding.reason
+
+
+def test_a_burst_of_broken_frames_in_one_phase_is_not_diluted() -> None:
+    """0.1 % of all that was sent, but 1 % of a short phase: more than the generator loses by itself."""
+    series = replace(dropped({100: 500}), metric="system.network.errors")
+    cut = (phase("soak", 0, 90), phase("ramp", 90, 140), phase("recovery", 140, 600))
+    assert judge(series, *cut, load=(sent(), calibrated(0.002))).outcome is Outcome.FAIL

@@ -240,3 +240,28 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="generator_health"):
         GeneratorHealth(**bad)
+
+
+@pytest.mark.parametrize(("turned_s", "healthy"), [(198.0, True), (100.0, False)])
+def test_a_generator_that_begins_anew_for_another_level_is_well(turned_s: float, healthy: bool) -> None:
+    """Started again with each level, its counters fall; at any other time it has died and come back."""
+    at = np.arange(N)
+    rate = np.where(at < 200, 5_000.0, 10_000.0)
+    count = np.concatenate([5_000.0 * at[:200], 10_000.0 * (at[200:] - 200)])
+    level = gauge("load.level", np.where(at < turned_s, 0.5, 1.0))
+    began = readings("load.tx.packets", count.astype(np.int64), 1.0)
+    phases = (Phase("ramp", Window(0, 200 * S)), Phase("soak", Window(200 * S, N * S)))
+    finding = judge(gauge("load.offered.packet.rate", rate), began, level, phases=phases)
+    assert finding.outcome is (Outcome.PASS if healthy else Outcome.INCONCLUSIVE), finding.reason
+    assert ("fell 1 time" in finding.reason) is not healthy
+
+
+@pytest.mark.parametrize(("own", "words"), [(0.001, "that explains it"), (0.0001, "that does not explain it")])
+def test_what_it_loses_by_itself_is_told_beside_what_was_lost(own: float, words: str) -> None:
+    """0.05 % did not come back: a doubt that says how much of it is the generator's own; no fault by itself."""
+    once = readings("load.ceiling.loss", np.array([own]), 1.0)
+    finding = judge(told(), sent(), sent(9_995.0, "load.rx.packets"), once)
+    assert finding.outcome is Outcome.PASS
+    (doubt,) = [d for d in finding.doubts if "its own loss" in d]
+    assert doubt == f"0.05 % of the packets did not come back, up to {100 * own:.3g} % are its own loss: {words}"
+    assert not [d for d in judge(told(), sent(), sent(metric="load.rx.packets"), once).doubts if "own loss" in d]

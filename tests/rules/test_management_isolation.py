@@ -228,7 +228,7 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
         ManagementIsolation(**bad)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(60))
 def test_no_numbers_break_it(seed: int) -> None:
     """Random readings, accounts and phases: complete findings, no exception."""
     rng = np.random.default_rng(seed)
@@ -238,9 +238,127 @@ def test_no_numbers_break_it(seed: int) -> None:
         value = rng.choice([0.0, 1.0, np.nan, np.inf, 1e308, -1e308, 17.0], n)
         return readings(metric, value, float(rng.choice([1.0, 10.0])), object=name)
 
-    series = [wild(m, PEER if m.startswith("reach") else "") for m in ManagementIsolation().metrics]
+    names = {"reach": PEER, "source": "source=snmp"}
+    series = [wild(m, names.get(m.partition(".")[0], "")) for m in ManagementIsolation().metrics]
     load = tuple(wild(m) for m in ("load.tx.packets", "load.rx.packets", "load.offered.rate"))
     gaps = sorted(int(x) for x in rng.integers(0, N, 4))
     ledgers = (ledger("dut/snmp", (gaps[0], gaps[1]), (gaps[2], gaps[3])), ledger("dut/ssh"))
     for phases in (PHASES, (), (Phase("spike", Window(5 * S, 5 * S)),)):
         judge(*series, ledgers=ledgers, load=load, phases=phases)
+
+
+def looked(
+    under_load: float, before: float = 0.05, *, surveys: int = 6, surveys_under_load: int = 6, lost: int = 0,
+    source: str = "snmp",
+) -> Series:  # fmt: skip
+    """The lengths of looks each ten seconds: every so many is a survey, which takes ten times as long.
+
+    Of those under load every ``lost``-th was not answered.
+    """
+    at = np.arange(0.0, N, 10.0)
+    above = (at >= 900) & (at < 1500)
+    number = np.arange(at.size)
+    value = np.where(above, under_load, before) * (1 + 0.1 * (number % 3))
+    each = np.where(above, surveys_under_load, surveys)
+    value[number % each == 0] *= 10
+    series = readings("source.poll.duration", value, 10.0, object=f"source={source}")
+    keep = ~(above & (number % lost == 0)) if lost else np.ones(at.size, dtype=bool)
+    return replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
+
+
+def of_looks(findings: list[Finding]) -> Finding:
+    """The one finding on the lengths of looks."""
+    (finding,) = [f for f in findings if f.metric == "source.poll.duration"]
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("late", "before", "expected"),
+    [
+        (0.05, 0.05, Outcome.PASS),
+        (0.2, 0.05, Outcome.PASS),
+        (0.8, 0.05, Outcome.WARN),  # 16 times, under a second
+        (2.0, 0.05, Outcome.FAIL),  # 40 times, two seconds
+        (6.0, 4.0, Outcome.WARN),  # two seconds longer, half as long again
+        (4.5, 4.0, Outcome.PASS),
+        (0.008, 0.0004, Outcome.PASS),  # twenty times nothing
+    ],
+)
+def test_a_look_is_a_round_trip_of_many_requests(late: float, before: float, expected: Outcome) -> None:
+    """Held against the looks of the same source under low load: times as long, and over a second."""
+    finding = of_looks(judge(looked(late, before), ledgers=(ledger("dut/snmp"),)))
+    assert finding.outcome is expected
+    assert (finding.target, finding.object) == ("dut", "source=snmp")
+    assert finding.numbers["slower"] == pytest.approx(late / before, rel=0.1)
+    assert "under low load" in finding.reason
+
+
+def test_more_surveys_are_no_slower_device() -> None:
+    """Under stress two of three looks are surveys, which take twenty times as long: the shortest are as before."""
+    at = np.arange(0.0, N, 10.0)
+    value = np.where((at >= 900) & (at < 1500) & (np.arange(at.size) % 3 > 0), 2.0, 0.1)
+    series = readings("source.poll.duration", value, 10.0, object="source=snmp")
+    finding = of_looks(judge(series, ledgers=(ledger("dut/snmp"),)))
+    assert finding.outcome is Outcome.PASS
+    assert finding.numbers["took"] == 2.0
+    assert of_looks(judge(looked(0.05, surveys_under_load=2), ledgers=(ledger("dut/snmp"),))).outcome is Outcome.PASS
+
+
+def lossy(each: int, missed: int = 0) -> Ledger:
+    """The account of a source that lost every so many-th look under load, alone: no silence."""
+    lost = {"timeout": 60 // each} if each else {}
+    return Ledger("dut", "dut/snmp", 10.0, 180, 180 - sum(lost.values()), lost | ({"missed": missed} if missed else {}),
+                  None)  # fmt: skip
+
+
+def test_looks_that_are_lost_one_at_a_time() -> None:
+    """A fourth of them under stress, each alone, is no silence: it fails as lost requests do; a thirtieth passes."""
+    found = judge(looked(0.05, lost=4), ledgers=(lossy(4),))
+    finding = of_looks(found)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.numbers["lost_share"] == pytest.approx(0.25, abs=0.03)
+    assert "were lost one at a time" in finding.reason
+    assert [f.outcome for f in found if f.object == "dut/snmp"] == [Outcome.PASS], "there is no silence"
+    assert of_looks(judge(looked(0.05, lost=30), ledgers=(lossy(30),))).outcome is Outcome.PASS
+    assert of_looks(judge(looked(0.05, lost=4), ledgers=(lossy(0, missed=15),))).outcome is Outcome.PASS, "not sent"
+    assert of_looks(judge(looked(0.05, lost=4))).outcome is Outcome.PASS, "nobody accounts for them"
+
+
+def test_of_two_sources_of_a_kind_each_has_its_own_account() -> None:
+    """A ledger shows the label of the second one behind the poller's name."""
+    first, second = replace(lossy(4), source="dut/snmp snmp"), ledger("dut/snmp snmp-2")
+    found = judge(looked(0.05, lost=4), looked(0.05, source="snmp-2"), ledgers=(first, second))
+    outcomes = {f.object: f.outcome for f in found if f.metric == "source.poll.duration"}
+    assert outcomes == {"source=snmp": Outcome.FAIL, "source=snmp-2": Outcome.PASS}
+
+
+def test_a_silence_is_not_counted_twice() -> None:
+    """Three hundred seconds of silence, whatever its cause, are the matter of the other finding."""
+    gap = (1000, 1300)
+    series = looked(0.05)
+    keep = (series.time_ns < gap[0] * S) | (series.time_ns >= gap[1] * S)
+    series = replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
+    finding = of_looks(judge(series, cpu(0.4), ledgers=(ledger("dut/snmp", gap), ledger("dut/ssh"))))
+    assert finding.outcome is Outcome.PASS
+    assert finding.numbers["lost"] == 0
+
+
+def test_few_looks_tell_nothing() -> None:
+    """A look a minute in ten minutes of stress: not applicable; without low load only what was lost is judged."""
+    slow = readings("source.poll.duration", np.full(30, 5.0), 60.0, object="source=snmp")
+    assert of_looks(judge(slow, ledgers=(ledger("dut/snmp", interval=60.0),))).outcome is Outcome.NOT_APPLICABLE
+    only = of_looks(judge(looked(5.0), ledgers=(ledger("dut/snmp"),), phases=(PHASES[1],)))
+    assert only.outcome is Outcome.PASS
+    assert any("too few looks under low load" in doubt for doubt in only.doubts)
+
+
+def test_looks_of_an_earlier_baseline_stand_in_for_low_load() -> None:
+    """A run of nothing but stress is held against the looks that an earlier run lent, and says so."""
+    all_stress = (Phase("stress", Window(0, N * S)),)
+    before = looked(0.05)
+    before = replace(before, time_ns=before.time_ns - 10_000 * S)
+    case = Case("dut", "", Window(0, N * S), (looked(2.0, 2.0),), phases=all_stress, ledgers=(ledger("dut/snmp"),),
+                baseline=(before,))  # fmt: skip
+    finding = of_looks(list(ManagementIsolation().judge(case)))
+    assert finding.outcome is Outcome.FAIL
+    assert any("earlier run's baseline" in doubt for doubt in finding.doubts)

@@ -245,3 +245,37 @@ def test_every_overload_phase_is_told_and_the_worst_decides() -> None:
     assert [m.text.partition(" points ")[2][:4] for m in finding.marks] == ["more", "more"]
     assert "3.3 points" in finding.marks[0].text
     assert "0.0 points" in finding.marks[1].text
+
+
+def own(share: float) -> Series:
+    """What a calibration told once, at the begin of the run."""
+    return readings("load.ceiling.loss", np.array([share]), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [(0.0, Outcome.FAIL), (0.001, Outcome.FAIL), (0.02, Outcome.INCONCLUSIVE), (0.5, Outcome.INCONCLUSIVE)],
+)
+def test_what_the_generator_loses_by_itself_is_not_held_against_the_device(share: float, expected: Outcome) -> None:
+    """4 % of excess over a capacity known exactly: a generator that loses 2 % of what it sends may explain it (1 % is
+    allowed, and 2 % of 1500 are 3 % of the capacity), one that loses 0.1 % does not; the figure is told."""
+    load = (*traffic([(500, 300), (1500, 600), (500, 900)], collapsed=0.035), own(share))
+    rule = OverloadLoss(capacity=CAPACITY, error=0.0)
+    finding = judge(rule, load)
+    assert finding.outcome is expected
+    if expected is Outcome.INCONCLUSIVE:
+        assert finding.why is Why.GENERATOR
+        assert f"up to {100 * share:.3g} % by itself (calibrated), which explains it" in finding.reason
+        assert finding.numbers["own_loss"] == share
+        assert finding.settle
+    elif share:
+        assert any("0.1 % by itself (calibrated): that does not explain it" in doubt for doubt in finding.doubts)
+
+
+def test_a_device_that_loses_nothing_passes_with_a_leaky_generator() -> None:
+    """Nothing to explain: the calibration changes no pass, and nonsense in it is no calibration."""
+    load = traffic([(500, 300), (1500, 600), (500, 900)])
+    assert judge(OverloadLoss(capacity=CAPACITY), (*load, own(0.05))).outcome is Outcome.PASS
+    worse = traffic([(500, 300), (1500, 600), (500, 900)], collapsed=0.2)
+    for share in (-1.0, math.nan, math.inf, 7.0):
+        assert judge(OverloadLoss(capacity=CAPACITY), (*worse, own(share))).outcome is Outcome.FAIL

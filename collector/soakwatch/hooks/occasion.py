@@ -53,7 +53,7 @@ class Occasion:
 
     def environment(self) -> dict[str, str]:
         """The variables in which a command finds it; nothing is ever put into its words."""
-        told = {"SOAKWATCH_ON": self.on, "SOAKWATCH_RUN": self.run}
+        told = {"SOAKWATCH_ON": self.on, "SOAKWATCH_NAME": self.run}
         if self.finding is not None:
             told |= {
                 "SOAKWATCH_RULE": self.finding.rule,

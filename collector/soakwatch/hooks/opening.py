@@ -17,8 +17,9 @@ from soakwatch.secret import secret
 
 
 def surroundings(plan: Plan, folder: Path) -> dict[str, str]:
-    """The variables that every script and hook finds: SOAKWATCH_RUN and SOAKWATCH_FOLDER."""
-    return {"SOAKWATCH_RUN": plan.name, "SOAKWATCH_FOLDER": str(folder.absolute())}
+    """The variables that every script and hook finds: SOAKWATCH_NAME, the plan's, and SOAKWATCH_RUN, which every
+    command, test and library takes for the run: its folder."""
+    return {"SOAKWATCH_NAME": plan.name, "SOAKWATCH_RUN": str(folder.absolute())}
 
 
 def hooks_of(

@@ -197,7 +197,7 @@ class Looking:
         before = {(f.metric, f.object): f for f in subject.findings}
         said = []
         for judged in rule.judge(case):
-            finding = of_role(judged, court.roles.get(judged.target, DUT))
+            finding = of_role(judged, court.roles.get(judged.target, DUT), court.devices)
             key = finding.metric, finding.object
             if rule.manner.live == "minutes":
                 finding, subject.streaks[key] = of_trend(finding, subject.streaks.get(key, Streak()))

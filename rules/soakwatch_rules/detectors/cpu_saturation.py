@@ -74,7 +74,8 @@ class CpuSaturation:
     that is saturated from its first reading on is taken for one that polls; one saturated core of eight is invisible
     in the total (read the cores); drops of something else in the same minutes make a warning a failure.
 
-    Neighbours: ``cpu_spike`` for seconds, ``hang`` where forwarding stopped, ``drops`` for drops at any load.
+    Neighbours: ``cpu_spike`` for seconds, ``hang`` where forwarding stopped, ``drops`` for drops at any load,
+    ``management_isolation`` for whether it still answers then.
 
     Parameters: ``enter``, ``seconds`` (below).
 

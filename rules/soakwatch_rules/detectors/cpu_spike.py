@@ -9,7 +9,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.draft import absent, draft, lent
+from soakwatch_rules import lent
+from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
@@ -170,7 +171,7 @@ class CpuSpike:
             marks=(*(m if p is None else replace(m, text=f"{m.text} (planned: phase {p})")
                      for m, p in zip(marks, asked, strict=True)), *surges),
             numbers=numbers,
-            doubts=(*_doubts(series, apart, marks, asked, seen.gradual), *([] if base is None else lent(case))),
+            doubts=(*_doubts(series, apart, marks, asked, seen.gradual), *(() if base is None else lent.doubt(case))),
         )  # fmt: skip
         if unasked:
             told = some([f"{moment(marks[i].begin_ns)}: {marks[i].text}" for i in unasked])

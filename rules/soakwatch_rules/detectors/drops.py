@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.offered import OVERLOADS, named, parts
+from soakwatch_rules.offered import OVERLOADS, named, own_loss, parts
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Phase, Why
 from soakwatch_rules.series import Series
@@ -25,6 +25,8 @@ _GAP = 3.0  # median distances
 _POWER = 0.8
 _IDLE = 0.01  # of the rate offered elsewhere
 _BACKGROUND_P = 0.01
+_BROKEN = frozenset({"system.network.errors"})
+"""What arrives broken: it may have been sent so, or have broken on the generator's own wire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ class Drops:
     and a known load. What is dropped in phases named stress or spike (5 s more at each end) is told and does not
     fail. Where the generators were idle for a while (under 1 % of their rate elsewhere) and the counter rose then
     too, drops elsewhere that are no more frequent (p >= 1 %, conditional binomial test) are the background of the
-    network, not of the load: a warning.
+    network, not of the load: a warning. Frames that arrived broken (``system.network.errors``) are inconclusive while
+    they are no more than the share that the generators lose by themselves, looped back (``load.ceiling.loss``): they
+    may have been sent so. What the device dropped it had received whole, and no loss of a generator explains that.
 
     Counters wrap (see ``Series``). One that falls to under half began again: what it shows then is counted, what
     was counted before its restart and not yet read is lost, which is told. A gap hides nothing but a restart; the
@@ -59,7 +63,7 @@ class Drops:
     (unknown protocols, foreign VLANs): measure an idle baseline, or set a ratio.
 
     Neighbours: ``overload_loss`` judges the stress and spike phases; ``generator_health`` tells what never left the
-    generator; ``queue_growth`` sees a queue fill before it drops.
+    generator; ``queue_growth`` sees a queue fill before it drops; ``event_impact`` tells what an event lost.
 
     Parameters: ``ratio`` (below).
 
@@ -140,7 +144,15 @@ class Drops:
             marks=_marks(taken, asked),
             doubts=tuple(_doubts(taken, again, planned, series, load)),
         )  # fmt: skip
-        return self._said(case, made, series, judged, (dropped, offered, seconds))
+        said = self._said(case, made, series, judged, (dropped, offered, seconds))
+        own = own_loss(case.load) or 0.0
+        unexplained = series.metric not in _BROKEN or any(p.dropped > own * p.offered for p in judged)
+        if said.outcome is not Outcome.FAIL or own <= 0 or unexplained:
+            return said
+        reason = f"{said.reason}; the generator loses up to {100 * own:.3g} % by itself (calibrated), which explains it"
+        settle = "mend the generator's own loss, and calibrate again"
+        return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GENERATOR, settle=settle,
+                       numbers=dict(said.numbers) | {"own_loss": own})  # fmt: skip
 
     def _said(
         self, case: Case, made: Finding, series: Series, judged: list[_Part], sums: tuple[float, float, float]

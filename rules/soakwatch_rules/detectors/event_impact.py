@@ -68,7 +68,7 @@ class EventImpact:
     event's own time is that of whoever told it.
 
     Neighbours: ``recovery`` judges levels after stress; ``reboot`` and ``process_restart`` what was announced of them;
-    ``hang`` what nobody announced.
+    ``hang`` what nobody announced; ``management_isolation`` whether the device is managed under load.
 
     Parameters: ``outage``, ``loss``, ``within``, ``look``, ``lead``, ``tolerance`` (below).
 

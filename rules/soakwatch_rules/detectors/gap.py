@@ -40,7 +40,8 @@ class Gap:
     forwarding hit by the same cut blames the device; a source that is asked more seldom than a third of the silence
     cannot bear witness.
 
-    Neighbours: ``coverage`` for how much is missing, ``hang`` and ``reboot`` for what happened.
+    Neighbours: ``coverage`` for how much is missing, ``hang`` and ``reboot`` for what happened,
+    ``management_isolation`` for silences under high load only.
 
     Parameters: ``intervals``, ``busy``, ``hit`` (below).
 

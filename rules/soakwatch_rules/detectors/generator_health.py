@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.offered import parts
+from soakwatch_rules.forwarding import Forwarding, lost_share
+from soakwatch_rules.offered import own_loss, parts
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
-from soakwatch_rules.stats.flow import restarts
 from soakwatch_rules.stats.saturation import Means, cover
 from soakwatch_rules.throughput import curve
 from soakwatch_rules.words import counted, lasting, moment, quantity
@@ -28,7 +29,10 @@ _CEILINGS = (
     ("load.ceiling.bit.rate", ("load.offered.bit.rate", "load.tx.bit.rate", "load.tx.bytes"), 8.0),
 )
 """The most that it managed, and what tells the most that it was asked for, else what it did; bits a byte."""
-_CEILING_NAMES = frozenset(name for name, _, _ in _CEILINGS)
+_OWN_LOSS = "load.ceiling.loss"
+_CEILING_NAMES = frozenset({_OWN_LOSS, *(name for name, _, _ in _CEILINGS)})
+_LEVEL = "load.level"
+_FOLLOWS_NS = 10_000_000_000  # after the run changed its level, within which it may begin anew
 _MOMENT_S = 10.0  # over which what it did is averaged before it is held against its ceiling
 _ASKED = frozenset({"soak", "stress", "spike"})  # phases in which it has to send what it is told
 _STILL = 3  # last readings that are alike: it no longer sends
@@ -60,12 +64,14 @@ class GeneratorHealth:
     spike phases what it was told while ``load.sending`` says that it rests;
     queue: ``load.queue_full`` counted nothing;
     busy: no mean of ``load.cpu.utilization`` over ``seconds`` reaches ``busy``;
-    counters: none fell but by a wrap (a fall is a restart of the generator);
+    counters: none fell but by a wrap (a fall is a restart of the generator), or since the run itself gave it another
+    ``load.level`` in the 10 s before;
     drained: where it had stopped sending by the end, what came back had stopped too;
     headroom: the highest command (without one the most that it did for 10 s) lies at least ``headroom`` below what it
     was seen to manage: ``load.ceiling.packet.rate``, ``load.ceiling.rate``, or without them ``load.ceiling.bit.rate``.
-    A part that is not met makes the finding inconclusive (generator at fault) and with it all findings that rest on
-    the load; it never fails, since the device is not to blame.
+    What it loses by itself (``load.ceiling.loss``) is told beside what was lost: the rules that judge a loss leave it
+    open where that explains it. A part that is not met makes the finding inconclusive (generator at fault) and with
+    it all findings that rest on the load; it never fails, since the device is not to blame.
 
     Fewer requests than commanded are the generator's fault only while it surely had connections to spare: nothing
     failed, and answers per second times the longest latency told (Little's law) are below 80 % of
@@ -78,7 +84,8 @@ class GeneratorHealth:
     the device may hide its own slowness there; a command that changes with every reading is compared coarsely; a
     counter that is not told cannot fall.
 
-    Neighbours: ``coverage`` for readings that are missing, ``drops`` and ``overload_loss`` rest on this.
+    Neighbours: ``coverage`` for readings that are missing, ``drops``, ``overload_loss`` and ``event_impact`` rest on
+    this.
 
     Parameters: ``tolerance``, ``busy``, ``seconds``, ``headroom`` (below).
 
@@ -106,7 +113,7 @@ class GeneratorHealth:
         "load.offered.rate", "load.requests", "load.failures", "load.request.rate", "load.failure.rate",
         "load.queue_full", "load.cpu.utilization", "load.connections", "load.latency", "load.ceiling.rate",
         "load.tx.packet.rate", "load.offered.bit.rate", "load.tx.bit.rate", "load.tx.bytes", "load.ceiling.bit.rate",
-        "load.sending",
+        "load.sending", _LEVEL, _OWN_LOSS,
     )  # fmt: skip
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
@@ -142,7 +149,9 @@ class GeneratorHealth:
         if not cut:
             return (absent(self, case, "figures of the load"),)
         kept = [s for s in cut if len(s) > (s.metric not in _CEILING_NAMES)]  # a ceiling may be told once
-        about = max(cut, key=lambda s: (len(s), -self.metrics.index(s.metric)))
+        about = max(
+            [s for s in cut if s.metric != _LEVEL] or cut, key=lambda s: (len(s), -self.metrics.index(s.metric))
+        )
         made = draft(self, case, about)
         seen = list(self._parts(case, kept))
         if not seen:
@@ -158,7 +167,12 @@ class GeneratorHealth:
         made = replace(
             made,
             marks=tuple(p.mark for p in faulty if p.mark is not None),
-            doubts=(*(f"not known: {_WORDS[name]}" for name in unjudged), *silent, *self._waited(case, kept)),
+            doubts=(
+                *(f"not known: {_WORDS[name]}" for name in unjudged),
+                *silent,
+                *self._waited(case, kept),
+                *_lost(case, kept),
+            ),
             numbers={"judged": float(len(looked)), "faults": float(len(faulty))} | _least_left(seen),
         )
         if compared:
@@ -332,13 +346,24 @@ def _monotone(own: dict[str, Series]) -> Iterator[_Part]:
     counters = [own[m] for m in _COUNTERS if m in own]
     if not counters:
         return
-    fallen = [(s, number) for s in counters if (number := restarts(s))]
+    fallen = [(s, times_ns) for s in counters if (times_ns := _falls(s, own.get(_LEVEL))).size]
     if not fallen:
         yield _Part("counters", fault=False, text="its counters never fell")
-    for series, number in fallen:
-        at = int(series.time_ns[1:][np.isnan(_increments(series).values)][0])
-        text = f"{series.metric} fell {counted(number, 'time')}, first before {moment(at)}: the generator began anew"
+    for series, times_ns in fallen:
+        at, number = int(times_ns[0]), counted(int(times_ns.size), "time")
+        text = f"{series.metric} fell {number}, first before {moment(at)}: the generator began anew"
         yield _Part("counters", fault=True, text=text, mark=Mark(at, None, text))
+
+
+def _falls(series: Series, level: Series | None) -> NDArray[np.int64]:
+    """When a counter was found fallen, but for those falls that follow a change of level by the run itself."""
+    times_ns = series.time_ns[1:][np.isnan(_increments(series).values)]
+    if level is None or len(level) < 2:
+        return times_ns
+    changed = np.flatnonzero(np.diff(level.values) != 0)
+    begins_ns, ends_ns = level.time_ns[changed], level.time_ns[changed + 1] + _FOLLOWS_NS
+    inside = (times_ns[:, None] >= begins_ns) & (times_ns[:, None] <= ends_ns)
+    return times_ns[~inside.any(axis=1)]
 
 
 def _drained(own: dict[str, Series]) -> Iterator[_Part]:
@@ -352,6 +377,16 @@ def _drained(own: dict[str, Series]) -> Iterator[_Part]:
     missing = min(max(missing, -1e300), 1e300)
     ending = "and nothing more came" if settled else "and more were still coming"
     yield _Part("drained", fault=not settled, text=f"{missing:.6g} packets had not come back at the end {ending}")
+
+
+def _lost(case: Case, kept: list[Series]) -> Iterator[str]:
+    """How much of what was lost it may have lost by itself."""
+    own, flow = own_loss(kept), Forwarding.of(replace(case, load=tuple(kept)))
+    lost = None if flow is None else lost_share(flow.tallies(), case.window)
+    if own is not None and lost is not None and lost > 0 and flow is not None:
+        whose = "explains" if lost <= own else "does not explain"
+        gone = f"{100 * lost:.3g} % of the {flow.word} did not come back"
+        yield f"{gone}, up to {100 * own:.3g} % are its own loss: that {whose} it"
 
 
 def _silent(kept: list[Series], window: Window) -> Iterator[str]:

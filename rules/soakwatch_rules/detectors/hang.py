@@ -73,7 +73,8 @@ class Hang:
     same; with several devices under one load the load cannot tell which of them stood; a hang shorter than three
     polls is no silence; a CPU that is busy from the begin on (poll mode) is no witness.
 
-    Neighbours: ``reboot``, ``gap`` for every silence, ``cpu_saturation``, ``drops``.
+    Neighbours: ``reboot``, ``gap`` for every silence, ``management_isolation`` where traffic still goes, ``drops``,
+    ``cpu_saturation``; ``event_impact`` for a stop that was announced.
 
     Parameters: ``seconds``, ``pinned`` (below).
 

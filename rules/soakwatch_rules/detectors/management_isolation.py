@@ -14,6 +14,8 @@ from soakwatch_rules.blame import DEVICE, LIVES, MONITOR, PATH, PLANNED, REBOOT,
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.forwarding import Forwarding, lost_share
 from soakwatch_rules.labels import label
+from soakwatch_rules.lent import DOUBT, lent
+from soakwatch_rules.looks import DURATION, Looks, looks, slower
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.pressure import Pressure, pressure, seconds
 from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Why, Window
@@ -25,6 +27,7 @@ from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
 _LEAST = 16  # readings of a round trip, or requests, on each side
+_MOST = 1e150  # with which one can still compute
 _ALL = 0.9  # of the load, more than before: what an overload loses is no sign of a silent management
 _Z = 1.6449  # one-sided 95 %
 _NO_POLLS = frozenset({"syslog", "traps", "icmp", "tcp", "http"})  # they only listen, or have their peers' findings
@@ -40,26 +43,34 @@ class ManagementIsolation:
     """Says whether management stays reachable while the device carries a high load, or is attacked.
 
     High load: the stress and spike phases, held against baseline and soak; without such phases the time in which the
-    load is at least half of its highest, held against that in which it is at most a tenth.
+    load is at least half of its highest, held against that in which it is at most a tenth. A run without any low load
+    is held against the baseline that an earlier run lent, for the probes.
 
     One finding for each probed peer (``reach.*``: icmp, tcp, http): the share of requests lost under high load beyond
     that of low load fails above ``loss`` (proven: the lower end of its 90 % interval), the median round trip fails
-    above ``latency``; one of more than ``times`` that of low load and over 10 ms warns. One finding for each source
-    that polls (pings and connections apart): silences (three intervals and more) under high load that are the
-    device's fail if they last over ``loss`` of that time. Causes are those of ``gap``: *device*: its CPU was at
-    ``busy`` before, or next to all of the load was lost meanwhile; *its own*: polls that the monitor did not send; a
-    new boot id or uptime: it *rebooted* and did not hang. A dead *path*: another source answered meanwhile, or all
-    were silent while traffic went through and the CPU was not busy; that all fall silent under high load only, warns:
-    without a reading of the CPU a device that starves its management looks the same.
+    above ``latency``; one of more than ``times`` that of low load and over 10 ms warns. One for each source whose looks
+    are timed (``source.poll.duration``: snmp, ssh, http ...), each a round trip of many requests: ``times`` as long as
+    under low load (the median and the quarter of shortest ones, so that more surveys are no slower device) fails if the
+    median is above ``latency`` too, else warns above 10 ms, as does one longer by ``latency``; of looks lost one at a
+    time the share beyond that of low load fails above ``loss``. One for each source that polls (pings and connections
+    apart): silences (three intervals and more) under high load that are the device's fail if they last over ``loss`` of
+    that time. Causes are those of ``gap``: *device*: its CPU was at ``busy`` before, or next to all of the load was
+    lost meanwhile; *its own*: polls that the monitor did not send; a new boot id or uptime: it *rebooted* and did not
+    hang. A dead *path*: another source answered meanwhile, or all were silent while traffic went through and the CPU
+    was not busy; that all fall silent under high load only, warns: without a reading of the CPU a device that starves
+    its management looks the same.
 
     How often wrong: 300 seeded runs each (a probe a second, polls each 10 s, two hours with a quarter of stress). A
-    device that answers as before, or three times as late, never failed, nor did a cut path, a late monitor or a
-    reboot; 20 % of requests lost and a round trip of 2 s always did, a starved agent in 99.7 % (in one run the last
-    reading of its CPU was below ``busy``). Known weaknesses: polls say nothing of their latency; a peer that lies
-    behind the device loses with the data plane (its finding tells how much that lost); devices limit the rate of ICMP
-    on purpose: probe a port as well.
+    device that answers as before, or three times as late, never failed, nor did a cut path, a late monitor or a reboot;
+    20 % of requests lost and a round trip of 2 s always did, a starved agent in 99.7 % (in one run the last reading of
+    its CPU was below ``busy``). Looks as long as before, wandering, four times as long or with twice as many surveys
+    passed, sixty times as long (3 s) failed, in all; of runs that lost a fifth of them at random 99 % failed. Known
+    weaknesses: what a look reads is not known, only that it took longer; a peer that lies behind the device loses with
+    the data plane (its finding tells how much that lost); devices limit the rate of ICMP on purpose: probe a port as
+    well.
 
-    Neighbours: ``hang`` where forwarding stands too, ``gap`` for the cause of every silence, ``reboot``, ``coverage``.
+    Neighbours: ``hang`` where forwarding stands too, ``gap`` for the cause of every silence, ``reboot``, ``coverage``;
+    ``event_impact`` for what an event cost, probes included.
 
     Parameters: ``loss``, ``latency``, ``times``, ``busy`` (below).
 
@@ -79,10 +90,10 @@ class ManagementIsolation:
     """
 
     name: ClassVar[str] = "management_isolation"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "management was not reachable while the device carried a high load"
     metrics: ClassVar[tuple[str, ...]] = (
-        "reach.round_trip", UP, "reach.sent", "reach.lost", TOTAL, *LIVES,
+        "reach.round_trip", UP, "reach.sent", "reach.lost", DURATION, TOTAL, *LIVES,
     )  # fmt: skip
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
@@ -90,6 +101,7 @@ class ManagementIsolation:
         "a high load (stress, spike, or the load's figures) and 16 probes or three intervals of polls in it",
         shortest_s=600.0,
         live="end",
+        baseline=True,
     )
 
     loss: float = parameter(0.05, "1", "requests, or time, lost under high load beyond that of low load", "one in 20")
@@ -109,7 +121,8 @@ class ManagementIsolation:
         return (
             f"under high load (stress, spike, or over half of the highest load) at most {100 * self.loss:g} % of "
             f"requests more than under low load are lost, the median round trip is at most {self.latency:g} s "
-            f"({self.times:g} times that of low load warns), and no source is silent for {100 * self.loss:g} % of it "
+            f"({self.times:g} times that of low load warns; of whole looks {self.times:g} times and over "
+            f"{self.latency:g} s fail), and no source is silent for {100 * self.loss:g} % of it "
             f"through the device (its CPU at {100 * self.busy:g} % before, or all load lost)"
         )
 
@@ -120,14 +133,15 @@ class ManagementIsolation:
         case = replace(case, series=tuple(s.between(case.window.begin_ns, case.window.end_ns) for s in case.series))
         polled = [x for x in case.ledgers if x.due and x.source.rpartition("/")[2].partition(" ")[0] not in _NO_POLLS]
         peers = sorted({s.object for s in case.series if s.metric.startswith("reach.") and len(s.finite())})
-        if not peers and not polled:
+        timed = [s for s in case.series if s.metric == DURATION and len(s.finite())]
+        if not peers and not polled and not timed:
             return (absent(self, case, "probe and no account of polls"),)
         under = pressure(case)
         if under is None or not under.high:
             reason = "no stress or spike phase, and no load is told: nobody knows when the device was under pressure"
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         probed = [self._peer(case, peer, under) for peer in peers]
-        return (*probed, *self._polls(case, polled, under))
+        return (*probed, *(self._looks(case, s, under) for s in timed), *self._polls(case, polled, under))
 
     # --- probes --------------------------------------------------------------------------------------------
 
@@ -136,6 +150,11 @@ class ManagementIsolation:
         trips = [_in(own["reach.round_trip"], spans) if "reach.round_trip" in own else np.empty(0)
                  for spans in (under.high, under.low)]  # fmt: skip
         asked = [_requests(own, spans) for spans in (under.high, under.low)]
+        borrowed = {} if under.low else {m: s for m in own if (s := lent(case, own[m])) is not None}
+        if borrowed:
+            whole = (Window(min(int(s.time_ns[0]) for s in borrowed.values()), case.window.begin_ns),)
+            trips[1] = _in(borrowed["reach.round_trip"], whole) if "reach.round_trip" in borrowed else trips[1]
+            asked[1] = _requests(borrowed, whole)
         (sent, lost), (calm_sent, calm_lost) = asked
         about = max(own.values(), key=len)
         made = replace(draft(self, case, about), unit="s", limit=self.latency, metric="reach.round_trip")
@@ -151,9 +170,8 @@ class ManagementIsolation:
         usual = calm_lost / calm_sent if calm_sent >= _LEAST else 0.0
         if share is not None:
             numbers |= {"lost_share": share, "lost_share_low": usual}
-        made = replace(
-            made, measured=late, numbers=_finite(numbers), doubts=tuple(self._doubts(case, under, share, usual))
-        )
+        doubts = (*((DOUBT,) if borrowed else ()), *self._doubts(case, under, share, usual, alone=not borrowed))
+        made = replace(made, measured=late, numbers=_finite(numbers), doubts=doubts)
         if late is None and share is None:
             reason = f"{name}: too few probes under high load ({under.told}, {lasting(seconds(under.high))})"
             settle = f"needs {_LEAST} probes in it: probe more often, or load longer"
@@ -196,8 +214,8 @@ class ManagementIsolation:
             return replace(made, outcome=Outcome.WARN, reason=reason, marks=marks)
         return replace(made, outcome=Outcome.PASS, reason=text)
 
-    def _doubts(self, case: Case, under: Pressure, share: float | None, usual: float) -> Iterator[str]:
-        if not under.low:
+    def _doubts(self, case: Case, under: Pressure, share: float | None, usual: float, *, alone: bool) -> Iterator[str]:
+        if not under.low and alone:
             yield "there was no time of low load: only the limits themselves were judged"
         flow = Forwarding.of(case)
         if share is not None and share > usual + self.loss and flow is not None:
@@ -205,6 +223,52 @@ class ManagementIsolation:
             if through and max(through) > 0.5 * share:
                 yield f"{quantity(max(through), '1')} of the load was lost as well: the peer may lie behind the device"
         yield from _monitor(case.ledgers)
+
+    # --- looks ---------------------------------------------------------------------------------------------
+
+    def _looks(self, case: Case, series: Series, under: Pressure) -> Finding:
+        """One source's looks: how long they took, and which were lost one at a time."""
+        source = label(series.object, "source") or series.object
+        ledger = next((x for x in case.ledgers if _source(x) == source), None)
+        high, low = (looks(series, ledger, spans) for spans in (under.high, under.low))
+        borrowed = None if under.low else lent(case, series)
+        if borrowed is not None:
+            low = looks(borrowed, None, (Window(int(borrowed.time_ns[0]), case.window.begin_ns),))
+        doubts = (*((DOUBT,) if borrowed is not None else ()), *_monitor(case.ledgers))
+        made = replace(draft(self, case, series), unit="s", doubts=doubts)
+        if high is None or max(float(high.number), high.due) < _LEAST:
+            reason = f"under {under.told} ({lasting(seconds(under.high))}) there were under {_LEAST} looks of {source}"
+            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+        low = low if low is not None and low.number >= _LEAST else None
+        limit = None if low is None else max(self.latency, self.times * low.median)
+        usual = low.lost / low.due if low is not None and low.due >= _LEAST else 0.0
+        numbers = {"looks": float(high.number), "took": high.median, "took_p95": high.late}
+        text = f"looks of {source} under {under.told} took {_ms(high.median)} (median)"
+        if low is not None:
+            numbers |= {"took_low": low.median, "slower": slower(high, low)}
+            text += f", {_ms(low.median)} under low load"
+        if high.due >= _LEAST:
+            numbers |= {"due": high.due, "lost": high.lost, "lost_share": high.lost / high.due, "lost_share_low": usual}
+            text += f"; {high.lost:.0f} of {high.due:.0f} were lost one at a time"
+        made = replace(made, measured=high.median, limit=limit, numbers=_finite(numbers))
+        marks = tuple(Mark(w.begin_ns, w.end_ns, text) for w in under.high[:20])
+        return self._slow(replace(made, marks=marks), text, high, low, usual)
+
+    def _slow(self, made: Finding, text: str, high: Looks, low: Looks | None, usual: float) -> Finding:
+        if high.due >= _LEAST and (ends := _interval(high.lost, high.due))[0] > self.loss + usual:
+            reason = f"{text}: more than {quantity(self.loss, '1')} beyond that of low load"
+            return replace(made, outcome=Outcome.FAIL, reason=reason, measured=high.lost / high.due, unit="1",
+                           limit=self.loss + usual, interval=ends)  # fmt: skip
+        if low is None or high.number < _LEAST:
+            doubt = "too few looks under low load to know how long they take" if low is None else "few were answered"
+            return replace(made, outcome=Outcome.PASS, reason=text, marks=(), doubts=(*made.doubts, doubt))
+        often = slower(high, low)
+        if often > self.times and high.median > self.latency:
+            return replace(made, outcome=Outcome.FAIL, reason=f"{text}: {often:.3g} times as long")
+        longer = min(high.median - low.median, high.quarter - low.quarter)
+        if (often > self.times and high.median > 0.01) or longer > self.latency:
+            return replace(made, outcome=Outcome.WARN, reason=f"{text}: {often:.3g} times as long")
+        return replace(made, outcome=Outcome.PASS, reason=text, marks=())
 
     # --- polls ---------------------------------------------------------------------------------------------
 
@@ -267,6 +331,11 @@ class ManagementIsolation:
         return replace(made, outcome=Outcome.PASS, reason=text)
 
 
+def _source(ledger: Ledger) -> str:
+    """Its source's own label: a ledger shows ``target/poller``, or ``target/poller label`` where there are two."""
+    return ledger.source.rpartition("/")[2].rpartition(" ")[2]
+
+
 def _monitor(ledgers: Sequence[Ledger]) -> Iterator[str]:
     late = sum(x.lost.get("missed", 0) for x in ledgers)
     due = sum(x.due for x in ledgers)
@@ -276,7 +345,7 @@ def _monitor(ledgers: Sequence[Ledger]) -> Iterator[str]:
 
 def _in(series: Series, spans: Sequence[Window]) -> NDArray[np.float64]:
     found = [series.between(w.begin_ns, w.end_ns).values for w in spans]
-    return np.concatenate(found) if found else np.empty(0)
+    return np.clip(np.concatenate(found), -_MOST, _MOST) if found else np.empty(0)
 
 
 def _requests(own: dict[str, Series], spans: Sequence[Window]) -> tuple[float, float]:

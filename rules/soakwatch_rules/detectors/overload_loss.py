@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.offered import OVERLOADS, named, overloads, parts
+from soakwatch_rules.offered import OVERLOADS, named, overloads, own_loss, parts
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Phase, Why
 from soakwatch_rules.series import Series
@@ -46,6 +46,10 @@ class _Overload:
         """Excess in relation to what could have been carried."""
         return self.excess / self.best if self.best > NOTHING else 0.0
 
+    def without(self, own: float) -> _Overload:
+        """The same if the generator had lost that share of what it sent by itself."""
+        return replace(self, excess=self.excess - own * self.sent)
+
     @property
     def share(self) -> float:
         """Lost share of what was offered."""
@@ -80,6 +84,8 @@ class OverloadLoss:
     lower bound: more loss than even that explains still fails; less passes if in overload the device carried at most
     ``near`` more than the bound, which then was near its capacity; else it is inconclusive: a device that carries more
     than was ever asked of it may also have lost more than it had to. Whoever loses at most ``limit`` of all passes.
+    Where the generators were calibrated (``load.ceiling.loss``), a loss that fails is inconclusive if it would not
+    without the share that they lose by themselves, looped back: at their ceiling, so it is the most that they may.
 
     Rates are per second, ratios plain. How often wrong, measured on 2000 overloads of 1.2 to 2 times a capacity
     that was known to 1 %: a healthy device failed in 0.1 % (16 % inconclusive, else pass); 5 % of excess failed in
@@ -89,7 +95,8 @@ class OverloadLoss:
     the same; counters that are read far apart (over a tenth of the phase) blur the edges of the phase.
 
     Neighbours: ``drops`` tells the device's own counters of the same phase; ``recovery`` whether it came back;
-    ``generator_health`` whether the load was what it was told to be.
+    ``generator_health`` whether the load was what it was told to be; ``management_isolation`` whether the device still
+    answered.
 
     Parameters: ``capacity``, ``error``, ``limit``, ``clean``, ``near``, ``drain`` (below).
 
@@ -190,10 +197,28 @@ class OverloadLoss:
         if known is not None and worst.sent <= known.rate * worst.seconds:
             doubts.append("the phase did not offer more than the capacity: it was no overload")
         made = replace(made, doubts=tuple(doubts))
-        said = self._said(made, worst, known, flow.unit)
+        said = self._blamed(case, made, seen, worst, known, flow.unit)
         if said.outcome is Outcome.FAIL and case.devices > 1:
             return replace(said, outcome=Outcome.WARN)
         return said
+
+    def _blamed(
+        self, case: Case, made: Finding, seen: list[_Overload], worst: _Overload, known: Capacity | None, unit: str
+    ) -> Finding:
+        """What is said of the worst phase; a loss that the generators may have made themselves is nobody's."""
+        said, own = self._said(made, worst, known, unit), own_loss(case.load) or 0.0
+        if own <= 0:
+            return said
+        said = replace(said, numbers=dict(said.numbers) | {"own_loss": own})
+        if said.outcome is not Outcome.FAIL:
+            return said
+        rest = max((one.without(own) for one in seen), key=lambda one: one.ratio)
+        told = f"the generator loses up to {100 * own:.3g} % by itself (calibrated)"
+        if self._said(made, rest, known, unit).outcome is Outcome.FAIL:
+            return replace(said, doubts=(*said.doubts, f"{told}: that does not explain it"))
+        settle = "mend the generator's own loss, or send less, and calibrate again"
+        reason = f"{said.reason}; {told}, which explains it"
+        return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GENERATOR, settle=settle)
 
     def _shown(self, case: Case, flow: _Flow, bin_s: float) -> Capacity | None:
         """What the other phases show of the capacity."""

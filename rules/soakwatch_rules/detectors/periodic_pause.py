@@ -81,7 +81,8 @@ class PeriodicPause:
     noise of sd 30 % and more that is correlated over 30 readings reaches 0 for long in 7 % of such series, and does
     stand still; several interleaved rhythms look irregular.
 
-    Neighbours: ``hang`` judges a stop for good, ``performance_decline`` one that goes on slowly, ``gap`` silences.
+    Neighbours: ``hang`` judges a stop for good, ``performance_decline`` one that goes on slowly, ``gap`` silences,
+    ``event_impact`` one that an event brought.
 
     Parameters: ``depth``, ``sigmas``, ``longest``, ``tolerated`` (below).
 

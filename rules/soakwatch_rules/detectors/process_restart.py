@@ -41,7 +41,8 @@ class ProcessRestart:
     as one unless events tell of both; a step of the device's clock can move a start time: with a ``clock.step``
     event between the readings and the same pid it is taken for that, and doubted.
 
-    Neighbours: ``reboot`` for the whole device, ``core_dump`` and ``oom_kill`` for the cause.
+    Neighbours: ``reboot`` for the whole device, ``core_dump`` and ``oom_kill`` for the cause, ``event_impact`` for
+    what it cost where it was announced.
 
     Parameters: ``allowed`` (below).
 

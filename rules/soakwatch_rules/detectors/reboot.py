@@ -35,7 +35,8 @@ class Reboot:
     in a gap longer than the uptime after it still shows, two in one gap count as one; an agent's restart without a
     boot time to contradict it counts as a reboot; with a boot time alone a large clock step is inconclusive.
 
-    Neighbours: ``process_restart`` for one process, ``core_dump`` and ``oom_kill`` for causes.
+    Neighbours: ``process_restart`` for one process, ``core_dump`` and ``oom_kill`` for causes, ``event_impact`` for
+    what one cost.
 
     Parameters: ``allowed`` (below).
 

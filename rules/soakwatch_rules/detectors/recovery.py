@@ -12,6 +12,8 @@ import numpy as np
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.episodes import Episode, episodes
 from soakwatch_rules.explanations import commanded, median_load
+from soakwatch_rules.labels import label
+from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.lives import lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
@@ -45,6 +47,7 @@ class Judged:
     seconds: float | None = None
     window_s: float = 0.0
     limit_s: float = 0.0
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,14 @@ class Recovery:
     """Says whether a level came back after stress, when, and what was left.
 
     Level and noise come from the calm before the first stress: the baseline phase next to it, else the last 30 min (400
-    readings) of the soak. band = max(``tolerance``·level, ``share`` of the range of the reading, the metric's floor,
-    its quantum). Windows of the time after (30 readings; more where the noise needs it) are *near* if |mean - level| +
-    t(.95)·error <= band (TOST), *outside* if |mean - level| - t(.995)·error > band and farther off than any window
-    before the stress; the error counts correlated readings as fewer. Recovered at the first near window after the last
-    one outside: so a relapse is seen, and the first entry of an oscillating level does not count; nor do means over
-    whole turns while it swings farther than the band (``stats.equivalence.returned``). Its *residue* (mean from there
-    on less level) must be proven inside the band as well.
+    readings) of the soak, else the baseline that an earlier run lent, where it was read about as often. band =
+    max(``tolerance``·level, ``share`` of the range of the reading, the metric's floor, its quantum). Windows of the
+    time after (30 readings; more where the noise needs it) are *near* if |mean - level| + t(.95)·error <= band (TOST),
+    *outside* if |mean - level| - t(.995)·error > band and farther off than any window before the stress; the error
+    counts correlated readings as fewer. Recovered at the first near window after the last one outside: so a relapse is
+    seen, and the first entry of an oscillating level does not count; nor do means over whole turns while it swings
+    farther than the band (``stats.equivalence.returned``). Its *residue* (mean from there on less level) must be proven
+    inside the band as well.
 
     pass: recovered within ``within`` (0: the recovery phase, else ``look`` s), residue inside the band. fail: the
     last window, or the residue, is proven outside; or it came back too late. warn: it settled at another level in the
@@ -74,7 +78,8 @@ class Recovery:
     over more than a tenth of the time after is mostly inconclusive; a leak between the first stress and the last counts
     as residue; without a load series nobody knows that it is the same.
 
-    Neighbours: ``growth`` judges what rises again later, ``cpu_spike`` the stress itself, ``reboot`` and
+    Neighbours: ``event_impact`` measures the outage of an event, ``growth`` judges what rises again later,
+    ``cpu_spike`` the stress itself, ``management_isolation`` who still answered in it, ``reboot`` and
     ``process_restart`` a device that only recovered by starting anew (it is judged on, and told).
 
     Parameters: ``tolerance``, ``share``, ``within``, ``look``, ``load`` (below).
@@ -116,7 +121,7 @@ class Recovery:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[Manner] = Manner(
-        "16 readings before the stress and 60 after it under the same load", shortest_s=3600, live="end"
+        "16 readings before the stress and 60 after it under the same load", shortest_s=3600, live="end", baseline=True
     )
 
     tolerance: float = parameter(0.05, "1", "band about the level before", "the reference experiment's")
@@ -160,6 +165,9 @@ class Recovery:
         if not found:
             reason = "no stress or spike phase, failover or upgrade is over: nothing to recover from"
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+        if _kept(series):
+            reason = f"{series.metric} is the highest since the generator began: it cannot come back"
+            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         if apart is None:
             reason = f"{counted(made.samples, 'reading')}: too few to know a level"
             return replace(made, reason=reason, why=Why.TOO_FEW, settle=f"needs {2 * LEAST} readings after the stress")
@@ -190,16 +198,18 @@ class Recovery:
         if back is None:
             return Judged(episode, Outcome.INCONCLUSIVE, "the readings are too large to compute with", Why.RESOLUTION,
                           "needs readings in a larger unit", chosen)  # fmt: skip
-        return self._decided(Judged(episode, Outcome.PASS, "", None, "", chosen, band, back), series, after, apart)
+        begun = Judged(episode, Outcome.PASS, "", None, "", chosen, band, back, doubt=trouble)
+        return self._decided(begun, series, after, apart)
 
     def _before(self, case: Case, series: Series, episode: Episode) -> tuple[Reference | None, str]:
-        trouble, load = f"nothing calm was read before the {episode.name}", commanded(case)
+        trouble, load, own = f"nothing calm was read before the {episode.name}", commanded(case), False
         later = median_load(load, (episode.after.begin_ns + episode.after.end_ns) // 2, episode.after.end_ns)
         for window in episode.before:
             value = series.between(window.begin_ns, window.end_ns).values
             if value.size < _LEAST_BEFORE or float(np.abs(value).max()) > 1e150:
                 trouble = f"{counted(value.size, 'reading')} of the calm before the {episode.name}: too few"
                 continue
+            own = True
             earlier = median_load(load, window.begin_ns, window.end_ns)
             if earlier is not None and later is not None:
                 largest = max(abs(earlier), abs(later))
@@ -213,6 +223,11 @@ class Recovery:
                 return made, ""
             trouble = (f"the {lasting(window.seconds)} before the {episode.name} wander: they are worth "
                        f"{made.effective:.1f} independent readings")  # fmt: skip
+        other = None if own else lent(case, series, alike=True)
+        if other is not None and len(other) >= _LEAST_BEFORE and float(np.abs(other.values).max()) <= 1e150:
+            made = reference(other.values)
+            if made.effective >= _LEAST_EFFECTIVE:
+                return made, f"{DOUBT}, under a load that is not known here"
         return None, trouble
 
     def _band(self, series: Series, level: float) -> float:
@@ -335,7 +350,7 @@ class Recovery:
         return made.step if bad else None
 
     def _doubts(self, case: Case, series: Series, judged: Sequence[Judged], told: Sequence[Judged]) -> list[str]:
-        doubts = []
+        doubts = sorted({j.doubt for j in told if j.doubt})
         short = sum(j.why is Why.TOO_SHORT and j.back is None for j in judged)
         if short and told:
             doubts.append(f"the time after {counted(short, 'episode')} is too short to be judged")
@@ -350,6 +365,11 @@ class Recovery:
         if told and not commanded(case):
             doubts.append("no generator tells the load: that it was the same before and after is not known")
         return doubts
+
+
+def _kept(series: Series) -> bool:
+    """Whether it is a maximum that is kept from the begin on: one of each reading falls now and then."""
+    return label(series.object, "quantile") == "max" and bool(np.all(np.diff(series.values) >= 0))
 
 
 def _outside(back: Return, band: float) -> bool:

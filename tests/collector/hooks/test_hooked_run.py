@@ -36,12 +36,12 @@ duration: 14s
 targets: {{dut: {{sources: [{{local: {{interval: 500ms}}}}]}}}}
 watch: {{processes: [{{pid: {victim.pid}, name: victim}}]}}
 events:
-  - {{kind: crash, at: 5s, target: dut, run: [sh, -c, "echo killing in $SOAKWATCH_RUN; kill -9 {victim.pid}; sleep 1"]}}
+  - {{kind: crash, at: 5s, target: dut, run: [sh, -c, "echo killing $SOAKWATCH_NAME; kill -9 {victim.pid}; sleep 1"]}}
   - {{kind: flap, at: 3s, every: 3s, run: [sh, -c, 'echo $TOKEN_OF_DUT; echo no such port $TOKEN_OF_DUT >&2; exit 7']}}
 hooks:
   - {{rule: process_restart, webhook: env:WEBHOOK, capture: {{commands: [echo evidence]}}}}
   - on: [start, end]
-    run: [sh, -c, 'echo $SOAKWATCH_ON $SOAKWATCH_OUTCOME >> $SOAKWATCH_FOLDER/told; echo $TOKEN_OF_DUT']
+    run: [sh, -c, 'echo $SOAKWATCH_ON $SOAKWATCH_OUTCOME >> $SOAKWATCH_RUN/told; echo $TOKEN_OF_DUT']
   - {{on: end, run: [sh, -c, 'sleep 0; exit 9']}}
 """
             (tmp_path / "plan.yaml").write_text(plan)

@@ -67,9 +67,9 @@ def test_a_command_finds_the_finding_in_its_environment_and_nowhere_else(tmp_pat
     assert (kept.kind, kept.about, kept.time_ns) == ("hook", "fail memory_growth dut process=bgpd", T0)
     told = dict(line.split(" = ", 1) for line in kept.data.decode().splitlines())
     assert told == {
-        "SOAKWATCH_FOLDER": str(tmp_path / "run"), "SOAKWATCH_METRIC": "process.memory.usage",
+        "SOAKWATCH_METRIC": "process.memory.usage", "SOAKWATCH_NAME": "p",
         "SOAKWATCH_OBJECT": "process=bgpd", "SOAKWATCH_ON": "fail", "SOAKWATCH_OUTCOME": "fail",
-        "SOAKWATCH_REASON": FAIL.reason, "SOAKWATCH_RULE": "memory_growth", "SOAKWATCH_RUN": "p",
+        "SOAKWATCH_REASON": FAIL.reason, "SOAKWATCH_RULE": "memory_growth", "SOAKWATCH_RUN": str(tmp_path / "run"),
         "SOAKWATCH_TARGET": "dut",
     }  # fmt: skip
 

@@ -1,0 +1,190 @@
+"""The baseline of a run, frozen: level, noise and period of each series in it, and readings that an earlier run lent.
+
+Rules take what they need from the readings of the baseline phase (``Case.baseline``). What is frozen when that phase
+ends tells people, and anybody who doubts the record, what it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.record import SeriesKey
+from soakwatch_rules.rule import Phase, Rule, Window, wanted
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.blocks import MAD
+
+META = "baseline"
+"""The meta of a record that holds the frozen baseline, as JSON with its hash."""
+PHASE = "baseline"
+MOST_SERIES = 2000
+_LEAST = 8
+_QUANTILES = (0.05, 0.25, 0.75, 0.95)
+_BINS, _LEAST_BINS, _LEAST_CYCLES = 512, 48, 3
+_CHANCE = 1e-4  # that noise alone has such a period
+_FLOATS = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One series in the baseline: counters as rates. ``sd`` is 1.4826 times the median absolute deviation,
+    ``quantiles`` are those at 5, 25, 75 and 95 %, ``period_s`` is None where it does not swing."""
+
+    target: str
+    metric: str
+    object: str
+    unit: str
+    count: int
+    median: float
+    sd: float
+    quantiles: tuple[float, float, float, float]
+    period_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A frozen baseline: ``run`` is the earlier run that lent it, "" for the run's own; ``left_out`` counts series
+    beyond the most that are kept."""
+
+    run: str
+    window: Window
+    levels: tuple[Level, ...]
+    left_out: int = 0
+
+    def text(self) -> str:
+        """How the record keeps it, with a hash over everything else."""
+        told: dict[str, object] = {
+            "run": self.run, "begin_ns": self.window.begin_ns, "end_ns": self.window.end_ns,
+            "left_out": self.left_out, "series": [asdict(level) for level in self.levels],
+        }  # fmt: skip
+        return json.dumps({**told, "sha256": _hash(told)}, sort_keys=True)
+
+
+class Kept(Protocol):
+    """The parts of a record that a baseline is made of."""
+
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases so far."""
+        ...
+
+    def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
+        """The series."""
+        ...
+
+    def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
+        """One of them."""
+        ...
+
+
+def baseline_of(phases: Iterable[Phase]) -> Window | None:
+    """From the begin of the first baseline phase to the end of the last; None where there is none."""
+    found = [phase.window for phase in phases if phase.name == PHASE]
+    return Window(min(one.begin_ns for one in found), max(one.end_ns for one in found)) if found else None
+
+
+def metrics_of(rules: Iterable[Rule]) -> tuple[str, ...]:
+    """What the rules that look at the baseline look at."""
+    return tuple(sorted({metric for rule in rules if rule.manner.baseline for metric in wanted(rule)}))
+
+
+def frozen_of(record: Kept, rules: Iterable[Rule]) -> Frozen | None:
+    """The run's own baseline; None where it had none, or no rule looks at it."""
+    window = baseline_of(record.phases())
+    if window is None:
+        return None
+    keys = sorted(record.keys(metrics_of(rules)))
+    read = (record.series(key, window.begin_ns, window.end_ns) for key in keys[:MOST_SERIES])
+    return Frozen("", window, levels_of(read), max(0, len(keys) - MOST_SERIES))
+
+
+def frozen_in(text: str | None) -> Frozen | None:
+    """What a record holds of it; None where it holds none, or what it holds has another hash than it says."""
+    try:
+        told = json.loads(text or "{}")
+        said = told.pop("sha256")
+        if said != _hash(told):
+            return None
+        levels = tuple(Level(**{**one, "quantiles": tuple(one["quantiles"])}) for one in told["series"])
+        window = Window(int(told["begin_ns"]), int(told["end_ns"]))
+        return Frozen(str(told["run"]), window, levels, int(told["left_out"]))
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return None
+
+
+def levels_of(series: Iterable[Series]) -> tuple[Level, ...]:
+    """The level of each series that has enough readings to have one."""
+    found = (_level(one) for one in series)
+    return tuple(one for one in found if one is not None)
+
+
+def _level(series: Series) -> Level | None:
+    counted = series.trait.kind == "counter"
+    with np.errstate(all="ignore"):
+        read = (series.rate() if counted else series).finite()
+    value = read.values
+    if value.size < _LEAST or not bool((np.abs(value) < 1e150).all()):
+        return None
+    median = float(np.median(value))
+    low, quarter, upper, high = (float(one) for one in np.quantile(value, _QUANTILES))
+    return Level(
+        series.target, series.metric, series.object, read.trait.unit, int(value.size), median,
+        MAD * float(np.median(np.abs(value - median))), (low, quarter, upper, high), period(read.seconds, value),
+    )  # fmt: skip
+
+
+def period(time_s: _FLOATS, value: _FLOATS) -> float | None:
+    """The period of a swing, in seconds, or None: the highest line of the spectrum of what the reading before does not
+    tell, where noise alone would show one so high once in 10 000 (R. Fisher, Proc. Roy. Soc. A 125, 1929).
+
+    At least three swings and 48 readings. Misses a swing that is no part of the noise's size, and one shorter than two
+    of 512 equal stretches.
+
+    >>> at = np.arange(600.0)
+    >>> period(at, 5 + np.sin(at * 2 * np.pi / 50) + np.random.default_rng(1).normal(size=600))
+    49.8
+    >>> period(at, np.random.default_rng(2).normal(size=600)) is None
+    True
+    """
+    length_s = float(time_s[-1] - time_s[0]) if time_s.size else 0.0
+    bins = min(_BINS, time_s.size)
+    if bins < _LEAST_BINS or length_s <= 0:
+        return None
+    at = np.minimum((time_s - time_s[0]) * (bins / length_s), bins - 1).astype(np.int64)
+    count = np.bincount(at, minlength=bins)
+    filled = count > 0
+    if 2 * int(filled.sum()) < bins:
+        return None
+    means = np.bincount(at, weights=value, minlength=bins)[filled] / count[filled]
+    grid = np.interp(np.arange(bins), np.flatnonzero(filled), means)
+    grid = grid - np.polynomial.Polynomial.fit(np.arange(bins), grid, 1)(np.arange(bins))
+    spread = float(np.abs(grid).max())
+    if not spread > 1e-9 * float(np.abs(value).max()):
+        return None
+    grid = grid / spread
+    tied = float(np.dot(grid[1:], grid[:-1]) / np.dot(grid, grid))
+    power = np.abs(np.fft.rfft(grid[1:] - tied * grid[:-1]))[1:] ** 2
+    power = power[:-1] if bins % 2 else power
+    total = float(power.sum())
+    if not total > 0:
+        return None
+    line = int(np.argmax(power))
+    chance = power.size * (1.0 - float(power[line]) / total) ** (power.size - 1)
+    cycles = line + 1
+    if chance > _CHANCE or cycles < _LEAST_CYCLES:
+        return None
+    return _rounded(length_s / cycles * (bins - 1) / bins)
+
+
+def _rounded(value: float) -> float:
+    return round(value, 2 - math.floor(math.log10(value))) if value > 0 else value
+
+
+def _hash(told: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,41 @@
+"""The runs below a folder, as a server shows them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from soakwatch.errors import RecordError
+from soakwatch.runs import LAST, RECORD, find_run, list_runs
+from soakwatch.web.reading import line_data
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,255}")
+
+
+class Folder:
+    """Every run below one folder, and nothing else: a name is a folder's name, never a way."""
+
+    def __init__(self, runs: Path) -> None:
+        self._runs = runs.absolute()
+
+    def folder(self, name: str) -> Path | None:
+        """The folder of a run by its name, or ``last``."""
+        if name == LAST:
+            try:
+                return find_run(LAST, self._runs)
+            except RecordError:
+                return None
+        if _NAME.fullmatch(name) is None or name in {".", ".."}:
+            return None
+        found = self._runs / name
+        return found if (found / RECORD).is_file() else None
+
+    def listed(self) -> list[Mapping[str, object]]:
+        """Every run, oldest first."""
+        return [line_data(line) for line in list_runs(self._runs)]
+
+    def now_ns(self) -> int:
+        """The wall clock: the run's own may be another process's."""
+        return time.time_ns()

@@ -1,0 +1,194 @@
+"""A server in a thread of its own: a run's polls, judge and signals never wait for it, and its end is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from soakwatch.errors import SoakwatchError
+from soakwatch.web.access import ADDRESS_FILE, TOKEN_FILE, Token, WebPlan, bound, certified, token_for, write_address
+from soakwatch.web.app import Api, Shown
+
+_MOST_TALKS = 32  # connections at a time, those that say nothing included
+_LOOK_S, _LONGEST_LOOKS = 15.0, 4  # an answer that is not fetched for so many looks is not wanted
+_START_S, _END_S = 10.0, 5.0
+_THREADS = 2
+
+
+class _Talk(H11Protocol):
+    """One connection. One too many is closed at once; so is, later, one on which nothing is asked or fetched for long.
+
+    uvicorn itself waits for ever for the end of a question's head, and for a client that does not read.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        if len(self.connections) >= _MOST_TALKS:
+            self.transport = transport
+            transport.abort()
+            return
+        super().connection_made(transport)
+        self._seen: object = self.cycle
+        self._looks = 0
+        self._next = self.loop.call_later(_LOOK_S, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.flow is not None:  # one that was taken up
+            self._next.cancel()
+            super().connection_lost(exc)
+
+    def _look(self) -> None:
+        cycle: object = self.cycle  # None before the first question, whatever its type says
+        busy = isinstance(cycle, RequestResponseCycle) and not cycle.response_complete
+        self._looks = self._looks + 1 if cycle is self._seen else 0
+        if self._looks > (_LONGEST_LOOKS if busy else 0):
+            self.transport.abort()
+            return
+        self._seen = cycle
+        self._next = self.loop.call_later(_LOOK_S, self._look)
+
+
+class Served:
+    """A server while it serves: ``url`` is where. Close it, or use ``with``."""
+
+    def __init__(self, server: uvicorn.Server, thread: threading.Thread, pool: ThreadPoolExecutor, url: str) -> None:
+        self.url = url
+        self._server, self._thread, self._pool = server, thread, pool
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still serves."""
+        return self._thread.is_alive()
+
+    def close(self) -> None:
+        """End it: what is being answered is answered within a second or two, and then no more."""
+        self._server.should_exit = True
+        self._thread.join(_END_S)
+        if self._thread.is_alive():
+            self._server.force_exit = True
+            self._thread.join(_END_S)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def serve(plan: WebPlan, token: Token, runs: Shown) -> Served:
+    """Serve the event API of some runs. Raises PlanError and SoakwatchError as ``bound`` does."""
+    context = certified(plan)
+    listener = bound(plan)
+    pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
+    url = f"{'http' if context is None else 'https'}://{_place(listener)}"
+    server = uvicorn.Server(_config(Api(runs, token, pool).application(), context))
+    # Nothing that strangers send goes to the terminal of a run, and no line that could hold a token.
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
+    thread = threading.Thread(target=_run, args=(server, listener), name="web", daemon=True)
+    made = Served(server, thread, pool, url)
+    thread.start()
+    return made
+
+
+class OneRun:
+    """The run that goes on in this process, under the name of its folder, ``last`` and ``current``."""
+
+    def __init__(self, folder: Path, now_ns: Callable[[], int]) -> None:
+        self._folder, self._now_ns = folder.absolute(), now_ns
+
+    def folder(self, name: str) -> Path | None:
+        """Its folder, if it is meant."""
+        return self._folder if name in {self._folder.name, "last", "current"} else None
+
+    def listed(self) -> list[Mapping[str, object]]:
+        """This one run."""
+        from soakwatch.runs import run_line
+        from soakwatch.web.reading import line_data
+
+        return [line_data(run_line(self._folder))]
+
+    def now_ns(self) -> int:
+        """The clock of the run."""
+        return self._now_ns()
+
+
+class OfARun:
+    """The server of one run with its files: address and token in its folder while it serves, gone afterwards."""
+
+    def __init__(self, folder: Path, served: Served, token: Token) -> None:
+        self._folder, self._served = folder, served
+        self.url, self.token_file = served.url, token.file
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._served.close()
+        remove_files(self._folder)
+
+    @property
+    def told(self) -> str:
+        """Where it is and what it wants, for people."""
+        return f"{self.url} (token in {self.token_file})" if self.token_file else self.url
+
+
+def serve_run(plan: WebPlan, folder: Path, now_ns: Callable[[], int]) -> OfARun:
+    """Serve one run from its own process. Raises SoakwatchError in one sentence; the run can go on without."""
+    token = token_for(plan, folder)
+    try:
+        served = serve(plan, token, OneRun(folder, now_ns))
+    except SoakwatchError:
+        remove_files(folder)
+        raise
+    try:
+        write_address(folder, served.url)
+    except OSError as error:
+        served.close()
+        remove_files(folder)
+        raise SoakwatchError(f"{folder} cannot tell where the run is served: {error.strerror}") from None
+    return OfARun(folder, served, token)
+
+
+def remove_files(folder: Path) -> None:
+    """What tells of a server that is no more: a token must not be mailed with a record."""
+    for name in (ADDRESS_FILE, TOKEN_FILE):
+        with suppress(OSError):
+            (folder / name).unlink()
+
+
+def _run(server: uvicorn.Server, listener: socket.socket) -> None:
+    try:
+        asyncio.run(server.serve(sockets=[listener]))
+    except (Exception, SystemExit):  # noqa: BLE001 - whatever ends the server, the run goes on without it
+        logging.getLogger(__name__).warning("the web server ended early; the run goes on without it")
+    finally:
+        listener.close()
+
+
+def _config(app: Starlette, context: ssl.SSLContext | None) -> uvicorn.Config:
+    config = uvicorn.Config(
+        app, http=_Talk, ws="none", loop="asyncio", lifespan="off", interface="asgi3", log_config=None,
+        access_log=False, server_header=False, date_header=False, proxy_headers=False, timeout_keep_alive=15,
+        timeout_graceful_shutdown=2, h11_max_incomplete_event_size=32 * 1024,
+    )  # fmt: skip
+    config.load()
+    config.ssl = context
+    return config
+
+
+def _place(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

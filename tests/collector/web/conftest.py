@@ -1,0 +1,140 @@
+"""Runs to tell events to: a small record, a server of it in this process, and commands in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from soakwatch.record import Record, RecordView
+from soakwatch.web.access import WebPlan
+from soakwatch.web.serving import OfARun, serve_run
+from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_rules.rule import Event
+
+SECOND = 10**9
+SOAKWATCH = Path(sys.executable).with_name("soakwatch")
+BACK_S = 600
+"""So long before now the recorded runs began."""
+
+Recorded = Callable[..., Path]
+Started = Callable[..., "subprocess.Popen[str]"]
+Until = Callable[[Callable[[], bool], str], None]
+Events = Callable[[Path], list[Event]]
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "COLUMNS": "160", "PYTHONWARNINGS": "error"}
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Recorded:
+    """A record of a device that was read each second from ten minutes ago until now.
+
+    It rebooted ``reboot_s`` seconds after the begin, if that is given; ``ended`` says that the run is over.
+    """
+
+    def record(name: str = "run", *, reboot_s: int | None = None, ended: bool = False) -> Path:
+        folder = tmp_path / "runs" / name
+        begin_ns = time.time_ns() - BACK_S * SECOND
+        with Record.create(folder) as made:
+            for key, text in {"run": name, "start_ns": str(begin_ns)}.items():
+                made.set_meta(key, text)
+            made.target("dut", "dut")
+            source = made.source("dut", "local", "local", SECOND, required=True)
+            made.begin_phase("soak", begin_ns)
+            polls = []
+            for at in range(BACK_S + 1):
+                due = begin_ns + at * SECOND
+                up = at + 1000.0 if reboot_s is None or at < reboot_s else float(at - reboot_s)
+                sample = Sample("system.uptime", "", up, due)
+                polls.append(Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer((sample,), (), ())))
+            made.put(polls)
+            if ended:
+                made.set_meta("ended_ns", str(begin_ns + BACK_S * SECOND))
+        return folder
+
+    return record
+
+
+@pytest.fixture
+def run(recorded: Recorded) -> Path:
+    """The folder of a run whose device was well."""
+    return recorded()
+
+
+@pytest.fixture
+def served(run: Path) -> Iterator[OfARun]:
+    """A server of that run on a free port."""
+    with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as made:
+        yield made
+
+
+@pytest.fixture
+def client(served: OfARun) -> Iterator[httpx.Client]:
+    """Somebody who has the token."""
+    assert served.token_file is not None
+    token = served.token_file.read_text(encoding="ascii").strip()
+    headers = {"authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=f"{served.url}/api", headers=headers, trust_env=False, timeout=20) as made:
+        yield made
+
+
+@pytest.fixture
+def events_of() -> Events:
+    """The events of a record, in order of their begin."""
+
+    def read(folder: Path) -> list[Event]:
+        with RecordView.open(folder) as view:
+            return [stored.event for stored in view.events()]
+
+    return read
+
+
+@pytest.fixture
+def soakwatch(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a command in an empty folder and return what it said."""
+
+    def call(*words: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([SOAKWATCH, *map(str, words)], cwd=tmp_path, env=_environment(), capture_output=True,
+                              text=True, timeout=100, check=False)  # fmt: skip
+
+    return call
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Started]:
+    """Start a command in an empty folder; it is killed when the test ends."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(*words: object) -> subprocess.Popen[str]:
+        process = subprocess.Popen([SOAKWATCH, *map(str, words)], cwd=tmp_path, env=_environment(), text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+@pytest.fixture
+def until() -> Until:
+    """Wait for something that must happen, with a deadline."""
+
+    def wait(happened: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + 40
+        while not happened():
+            assert time.monotonic() < deadline, f"{what} did not happen within 40 s"
+            time.sleep(0.05)
+
+    return wait

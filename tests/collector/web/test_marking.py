@@ -1,0 +1,296 @@
+"""What can be told of an event, whoever tells it; and `soakwatch event`, which only hands it on."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import pytest
+
+from soakwatch import marking
+from soakwatch.marking import MOST, Ask, MarkConflict, MarkRefused, moment, moment_text, tell
+from soakwatch.record import Record, RecordView
+from soakwatch.record.schema import STEPS, migrate
+from soakwatch_rules.rule import Event
+
+T = TypeVar("T")
+SECOND = 10**9
+DEEDS: tuple[Literal["mark", "begin", "end"], ...] = ("mark", "begin", "end")
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def now() -> int:
+    return time.time_ns()
+
+
+def test_a_moment_a_stretch_and_an_open_event_are_kept(run: Path) -> None:
+    """Every way to tell an event leaves it in the record as it was told."""
+    at = now()
+    told = tell(run, Ask("mark", "config", target="dut", labels={"ticket": "4711"}), at).event
+    assert told == Event("config", "dut", "", at, at, {"ticket": "4711"})
+    tell(run, Ask("mark", "flap", at - 20 * SECOND, at - 10 * SECOND, object="interface=eth0"), at)
+    tell(run, Ask("begin", "upgrade", expect={"reboot": 1}, within_s=600), at)
+    ended = tell(run, Ask("end", "upgrade", labels={"result": "done"}), at + 5 * SECOND)
+    with RecordView.open(run) as view:
+        kept = {stored.event.kind: stored for stored in view.events()}
+    assert kept["upgrade"] == ended
+    assert kept["upgrade"].origin == "user"
+    assert kept["upgrade"].event == Event(
+        "upgrade", "", "", at, at + 5 * SECOND, {"result": "done"}, {"reboot": 1}, at + 600 * SECOND
+    )
+    assert kept["flap"].event.end_ns == at - 10 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("ask", "sentence"),
+    [
+        (Ask("mark", ""), "is not a kind of event"),
+        (Ask("mark", "Fail Over"), "write a lower-case word such as failover"),
+        (Ask("mark", "x" * 65), "is not a kind of event"),
+        (Ask("mark", "gap"), "book-keeping"),
+        (Ask("begin", "phase.turn"), "book-keeping"),
+        (Ask("mark", "failover", target="dux"), "no target 'dux'; did you mean 'dut'?"),
+        (Ask("mark", "failover", object="a\nb"), "object is one line"),
+        (Ask("mark", "failover", object="x" * 1001), "1000 characters at most"),
+        (Ask("mark", "failover", labels={"a": "\ud800"}), "a is one line of printable text"),
+        (Ask("mark", "failover", labels={"": "b"}), "cannot name a label"),
+        (Ask("mark", "failover", labels={str(n): "" for n in range(MOST + 1)}), "too many"),
+        (Ask("mark", "failover", expect={"Reboot": 1}), "expect: 'Reboot' is not a kind of event"),
+        (Ask("mark", "failover", expect={"reboot": -1}), "a number of times from 0"),
+        (Ask("mark", "failover", expect={"reboot": 10**9}), "a number of times from 0"),
+        (Ask("mark", "failover", within_s=0), "within is the time from its begin"),
+        (Ask("mark", "failover", within_s=float("nan")), "within is the time from its begin"),
+        (Ask("mark", "failover", within_s=1e300), "within is the time from its begin"),
+        (Ask("end", "failover", expect={"reboot": 1}), "is said at its begin"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_sentence(run: Path, ask: Ask, sentence: str) -> None:
+    """Nothing of it reaches the record."""
+    with pytest.raises(MarkRefused) as refused:
+        tell(run, ask, now())
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+    with RecordView.open(run) as view:
+        assert view.events() == ()
+
+
+def test_the_future_is_planned_not_told(run: Path) -> None:
+    """Clocks may be a minute apart; further ahead nobody can tell of anything, neither of a begin nor of an end."""
+    at = now()
+    assert tell(run, Ask("mark", "early", at + 50 * SECOND), at).event.begin_ns == at + 50 * SECOND
+    for ask in (
+        Ask("mark", "failover", at + 3700 * SECOND),
+        Ask("begin", "failover", at + 3700 * SECOND),
+        Ask("mark", "failover", at, at + 3700 * SECOND),
+    ):
+        with pytest.raises(MarkRefused, match=r"in the future: .* the plan's events"):
+            tell(run, ask, at)
+    tell(run, Ask("begin", "failover"), at)
+    with pytest.raises(MarkRefused, match="in the future"):
+        tell(run, Ask("end", "failover", at + 3700 * SECOND), at)
+
+
+def test_what_was_before_the_run_or_after_it_is_no_part_of_it(recorded: Callable[..., Path]) -> None:
+    """The sentence says when the run was."""
+    over, at = recorded("over", ended=True), now()
+    with pytest.raises(MarkRefused, match=r"1h50m before the begin of the run, \d{4}-"):
+        tell(over, Ask("mark", "failover", at - 7200 * SECOND), at)
+    with pytest.raises(MarkRefused, match=r"the run ended at .*, 1h before: say when the failover happened"):
+        tell(over, Ask("mark", "failover"), at + 3600 * SECOND)
+    assert tell(over, Ask("mark", "failover", at - 300 * SECOND), at + 3600 * SECOND).id
+    with pytest.raises(MarkRefused, match="would end 1s before its begin"):
+        tell(over, Ask("mark", "upgrade", at - 5 * SECOND, at - 6 * SECOND), at)
+
+
+def test_two_events_of_one_kind_cannot_overlap(run: Path) -> None:
+    """Neither open ones nor those that are over; of another kind, target or object they can, and edge to edge."""
+    at = now()
+    tell(run, Ask("begin", "failover", target="dut"), at)
+    with pytest.raises(MarkConflict, match=r"overlaps with the failover on dut that began at .* is still open"):
+        tell(run, Ask("begin", "failover", target="dut"), at + 1)
+    for other in (
+        Ask("begin", "failover"),
+        Ask("begin", "upgrade", target="dut"),
+        Ask("begin", "failover", target="dut", object="interface=eth0"),
+    ):
+        tell(run, other, at + 1)
+    with pytest.raises(MarkRefused, match="it cannot end before"):
+        tell(run, Ask("end", "failover", at - 9 * SECOND, target="dut"), at + 9)
+    tell(run, Ask("end", "failover", at + 10, target="dut"), at + 10)
+    with pytest.raises(MarkConflict, match="one of both is wrong"):
+        tell(run, Ask("mark", "failover", at + 5, target="dut"), at + 20)
+    with pytest.raises(MarkConflict, match="overlaps"):
+        tell(run, Ask("mark", "failover", at - 5, at + 20, target="dut"), at + 20)
+    tell(run, Ask("mark", "failover", at - 5, at, target="dut"), at + 20)
+    tell(run, Ask("begin", "failover", at + 10, target="dut"), at + 20)
+    with pytest.raises(MarkConflict, match="no open event 'reload' on dut"):
+        tell(run, Ask("end", "reload", target="dut"), at + 20)
+
+
+def test_a_planned_intent_is_not_announced_twice(run: Path) -> None:
+    """What the plan expects of an event is expected once; the event itself can be told beside it."""
+    at = now()
+    with Record.open(run) as record:
+        record.add_event("dut", Event("failover", "dut", "", at, None, {}, {"reboot": 1}, at + 60 * SECOND), "plan")
+    with pytest.raises(MarkConflict, match=r"the planned failover on dut .* leave expect out"):
+        tell(run, Ask("begin", "failover", target="dut", expect={"reboot": 1}), at + SECOND)
+    tell(run, Ask("begin", "failover", target="dut"), at + SECOND)
+    tell(run, Ask("end", "failover", target="dut"), at + 2 * SECOND)
+    with RecordView.open(run) as view:
+        assert [(stored.origin, stored.event.end_ns) for stored in view.events()] == [
+            ("plan", None), ("user", at + 2 * SECOND),
+        ]  # fmt: skip
+
+
+def test_of_many_who_begin_the_same_event_one_does(run: Path) -> None:
+    """Looking and writing are one transaction: sixteen threads at once leave one open event."""
+    at, results = now(), []
+    ready = threading.Barrier(16)
+
+    def begin() -> None:
+        ready.wait(30)
+        try:
+            results.append(tell(run, Ask("begin", "failover"), at).id)
+        except MarkConflict:
+            results.append(0)
+
+    threads = [threading.Thread(target=begin) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(results) == 16
+    assert sum(map(bool, results)) == 1
+
+
+def test_a_script_that_lost_its_way_fills_no_record(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is an end to what a run is told; what is open can still be ended."""
+    monkeypatch.setattr(marking, "MOST_EVENTS", 2)
+    tell(run, Ask("begin", "upgrade"), now())
+    tell(run, Ask("mark", "config"), now())
+    with pytest.raises(MarkRefused, match="told of 2 events already"):
+        tell(run, Ask("mark", "failover"), now())
+    assert tell(run, Ask("end", "upgrade"), now()).event.end_ns
+
+
+def test_an_event_of_a_run_that_ended_asks_for_another_judging(
+    soakwatch: Command, recorded: Callable[..., Path]
+) -> None:
+    """The verdict that is there does not know of it."""
+    recorded("over", ended=True)
+    done = soakwatch("event", "last", "failover", "--at", moment_text(now() - 60 * SECOND))
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "failover marked", "the run has ended: judge it again with 'soakwatch judge last'",
+    ]  # fmt: skip
+
+
+def test_an_older_record_is_brought_up_to_date(tmp_path: Path) -> None:
+    """An event can be told to a run of an older Soakwatch."""
+    connection = sqlite3.connect(tmp_path / "record.sqlite", isolation_level=None)
+    migrate(connection, 0, STEPS[:1])
+    connection.close()
+    stored = tell(tmp_path, Ask("mark", "failover"), now())
+    with RecordView.open(tmp_path) as view:
+        assert view.events() == (stored,)
+
+
+def test_anything_is_kept_or_refused(run: Path) -> None:
+    """Seeded nonsense in every field: one sentence, or an event that reads back as it was told."""
+    chooser = random.Random(5)
+    texts = ["", "x" * 2000, "a.b-c", "A", "ü", "\x00", "\ud800", "'; DROP TABLE event; --", "a\tb", "gap"]
+    times = [0, -1, 2**63, now(), now() - 60 * SECOND, now() + 30 * SECOND]
+
+    def some(good: T, bad: Sequence[T]) -> T:
+        return good if chooser.random() < 0.8 else chooser.choice(bad)
+
+    kept = 0
+    for number in range(400):
+        ask = Ask(
+            some(DEEDS[0], DEEDS), some(f"e{number}", texts), some(None, times), some(None, times),
+            some("dut", texts), some("", texts), {some("reboot", texts): some(1, (0, -1, 2**70))},
+            some(None, (1.5, -1.0, float("inf"))), {some("a", texts): some("b", texts)},
+        )  # fmt: skip
+        try:
+            stored = tell(run, ask, now())
+        except MarkRefused as refused:
+            sentence = str(refused)
+        else:
+            sentence, kept = "", kept + 1
+            with RecordView.open(run) as view:
+                assert stored in view.events()
+        assert "\n" not in sentence
+    assert 20 < kept < 380
+
+
+@pytest.mark.parametrize(
+    "text", ["", "now", "2026-11-21", "2026-11-21T20:15:00", "9999-12-31T23:59:59-23:00", "1", "x" * 99]
+)
+def test_a_time_needs_a_zone(text: str) -> None:
+    """Whatever is no moment says so."""
+    with pytest.raises(ValueError, match=r"ISO 8601|zone|calendar|1970"):
+        moment(text)
+
+
+def test_a_time_reads_back() -> None:
+    """To the microsecond, in any zone."""
+    assert moment("2026-11-21T21:15:00.25+01:00") == moment("2026-11-21T20:15:00.25Z")
+    assert moment(moment_text(1_795_200_000_123_456_000)) == 1_795_200_000_123_456_000
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("nowhere", "failover"), "nowhere is not a run"),
+        (("last", "Failover"), "is not a kind of event"),
+        (("last", "failover", "--at", "2031-01-01T00:00:00Z"), "in the future"),
+        (("last", "failover", "--at", "2001-01-01T00:00:00Z"), "before the begin of the run"),
+        (("last", "failover", "--at", "yesterday"), "is not ISO 8601"),
+        (("last", "failover", "--at", "2026-11-21T00:00:00"), "has no zone"),
+        (("last", "failover", "--end"), "no open event 'failover'"),
+        (("last", "failover", "--begin", "--until", "2026-11-21T00:00:00Z"), "--until is for an event that is over"),
+        (("last", "failover", "--target", "moon"), "no target 'moon'"),
+        (("last", "failover", "--expect", "reboot=many"), "a number of times"),
+        (("last", "failover", "--expect", "reboot=1", "--expect", "reboot=2"), "given twice"),
+        (("last", "failover", "--within", "5"), "write a number with a unit"),
+        (("last", "failover", "--label", "ticket"), "not KEY=VALUE"),
+    ],
+)
+def test_the_command_refuses_in_one_sentence(
+    soakwatch: Command, run: Path, words: tuple[str, ...], sentence: str
+) -> None:
+    """Exit 2 and one line; nothing is marked."""
+    done = soakwatch("event", *words)
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
+    assert sentence in done.stderr
+    with RecordView.open(run) as view:
+        assert view.events() == ()
+
+
+def test_the_command_begins_ends_and_overlaps(soakwatch: Command, run: Path) -> None:
+    """`soakwatch event RUN KIND --begin`, a second one, `--end`, and a stretch that is over."""
+    began = soakwatch(
+        "event", "last", "upgrade", "--begin", "--target", "dut", "--expect", "reboot=1", "--within", "10m"
+    )
+    assert (began.returncode, began.stdout) == (0, "upgrade began on dut\n")
+    again = soakwatch("event", "last", "upgrade", "--begin", "--target", "dut")
+    assert again.returncode == 2
+    assert "still open: end that first" in again.stderr
+    ended = soakwatch("event", "last", "upgrade", "--end", "--target", "dut", "--label", "result=done")
+    assert (ended.returncode, ended.stdout) == (0, "upgrade ended on dut\n")
+    at = now()
+    stretch = [moment_text(at - back * SECOND) for back in (100, 90)]
+    over = soakwatch("event", run, "flap", "--at", stretch[0], "--until", stretch[1], "--object", "interface=eth0")
+    assert (over.returncode, over.stdout) == (0, "flap marked\n")
+    with RecordView.open(run) as view:
+        kept = {stored.event.kind: stored.event for stored in view.events()}
+    assert kept["upgrade"].detail == {"result": "done"}
+    assert kept["upgrade"].expect == {"reboot": 1}
+    assert kept["flap"].end_ns is not None
+    assert kept["flap"].end_ns - kept["flap"].begin_ns == 10 * SECOND

@@ -1,0 +1,220 @@
+"""Where a server listens and who is let in; and what a stranger who is rude can do to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import ssl
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from soakwatch.agent_link.certificate import write_papers
+from soakwatch.errors import PlanError, SoakwatchError
+from soakwatch.web import app, serving
+from soakwatch.web.access import TOKEN_FILE, Token, WebPlan, address, bound, token_for
+from soakwatch.web.serving import OfARun, serve_run
+
+TOKEN = "a-token-that-is-long-enough"
+
+
+@pytest.mark.parametrize(
+    ("plan", "where"),
+    [
+        (WebPlan(), ("127.0.0.1", 8720)),
+        (WebPlan("127.0.0.1:0"), ("127.0.0.1", 0)),
+        (WebPlan("localhost:80"), ("127.0.0.1", 80)),
+        (WebPlan("[::1]:9000"), ("::1", 9000)),
+        (WebPlan("0.0.0.0:8443", None, "c.pem", "k.pem"), ("0.0.0.0", 8443)),
+    ],
+)
+def test_addresses(plan: WebPlan, where: tuple[str, int]) -> None:
+    """HOST:PORT; without it loopback and the usual port."""
+    assert address(plan) == where
+
+
+@pytest.mark.parametrize(
+    ("plan", "sentence"),
+    [
+        (WebPlan("0.0.0.0:8720"), "reached from other machines: give cert and key"),
+        (WebPlan("[::]:8720"), "reached from other machines"),
+        (WebPlan("192.0.2.1:8720", "env:TOKEN"), "reached from other machines"),
+        (WebPlan("0.0.0.0:8720", None, "c.pem"), "needs both cert and key"),
+        (WebPlan("8720"), "is no address"),
+        (WebPlan("127.0.0.1:"), "is no address"),
+        (WebPlan("127.0.0.1:99999"), "is no address"),
+        (WebPlan("127.0.0.1:http"), "is no address"),
+        (WebPlan("example.org:80"), "is no IP address"),
+    ],
+)
+def test_an_address_that_cannot_be_or_must_not_be(plan: WebPlan, sentence: str) -> None:
+    """Beyond loopback nothing is served without TLS, whatever the token."""
+    with pytest.raises(PlanError, match=sentence):
+        bound(plan)
+
+
+def test_a_taken_port_is_told_unless_nobody_asked_for_it(run: Path) -> None:
+    """The usual port gives way to a free one; a port that was named does not."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(SoakwatchError, match=f"nothing can be served on 127.0.0.1:{port}: address already in use"):
+            serve_run(WebPlan(f"127.0.0.1:{port}"), run, time.time_ns)
+    assert not (run / TOKEN_FILE).exists()
+    with serve_run(WebPlan(), run, time.time_ns) as first, serve_run(WebPlan(), run, time.time_ns) as second:
+        assert first.url != second.url
+        assert httpx.get(f"{second.url}/api/health", trust_env=False).status_code == 200
+
+
+def test_a_token_is_made_kept_and_never_shared(tmp_path: Path) -> None:
+    """A second life takes the token of the first; one that others could read is replaced."""
+    token = token_for(WebPlan(), tmp_path)
+    text = (tmp_path / TOKEN_FILE).read_text().strip()
+    assert token.fits(f"Bearer {text}")
+    assert not token.fits(f"Bearer {text}x")
+    assert not token.fits("")
+    assert not token.fits(text)
+    assert text not in repr(token)
+    assert token_for(WebPlan(), tmp_path).fits(f"Bearer {text}")
+    (tmp_path / TOKEN_FILE).chmod(0o644)
+    assert not token_for(WebPlan(), tmp_path).fits(f"Bearer {text}")
+    assert stat.S_IMODE((tmp_path / TOKEN_FILE).stat().st_mode) == 0o600
+    (tmp_path / TOKEN_FILE).unlink()
+    (tmp_path / "planted").write_text("b" * 40)
+    (tmp_path / "planted").chmod(0o600)
+    (tmp_path / TOKEN_FILE).symlink_to(tmp_path / "planted")
+    assert not token_for(WebPlan(), tmp_path).fits("Bearer " + "b" * 40)
+    assert (tmp_path / "planted").read_text() == "b" * 40
+
+
+@pytest.mark.parametrize("text", ["short", "with a space in the middle", "ümlaut-ümlaut-ümlaut", "x" * 1025])
+def test_a_token_of_ones_own_is_long_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """The sentence names where it came from and never what it is."""
+    monkeypatch.setenv("WEB_TOKEN", text)
+    with pytest.raises(PlanError) as refused:
+        token_for(WebPlan(token="env:WEB_TOKEN"), tmp_path)
+    assert "env:WEB_TOKEN" in str(refused.value)
+    assert text not in str(refused.value)
+
+
+def test_a_token_of_ones_own(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes from the environment, and no file is made."""
+    monkeypatch.setenv("WEB_TOKEN", TOKEN)
+    with serve_run(WebPlan("127.0.0.1:0", "env:WEB_TOKEN"), run, time.time_ns) as served:
+        good = httpx.get(f"{served.url}/api/runs", headers={"authorization": f"Bearer {TOKEN}"}, trust_env=False)
+        assert good.status_code == 200
+        assert served.token_file is None
+        assert not (run / TOKEN_FILE).exists()
+
+
+def test_tls(run: Path, tmp_path: Path) -> None:
+    """With a certificate it is HTTPS, on any address; plain HTTP gets no answer."""
+    made = write_papers(tmp_path / "papers", "localhost")
+    with serve_run(WebPlan("0.0.0.0:0", None, str(made.cert), str(made.key)), run, time.time_ns) as served:
+        port = int(served.url.rpartition(":")[2])
+        assert served.url.startswith("https://")
+        assert served.token_file is not None
+        headers = {"authorization": f"Bearer {served.token_file.read_text().strip()}"}
+        verify = ssl.create_default_context(cafile=str(made.cert))
+        with httpx.Client(verify=verify, headers=headers, trust_env=False) as client:
+            answer = client.post(f"https://localhost:{port}/api/runs/last/events", json={"kind": "failover"})
+        assert answer.status_code == 201
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(f"http://127.0.0.1:{port}/api/health", trust_env=False)
+
+
+def test_a_certificate_that_cannot_be_used(run: Path, tmp_path: Path) -> None:
+    """Missing, no PEM, or the key of another: one sentence, no server, no token left behind."""
+    one, other = write_papers(tmp_path / "one", "localhost"), write_papers(tmp_path / "other", "localhost")
+    for cert, key in ((one.cert, other.key), (tmp_path / "none", one.key), (one.key, one.cert)):
+        with pytest.raises(PlanError, match="cannot be used: name PEM files that match"):
+            serve_run(WebPlan("127.0.0.1:0", None, str(cert), str(key)), run, time.time_ns)
+    assert not (run / TOKEN_FILE).exists()
+
+
+def test_a_folder_that_cannot_be_written(run: Path) -> None:
+    """Without a place for the token nothing is served."""
+    (run / TOKEN_FILE).mkdir()
+    with pytest.raises(SoakwatchError, match=r"web\.token cannot be written"):
+        serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns)
+    assert not (run / "web.url").exists()
+    assert [path.name for path in run.iterdir() if path.name.startswith(".web")] == []
+
+
+def test_those_who_say_nothing_lock_nobody_out(served: OfARun, client: httpx.Client) -> None:
+    """One connection too many is closed at once; when some go, there is room again. The server ends all the same."""
+    client.close()
+    host, port = served.url.removeprefix("http://").split(":")
+    silent = [socket.create_connection((host, int(port)), timeout=20) for _ in range(32)]
+    try:
+        # Who comes while all talks are taken is hung up on, whatever he asks.
+        with pytest.raises(httpx.HTTPError):
+            [httpx.get(f"{served.url}/api/health", trust_env=False) for _ in range(33)]
+        for peer in silent[:4]:
+            peer.close()
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                answer = httpx.get(f"{served.url}/api/health", trust_env=False)
+                break
+            except httpx.HTTPError:
+                assert time.monotonic() < deadline
+        assert answer.status_code == 200
+        begun = time.monotonic()
+        served.__exit__(None, None, None)
+        assert time.monotonic() - begun < 12
+    finally:
+        for peer in silent:
+            peer.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        (b"", b""),
+        (b"GET /api/hea", b""),
+        (b"GET /api/health HTTP/1.1\r\nHost: x\r\n\r\nGET /api/hea", b'{"status":"ok"}'),
+        ((b"POST /api/runs/run/events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n"
+         b"Authorization: Bearer %b\r\n\r\n{"), b'{"error":"the body did not come within 0.2 s"}'),
+    ],
+    ids=["nothing", "half a head", "half of a second head", "half a body"],
+)  # fmt: skip
+def test_who_does_not_go_on_is_hung_up_on(
+    run: Path, monkeypatch: pytest.MonkeyPatch, said: bytes, answer: bytes
+) -> None:
+    """Whatever was begun and is not ended: the connection is closed, and something was answered if it could be."""
+    monkeypatch.setattr(serving, "_LOOK_S", 0.3)
+    monkeypatch.setattr(app, "_BODY_S", 0.2)
+    with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
+        assert served.token_file is not None
+        host, port = served.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as peer:
+            peer.sendall(said.replace(b"%b", served.token_file.read_bytes().strip()))
+            got = b""
+            with contextlib.suppress(ConnectionResetError):
+                while part := peer.recv(4096):
+                    got += part
+        assert got.endswith(answer)
+        assert bool(got) == bool(answer)
+
+
+def test_no_descriptor_is_left(run: Path, until: Callable[[Callable[[], bool], str], None]) -> None:
+    """Ten servers later as many files are open as before."""
+
+    def opened() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    before = opened()
+    for _ in range(10):
+        with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
+            httpx.get(f"{served.url}/api/health", trust_env=False)
+    until(lambda: opened() <= before, "closing")
+
+
+def test_the_token_shows_nothing() -> None:
+    """Neither in repr nor in formatting."""
+    assert TOKEN not in f"{Token(TOKEN)} {Token(TOKEN)!r}"
