@@ -174,14 +174,25 @@ def _clock(status: Status) -> str:
     return f"[{show_seconds(round(status.elapsed_s))}]"
 
 
+_RATES = (
+    ("load.request.rate", "requests/s"),
+    ("load.failure.rate", "failures/s"),
+    ("load.tx.packet.rate", "packets/s sent"),
+    ("load.rx.packet.rate", "packets/s received"),
+)
+
+
 def _load(status: Status) -> str:
     if not status.load:
         return ""
     told = []
-    for metric, unit, word in (("load.request.rate", "/s", "requests"), ("load.failure.rate", "/s", "failures")):
+    for metric, word in _RATES:
         values = [value for (name, _), value in status.load.items() if name == metric]
         if values:
-            told.append(f"{sum(values):.0f} {word}{unit}")
+            told.append(f"{sum(values):.0f} {word}")
+    losses = [value for (name, _), value in status.load.items() if name == "load.loss"]
+    if losses:
+        told.append(f"{max(losses):.2%} lost")
     tails = [value for (name, obj), value in status.load.items() if name == "load.latency" and "p99" in obj]
     if tails:
         told.append(f"p99 {max(tails) * 1000:.1f} ms")

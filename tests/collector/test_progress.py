@@ -55,3 +55,12 @@ def test_the_panel_shows_what_was_withdrawn() -> None:
     assert text.count("withdrawn: WARN growth") == 3
     assert "instance=4" in text
     assert "and 2 withdrawn before" in text
+
+
+def test_the_load_is_told_whatever_it_is_made_of() -> None:
+    """Packets that were sent and came back, and what was lost; what nobody reports is not told as 0."""
+    target = io.StringIO()
+    load = {("load.tx.packet.rate", ""): 2969.4, ("load.rx.packet.rate", ""): 2006.0, ("load.loss", ""): 0.3217}
+    Lines(Console(file=target, width=200)).show(replace(QUIET, load=load))
+    assert "load 2969 packets/s sent, 2006 packets/s received, 32.17% lost" in target.getvalue()
+    assert "requests" not in target.getvalue()

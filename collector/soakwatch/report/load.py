@@ -1,4 +1,4 @@
-"""What the traffic generators did: offered, answered, failed, and how long an answer took, in any stretch of time."""
+"""What the traffic generators did in any stretch of time: offered, sent, received, failed, lost, how late."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ import numpy as np
 from soakwatch.report.curves import shown
 from soakwatch.report.show import natural
 from soakwatch.report.source import ReportSource, SeriesKey
+from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_agent.sample import object_labels, object_text
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series
 
 _QUANTILE = "quantile"
+_UNREAD = "lines.unread"
+_NO_RATE = frozenset({_UNREAD, "queue_full", "retransmits"})
+"""Counters that tell no load."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,8 +33,9 @@ class Trace:
 class Generator:
     """One stream of one traffic generator; what it does not report is None or missing.
 
-    ``failures`` counts failed requests reading by reading, for sums. ``latencies`` rise from the lowest quantile to
-    the maximum. ``others`` are the remaining ``load.*`` series.
+    ``failures`` counts failed requests reading by reading, for sums. ``packets`` and ``bits`` are the rates of what was
+    offered, sent and received, as far as told; ``loss`` is the share that the generator says was lost. ``latencies``
+    rise from the lowest quantile to the maximum. ``others`` are the remaining ``load.*`` series of the whole generator.
     """
 
     target: str
@@ -41,6 +46,9 @@ class Generator:
     failures: Series | None
     latencies: tuple[Trace, ...]
     others: tuple[Trace, ...]
+    packets: tuple[Trace, ...] = ()
+    bits: tuple[Trace, ...] = ()
+    loss: Trace | None = None
 
     @property
     def name(self) -> str:
@@ -49,9 +57,16 @@ class Generator:
 
     @property
     def rate(self) -> Trace | None:
-        """What stands for the load behind every plot: the answered rate, else the next best rate."""
-        rates = [one for one in self.others if one.series.trait.unit.endswith("/s")]
-        return self.answered or self.offered or next(iter(rates), None)
+        """What stands for the load behind every plot: the answered requests, else packets or bits that were sent (of a
+        sink: received), else the next best rate."""
+        rates = [one for one in self.others if one.series.trait.unit.endswith("/s") and one.word not in _NO_RATE]
+        moved = [one for one in (*self.packets, *self.bits) if "offered" not in one.word]
+        return self.answered or self.offered or next(iter((*moved, *self.packets, *self.bits, *rates)), None)
+
+    @property
+    def counts_requests(self) -> bool:
+        """Whether it asks and is answered, rather than send packets."""
+        return self.offered is not None or self.answered is not None or self.failed is not None
 
     @property
     def latency(self) -> Trace | None:
@@ -62,7 +77,8 @@ class Generator:
     def traces(self) -> tuple[Trace, ...]:
         """Everything, in the order of a table."""
         first = [one for one in (self.offered, self.answered, self.failed) if one is not None]
-        return (*first, *self.latencies, *self.others)
+        lost = () if self.loss is None else (self.loss,)
+        return (*first, *self.packets, *self.bits, *lost, *self.latencies, *self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +95,18 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class LoadLine:
-    """One generator in one window, in brief; ``has_failures`` and ``has_latency`` tell what it reports at all."""
+    """One generator in one window, in brief; ``missing`` names what it does not report though its kind does."""
 
     name: str
     figures: tuple[Figure, ...]
-    has_failures: bool
-    has_latency: bool
+    missing: tuple[str, ...]
 
 
 def generators(source: ReportSource) -> tuple[Generator, ...]:
     """The generators of a record, by target and labels; empty if no ``load.*`` metric has a reading."""
     streams: dict[tuple[str, str], list[SeriesKey]] = {}
     for key in sorted(source.keys()):
-        if key.metric.startswith("load."):
+        if key.metric in WHOLE_LOAD:
             streams.setdefault((key.target, _stream(key.object)), []).append(key)
     found = [_generator(source, target, name, keys) for (target, name), keys in sorted(streams.items())]
     return tuple(one for one in found if one.traces())
@@ -138,9 +153,13 @@ def load_lines(load: tuple[Generator, ...], window: Window) -> tuple[LoadLine, .
     """What each generator did in the window: its rate, its failures and its slow answers, where recorded."""
     lines = []
     for one in load:
-        told = [trace for trace in (one.rate, one.failed, one.latency) if trace is not None]
-        figures = tuple(figure_of(trace, window) for trace in told)
-        lines.append(LoadLine(one.name, figures, one.failed is not None, one.latency is not None))
+        if one.counts_requests:
+            told = [one.rate, one.failed, one.latency]
+            missing = tuple(w for w, known in (("failures", one.failed), ("latency", one.latency)) if known is None)
+        else:
+            told, missing = [*(one.packets or one.bits or (one.rate,)), one.loss, one.latency], ()
+        figures = tuple(figure_of(trace, window) for trace in told if trace is not None)
+        lines.append(LoadLine(one.name, figures, missing))
     return tuple(lines)
 
 
@@ -172,11 +191,33 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
     quantiles = [(object_labels(key.object).get(_QUANTILE, ""), key) for key in by_metric.pop("load.latency", [])]
     quantiles.sort(key=lambda one: (one[0] == "max", natural(one[0])))
     latencies = [Trace(f"latency {word}".rstrip(), source.series(key)) for word, key in quantiles]
+    packets = [
+        rate("load.offered.packet.rate", "", "offered packets"),
+        rate("load.tx.packet.rate", "load.tx.packets", "sent packets"),
+        rate("load.rx.packet.rate", "load.rx.packets", "received packets"),
+    ]
+    bits = [
+        rate("load.offered.bit.rate", "", "offered bits"),
+        rate("load.tx.bit.rate", "", "sent bits"),
+        rate("load.rx.bit.rate", "", "received bits"),
+    ]
+    loss = taken("load.loss", lambda one: one)
     others = [
         Trace(_word(key), shown(source.series(key))[0]) for metric, rest in sorted(by_metric.items()) for key in rest
     ]
     return Generator(
-        target, name, offered, answered, failed, failures, _with_readings(latencies), _with_readings(others)
+        target, name, offered, answered, failed, failures, _with_readings(latencies), _worth(others),
+        tuple(one for one in packets if one is not None), tuple(one for one in bits if one is not None),
+        None if loss is None else Trace("lost", loss),
+    )  # fmt: skip
+
+
+def _worth(traces: list[Trace]) -> tuple[Trace, ...]:
+    """Those with readings; lines that could not be read only where there were any."""
+    return tuple(
+        trace
+        for trace in _with_readings(traces)
+        if trace.word != _UNREAD or float(trace.series.finite().values.max()) > 0
     )
 
 

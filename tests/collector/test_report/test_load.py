@@ -73,7 +73,7 @@ def test_what_a_generator_does_not_report_is_not_known_and_never_zero() -> None:
     assert one.answered is not None
     assert figure_of(one.answered, Window(50 * SECOND, 60 * SECOND)).mean is None
     (line,) = load_lines((one,), ALL)
-    assert (line.has_failures, line.has_latency) == (False, False)
+    assert line.missing == ("failures", "latency")
 
 
 def test_a_counter_that_began_anew_takes_nothing_back() -> None:
@@ -100,6 +100,29 @@ def test_streams_and_targets_are_kept_apart() -> None:
     found = generators(source(*data))
     assert [one.name for one in found] == ["tg port=0", "tg port=1", "tg2"]
     assert [len(one.latencies) for one in found] == [1, 0, 0]
+
+
+def test_a_generator_of_packets_is_told_by_what_it_sent_and_what_came_back() -> None:
+    """Rates come from counters where it tells none; ports and flows are parts of it, and no generators of their own."""
+    data = (
+        told("load.tx.packets", [0, 100, 200]), told("load.rx.packet.rate", [90, 90]), told("load.loss", [0.1, 0.1]),
+        told("load.offered.packet.rate", [100, 100, 100]), told("load.lines.unread", [0, 0, 0]),
+        told("load.tx.bit.rate", [8e5, 8e5]), told("load.port.tx.packets", [0, 50], "port=0"),
+    )  # fmt: skip
+    (one,) = generators(source(*data))
+    assert [trace.word for trace in one.packets] == ["offered packets", "sent packets", "received packets"]
+    assert ([trace.word for trace in one.bits], one.others) == (["sent bits"], ())
+    assert one.rate is not None
+    assert (one.rate.word, figure_of(one.rate, ALL).mean) == ("sent packets", 100.0)
+    (line,) = load_lines((one,), ALL)
+    assert ([figure.word for figure in line.figures][-2:], line.missing) == (["received packets", "lost"], ())
+
+
+def test_lines_that_could_not_be_read_are_told_where_there_were_any() -> None:
+    """And they are never the load."""
+    (one,) = generators(source(told("load.lines.unread", [0, 3]), told("load.sending", [1, 1])))
+    assert "lines.unread" in [trace.word for trace in one.others]
+    assert one.rate is None
 
 
 @pytest.mark.parametrize("values", [[], [np.nan, np.nan]])

@@ -32,7 +32,7 @@ TEMPLATE = """\
 {% if card.finding.settle %}<p><b>Would settle it.</b> {{ card.finding.settle }}</p>{% endif %}
 {% if card.finding.doubts %}<p><b>Doubts.</b></p><ul>{% for doubt in card.finding.doubts %}<li>{{ doubt }}</li>{% endfor %}</ul>{% endif %}
 <p><b>Load in this window.</b>
-{% for load in card.load %}<span class="name">{{ load.name }}</span>: {% for f in load.figures %}{{ f.word }} {% if f.readings %}{{ f.mean|quantity(f.unit) }}{% if f.low != f.high %} ({{ f.low|extent(f.high, f.unit) }}){% endif %}{% else %}without a reading{% endif %}{{ ", " if not loop.last }}{% endfor %}{% if not load.has_failures %}; failures were not recorded{% endif %}{% if not load.has_latency %}; latency was not recorded{% endif %}{{ "; " if not loop.last else "." }}
+{% for load in card.load %}<span class="name">{{ load.name }}</span>: {% for f in load.figures %}{{ f.word }} {% if f.readings %}{{ f.mean|quantity(f.unit) }}{% if f.low != f.high %} ({{ f.low|extent(f.high, f.unit) }}){% endif %}{% else %}without a reading{% endif %}{{ ", " if not loop.last }}{% endfor %}{% for word in load.missing %}; {{ word }} {{ "were" if word == "failures" else "was" }} not recorded{% endfor %}{{ "; " if not loop.last else "." }}
 {% else %}No generator was recorded.{% endfor %}
 {% if card.load %}<span class="soft">Means, lowest to highest in brackets.</span>{% endif %}</p>
 {% if card.marks %}<p><b>Where.</b></p><ul class="events">

@@ -81,7 +81,7 @@ def _stream(page: Page, one: Generator, stretches: Sequence[tuple[str, Window]],
             rows.insert(
                 place, {"word": "failed requests", "cells": [(number(failures_in(one, w)), "") for w in windows]}
             )
-    missing = [
+    missing = [] if not one.counts_requests else [
         word
         for word, known in (
             ("the offered rate", one.offered), ("the answered rate", one.answered), ("failures", one.failed),
@@ -107,6 +107,11 @@ def _brief(one: Generator, run: Window) -> list[tuple[str, str]]:
         count = _mean(figure_of(one.failed, run)) if failures is None else number(failures)
         word = "failed, mean" if failures is None else "failed requests"
         told.append((word, count + ("" if share is None else f" ({small_share(share)})")))
+    told += [(f"{trace.word}, mean", _mean(figure_of(trace, run))) for trace in (*one.packets, *one.bits)]
+    if one.loss is not None:
+        figure = figure_of(one.loss, run)
+        told.append(("lost, mean", _mean(figure)))
+        told.append(("lost, highest", quantity(figure.high, figure.unit)))
     if one.latency is not None:
         figure = figure_of(one.latency, run)
         told.append((f"{figure.word}, mean", _mean(figure)))
@@ -127,11 +132,19 @@ def _cell(figure: Figure) -> tuple[str, str]:
 
 
 def _plots(page: Page, one: Generator) -> list[tuple[str, str]]:
-    """Rates, failures where there were any, and latency; each kind of other rate only where there is nothing else."""
+    """Rates, failures and losses where there were any, and latency; other rates only where there is nothing else."""
     drawing = page.drawing
     made: list[tuple[str, str]] = []
     rates = [trace for trace in (one.offered, one.answered) if trace is not None]
-    if not rates and one.rate is not None:
+    for traces in (one.packets, one.bits):
+        if traces:
+            told = " and ".join(trace.word for trace in traces) if len(traces) <= 2 else traces[0].word.split()[-1]
+            element = drawing.draw(_curves(traces), names=_words(traces), load=False, everywhere=True, height=HEIGHT)
+            made.append((told[0].upper() + told[1:], element))
+    if one.loss is not None and float(one.loss.series.finite().values.max()) > 0:
+        element = drawing.draw(_curves([one.loss]), names=["lost"], everywhere=True, height=HEIGHT)
+        made.append(("Lost", element))
+    if not rates and not made and one.rate is not None:
         unit = one.rate.series.trait.unit
         rates = [trace for trace in one.others if trace.series.trait.unit == unit][:_MOST_LINES]
     if rates:
