@@ -34,6 +34,7 @@ META = "reference"
 """The meta of a record that holds, as JSON, the reference that its run was held against, with its hash."""
 SOURCE = "reference"
 """The source under which the ceilings stand in a record."""
+OWN_LOSS = "load.ceiling.loss"
 STALE_S = 30 * 86400.0
 """An older reference is still used; that it is old is said."""
 _PACE = frozenset(SourceConfig.model_fields) | {"drive"}  # how often it is looked at, and by whom it is driven
@@ -177,11 +178,19 @@ def _fitting(plan: Plan, reference: Reference, now_s: float) -> Chosen:
                 "the plan again"
             )
         else:
-            shapes = ((kind.metric, getattr(told, kind.name)) for kind in KINDS)
-            used[target.name] = {metric: shape.rate for metric, shape in shapes if isinstance(shape, CeilingShape)}
+            used[target.name] = _ceilings(told)
     if used and now_s - reference.shape.made.timestamp() > STALE_S:
         warnings.append(f"{reference.file}: is {reference.age(now_s)} old: calibrate again if a generator has changed")
     return Chosen(reference if used else None, used, tuple(warnings))
+
+
+def _ceilings(told: GeneratorShape) -> Mapping[str, float]:
+    """The rates by metric, and the share that the generator lost by itself at one of them at worst, where it tells."""
+    shapes = {kind.metric: getattr(told, kind.name) for kind in KINDS}
+    known = {metric: shape for metric, shape in shapes.items() if isinstance(shape, CeilingShape)}
+    losses = [shape.loss for shape in known.values() if shape.loss is not None]
+    own = {OWN_LOSS: max(losses)} if losses else {}
+    return {**{metric: shape.rate for metric, shape in known.items()}, **own}
 
 
 def keep(record: Record, choice: Chosen, plan: Plan, start_ns: int) -> None:

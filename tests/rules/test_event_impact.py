@@ -66,6 +66,14 @@ def test_probes_alone_give_both_methods() -> None:
     assert only.numbers["agree"] == 0.0
 
 
+def test_a_script_that_failed_is_a_doubt() -> None:
+    """An event without impact whose script failed says nothing of the device."""
+    broken = replace(failover(), detail={"failed": "exit code 255: connection refused"})
+    finding = judge(broken, load=packets(stopped(AT, 0.0)))
+    assert any("1 script failed (exit code 255: connection refused)" in doubt for doubt in finding.doubts)
+    assert not any("script" in doubt for doubt in judge(failover(), load=packets(stopped(AT, 0.0))).doubts)
+
+
 def test_probes_beside_a_load_are_within_one_interval() -> None:
     """The outage by loss and by the time stamps of a probe lie within one probe interval of each other."""
     finding = judge(failover(), load=packets(stopped(AT, 3.1)), series=pings(AT, 3.1))

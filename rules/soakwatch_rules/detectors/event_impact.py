@@ -153,6 +153,8 @@ class EventImpact:
         doubt = [text for s, (_, blur) in zip(said, own, strict=True) for text in doubts(s.one, load, overlapped=blur)]
         if len(every) > len(own):
             doubt.append(f"of {len(every)} events only {len(own)} were measured: those announced, and the first")
+        if broke := [place.event.detail["failed"] for place, _ in own if "failed" in place.event.detail]:
+            doubt.append(f"{counted(len(broke), 'script')} failed ({broke[0]}): what was to be done may not have been")
         if case.devices > 1 and load is not None:
             doubt.append(f"{case.devices} devices share the load: what was lost may be due to another")
         made = replace(
