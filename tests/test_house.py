@@ -26,7 +26,19 @@ ROOT = Path(__file__).parents[1]
 CODE = {name: ROOT / name for name in ("agent", "rules", "collector")}
 PACKAGES = {"soakwatch_agent", "soakwatch_rules", "soakwatch"}
 LONGEST = 400  # lines
-PROTOCOLS = {"gufo", "pysnmp", "asyncssh", "httpx", "prometheus_client", "grpc", "pygnmi", "cryptography", "zmq", "starlette", "uvicorn"}
+PROTOCOLS = {
+    "gufo",
+    "pysnmp",
+    "asyncssh",
+    "httpx",
+    "prometheus_client",
+    "grpc",
+    "pygnmi",
+    "cryptography",
+    "zmq",
+    "starlette",
+    "uvicorn",
+}
 """Libraries of protocols: tens of megabytes together, of which most runs need one."""
 SHELVES = (
     "agent/soakwatch_agent/probes",
