@@ -1,0 +1,134 @@
+"""What the daemons of a router are told: FRR, keepalived, snmpd and sshd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from swlab.places import NORTH_GATEWAY, SOUTH_GATEWAY, STATE, Router, other
+
+AS_NUMBER = 65010
+
+
+def write(one: Router, community: str) -> None:
+    """Writes all of them into the router's folder."""
+    frr = one.folder / "frr"
+    frr.mkdir(parents=True)
+    for name, text in {
+        "daemons": _DAEMONS.format(folder=one.folder),
+        "frr.conf": frr_conf(one),
+        "vtysh.conf": f"hostname {one.name}\n",
+    }.items():
+        (frr / name).write_text(text)
+    (one.folder / "snmp").mkdir()
+    (one.folder / "snmp" / "frr.conf").write_text("agentXSocket /run/agentx/master\n")
+    (one.folder / "keepalived.conf").write_text(keepalived_conf(one))
+    (one.folder / "snmpd.conf").write_text(snmpd_conf(one, community))
+    (one.folder / "snmpd.conf").chmod(0o600)
+    (one.folder / "sshd_config").write_text(sshd_config(one, STATE))
+
+
+_DAEMONS = """\
+# The routing daemons find the way to snmpd here, whoever starts them.
+export SNMPCONFPATH={folder}/snmp
+bgpd=yes
+vtysh_enable=yes
+zebra_options="  -A 127.0.0.1 -s 90000000 -M snmp"
+bgpd_options="   -A 127.0.0.1 -M snmp"
+staticd_options="-A 127.0.0.1"
+watchfrr_options="--interval 1 --min-restart-interval 2 --max-restart-interval 10"
+"""
+
+
+def frr_conf(one: Router) -> str:
+    """BGP with the partner: IPv4 routes of the kernel, and EVPN for the addresses of the tunnel."""
+    partner = other(one).core
+    return f"""\
+frr defaults traditional
+hostname {one.name}
+log syslog informational
+agentx
+router bgp {AS_NUMBER}
+ bgp router-id {one.core}
+ no bgp default ipv4-unicast
+ neighbor {partner} remote-as {AS_NUMBER}
+ neighbor {partner} timers 1 3
+ neighbor {partner} timers connect 1
+ neighbor {partner} advertisement-interval 0
+ address-family ipv4 unicast
+  neighbor {partner} activate
+  redistribute kernel
+ exit-address-family
+ address-family l2vpn evpn
+  neighbor {partner} activate
+  advertise-all-vni
+ exit-address-family
+"""
+
+
+def keepalived_conf(one: Router) -> str:
+    """One virtual address on each side; both move together, and a router that comes back takes nothing."""
+    sides = {"north": (51, NORTH_GATEWAY), "south": (52, SOUTH_GATEWAY)}
+    instances = "".join(
+        f"""\
+vrrp_instance {side} {{
+    state BACKUP
+    nopreempt
+    interface {side}
+    virtual_router_id {number}
+    priority {one.priority}
+    version 3
+    advert_int 0.3
+    virtual_ipaddress {{
+        {address}/24
+    }}
+}}
+"""
+        for side, (number, address) in sides.items()
+    )
+    return f"""\
+global_defs {{
+    router_id {one.name}
+    vrrp_garp_master_refresh 0
+    vrrp_garp_master_delay 1
+}}
+vrrp_sync_group sides {{
+    group {{
+        north
+        south
+    }}
+}}
+{instances}"""
+
+
+def snmpd_conf(one: Router, community: str) -> str:
+    """SNMP v2c for the monitor alone, with FRR's tables by AgentX."""
+    return f"""\
+agentAddress udp:{one.management}:161
+rocommunity {community} 192.0.2.0/24
+sysName {one.name}
+sysLocation network namespace {one.space}
+master agentx
+agentXSocket /run/agentx/master
+agentXPerms 0660 0755 frr frr
+"""
+
+
+def sshd_config(one: Router, state: Path) -> str:
+    """Logins of root with the lab's own key, from the management network."""
+    lines = {
+        "ListenAddress": one.management,
+        "Port": "22",
+        "HostKey": f"{state}/host",
+        "AuthorizedKeysFile": f"{state}/authorized_keys",
+        "PidFile": "none",
+        "StrictModes": "no",
+        "UsePAM": "no",
+        "PasswordAuthentication": "no",
+        "KbdInteractiveAuthentication": "no",
+        "PrintMotd": "no",
+        "PermitRootLogin": "prohibit-password",
+        "MaxStartups": "100",
+        "UseDNS": "no",
+        "SetEnv": f"HOME={state}/home",
+    }
+    return "".join(f"{key} {value}\n" for key, value in lines.items())

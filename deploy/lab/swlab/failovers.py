@@ -1,0 +1,167 @@
+"""Failovers, one after the other, and each outage four times: by loss and by time stamps, as soakwatch has it from its
+ticks, and as the log of the single packets has it."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from swlab import life, topology
+from swlab.places import ROUTERS, STATE
+from swlab.running import HERE, findings, new_folder, observe, soakwatch, told
+from swlab.scenarios import Deed, plug_all
+from swlab.table import columns
+from swlab.trouble import LabError, call
+
+FIRST_S, APART_S = 20.0, 12.0
+RATE = 200.0
+"""Packets a second, as the plan says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """One that came back: its number, and the steady times of its sending and return."""
+
+    number: int
+    sent_ns: int
+    back_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """One as the single packets tell it, in seconds."""
+
+    lost: int
+    loss_s: float
+    time_s: float
+
+    @property
+    def apart(self) -> float:
+        """How far the two methods differ, in intervals between packets."""
+        return abs(self.loss_s - self.time_s) * RATE
+
+
+def outage_of(packets: Sequence[Packet], begin_ns: int, end_ns: int, rate: float = RATE) -> Outage:
+    """What was lost of the packets sent in a stretch: lost packets over the rate (RFC 6201, section 4.3.1), and the
+    time between the last packet back before the gap and the first one after it, less the interval that always lies
+    between two (section 4.3.2). Several gaps are added up.
+
+    >>> back = [Packet(n, n * 10**7, n * 10**7 + 5) for n in (0, 1, 2, 13, 14)]
+    >>> outage_of(back, 0, 10**9, rate=100.0)
+    Outage(lost=10, loss_s=0.1, time_s=0.1)
+    """
+    here = sorted((p for p in packets if begin_ns <= p.sent_ns < end_ns), key=lambda p: p.number)
+    lost, time_s = 0, 0.0
+    for before, after in itertools.pairwise(here):
+        missing = after.number - before.number - 1
+        if missing > 0:
+            lost += missing
+            time_s += (after.back_ns - before.back_ns) * 1e-9 - 1 / rate
+    return Outage(lost, lost / rate, time_s)
+
+
+def packets_of(log: Path) -> list[Packet]:
+    """The log of the probe; a last line that is not whole is left out."""
+    made = []
+    for line in log.read_text().rpartition("\n")[0].splitlines():
+        words = line.split()
+        if len(words) == 3:
+            made.append(Packet(*map(int, words)))
+    return made
+
+
+class Failovers:
+    """Pulls and plugs, and keeps when it did."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.pulled: list[tuple[str, int]] = []
+
+    def pull(self) -> None:
+        """The cable of the one that forwards; soakwatch is told."""
+        one = life.master()
+        self.pulled.append((one.name, time.monotonic_ns()))
+        topology.plug(one, "north", up=False)
+        call(
+            soakwatch(),
+            "event",
+            str(self._folder),
+            "failover",
+            "--within",
+            "8s",
+            "--expect",
+            "outage=1",
+            "--label",
+            f"pulled={one.name}",
+        )
+
+    def plug(self) -> None:
+        """All cables are in again; nobody takes over for that."""
+        for each in ROUTERS:
+            topology.plug(each, "north", up=True)
+
+
+def failovers(repeat: int, runs: Path) -> int:
+    """Runs them and prints the table; 0 if all agree. Raises LabError."""
+    if life.settled():
+        life.up()
+    folder = new_folder(runs, "failovers")
+    deeds = Failovers(folder)
+    script = []
+    for number in range(repeat):
+        at_s = FIRST_S + number * APART_S
+        script += [
+            Deed(at_s, f"failover {number + 1} of {repeat}", deeds.pull),
+            Deed(at_s + 6, "plugged in", deeds.plug),
+        ]
+    length = FIRST_S + repeat * APART_S
+    plan = HERE / "plans" / "failovers.yaml"
+    try:
+        observe(plan, folder, script, "--duration", f"{length:g}s", longest_s=length + 60)
+    finally:
+        plug_all()
+    packets = packets_of(STATE / "probe.log")
+    ends = [at for _, at in deeds.pulled[1:]] + [packets[-1].sent_ns if packets else 0]
+    single = [outage_of(packets, at - 10**9, end - 10**9) for (_, at), end in zip(deeds.pulled, ends, strict=True)]
+    numbers = _numbers(told(folder))
+    print(_table([name for name, _ in deeds.pulled], single, numbers))
+    print(f"run: {folder}", file=sys.stderr)
+    agree = numbers.get("agree", 0.0) == repeat and all(one.apart <= 1 for one in single)
+    return 0 if agree else 1
+
+
+def _numbers(data: Mapping[str, object]) -> Mapping[str, float]:
+    for finding in findings(data):
+        if finding["rule"] == "event_impact" and finding["object"] == "event=failover":
+            made = finding["numbers"]
+            assert isinstance(made, dict)
+            return made
+    raise LabError("the run has no finding on its failovers: see its report")
+
+
+def _table(names: Sequence[str], single: Sequence[Outage], numbers: Mapping[str, float]) -> str:
+    head = ("#", "pulled", "by loss", "by time stamps", "packets lost", "by loss", "by time stamps", "apart")
+    rows: list[tuple[str, ...]] = [
+        ("", "", "soakwatch", "(50 ms ticks)", "each packet", "", "", "(of 5 ms)"), head
+    ]  # fmt: skip
+    for number, (name, one) in enumerate(zip(names, single, strict=True), 1):
+        key = f"outage_{number}_"
+        loss, span = numbers.get(f"{key}loss_s"), numbers.get(f"{key}time_s")
+        error = numbers.get(f"{key}time_error_s", 0.0)
+        rows.append((
+            str(number), name, "-" if loss is None else f"{loss * 1e3:.0f} ms",
+            "-" if span is None else f"{span * 1e3:.0f} ± {error * 1e3:.0f} ms",
+            str(one.lost), f"{one.loss_s * 1e3:.1f} ms", f"{one.time_s * 1e3:.1f} ms", f"{one.apart:.2f}",
+        ))  # fmt: skip
+    if single:
+        lost = [one.loss_s for one in single]
+        rows.append(("", "median", f"{numbers.get('outage_median_s', 0) * 1e3:.0f} ms", "", "",
+                     f"{median(lost) * 1e3:.1f} ms", "", ""))  # fmt: skip
+        rows.append(("", "worst", f"{numbers.get('outage_worst_s', 0) * 1e3:.0f} ms", "", "",
+                     f"{max(lost) * 1e3:.1f} ms", "", f"{max(one.apart for one in single):.2f}"))  # fmt: skip
+    return columns(rows)

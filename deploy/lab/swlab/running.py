@@ -1,0 +1,154 @@
+"""Runs of the lab: soakwatch in the monitor's namespace, deeds at their time, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from swlab import life
+from swlab.places import MONITOR
+from swlab.scenarios import Deed, Scenario
+from swlab.trouble import LabError, wait_for
+
+HERE = Path(__file__).parents[1]
+_LONGEST_S = 300.0
+_CODES = {0: "pass", 1: "fail", 3: "inconclusive"}
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What came of a run."""
+
+    scenario: Scenario
+    folder: Path
+    verdict: str
+    data: Mapping[str, object]
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Rules that failed."""
+        return tuple(sorted({str(f["rule"]) for f in findings(self.data) if f["outcome"] == "fail"}))
+
+    @property
+    def reason(self) -> str:
+        """The verdict's own sentence."""
+        return str(self.data.get("reason", "no verdict"))
+
+    @property
+    def wrong(self) -> str:
+        """What is not as it must be, or nothing."""
+        if self.verdict != self.scenario.expected:
+            return f"{self.verdict} instead of {self.scenario.expected}: {self.reason}"
+        if self.failed != self.scenario.fails:
+            return f"failed are {', '.join(self.failed) or 'none'} instead of {', '.join(self.scenario.fails)}"
+        return ""
+
+
+def findings(data: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """The findings of a verdict."""
+    found = data.get("findings", [])
+    assert isinstance(found, list)
+    return found
+
+
+def run(scenario: Scenario, runs: Path) -> Came:
+    """Makes the lab if it is not up, runs the scenario and puts the lab in order again. Raises LabError."""
+    if life.settled():
+        life.up()
+    folder = new_folder(runs, scenario.name)
+    with scenario.beside():
+        try:
+            code = observe(HERE / "plans" / f"{scenario.name}.yaml", folder, scenario.deeds)
+        finally:
+            scenario.afterwards()
+    return Came(scenario, folder, _CODES.get(code, f"status {code}"), told(folder))
+
+
+def told(folder: Path) -> Mapping[str, object]:
+    """The verdict of a run, empty where there is none."""
+    try:
+        made = json.loads((folder / "verdict.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    assert isinstance(made, dict)
+    return made
+
+
+def new_folder(runs: Path, name: str) -> Path:
+    """A folder that is not there yet."""
+    runs.mkdir(parents=True, exist_ok=True)
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    return runs.resolve() / f"{stamp}-lab-{name}"
+
+
+def observe(plan: Path, folder: Path, deeds: Sequence[Deed], *options: str, longest_s: float = _LONGEST_S) -> int:
+    """Its exit code. Deeds are done at their time from the begin of the run; what soakwatch says is kept in
+    ``FOLDER.log``. Raises LabError; the run is ended then."""
+    words = ["ip", "netns", "exec", MONITOR, soakwatch(), "run", str(plan), "--into", str(folder), *options]
+    log = folder.with_suffix(".log")
+    with log.open("wb") as said:
+        process = subprocess.Popen(words, cwd=HERE, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        try:
+            begin = _begin(process, folder, log)
+            for deed in deeds:
+                _until(begin + deed.at_s, process, log)
+                print(f"  {deed.at_s:g} s: {deed.what}", file=sys.stderr, flush=True)
+                deed.do()
+            return process.wait(longest_s)
+        except subprocess.TimeoutExpired:
+            raise LabError(f"the run was not over after {longest_s:g} s: see {log}") from None
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.wait(20)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+
+def soakwatch() -> str:
+    """The installed command, or the one that SOAKWATCH names. Raises LabError."""
+    if named := os.environ.get("SOAKWATCH"):
+        return named
+    beside = Path(sys.executable).with_name("soakwatch")
+    found = str(beside) if beside.exists() else shutil.which("soakwatch")
+    if found is None:
+        raise LabError("soakwatch is not installed: `tests/run` or `deploy/demo` makes .venv in the checkout")
+    return found
+
+
+def _begin(process: subprocess.Popen[bytes], folder: Path, log: Path) -> float:
+    """The time at which the first phase began, by this machine's clock."""
+    from soakwatch.record import RecordView
+
+    found: list[float] = []
+
+    def begun() -> bool:
+        if process.poll() is not None:
+            tail = " ".join(log.read_text(errors="replace").split())[-300:]
+            raise LabError(f"soakwatch ended at once: {tail}")
+        if not (folder / "record.sqlite").exists():
+            return False
+        with RecordView.open(folder) as view:
+            phases = view.phases() if view.counts().polls else ()
+        found.extend(phase.window.begin_ns * 1e-9 for phase in phases[:1])
+        return bool(found)
+
+    wait_for(begun, "the begin of the run", 30)
+    return found[0]
+
+
+def _until(moment: float, process: subprocess.Popen[bytes], log: Path) -> None:
+    while (left := moment - time.time()) > 0:
+        if process.poll() is not None:
+            raise LabError(f"the run ended early: see {log}")
+        time.sleep(min(left, 0.2))

@@ -1,0 +1,145 @@
+"""What happens in each scenario, when, and which verdict it must bring."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from swlab import flap, life, topology
+from swlab.places import ROUTERS, SINK, STATE, A, B
+from swlab.trouble import LabError, call, wait_for
+
+Found = Mapping[str, object]
+"""A finding of verdict.json."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What is done ``at_s`` seconds after the begin of the run."""
+
+    at_s: float
+    what: str
+    do: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A plan, what is done meanwhile, and its verdict: ``fails`` are the rules that must fail, and no others may."""
+
+    name: str
+    expected: str
+    deeds: tuple[Deed, ...] = ()
+    fails: tuple[str, ...] = ()
+    beside: Callable[[], AbstractContextManager[object]] = nullcontext
+    afterwards: Callable[[], None] = lambda: None
+
+
+def pull() -> None:
+    """The cable to the generator is pulled where the virtual addresses are."""
+    topology.plug(life.master(), "north", up=False)
+
+
+def plug_all() -> None:
+    """All cables are in, and the router that has the virtual addresses at the begin has them again."""
+    for each in ROUTERS:
+        for side in ("north", "south", "mgmt"):
+            topology.plug(each, side, up=True)
+    wait_for(lambda: sum(map(life.is_master, ROUTERS)) == 1, "one master of VRRP", 15)
+    if life.master() is not A:
+        topology.plug(B, "north", up=False)
+        wait_for(lambda: life.master_or_none() is A, "the way back of the virtual addresses", 15)
+        topology.plug(B, "north", up=True)
+    wait_for(lambda: life.settled() == "", "a lab that forwards again", 30)
+
+
+def kill_bgpd() -> None:
+    """SIGKILL for the routing daemon of the first router, by the number that it has there."""
+    call(*life.way(A), "kill", f"-{signal.SIGKILL.value}", (_number("bgpd")))
+
+
+def restart_routing() -> None:
+    """What an administrator does: all routing daemons and their watcher anew, by their own script."""
+    life.inside(A, "/usr/lib/frr/frrinit.sh", "restart", patience_s=30)
+
+
+@contextmanager
+def leaking() -> Iterator[None]:
+    """A helper process in the first router that leaks 10 s later."""
+    words = ("env", f"PYTHONPATH={Path(__file__).parents[1]}", sys.executable, "-m", "swlab.leak", "--after", "10")
+    process = life.start_inside(A, *words)
+    try:
+        yield
+    finally:
+        process.kill()  # nsenter; the helper itself ends with the line below
+        process.wait()
+        life.end_inside(A, "swlab.leak")
+
+
+@contextmanager
+def flapping_warm() -> Iterator[None]:
+    """Routes flap at the partner; three turns come before the run, so that what is kept for reuse is there."""
+    for _ in range(3):
+        flap.turn(B)
+    with flap.flapping(B) as state:
+        yield
+    if state.trouble:
+        raise LabError(state.trouble)
+    print(f"{state.turns} turns of {flap.ROUTES} routes and {flap.ADDRESSES} addresses", file=sys.stderr)
+
+
+@contextmanager
+def serving() -> Iterator[None]:
+    """A server of iperf3 in the sink; what it says goes to the file that the plan follows."""
+    log = STATE / "iperf3.log"
+    log.unlink(missing_ok=True)
+    words = ("iperf3", "-s", "-i", "1", "-f", "k", "--forceflush", "--logfile", str(log))
+    process = subprocess.Popen(["ip", "netns", "exec", SINK, *words], stdin=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: log.exists() and "listening" in log.read_text(), "iperf3's server", 10)
+        yield
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def cut(*, up: bool) -> None:
+    """The cable to the management network of the first router."""
+    topology.plug(A, "mgmt", up=up)
+
+
+def _number(daemon: str) -> str:
+    return life.inside(A, "cat", f"/run/frr/{daemon}.pid").strip()
+
+
+SCENARIOS = {
+    each.name: each
+    for each in (
+        Scenario("quiet", "pass"),
+        Scenario("flap", "pass", beside=flapping_warm),
+        Scenario("spike", "pass", beside=serving),
+        Scenario("failover", "pass", (Deed(20, "the cable is pulled", pull),), afterwards=plug_all),
+        Scenario(
+            "kill",
+            "fail",
+            (Deed(15, "kill -9 bgpd", kill_bgpd),),
+            fails=("core_dump", "process_restart"),
+            afterwards=plug_all,
+        ),
+        Scenario("restart", "pass", (Deed(15, "frrinit.sh restart", restart_routing),), afterwards=plug_all),
+        Scenario("leak", "fail", fails=("memory_growth",), beside=leaking),
+        Scenario(
+            "cut",
+            "inconclusive",
+            (
+                Deed(12, "the management network is cut", lambda: cut(up=False)),
+                Deed(27, "it is back", lambda: cut(up=True)),
+            ),
+            afterwards=plug_all,
+        ),
+    )
+}

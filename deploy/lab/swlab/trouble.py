@@ -1,0 +1,39 @@
+"""What goes wrong with the lab, in one sentence; and the commands that it is made of."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+
+
+class LabError(Exception):
+    """Why the lab cannot be, or not do, what was asked: one sentence with the remedy."""
+
+
+def call(*words: str, patience_s: float = 20.0, stdin: str | None = None) -> str:
+    """What a command says. Raises LabError with its complaint if it fails or takes too long."""
+    try:
+        done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=patience_s, check=False)
+    except subprocess.TimeoutExpired:
+        raise LabError(f"`{_told(words)}` was not done after {patience_s:g} s") from None
+    except OSError as error:
+        raise LabError(f"`{_told(words)}` cannot be run: {error.strerror}") from None
+    if done.returncode:
+        complaint = " ".join((done.stderr or done.stdout).split())[:300]
+        raise LabError(f"`{_told(words)}` failed: {complaint or f'status {done.returncode}'}")
+    return done.stdout
+
+
+def wait_for(happened: Callable[[], bool], what: str, patience_s: float) -> None:
+    """Asks until it is so. Raises LabError after ``patience_s``."""
+    deadline = time.monotonic() + patience_s
+    while not happened():
+        if time.monotonic() > deadline:
+            raise LabError(f"{what} was not seen within {patience_s:g} s")
+        time.sleep(0.1)
+
+
+def _told(words: Sequence[str]) -> str:
+    text = " ".join(words)
+    return text if len(text) <= 120 else text[:119] + "…"

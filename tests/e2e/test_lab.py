@@ -1,0 +1,243 @@
+"""The lab: a real device under test made of network namespaces, and a verdict for each thing that happens to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+LAB = Path(__file__).parents[2] / "deploy" / "lab"
+NEEDED = ("ip", "/usr/lib/frr/bgpd", "keepalived", "snmpd", "sshd", "iperf3", "nsenter")
+Json = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of one scenario."""
+
+    said: str
+    verdict: Json
+    folder: Path
+
+    def of(self, rule: str, outcome: str | None = None) -> list[Json]:
+        """The findings of a rule on the first router, with an outcome if one is asked for."""
+        found = self.verdict["findings"]
+        assert isinstance(found, list)
+        return [f for f in found if f["rule"] == rule and f["target"] == "ra" and outcome in {None, f["outcome"]}]
+
+    @property
+    def failed(self) -> set[str]:
+        """Rules that failed on whatever target."""
+        found = self.verdict["findings"]
+        assert isinstance(found, list)
+        return {f["rule"] for f in found if f["outcome"] == "fail"}
+
+
+Scenario = Callable[[str], Ran]
+
+
+def lab(*words: object, patience_s: float = 100, user: int | None = None) -> subprocess.CompletedProcess[str]:
+    """The lab's own command."""
+    return subprocess.run([LAB / "lab", *map(str, words)], capture_output=True, text=True, timeout=patience_s,
+                          check=False, user=user, extra_groups=None if user is None else [])  # fmt: skip
+
+
+def spaces() -> set[str]:
+    """The lab's network namespaces that are there."""
+    told = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    return {line.split()[0] for line in told.splitlines() if line.startswith("swlab-")}
+
+
+@pytest.fixture(scope="module")
+def ground() -> None:
+    """Skips where a lab cannot be; fails in CI where only packages are missing."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("the lab needs Linux and root for its network namespaces")
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    for program in NEEDED:
+        if shutil.which(program, path=path) is None:
+            if os.environ.get("CI"):
+                pytest.fail(f"{program} is not installed: tests/run installs it")
+            pytest.skip(f"{program} is not installed: `deploy/lab/lab install` installs it")
+
+
+@pytest.fixture(scope="module")
+def standing(ground: None) -> Iterator[None]:
+    """A lab that is up; it is removed in the end."""
+    done = lab("up")
+    assert done.returncode == 0, done.stderr
+    yield
+    lab("down")
+
+
+@pytest.fixture
+def scenario(standing: None, tmp_path: Path) -> Scenario:
+    """Runs one as a command; its verdict must be the expected one."""
+
+    def run(name: str) -> Ran:
+        done = lab("run", name, "--runs", tmp_path, "--keep", patience_s=200)
+        (folder,) = [each for each in tmp_path.iterdir() if each.is_dir()]
+        log = folder.with_suffix(".log").read_text()
+        assert done.returncode == 0, done.stdout + done.stderr + log
+        assert "Traceback" not in log
+        return Ran(done.stdout + log, json.loads((folder / "verdict.json").read_text()), folder)
+
+    return run
+
+
+def test_a_failover_is_measured_packet_by_packet() -> None:
+    """The arithmetic of the table of failovers, as its documentation shows it."""
+    words = [sys.executable, "-m", "doctest", "-v", str(LAB / "swlab" / "failovers.py")]
+    done = subprocess.run(
+        words, env={**os.environ, "PYTHONPATH": str(LAB)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Outage(lost=10" in done.stdout
+
+
+def test_without_root_it_says_so(ground: None) -> None:
+    """One sentence, and nothing is made."""
+    nobody = 65534
+    before = spaces()
+    done = lab("up", user=nobody)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert (
+        done.stderr.strip()
+        == "lab: the lab needs root for its network namespaces: run it as root, for instance with sudo"
+    )
+    assert spaces() == before
+
+
+def test_a_slip_is_one_sentence(ground: None) -> None:
+    """A scenario that is not there, a number that cannot be."""
+    for words, told in (
+        (("run", "quite"), "there is no scenario 'quite': there are quiet, "),
+        (("failover", "--repeat", "0"), "--repeat 0: use 1 to 50"),
+    ):
+        done = lab(*words)
+        assert done.returncode == 4
+        assert told in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_it_comes_and_goes_whatever_happened(ground: None) -> None:
+    """Up twice; a router whose first process is killed takes all its daemons with it and is made anew; down twice."""
+    try:
+        for _ in range(2):
+            done = lab("up")
+            assert done.returncode == 0, done.stderr
+        assert spaces() == {"swlab-mon", "swlab-gen", "swlab-sink", "swlab-ra", "swlab-rb"}
+        done = lab("exec", "ra", "vtysh", "-c", "show bgp l2vpn evpn summary")
+        assert "198.18.3.12" in done.stdout
+        done = lab("exec", "ra", "ps", "-e", "-o", "comm=")
+        assert {"bgpd", "zebra", "watchfrr", "keepalived", "snmpd", "sshd"} <= set(done.stdout.split())
+        inhabitants = subprocess.run(["ip", "netns", "pids", "swlab-ra"], capture_output=True, text=True, check=True)
+        first = min(map(int, inhabitants.stdout.split()))
+        os.kill(first, 9)
+        done = lab("status")
+        assert done.returncode == 1
+        assert "not ready" in done.stdout
+        done = lab("up")
+        assert done.returncode == 0, done.stderr
+        assert "the lab is up" in lab("status").stdout
+    finally:
+        for _ in range(2):
+            done = lab("down")
+            assert done.returncode == 0, done.stderr
+    assert spaces() == set()
+    assert not Path("/run/swlab").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+class TestScenarios:
+    """Each is a run of `soakwatch` as a command over real daemons; the lab's command compares the verdict."""
+
+    def test_a_quiet_soak_passes(self, scenario: Scenario) -> None:
+        """Nothing fails, and nothing was lost of thousands of packets."""
+        ran = scenario("quiet")
+        assert ran.verdict["verdict"] == "pass"
+        assert len(ran.of("process_restart", "pass")) >= 4
+        assert ran.of("drops", "pass")
+        assert not ran.of("drops", "fail")
+
+    def test_a_killed_daemon_is_one_incident(self, scenario: Scenario) -> None:
+        """SIGKILL: what the probes saw (pid, start time) and what watchfrr wrote to syslog are one crash."""
+        ran = scenario("kill")
+        assert ran.failed == {"core_dump", "process_restart"}
+        causes = ran.verdict["causes"]
+        assert isinstance(causes, list)
+        (cause,) = [each for each in causes if each["outcome"] == "fail"]
+        assert cause["kind"] == "incident"
+        assert len(cause["findings"]) == 2
+        assert "bgpd" in cause["headline"]
+        (restart,) = ran.of("process_restart", "fail")
+        assert "new start time" in str(restart["reason"])
+        assert "new process pid" in str(restart["reason"])
+        assert "process=bgpd" in str(restart["object"])
+
+    def test_a_failover_costs_what_was_lost(self, scenario: Scenario) -> None:
+        """The outage by loss and by time stamps agree within a tick of the probe."""
+        ran = scenario("failover")
+        (impact,) = ran.of("event_impact")
+        numbers = impact["numbers"]
+        assert isinstance(numbers, dict)
+        assert numbers["agree"] == 1
+        assert 0.2 < numbers["outage_1_loss_s"] < 4
+        assert abs(numbers["outage_1_loss_s"] - numbers["outage_1_time_s"]) <= numbers["outage_1_time_error_s"] + 0.02
+
+    def test_a_restart_that_was_announced_passes(self, scenario: Scenario) -> None:
+        """It is counted as announced, and nothing else is held against the router."""
+        ran = scenario("restart")
+        (restart,) = ran.of("process_restart", "pass")
+        assert "1 announced" in str(restart["reason"])
+
+    def test_a_cut_management_network_is_no_crash(self, scenario: Scenario) -> None:
+        """Inconclusive for what nobody saw; the silence is the path's, for the traffic went through."""
+        ran = scenario("cut")
+        assert ran.failed == set()
+        assert any("path" in str(finding["reason"]) for finding in ran.of("gap"))
+        assert ran.of("coverage", "inconclusive")
+
+    def test_a_leak_fails(self, scenario: Scenario) -> None:
+        """And only the process that leaks."""
+        ran = scenario("leak")
+        (leak,) = ran.of("memory_growth", "fail")
+        assert "process=helper" in str(leak["object"])
+
+    def test_a_queue_that_overflows_in_a_spike_and_drains_passes(self, scenario: Scenario) -> None:
+        """What it dropped was planned, and no more than the overload explains; its depth is proven to be back."""
+        ran = scenario("spike")
+        (queue,) = [f for f in ran.of("drops", "pass") if f["object"] == "queue=south pfifo 10:"]
+        numbers = queue["numbers"]
+        assert isinstance(numbers, dict)
+        assert numbers["planned"] > 1000
+        (overload,) = ran.of("overload_loss")
+        assert overload["outcome"] == "pass"
+        (back,) = [
+            f
+            for f in ran.of("recovery", "pass")
+            if (f["metric"], f["object"]) == ("queue.depth", "queue=south pfifo 10:")
+        ]
+        assert back["outcome"] == "pass"
+
+    def test_routes_that_flap_leave_nothing_behind(self, scenario: Scenario) -> None:
+        """The routing daemon of the partner keeps no memory of routes that came and went."""
+        ran = scenario("flap")
+        judged = [f for f in ran.of("memory_growth", "pass") if "process=bgpd" in str(f["object"])]
+        assert judged
+
+    def test_failovers_one_after_the_other(self, standing: None, tmp_path: Path) -> None:
+        """Both ways; each by two methods within one interval between packets."""
+        done = lab("failover", "--repeat", "2", "--runs", tmp_path, "--keep", patience_s=200)
+        assert done.returncode == 0, done.stdout + done.stderr
+        rows = [line.split() for line in done.stdout.splitlines() if line[:1].isdigit()]
+        assert [row[1] for row in rows] == ["ra", "rb"]
+        assert all(float(row[-1]) <= 1 for row in rows)
