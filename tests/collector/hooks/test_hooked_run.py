@@ -61,7 +61,7 @@ hooks:
     assert crash.begin_ns == begin_ns + 5 * 10**9
     assert crash.end_ns is not None
     assert 1.0 < (crash.end_ns - crash.begin_ns) * 1e-9 < 3.0
-    assert kept[crash.detail["output"]].data == b"killing in hooked\n"
+    assert kept[crash.detail["output"]].data == b"killing hooked\n"
     flaps = [event for event in events if event.kind == "flap"]
     assert [(event.begin_ns - begin_ns) / 1e9 for event in flaps] == [3.0, 6.0, 9.0, 12.0]
     assert {event.detail["failed"] for event in flaps} == {"exit code 7: no such port ***"}
@@ -75,7 +75,7 @@ hooks:
     assert evidence.about.startswith("echo evidence (fail process_restart dut")
     page = (tmp_path / "run/report.html").read_text()
     assert '<section id="artifacts">' in page
-    assert "killing in hooked" in page
+    assert "killing hooked" in page
     everything = b"".join(file.read_bytes() for file in (tmp_path / "run").iterdir()) + done.stdout.encode()
     assert b"s3cret-s3cret" not in everything
     assert b"T0K3N-IN-PATH" not in everything
