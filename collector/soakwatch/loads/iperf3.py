@@ -9,6 +9,11 @@ Counters are of one process from 0 on; a server counts on over its tests, and a 
 process is a restart (``generator.restart``). All bits and bytes are of the payload. The latency is TCP's own smoothed
 round-trip time, as the sender's kernel has it: no one-way delay, and not that of any packet. Versions before 3.17 tell
 bytes of TCP only as a rate with four digits, and no round-trip time.
+
+From one level to the next nothing is sent for some tenths of a second, nor while the server is still busy with the
+test before (asked again at once for 3 s, then after ever longer pauses). ``drain`` must be longer than the queues on
+the way hold datagrams when they overflow (bits in the queue / rate of the link): a server takes one that comes late
+for the next test's and counts a loss that was none, and the client, which gets no answer, is started anew after 5 s.
 """
 
 from __future__ import annotations
@@ -40,7 +45,7 @@ _OURS = re.compile(
 _PATIENCE = 0.7  # of a look's timeout, for a client to connect
 _BINDING_S = 0.5
 _HIGHEST = 100.0
-_CLIENT_KEYS = ("server", "rate", "udp", "streams", "reverse", "bidir", "length")
+_CLIENT_KEYS = ("server", "rate", "udp", "streams", "reverse", "bidir", "length", "drain")
 
 
 class Config(SourceConfig):
@@ -75,6 +80,10 @@ class Config(SourceConfig):
     length: Annotated[
         int | None, Field(default=None, ge=16, le=1 << 20, description="bytes of a datagram, or of a write")
     ]
+    drain: Annotated[
+        Seconds,
+        Field(default=0.2, ge=0, le=3, description="pause between two levels of UDP, until the queues are empty"),
+    ]
     options: Annotated[
         tuple[str, ...],
         Field(default=(), max_length=32, strict=False, description="more arguments of the client, such as [-C, cubic]"),
@@ -99,6 +108,8 @@ class Config(SourceConfig):
             raise ValueError(f"{', '.join(idle)}: only a client that is driven (drive: true) has these keys")
         if self.udp and self.rate is None:
             raise ValueError("udp: true needs rate: without one, iperf3 sends 1 Mbit/s")
+        if "drain" in self.model_fields_set and (self.reverse or not self.udp):
+            raise ValueError("drain is for datagrams that the client sends: give udp: true without reverse")
         if self.reverse and self.bidir:
             raise ValueError("reverse has the server send and bidir both: keep one of them")
         taken = [word for word in self.options if _OURS.fullmatch(word)]
@@ -115,7 +126,9 @@ async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
         stack.push_async_callback(followed.close)
         await asyncio.to_thread(followed.begin)
         return followed
-    kept = Kept(Account(site.now_ns(), own=config.run is None), site.now_ns, once=config.run is not None)
+    drain_s = config.drain if config.udp and not config.reverse else 0.0
+    account = Account(site.now_ns(), own=config.run is None)
+    kept = Kept(account, site.now_ns, once=config.run is not None, client=config.drive, drain_s=drain_s)
     stack.push_async_callback(kept.close)
     if config.run is not None:
         if shutil.which(config.run[0]) is None:

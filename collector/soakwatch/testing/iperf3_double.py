@@ -4,7 +4,8 @@ It writes the events of ``--json-stream`` as those versions do (an object a line
 ``end`` and ``error``), with the fields of the real objects of 3.12's ``-J``, as a client or a server, in real time, by
 the rate, length and streams that it is told. A TCP connection to the server stands for the control connection, over
 which the client says its parameters (in one line of JSON, which is no iperf3 protocol); no data flows.
-``--extra-data MOOD`` has it misbehave: ``garbage``, ``silence``, ``half``, ``busy``, ``lossy``.
+``--extra-data MOOD`` has it misbehave: ``garbage``, ``silence``, ``half``, ``busy``, ``lossy``; ``busy:FILE`` and
+``stuck:FILE`` (a client that never gets through) as many times as the file says, which counts down.
 """
 
 from __future__ import annotations
@@ -159,8 +160,21 @@ def _one(told: argparse.Namespace, begin: float, until: float, per_second: float
     return packets * int(told.streams)
 
 
+def _once_more(mood: str, name: str) -> bool:
+    """``name`` itself, or as long as the file behind it has not come to 0; without the file never."""
+    file = Path(mood.removeprefix(f"{name}:"))
+    if not mood.startswith(f"{name}:") or not file.exists():
+        return mood == name
+    left = int(file.read_text(encoding="utf-8"))
+    file.write_text(str(max(0, left - 1)), encoding="utf-8")
+    return left > 0
+
+
 def _client(told: argparse.Namespace) -> int:
-    if told.mood == "busy":
+    if _once_more(told.mood, "stuck"):
+        while True:
+            signal.pause()
+    if _once_more(told.mood, "busy"):
         _say([event("error", "error - the server is busy running a test. try again later"), event("end", {})])
         return 1
     try:
