@@ -13,7 +13,7 @@ from soakwatch_rules.forwarding import Forwarding, lost_share
 from soakwatch_rules.rule import Case, Event, Ledger, Silence, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
-from soakwatch_rules.silences import of_monitor, speaks_of, unheard
+from soakwatch_rules.silences import of_monitor, silent_all, speaks_of, unheard
 from soakwatch_rules.words import quantity
 
 TOTAL: Final = "system.cpu.utilization"
@@ -78,6 +78,18 @@ def causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], E
         return Explained(silence, UNKNOWN, "no other source and no load bears witness")
 
     return cause
+
+
+def cuts(case: Case, cause: Callable[[Ledger, Silence], Explained]) -> tuple[Window, ...]:
+    """Where every source and every probe of a target was silent and the path is to blame, as ``causes`` tells it."""
+    up = [s for s in case.series if s.metric == UP]
+    nobody = Ledger(case.target, "", 0.0, 0, 0, {}, None)
+    found = []
+    for span in silent_all(case.ledgers, up):
+        told = cause(nobody, Silence(span, {"timeout": 1}))
+        if told.cause == PATH:
+            found.append(span)
+    return tuple(found)
 
 
 def _as_long(window: Window) -> Window:

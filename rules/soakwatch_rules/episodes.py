@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from soakwatch_rules.offered import together
 from soakwatch_rules.rule import Case, Event, Phase, Window
 
 _STRESS: Final = frozenset({"stress", "spike"})
@@ -27,13 +28,14 @@ class Episode:
 
 def episodes(case: Case, look_ns: int, calm_ns: int) -> tuple[Episode, ...]:
     """The stress and spike phases (neighbours and a ramp between them are one), and the events of kinds failover,
-    switchover, upgrade, stress and spike that are over and lie in none of them; in order of time.
+    switchover, upgrade, stress and spike that are over and lie in none of them; in order of time. Neighbouring phases
+    of one name are one: a recovery of two levels of load is one recovery.
 
     Before: the calm phase that ends where the first episode begins (of a soak the last ``calm_ns``), then the
     baseline phase. All episodes share these, so what each leaves behind adds up. After: to the end of the recovery
     phase if one follows, else ``look_ns``; never into the next episode, a ramp or a cooldown.
     """
-    phases = sorted(case.phases, key=lambda p: (p.window.begin_ns, p.window.end_ns))
+    phases = together(case.phases)
     spans = _phase_spans(phases)
     inside = [window for _, window in spans]
     for event in sorted(case.events, key=lambda e: (e.begin_ns, e.kind)):

@@ -23,7 +23,6 @@ _LEAST_BEFORE = 16
 _LEAST_EFFECTIVE = 4.0
 _CADENCES = 2.0
 _APART_NS = 180 * 10**9
-_JITTER = 0.25  # of the distance of readings
 _SLIGHT_S = 1e-3  # a latency that rises by less, and is not doubled, is back
 _CPU_SHARE = 0.05  # of all of it
 _PEAKS = ("load.latency", "reach.round_trip")
@@ -146,14 +145,10 @@ class Impact:
 
     @property
     def agree(self) -> bool | None:
-        """Whether both methods say the same within one distance of readings a span; None with one method only.
-
-        Readings come a little early or late: a quarter of their distance is granted.
-        """
+        """Whether both methods say the same within one distance of readings a span; None with one method only."""
         if self.by_loss_s is None or self.by_time is None:
             return None
-        step_s = self.traffic.step_s if self.traffic is not None else self.error_s
-        return abs(self.by_loss_s - self.by_time[0]) <= self.by_time[1] + self.error_s + _JITTER * step_s
+        return abs(self.by_loss_s - self.by_time[0]) <= self.by_time[1] + self.error_s
 
     @property
     def seen_s(self) -> float:

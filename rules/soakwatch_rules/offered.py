@@ -13,10 +13,31 @@ OVERLOADS = frozenset({"spike", "stress"})
 
 
 def overloads(case: Case) -> tuple[Phase, ...]:
-    """The overload phases that touch the window of a case, in order of time."""
+    """The overload phases that touch the window of a case, in order of time; neighbours of one name are one."""
     window = case.window
-    inside = [p for p in case.phases if p.window.begin_ns < window.end_ns and p.window.end_ns > window.begin_ns]
-    return tuple(sorted((p for p in inside if p.name in OVERLOADS), key=lambda p: p.window.begin_ns))
+    inside = [
+        p for p in together(case.phases) if p.window.begin_ns < window.end_ns and p.window.end_ns > window.begin_ns
+    ]
+    return tuple(p for p in inside if p.name in OVERLOADS)
+
+
+def together(phases: Iterable[Phase]) -> tuple[Phase, ...]:
+    """Phases in order of time, those of one name that follow each other without a gap made one.
+
+    A plan may give one phase several levels of load: a spike and a rest that is still called spike.
+
+    >>> made = together([Phase("spike", Window(0, 10)), Phase("spike", Window(10, 13)), Phase("soak", Window(13, 20))])
+    >>> [(p.name, p.window.begin_ns, p.window.end_ns) for p in made]
+    [('spike', 0, 13), ('soak', 13, 20)]
+    """
+    made: list[Phase] = []
+    for phase in sorted(phases, key=lambda p: (p.window.begin_ns, p.window.end_ns)):
+        if made and phase.name == made[-1].name and phase.window.begin_ns <= made[-1].window.end_ns:
+            end_ns = max(phase.window.end_ns, made[-1].window.end_ns)
+            made[-1] = Phase(phase.name, Window(made[-1].window.begin_ns, end_ns))
+        else:
+            made.append(phase)
+    return tuple(made)
 
 
 def named(load: Iterable[Series], *metrics: str) -> tuple[Series, ...]:

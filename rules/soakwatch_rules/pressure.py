@@ -10,7 +10,7 @@ import numpy as np
 
 from soakwatch_rules.offered import named, overloads
 from soakwatch_rules.rule import Case, Window
-from soakwatch_rules.spans import joined
+from soakwatch_rules.spans import joined, without
 from soakwatch_rules.stats.flow import binned
 
 _BIN_S: Final = 10.0
@@ -43,7 +43,7 @@ def pressure(case: Case) -> Pressure | None:
         calm = [p.window for p in case.phases if p.name in _CALM_PHASES]
         names = " and ".join(sorted({p.name for p in over}))
         high = joined(_cut(p.window, case.window) for p in over)
-        return Pressure(high, _without(joined(_cut(w, case.window) for w in calm), high), f"the {names} phase")
+        return Pressure(high, without(joined(_cut(w, case.window) for w in calm), high), f"the {names} phase")
     edges = np.arange(case.window.begin_ns, case.window.end_ns + 1, round(_BIN_S * 1e9), dtype=np.int64)
     if edges.size < 3:
         return None
@@ -63,22 +63,6 @@ def pressure(case: Case) -> Pressure | None:
 def _cut(window: Window, whole: Window) -> Window:
     begin_ns = min(max(window.begin_ns, whole.begin_ns), whole.end_ns)
     return Window(begin_ns, max(begin_ns, min(window.end_ns, whole.end_ns)))
-
-
-def _without(spans: Sequence[Window], others: Sequence[Window]) -> tuple[Window, ...]:
-    """What is left of stretches where others are not; both in order and apart."""
-    left = []
-    for span in spans:
-        begin_ns = span.begin_ns
-        for other in others:
-            if other.end_ns <= begin_ns or other.begin_ns >= span.end_ns:
-                continue
-            if other.begin_ns > begin_ns:
-                left.append(Window(begin_ns, other.begin_ns))
-            begin_ns = max(begin_ns, other.end_ns)
-        if begin_ns < span.end_ns:
-            left.append(Window(begin_ns, span.end_ns))
-    return tuple(left)
 
 
 def seconds(spans: Sequence[Window]) -> float:

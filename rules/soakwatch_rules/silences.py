@@ -53,7 +53,7 @@ def silent_all(ledgers: Sequence[Ledger], up: Sequence[Series] = ()) -> tuple[Wi
             spans = tuple(left for span in spans for left in _not_taken_back(ledger, span))
     if tried:
         unasked = reduce(common, [_silent(ledger) for ledger in tried])
-        spans = reduce(common, [joined([*_down(series), *unasked]) for series in up], spans)
+        spans = reduce(common, [joined([*down(series), *unasked]) for series in up], spans)
     return spans
 
 
@@ -62,7 +62,7 @@ def unheard(ledger: Ledger, up: Sequence[Series]) -> tuple[Window, ...]:
     http) also where none of its peers did, by the readings ``up`` (``reach.up``)."""
     spans = joined(silence.window for silence in ledger.silences)
     mine = f"protocol={_kind(ledger)}"  # of which https and tcp:443 are kinds
-    peers = [_down(series) for series in up if any(part.startswith(mine) for part in series.object.split(","))]
+    peers = [down(series) for series in up if any(part.startswith(mine) for part in series.object.split(","))]
     return joined([*spans, *reduce(common, peers)]) if peers and _kind(ledger) in _TRYING else spans
 
 
@@ -82,7 +82,7 @@ def _not_taken_back(ledger: Ledger, span: Window) -> tuple[Window, ...]:
     return common([span], _silent(ledger)) if _LEAST * ledger.interval_s <= span.seconds else (span,)
 
 
-def _down(series: Series) -> tuple[Window, ...]:
+def down(series: Series) -> tuple[Window, ...]:
     """Where a peer answered nothing: from the last reading with an answer to the next one."""
     seen = series.finite()
     made: list[Window] = []

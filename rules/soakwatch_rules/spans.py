@@ -43,6 +43,26 @@ def common(one: Sequence[Window], two: Sequence[Window]) -> tuple[Window, ...]:
     return tuple(made)
 
 
+def without(spans: Sequence[Window], others: Sequence[Window]) -> tuple[Window, ...]:
+    """What is left of stretches where others are not; both in order and apart.
+
+    >>> [(w.begin_ns, w.end_ns) for w in without([Window(0, 10)], [Window(2, 4)])]
+    [(0, 2), (4, 10)]
+    """
+    left = []
+    for span in spans:
+        begin_ns = span.begin_ns
+        for other in others:
+            if other.end_ns <= begin_ns or other.begin_ns >= span.end_ns:
+                continue
+            if other.begin_ns > begin_ns:
+                left.append(Window(begin_ns, other.begin_ns))
+            begin_ns = max(begin_ns, other.end_ns)
+        if begin_ns < span.end_ns:
+            left.append(Window(begin_ns, span.end_ns))
+    return tuple(left)
+
+
 def overlap_s(one: Window, spans: Sequence[Window]) -> float:
     """For how many seconds of a stretch one of these was; they are in order of time and do not overlap.
 

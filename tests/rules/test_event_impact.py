@@ -27,6 +27,36 @@ def test_both_methods_find_an_outage_of_known_length(lasts: float) -> None:
     assert finding.numbers["agree"] == 1.0
 
 
+@pytest.mark.parametrize("phase", [0.0, 0.05, 0.2, 0.5, 0.8, 0.95])
+@pytest.mark.parametrize("lasts", [2.0, 2.1, 2.9, 3.5])
+def test_time_stamps_are_not_biased_where_readings_and_outage_keep_step(phase: float, lasts: float) -> None:
+    """Wherever in a reading it begins and ends, also where the first one lost too few to count: true to a packet."""
+    finding = judge(failover(), load=packets(stopped(300 + phase, lasts), rate=20.0))
+    true = round(20 * lasts) / 20
+    assert finding.numbers["outage_1_time_s"] == pytest.approx(true, abs=0.051)
+    assert finding.numbers["outage_1_loss_s"] == pytest.approx(true, abs=0.051)
+
+
+def test_a_piece_beside_another_keeps_its_own_edges() -> None:
+    """Two stops of 2.5 s with half a second between them, which begins and ends within one reading."""
+    down = stopped(300.5, 2.75) + stopped(303.75, 2.75)
+    finding = judge(failover(), load=packets(down))
+    assert finding.numbers["outage_1_loss_s"] == pytest.approx(5.5, abs=0.01)
+    assert finding.numbers["outage_1_time_s"] == pytest.approx(5.5, abs=1.0)
+    assert finding.numbers["agree"] == 1.0
+
+
+def test_failovers_without_an_intent_are_told_apart() -> None:
+    """Three that a tester told of, 12 s apart: three outages, and none is late by another's deadline."""
+    begins = [300.0, 312.0, 324.0]
+    told = [failover(b - 0.3, deadline_ns=round((b + 7.7) * S), detail={"pulled": "ra"}) for b in begins]
+    down = np.sum([stopped(b, 1.0) for b in begins], axis=0)
+    finding = judge(*told, load=packets(down), rule=EventImpact(outage=4.0))
+    assert finding.outcome is Outcome.PASS, finding.reason
+    assert finding.numbers["events"] == 3.0
+    assert [finding.numbers[f"outage_{i}_loss_s"] for i in (1, 2, 3)] == pytest.approx([1.0] * 3, abs=0.01)
+
+
 def test_no_outage_is_measured_as_none() -> None:
     """Nothing lost and no reading down: it says how little it would have seen."""
     finding = judge(failover(), load=packets(stopped(0, 0)))
@@ -236,7 +266,9 @@ def test_a_generator_that_stops_with_its_link_lost_nothing_and_says_so() -> None
 def test_a_word_of_the_log_and_of_the_tester_are_one_event() -> None:
     """The device's log tells the failover two seconds after the tester: it is one, with the tester's deadline."""
     told = failover(deadline_ns=330 * S, expect={"reboot": 0})
-    finding = judge(told, failover(302, detail={"line": "VRRP state change"}), load=packets(stopped(AT, 60)))
+    finding = judge(
+        told, failover(302, detail={"line": "VRRP state change", "address": "192.0.2.9"}), load=packets(stopped(AT, 60))
+    )
     assert finding.numbers["events"] == 1.0
     assert finding.outcome is Outcome.FAIL
 

@@ -279,3 +279,20 @@ def test_a_device_that_loses_nothing_passes_with_a_leaky_generator() -> None:
     worse = traffic([(500, 300), (1500, 600), (500, 900)], collapsed=0.2)
     for share in (-1.0, math.nan, math.inf, 7.0):
         assert judge(OverloadLoss(capacity=CAPACITY), (*worse, own(share))).outcome is Outcome.FAIL
+
+
+def test_a_rest_that_is_still_called_spike_is_part_of_it() -> None:
+    """A spike of 150 % for 10 s, 3 s of rest under the same name: what the spike filled drains in the rest."""
+    load = traffic([(300, 20), (1500, 30), (300, 100)])
+    blur = load[0].time_ns + round(0.4 * S)  # readings that reach over the edge of the phase
+    load = tuple(replace(s, time_ns=blur) for s in load)
+    for cut in (
+        phases(("baseline", 20), ("spike", 30), ("spike", 33), ("recovery", 100)),
+        phases(("baseline", 20), ("spike", 30), ("recovery", 100)),
+    ):
+        finding = judge(OverloadLoss(capacity=CAPACITY), load, cut)
+        assert finding.outcome is Outcome.PASS, finding.reason
+        assert len(finding.marks) == 1
+    lossy = traffic([(300, 20), (1500, 30), (300, 100)], collapsed=0.1)
+    cut = phases(("baseline", 20), ("spike", 30), ("spike", 33), ("recovery", 100))
+    assert judge(OverloadLoss(capacity=CAPACITY), lossy, cut).outcome is Outcome.FAIL, "and hides no collapse"

@@ -310,6 +310,14 @@ def test_neighbouring_stress_phases_are_one_episode() -> None:
     assert first.before == second.before == (window(40, 100),)
 
 
+def test_neighbouring_recoveries_are_one() -> None:
+    """A recovery in two levels of load is one: the time after lasts to the end of the second; a soak ends it."""
+    edges = {"soak": (0.0, 100.0), "spike": (100.0, 110.0), "recovery1": (110.0, 113.0), "recovery2": (113.0, 200.0),
+             "soak2": (200.0, 210.0), "recovery3": (210.0, 300.0)}  # fmt: skip
+    (made,) = episodes(Case("dut", "", window(0, 300), phases=phased(edges)), 3600 * S, 60 * S)
+    assert (made.after, made.bounded) == (window(110, 200), True)
+
+
 def test_correlation_time_of_an_ar1() -> None:
     """White noise counts each reading; AR(1) of .9 needs about 19 for one; constants count each."""
     assert correlation_time(noise(1, seconds=86400, cadence_s=10).values) == pytest.approx(1, abs=0.3)

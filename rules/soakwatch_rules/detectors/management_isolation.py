@@ -8,28 +8,39 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from soakwatch_rules.blame import DEVICE, LIVES, MONITOR, PATH, PLANNED, REBOOT, TOTAL, UNKNOWN, UP, Explained, causes
+from soakwatch_rules.blame import (
+    DEVICE,
+    LIVES,
+    MONITOR,
+    PATH,
+    PLANNED,
+    REBOOT,
+    TOTAL,
+    UNKNOWN,
+    UP,
+    Explained,
+    causes,
+    cuts,
+)
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.forwarding import Forwarding, lost_share
 from soakwatch_rules.labels import label
 from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.looks import DURATION, Looks, looks, slower
 from soakwatch_rules.parameter import parameter
+from soakwatch_rules.peers import cut_with_own, interval, milliseconds, peer_name, requests, values_in
 from soakwatch_rules.pressure import Pressure, pressure, seconds
 from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import of_monitor
-from soakwatch_rules.spans import overlap_s
-from soakwatch_rules.stats.tally import Tally
+from soakwatch_rules.spans import common, overlap_s, without
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
 _LEAST = 16  # readings of a round trip, or requests, on each side
-_MOST = 1e150  # with which one can still compute
 _ALL = 0.9  # of the load, more than before: what an overload loses is no sign of a silent management
-_Z = 1.6449  # one-sided 95 %
+_REST = "let the load rest for a while, name a baseline phase, or judge with an earlier run's baseline"
 _NO_POLLS = frozenset({"syslog", "traps", "icmp", "tcp", "http"})  # they only listen, or have their peers' findings
 _STARVES = frozenset({DEVICE, UNKNOWN})
 _WORDS = {
@@ -44,21 +55,23 @@ class ManagementIsolation:
 
     High load: the stress and spike phases, held against baseline and soak; without such phases the time in which the
     load is at least half of its highest, held against that in which it is at most a tenth. A run without any low load
-    is held against the baseline that an earlier run lent, for the probes.
+    is held against the baseline that an earlier run lent, for the probes; without that nobody knows what is lost
+    usually, and only ``latency`` is a limit by itself: more loss than ``loss``, and silences, are inconclusive.
 
     One finding for each probed peer (``reach.*``: icmp, tcp, http): the share of requests lost under high load beyond
     that of low load fails above ``loss`` (proven: the lower end of its 90 % interval), the median round trip fails
-    above ``latency``; one of more than ``times`` that of low load and over 10 ms warns. One for each source whose looks
-    are timed (``source.poll.duration``: snmp, ssh, http ...), each a round trip of many requests: ``times`` as long as
-    under low load (the median and the quarter of shortest ones, so that more surveys are no slower device) fails if the
-    median is above ``latency`` too, else warns above 10 ms, as does one longer by ``latency``; of looks lost one at a
-    time the share beyond that of low load fails above ``loss``. One for each source that polls (pings and connections
-    apart): silences (three intervals and more) under high load that are the device's fail if they last over ``loss`` of
-    that time. Causes are those of ``gap``: *device*: its CPU was at ``busy`` before, or next to all of the load was
-    lost meanwhile; *its own*: polls that the monitor did not send; a new boot id or uptime: it *rebooted* and did not
-    hang. A dead *path*: another source answered meanwhile, or all were silent while traffic went through and the CPU
-    was not busy; that all fall silent under high load only, warns: without a reading of the CPU a device that starves
-    its management looks the same.
+    above ``latency``; what was lost while every source and every peer was silent over a dead path (below) is not
+    counted, and inconclusive if it would have failed; one of more than ``times`` that of low load and over 10 ms warns.
+    One for each source whose looks are timed (``source.poll.duration``: snmp, ssh, http ...), each a round trip of many
+    requests: ``times`` as long as under low load (the median and the quarter of shortest ones, so that more surveys are
+    no slower device) fails if the median is above ``latency`` too, else warns above 10 ms, as does one longer by
+    ``latency``; of looks lost one at a time the share beyond that of low load fails above ``loss``. One for each source
+    that polls (pings and connections apart): silences (three intervals and more) under high load that are the device's
+    fail if they last over ``loss`` of that time. Causes are those of ``gap``: *device*: its CPU was at ``busy`` before,
+    or next to all of the load was lost meanwhile; *its own*: polls that the monitor did not send; a new boot id or
+    uptime: it *rebooted* and did not hang. A dead *path*: another source answered meanwhile, or all were silent while
+    traffic went through and the CPU was not busy; that all fall silent under high load only, warns: without a reading
+    of the CPU a device that starves its management looks the same.
 
     How often wrong: 300 seeded runs each (a probe a second, polls each 10 s, two hours with a quarter of stress). A
     device that answers as before, or three times as late, never failed, nor did a cut path, a late monitor or a reboot;
@@ -90,7 +103,7 @@ class ManagementIsolation:
     """
 
     name: ClassVar[str] = "management_isolation"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     summary: ClassVar[str] = "management was not reachable while the device carried a high load"
     metrics: ClassVar[tuple[str, ...]] = (
         "reach.round_trip", UP, "reach.sent", "reach.lost", DURATION, TOTAL, *LIVES,
@@ -140,25 +153,30 @@ class ManagementIsolation:
         if under is None or not under.high:
             reason = "no stress or spike phase, and no load is told: nobody knows when the device was under pressure"
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
-        probed = [self._peer(case, peer, under) for peer in peers]
+        cut = cuts(case, causes(case, self.busy, _ALL)) if peers else ()
+        probed = [self._peer(case, peer, under, cut) for peer in peers]
         return (*probed, *(self._looks(case, s, under) for s in timed), *self._polls(case, polled, under))
 
     # --- probes --------------------------------------------------------------------------------------------
 
-    def _peer(self, case: Case, peer: str, under: Pressure) -> Finding:
+    def _peer(self, case: Case, peer: str, under: Pressure, cut: Sequence[Window]) -> Finding:
         own = {s.metric: s.finite() for s in case.series if s.object == peer and s.metric.startswith("reach.")}
-        trips = [_in(own["reach.round_trip"], spans) if "reach.round_trip" in own else np.empty(0)
+        trips = [values_in(own["reach.round_trip"], spans) if "reach.round_trip" in own else np.empty(0)
                  for spans in (under.high, under.low)]  # fmt: skip
-        asked = [_requests(own, spans) for spans in (under.high, under.low)]
+        asked = [requests(own, spans) for spans in (under.high, under.low)]
         borrowed = {} if under.low else {m: s for m in own if (s := lent(case, own[m])) is not None}
         if borrowed:
             whole = (Window(min(int(s.time_ns[0]) for s in borrowed.values()), case.window.begin_ns),)
-            trips[1] = _in(borrowed["reach.round_trip"], whole) if "reach.round_trip" in borrowed else trips[1]
-            asked[1] = _requests(borrowed, whole)
+            trips[1] = values_in(borrowed["reach.round_trip"], whole) if "reach.round_trip" in borrowed else trips[1]
+            asked[1] = requests(borrowed, whole)
+        missing = common(under.high, cut_with_own(own.get(UP), cut))
+        total = asked[0]
+        if missing:
+            asked[0] = requests(own, without(under.high, missing))
         (sent, lost), (calm_sent, calm_lost) = asked
         about = max(own.values(), key=len)
         made = replace(draft(self, case, about), unit="s", limit=self.latency, metric="reach.round_trip")
-        name = _name(peer)
+        name = peer_name(peer)
         late = float(np.median(trips[0])) if trips[0].size >= _LEAST else None
         calm = float(np.median(trips[1])) if trips[1].size >= _LEAST else None
         numbers = {"high_s": seconds(under.high), "low_s": seconds(under.low), "sent": sent, "lost": lost}
@@ -167,45 +185,61 @@ class ManagementIsolation:
         if calm is not None:
             numbers["round_trip_low"] = calm
         share = lost / sent if sent >= _LEAST else None
-        usual = calm_lost / calm_sent if calm_sent >= _LEAST else 0.0
-        if share is not None:
-            numbers |= {"lost_share": share, "lost_share_low": usual}
-        doubts = (*((DOUBT,) if borrowed else ()), *self._doubts(case, under, share, usual, alone=not borrowed))
+        usual = calm_lost / calm_sent if calm_sent >= _LEAST else None
+        numbers |= {} if share is None else {"lost_share": share}
+        numbers |= {} if share is None or usual is None else {"lost_share_low": usual}
+        numbers |= {"path_s": seconds(missing), "path_lost": total[1] - lost} if missing else {}
+        doubts = (*((DOUBT,) if borrowed else ()), *self._doubts(case, under, share, usual or 0.0, alone=not borrowed))
         made = replace(made, measured=late, numbers=_finite(numbers), doubts=doubts)
-        if late is None and share is None:
+        if late is None and share is None and not missing:
             reason = f"{name}: too few probes under high load ({under.told}, {lasting(seconds(under.high))})"
             settle = f"needs {_LEAST} probes in it: probe more often, or load longer"
             if seconds(under.high) < _LEAST * (cadence(about) or math.inf):
                 return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: {settle}")
             return replace(made, reason=reason, why=Why.TOO_FEW, settle=settle)
-        return self._said(made, name, under, (late, calm), (sent, lost, usual))
+        said = self._said(made, name, under, (late, calm), (sent, lost, usual))
+        return self._cut(said, total, usual or 0.0) if missing else said
+
+    def _cut(self, said: Finding, total: tuple[float, float], usual: float) -> Finding:
+        """Where all management was silent over a path: nobody knows whether the peer would have answered."""
+        gone_s, gone = said.numbers["path_s"], said.numbers["path_lost"]
+        told = f"{gone:,.0f} more in {lasting(gone_s)} in which all management was silent and the load went through"
+        said = replace(said, reason=f"{said.reason}; {told}: the path's")
+        sent, lost = total
+        if said.outcome is Outcome.FAIL or sent < _LEAST or interval(lost, sent)[0] <= self.loss + usual:
+            return said
+        settle = "mend the path to its management, or probe over another one, then run again"
+        return replace(said, outcome=Outcome.INCONCLUSIVE, why=Why.GAP, settle=settle)
 
     def _said(
         self, made: Finding, name: str, under: Pressure, trip: tuple[float | None, float | None],
-        requests: tuple[float, float, float],
+        asked: tuple[float, float, float | None],
     ) -> Finding:  # fmt: skip
         late, calm = trip
-        sent, lost, usual = requests
+        sent, lost, usual = asked
         told = []
         if late is not None:
-            told.append(
-                f"median round trip {_ms(late)}" + (f" ({_ms(calm)} under low load)" if calm is not None else "")
-            )
-        low, high = _interval(lost, sent) if sent >= _LEAST else (0.0, 0.0)
+            before = f" ({milliseconds(calm)} under low load)" if calm is not None else ""
+            told.append(f"median round trip {milliseconds(late)}{before}")
+        low, high = interval(lost, sent) if sent >= _LEAST else (0.0, 0.0)
         if sent >= _LEAST:
-            told.append(
-                f"{quantity(lost / sent, '1')} of {sent:,.0f} requests lost ({quantity(usual, '1')} under low load)"
+            held = (
+                "nothing under low load to compare with" if usual is None else f"{quantity(usual, '1')} under low load"
             )
+            told.append(f"{quantity(lost / sent, '1')} of {sent:,.0f} requests lost ({held})")
             made = replace(made, smallest_detectable=self.loss + high - low, detectable_unit="1")
         text = f"{name} under {under.told}: {', '.join(told)}"
         marks = tuple(Mark(w.begin_ns, w.end_ns, text) for w in under.high[:20])
-        if sent >= _LEAST and low > self.loss + usual:
+        beyond = self.loss + (usual or 0.0)
+        if usual is not None and sent >= _LEAST and low > beyond:
             reason = f"{text}: more than {quantity(self.loss, '1')} beyond that of low load"
-            made = replace(made, measured=lost / sent, limit=self.loss + usual, unit="1", interval=(low, high))
+            made = replace(made, measured=lost / sent, limit=beyond, unit="1", interval=(low, high))
             return replace(made, outcome=Outcome.FAIL, reason=reason, marks=marks)
         if late is not None and late > self.latency:
-            return replace(made, outcome=Outcome.FAIL, reason=f"{text}: over {_ms(self.latency)}", marks=marks)
-        if sent >= _LEAST and lost / sent > self.loss + usual:
+            return replace(made, outcome=Outcome.FAIL, reason=f"{text}: over {milliseconds(self.latency)}", marks=marks)
+        if sent >= _LEAST and low > beyond:
+            return replace(made, reason=text, why=Why.NO_REFERENCE, settle=_REST, marks=marks)
+        if sent >= _LEAST and lost / sent > beyond:
             settle = f"needs about {4 * max(sent, _LEAST):.0f} requests under high load to tell"
             reason = f"{text}: over {quantity(self.loss, '1')}, but too few requests to be sure"
             return replace(made, reason=reason, why=Why.TOO_FEW, settle=settle, marks=marks)
@@ -241,21 +275,25 @@ class ManagementIsolation:
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         low = low if low is not None and low.number >= _LEAST else None
         limit = None if low is None else max(self.latency, self.times * low.median)
-        usual = low.lost / low.due if low is not None and low.due >= _LEAST else 0.0
+        usual = low.lost / low.due if low is not None and low.due >= _LEAST else None
         numbers = {"looks": float(high.number), "took": high.median, "took_p95": high.late}
-        text = f"looks of {source} under {under.told} took {_ms(high.median)} (median)"
+        text = f"looks of {source} under {under.told} took {milliseconds(high.median)} (median)"
         if low is not None:
             numbers |= {"took_low": low.median, "slower": slower(high, low)}
-            text += f", {_ms(low.median)} under low load"
+            text += f", {milliseconds(low.median)} under low load"
         if high.due >= _LEAST:
-            numbers |= {"due": high.due, "lost": high.lost, "lost_share": high.lost / high.due, "lost_share_low": usual}
+            numbers |= {"due": high.due, "lost": high.lost, "lost_share": high.lost / high.due}
+            numbers |= {} if usual is None else {"lost_share_low": usual}
             text += f"; {high.lost:.0f} of {high.due:.0f} were lost one at a time"
         made = replace(made, measured=high.median, limit=limit, numbers=_finite(numbers))
         marks = tuple(Mark(w.begin_ns, w.end_ns, text) for w in under.high[:20])
         return self._slow(replace(made, marks=marks), text, high, low, usual)
 
-    def _slow(self, made: Finding, text: str, high: Looks, low: Looks | None, usual: float) -> Finding:
-        if high.due >= _LEAST and (ends := _interval(high.lost, high.due))[0] > self.loss + usual:
+    def _slow(self, made: Finding, text: str, high: Looks, low: Looks | None, usual: float | None) -> Finding:
+        if high.due >= _LEAST and (ends := interval(high.lost, high.due))[0] > self.loss + (usual or 0.0):
+            if usual is None:
+                reason = f"{text}: no looks under low load tell what is lost usually"
+                return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=_REST)
             reason = f"{text}: more than {quantity(self.loss, '1')} beyond that of low load"
             return replace(made, outcome=Outcome.FAIL, reason=reason, measured=high.lost / high.due, unit="1",
                            limit=self.loss + usual, interval=ends)  # fmt: skip
@@ -323,6 +361,9 @@ class ManagementIsolation:
             reason = f"{text}; it did not answer for {quantity(starved / length, '1')} of it, and did not reboot"
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         open_s = sum(gap.window.seconds for gap in alone)
+        if open_s > self.loss * length and not under.low:
+            reason = f"{text}; no time of low load tells the path from a device that starves its management"
+            return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=_REST)
         if open_s > self.loss * length and not made.numbers["low_silences"]:
             reason = (
                 f"{text}; silent under high load only: a path that is shared, or a device that starves its management"
@@ -341,46 +382,6 @@ def _monitor(ledgers: Sequence[Ledger]) -> Iterator[str]:
     due = sum(x.due for x in ledgers)
     if due and late > 0.01 * due:
         yield f"the monitor itself was late: {late} of {due} polls were not sent in time"
-
-
-def _in(series: Series, spans: Sequence[Window]) -> NDArray[np.float64]:
-    found = [series.between(w.begin_ns, w.end_ns).values for w in spans]
-    return np.clip(np.concatenate(found), -_MOST, _MOST) if found else np.empty(0)
-
-
-def _requests(own: dict[str, Series], spans: Sequence[Window]) -> tuple[float, float]:
-    """How many requests were sent and lost; without counters, readings and those without an answer."""
-    sent, lost = own.get("reach.sent"), own.get("reach.lost")
-    if sent is not None and lost is not None and len(sent) > 1 and len(lost) > 1:
-        with np.errstate(all="ignore"):
-            tallies = Tally([sent]), Tally([lost])
-            total, missing = (sum(t.between(w.begin_ns, w.end_ns)[0] for w in spans) for t in tallies)
-    elif UP in own:
-        up = _in(own[UP], spans)
-        total, missing = float(up.size), float(np.sum(up <= 0))
-    else:
-        return 0.0, 0.0
-    if not (math.isfinite(total) and math.isfinite(missing)) or total > 1e15:
-        return 0.0, 0.0
-    total = max(0.0, total)
-    return total, min(max(0.0, missing), total)
-
-
-def _interval(lost: float, sent: float) -> tuple[float, float]:
-    """Wilson's interval of a share, 95 % on each side."""
-    share, z2 = lost / sent, _Z * _Z
-    middle = (share + z2 / (2 * sent)) / (1 + z2 / sent)
-    half = _Z * math.sqrt(share * (1 - share) / sent + z2 / (4 * sent * sent)) / (1 + z2 / sent)
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def _name(peer: str) -> str:
-    protocol = label(peer, "protocol")
-    return f"{label(peer, 'peer') or peer}{f' over {protocol}' if protocol else ''}"
-
-
-def _ms(value: float) -> str:
-    return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
 
 
 def _finite(numbers: dict[str, float]) -> dict[str, float]:

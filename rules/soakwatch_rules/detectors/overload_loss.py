@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple
 
@@ -72,6 +73,8 @@ class _Overload:
 class OverloadLoss:
     """Says whether a device lost more in an overload phase (stress or spike) than the overload explains.
 
+    Neighbouring phases of one name are one: a rest that is still called spike drains what the spike filled.
+
     excess = sum over 10 s of (lost - max(0, offered - capacity)), from the begin of the phase to ``drain`` after its
     end, in relation to the sum of min(offered, capacity). Offered is what the generators sent (load.tx.packets, else
     their rates times time), lost is that less load.rx.packets; without packets, requests that were
@@ -118,7 +121,7 @@ class OverloadLoss:
     """
 
     name: ClassVar[str] = "overload_loss"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "more was lost in overload than the overload explains"
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
@@ -241,7 +244,9 @@ class OverloadLoss:
         end_ns = min(phase.window.end_ns + round(self.drain * 1e9), case.window.end_ns)
         others = [p.window.begin_ns for p in overloads(case) if p.window.begin_ns >= phase.window.end_ns]
         end_ns = min([end_ns, *others])
-        edges = _edges(flow.back[0], begin_ns, min(phase.window.end_ns, end_ns), end_ns, bin_s)
+        turns = [p.window.end_ns for p in case.phases if begin_ns < p.window.end_ns < phase.window.end_ns]
+        turns = [*sorted(set(turns)), min(phase.window.end_ns, end_ns)]
+        edges = _edges(flow.back[0], begin_ns, turns, end_ns, bin_s, self.drain)
         sent, lost = _counted(flow, edges)
         good = np.isfinite(sent) & np.isfinite(lost)
         if not good.any():
@@ -317,17 +322,24 @@ def _flow(load: tuple[Series, ...]) -> _Flow | None:
     return _Flow((*answered, *failed), answered, "{request}") if answered and failed else None
 
 
-def _edges(series: Series, begin_ns: int, end_ns: int, drained_ns: int, bin_s: float) -> NDArray[np.int64]:
-    """Times of readings about ``bin_s`` apart, and each reading near the end and after it.
+def _edges(
+    series: Series, begin_ns: int, turns: Sequence[int], drained_ns: int, bin_s: float, drain_s: float
+) -> NDArray[np.int64]:
+    """Times of readings about ``bin_s`` apart, and each reading near a turn of the load and after it.
 
-    At the end of an overload what was offered falls within one reading: averaged with the readings before, it would
-    count as capacity that was free.
+    At the end of an overload (and where the phase goes on at another level) what was offered falls within one reading:
+    averaged with the readings before, it would count as capacity that was free.
     """
     at = series.time_ns[(series.time_ns >= begin_ns) & (series.time_ns <= drained_ns)]
     apart = cadence(series) or bin_s
-    early = at[at < end_ns - round(_CADENCES * apart * 1e9)]
-    late = at[early.size :]
-    return np.concatenate([early[:: max(1, round(bin_s / apart))], late])
+    made, since_ns = [], begin_ns
+    for turn_ns in turns:
+        until_ns = max(since_ns, turn_ns - round(_CADENCES * apart * 1e9))
+        after_ns = drained_ns + 1 if turn_ns == turns[-1] else max(until_ns, turn_ns + round(drain_s * 1e9))
+        early = at[(at >= since_ns) & (at < until_ns)]
+        made += [early[:: max(1, round(bin_s / apart))], at[(at >= until_ns) & (at < after_ns)]]
+        since_ns = after_ns
+    return np.concatenate(made)
 
 
 def _counted(flow: _Flow, edges: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -102,7 +102,7 @@ class Recovery:
     """
 
     name: ClassVar[str] = "recovery"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     summary: ClassVar[str] = "after stress a level did not come back, or not in time"
     metrics: ClassVar[tuple[str, ...]] = (
         "system.cpu.utilization",

@@ -1,0 +1,68 @@
+"""Peers that are probed: requests sent and lost in stretches, and what a cut path hid of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.labels import label
+from soakwatch_rules.rule import Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.silences import down
+from soakwatch_rules.spans import joined, overlap_s
+from soakwatch_rules.stats.tally import Tally
+
+_MOST = 1e150  # with which one can still compute
+_Z = 1.6449  # one-sided 95 %
+
+
+def requests(own: Mapping[str, Series], spans: Sequence[Window]) -> tuple[float, float]:
+    """How many requests were sent and lost; without counters, readings and those without an answer."""
+    sent, lost = own.get("reach.sent"), own.get("reach.lost")
+    if sent is not None and lost is not None and len(sent) > 1 and len(lost) > 1:
+        with np.errstate(all="ignore"):
+            tallies = Tally([sent]), Tally([lost])
+            total, missing = (sum(t.between(w.begin_ns, w.end_ns)[0] for w in spans) for t in tallies)
+    elif "reach.up" in own:
+        up = values_in(own["reach.up"], spans)
+        total, missing = float(up.size), float(np.sum(up <= 0))
+    else:
+        return 0.0, 0.0
+    if not (math.isfinite(total) and math.isfinite(missing)) or total > 1e15:
+        return 0.0, 0.0
+    total = max(0.0, total)
+    return total, min(max(0.0, missing), total)
+
+
+def values_in(series: Series, spans: Sequence[Window]) -> NDArray[np.float64]:
+    """The readings in stretches, none larger than one can compute with."""
+    found = [series.between(w.begin_ns, w.end_ns).values for w in spans]
+    return np.clip(np.concatenate(found), -_MOST, _MOST) if found else np.empty(0)
+
+
+def interval(lost: float, sent: float) -> tuple[float, float]:
+    """Wilson's interval of a share, 95 % on each side."""
+    share, z2 = lost / sent, _Z * _Z
+    middle = (share + z2 / (2 * sent)) / (1 + z2 / sent)
+    half = _Z * math.sqrt(share * (1 - share) / sent + z2 / (4 * sent * sent)) / (1 + z2 / sent)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def cut_with_own(up: Series | None, cut: Sequence[Window]) -> tuple[Window, ...]:
+    """Where the path was cut, with all of a silence of the peer of which that is at least half."""
+    own = [] if up is None else [w for w in down(up) if 2 * overlap_s(w, cut) >= w.seconds]
+    return joined([*cut, *own])
+
+
+def peer_name(peer: str) -> str:
+    """A peer and how it is probed, in words."""
+    protocol = label(peer, "protocol")
+    return f"{label(peer, 'peer') or peer}{f' over {protocol}' if protocol else ''}"
+
+
+def milliseconds(value: float) -> str:
+    """A time in ms, or in seconds from one on."""
+    return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
