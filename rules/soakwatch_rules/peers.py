@@ -27,7 +27,7 @@ def requests(own: Mapping[str, Series], spans: Sequence[Window]) -> tuple[float,
             tallies = Tally([sent]), Tally([lost])
             total, missing = (sum(t.between(w.begin_ns, w.end_ns)[0] for w in spans) for t in tallies)
     elif "reach.up" in own:
-        up = values_in(own["reach.up"], spans)
+        up = values_in(own["reach.up"].finite(), spans)
         total, missing = float(up.size), float(np.sum(up <= 0))
     else:
         return 0.0, 0.0

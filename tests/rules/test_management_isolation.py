@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from soakwatch_rules import peers
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
@@ -362,3 +363,9 @@ def test_looks_of_an_earlier_baseline_stand_in_for_low_load() -> None:
     finding = of_looks(list(ManagementIsolation().judge(case)))
     assert finding.outcome is Outcome.FAIL
     assert any("earlier run's baseline" in doubt for doubt in finding.doubts)
+
+
+def test_a_reading_that_is_no_number_is_no_answer_of_the_peer() -> None:
+    """What was not measured is neither sent nor answered."""
+    up = readings("reach.up", np.array([1.0, np.nan, 0.0, np.nan]), 1.0)
+    assert peers.requests({"reach.up": up}, [Window(0, 10 * 10**9)]) == (2.0, 1.0)
