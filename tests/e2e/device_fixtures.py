@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import getpass
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from tests.collector.snmp.snmpd import AUTH, PRIV, Snmpd
+from tests.needs import needs
 
 from soakwatch.testing.agents import LocalAgent
 from soakwatch.testing.ports import free_port
@@ -104,12 +103,7 @@ def _guarded_key(sshd: Sshd) -> Path:
 
 def needs_programs() -> None:
     """Skips where Debian's parts are not installed; fails in CI."""
-    path = f"{os.environ['PATH']}:/usr/sbin"
-    for program in _PROGRAMS:
-        if shutil.which(program, path=path) is None:
-            if os.environ.get("CI"):
-                pytest.fail(f"{program} is not installed: tests/run installs it")
-            pytest.skip(f"{program} is not installed")
+    needs(*_PROGRAMS)
 
 
 def spilled(folder: Path) -> list[str]:

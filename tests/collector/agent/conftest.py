@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.needs import needs
 
 from soakwatch.agent_link.certificate import Paper, write_papers
 from soakwatch.testing.agents import LocalAgent
@@ -32,8 +32,7 @@ def make_agent(tmp_path: Path) -> Iterator[Callable[..., LocalAgent]]:
 @pytest.fixture
 def sshd(tmp_path: Path) -> Iterator[Sshd]:
     """A server that runs until the test ends."""
-    if not Path(SSHD).exists() or shutil.which("ssh-keygen") is None:
-        pytest.skip("no sshd here")
+    needs(SSHD, "ssh-keygen")
     with run_sshd(tmp_path / "sshd") as server:
         yield server
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.collector.hooks.hooks_kit import FAIL, T0, finding, noting, plan
+from tests.needs import needs
 
 from soakwatch.hooks.evidence import MOST_FILE, MOST_FILES, MOST_OUTPUT
 from soakwatch.hooks.opening import hooks_of
@@ -22,8 +22,7 @@ from soakwatch_rules.rule import Finding
 @pytest.fixture
 def sshd(tmp_path: Path) -> Iterator[Sshd]:
     """A real server that gives files as well."""
-    if not Path(SSHD).exists() or shutil.which("ssh-keygen") is None:
-        pytest.skip("no sshd here")
+    needs(SSHD, "ssh-keygen")
     with run_sshd(tmp_path / "sshd", Subsystem="sftp internal-sftp") as server:
         yield server
 
@@ -156,8 +155,7 @@ def test_a_network_system_is_asked_at_its_prompt(tmp_path: Path, system: str) ->
 
 def test_a_server_without_files_still_gives_what_commands_say(tmp_path: Path) -> None:
     """Many network systems have no SFTP: that is told once, and the outputs are there."""
-    if not Path(SSHD).exists() or shutil.which("ssh-keygen") is None:
-        pytest.skip("no sshd here")
+    needs(SSHD, "ssh-keygen")
     with run_sshd(tmp_path / "sshd") as server:
         text = f"hooks: [{{capture: {{ssh: {{{keys(server)}}}, commands: [echo a], files: [/var/core/*]}}}}]"
         kept, reasons = captured(tmp_path / "run", text, "{dut: {sources: [local]}}", [FAIL])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.collector.loads.iperf3_kit import figures, loaded, readings, run_plan, until
+from tests.needs import needs
 
 from soakwatch.loads.interface import Config, Counters, Ports, parse
 from soakwatch.poller import Facts, SourceFailed, Telling
@@ -184,8 +184,7 @@ def test_the_loopback_of_this_machine(tmp_path: Path) -> None:
 @pytest.fixture
 def sshd(tmp_path: Path) -> Iterator[Sshd]:
     """A generator's host."""
-    if not Path(SSHD).exists() or shutil.which("ssh-keygen") is None:
-        pytest.skip("no sshd here")
+    needs(SSHD, "ssh-keygen")
     with run_sshd(tmp_path / "sshd") as server:
         yield server
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from tests.needs import needs
 
 from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
 
@@ -17,8 +17,7 @@ Make = Callable[..., Sshd]
 @pytest.fixture
 def make_sshd(tmp_path: Path) -> Iterator[Make]:
     """Starts servers, each with a folder, keys and options of its own."""
-    if not Path(SSHD).exists() or shutil.which("ssh-keygen") is None:
-        pytest.skip("no sshd here")
+    needs(SSHD, "ssh-keygen")
     with ExitStack() as stack:
         made: list[Sshd] = []
 
