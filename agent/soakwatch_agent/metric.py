@@ -228,6 +228,10 @@ CATALOGUE: Tuple[Metric, ...] = (
     entry("monitor.record.size", "By", GAUGE, "bytes of the record on disk"),
     entry("monitor.disk.free", "By", GAUGE, "free space where the record lies", growth=None),
     entry("monitor.polls", "{poll}", COUNTER, "polls by how they ended", "outcome"),
+    entry("monitor.sink.lag", "s", GAUGE, "age of the oldest reading that a sink has not written yet", "sink"),
+    entry("monitor.sink.backlog", "{poll}", GAUGE, "recorded polls that a sink has not written yet", "sink"),
+    entry("monitor.sink.written", "{line}", COUNTER, "lines that a sink has written", "sink"),
+    entry("monitor.sink.rejected", "{line}", COUNTER, "lines that a sink's database refused for good", "sink"),
     entry("monitor.clock.offset", "s", GAUGE, "wall clock less steady clock: a step is a jump here", low=None),
 )
 

@@ -21,6 +21,7 @@ from soakwatch.report.closer import closer_looks
 from soakwatch.report.terminal import print_verdict
 from soakwatch.run import Soak
 from soakwatch.setting_out import utc_text
+from soakwatch.sinks.beside import SinksBeside
 from soakwatch.units import show_bytes, show_seconds
 from soakwatch.verdict import Verdict
 from soakwatch.web.access import WebPlan
@@ -36,12 +37,15 @@ def run_to_the_end(
     could not be written; it keeps what was committed.
     """
     console = Console()
+    sinks = SinksBeside(course.plan.sinks, course.folder, record, clock.now_ns, partial(_tell, console))
     try:
+        sinks.start()
         with web_beside(web, course.folder, clock.now_ns, partial(_tell, console)) as where:
             _tell(console, f"recording into {course.folder}{where}")
             if course.start_ns > clock.now_ns() + 10**9:
                 _tell(console, f"waiting for the start at {utc_text(course.start_ns)}")
             soak, end_ns = asyncio.run(_watch(course, record, clock, console))
+        sinks.quiet()
         if soak.trouble is not None:
             raise MonitorBroken(f"{soak.trouble}; what was committed before is kept: soakwatch judge {course.folder}")
         _tell(console, f"ended after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
@@ -49,9 +53,11 @@ def run_to_the_end(
         record.set_meta("ended_ns", str(end_ns))
         freeze(record, course.folder)
         verdict = conclude(course.folder, record, end_ns, heard=partial(_hear, soak))
+        sinks.finish()
     except RecordError as error:
         raise MonitorBroken(f"{error}; what was committed before is kept: soakwatch judge {course.folder}") from error
     finally:
+        sinks.close()
         with suppress(RecordError):
             record.close()
     with RecordView.open(course.folder) as view:

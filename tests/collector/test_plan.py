@@ -318,7 +318,14 @@ def test_another_length_changes_the_last_soak() -> None:
         ),
         (
             HOUR + DUT + "sinks: [{influxdb: {url: http://x}}]",
-            ["3:8: sinks: no sinks exist yet: remove this key; the run's record holds every sample"],
+            [f"3:10: the key '{key}' is missing" for key in ("bucket", "org", "token")],
+        ),
+        (
+            HOUR + DUT + "sinks: [{influxdb: {url: 'influx:8086', org: o, bucket: b, token: hunter2}}]",
+            [
+                "3:26: url: is no address of InfluxDB: write http://HOST:8086 or https://HOST, and nothing behind it",
+                "3:67: token: a secret is never written into a plan: write env:NAME or file:PATH",
+            ],
         ),
         (
             HOUR + "targets: {dut: {sources: [{locked: {host: 'http://u:pw@x', password: env:X}}]}}",

@@ -28,6 +28,7 @@ GOOD = [
     SHORT + 'watch: {interfaces: [eth0, "ens*"]}',
     SHORT + "events: [{kind: failover, at: 10m, within: 5m, expect: {reboot: 1}}]",
     SHORT + "start: 2026-11-27T20:00:00Z\nsinks: []\nname: fw-7.2",
+    SHORT + "sinks: [{influxdb: {url: 'http://h:8086', org: o, bucket: b, token: env:T, timeout: 10s}}]",
     (
         "phases: [{baseline: 30m}, {soak: 22h}]\n"
         "targets: {dut: {role: dut, sources: [probe, {locked: {host: a, password: env:X, interval: 200ms}}]},"

@@ -64,6 +64,7 @@ def command(
     from soakwatch.plan import load_plan, quick_plan
     from soakwatch.running import run_to_the_end
     from soakwatch.runs import new_folder
+    from soakwatch.secret import secret
     from soakwatch.setting_out import begin, discard
 
     if plan is not None and (targets or processes or interval or name):
@@ -78,6 +79,8 @@ def command(
             made = made.lasting(duration)
     any_rule, stop_rules = chosen(stop_on_fail)
     check_outside(made)
+    for sink in made.sinks:
+        secret(sink.token)
     clock = SteadyClock()
     held = against(made, reference, baseline, runs_folder, clock.now_ns() * 1e-9)
     for warning in held.warnings:

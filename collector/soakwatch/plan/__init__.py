@@ -23,11 +23,13 @@ from soakwatch.plan.model import INTERFACES_ALL, PlanShape, ProcessShape, Target
 from soakwatch.plan.phase import UNTIL_LOAD, PhasePlan, phase_data
 from soakwatch.plan.problem import problems as problems_of
 from soakwatch.plan.rules import RulePlan, read_rules
+from soakwatch.plan.sink import SinkShape
 from soakwatch.plan.text import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
 from soakwatch.plan.web import web_of
 from soakwatch.poller import SourceConfig, WatchedProcess
 from soakwatch.registry import INSTALLED, Registry, poller_module
 from soakwatch.registry import rules as rule_names
+from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.units import seconds, show_seconds
 from soakwatch.web.access import BESIDE, WebPlan
 
@@ -83,6 +85,7 @@ class Plan:
     origin: str = field(default="", compare=False)
     text: str = field(default="", compare=False)
     web: WebPlan | None = BESIDE  # None: nothing is served
+    sinks: tuple[Influxdb, ...] = ()  # databases that are fed from the record
 
     def lasting(self, duration: str | float, registry: Registry = INSTALLED) -> Plan:
         """The same plan with another length: its last soak (without one, its longest phase) is cut or stretched.
@@ -218,8 +221,13 @@ def _plan(document: Document, registry: Registry) -> Plan:
     return Plan(
         shape.name, duration, phases, tuple(targets), rules, shape.start, events, tuple(shape.hooks),
         frozenset(stop if shape.stop_on_fail else ()), shape.reference or "", shape.baseline or "",
-        document.origin, dump(data), web,
+        document.origin, dump(data), web, tuple(_sink(sink) for sink in shape.sinks),
     )  # fmt: skip
+
+
+def _sink(shape: SinkShape) -> Influxdb:
+    told = shape.influxdb
+    return Influxdb(told.url, told.org, told.bucket, told.token, told.timeout, told.ca)
 
 
 def _passwords(document: Document, path: Path, value: Plain) -> list[Problem]:

@@ -17,6 +17,7 @@ from soakwatch.plan.event import EventShape
 from soakwatch.plan.hook import HookPlan
 from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text, shown
 from soakwatch.plan.phase import EVENT_KIND, PHASES, PhasePlan, phase_of
+from soakwatch.plan.sink import SinkShape
 from soakwatch.plan.web import WebShape
 
 ROLES = ("dut", "generator", "monitor")
@@ -80,12 +81,6 @@ def _interfaces(value: object) -> object:
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
         raise ValueError(f'expected all, or a list of names such as [eth0, "ens*"]; found {shown(value)}')
     return value
-
-
-def _sinks(value: object) -> list[str]:
-    if value not in ([], None):
-        raise ValueError("no sinks exist yet: remove this key; the run's record holds every sample")
-    return []
 
 
 _PHASE_KEYS = {
@@ -196,8 +191,6 @@ class PlanShape(Shape):
     ] = False
     web: Annotated[WebShape | bool, Field(description="event API of the run while it goes on; false: none")] = True
     sinks: Annotated[
-        list[str],
-        BeforeValidator(_sinks),
-        WithJsonSchema({"type": "array", "maxItems": 0}),
-        Field(default_factory=list, description="none exist yet"),
+        list[SinkShape],
+        Field(default_factory=list, max_length=8, description="databases that are fed from the record"),
     ]

@@ -60,13 +60,14 @@ class Table:
 class Batch:
     """Successive polls of one source as they came, and the readings in them, each table in order of time.
 
-    ``last_ns`` is the latest time of the polls.
+    ``last_ns`` is the latest time of the polls, ``duration_ns`` (n,) how long each took.
     """
 
     source: int
     polls: PollColumns
     last_ns: int
     tables: tuple[Table, ...]
+    duration_ns: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,19 +90,27 @@ class News:
 
 
 class Tail:
-    """Reads a record forward. ``wanted`` says of which series the readings are handed out.
+    """Reads a record forward. ``wanted`` says of which series the readings are handed out; ``begin`` for each source
+    behind which of its polls to begin (what ``read`` said).
 
     Raises RecordError from ``news`` for a record that is damaged or gone.
     """
 
-    def __init__(self, folder_or_file: Path, wanted: Callable[[SeriesKey], bool]) -> None:
+    def __init__(
+        self, folder_or_file: Path, wanted: Callable[[SeriesKey], bool], begin: Mapping[int, int] | None = None
+    ) -> None:
         self.path = record_file(folder_or_file)
         self._wanted = wanted
-        self._read: dict[int, int] = {}  # source -> the last poll that was handed out
+        self._read: dict[int, int] = dict(begin or {})  # source -> the last poll that was handed out
         self._numbers: set[int] = set()
         self._last = {"series": 0, "event": 0, "fault": 0, "error": 0}
         self._open: list[int] = []
         self._layouts: dict[int, tuple[tuple[bytes, str], list[int]]] = {}
+
+    @property
+    def read(self) -> Mapping[int, int]:
+        """The number of the last poll of each source that was handed out."""
+        return dict(self._read)
 
     def news(self) -> News:
         """What was written since the last call."""
@@ -223,7 +232,7 @@ class Tail:
                 tables.append(Table(names, "".join([kinds[at] for at in some]), time_ns, group.words[:, some]))
         polls = PollColumns(recent.due_ns, recent.start_ns, recent.outcome, recent.error)
         last_ns = int(np.maximum(recent.due_ns, recent.start_ns + recent.duration_ns).max())
-        return Batch(source, polls, last_ns, _merged(tables))
+        return Batch(source, polls, last_ns, _merged(tables), recent.duration_ns)
 
     def _known_layouts(self, sql: sqlite3.Connection, numbers: set[int]) -> Mapping[int, tuple[list[int], str]]:
         """The layouts that are asked for. A number may come to mean another layout, so the text is compared."""
@@ -238,7 +247,7 @@ class Tail:
         """The sealed chunk in which the next poll of a source lies, from that poll on."""
         due_seq = self._read.get(source, 0) + 1
         row = sql.execute(
-            "SELECT id, first_seq, polls, first_block, last_block, last_ns, due, outcome, error FROM chunk"
+            "SELECT id, first_seq, polls, first_block, last_block, last_ns, due, outcome, error, duration FROM chunk"
             " WHERE source=? AND first_seq<=? ORDER BY first_seq DESC LIMIT 1",
             (source, due_seq),
         ).fetchone()
@@ -264,9 +273,10 @@ class Tail:
             kinds = "".join([_WORD[one.dtype.kind] for one in values])
             words = np.stack([np.ascontiguousarray(one).view(np.uint64)[cut:] for one in values], axis=1)
             tables.append(_in_time(Table(tuple(names), kinds, columns.axis_times(axis)[cut:], words)))
-        due, outcome, error = (decode_ints(column)[low:] for column in ended)
+        due, outcome, error, duration = (decode_ints(column)[low:] for column in ended)
         self._read[source] = first_seq + polls - 1
-        return Batch(source, PollColumns(due, columns.starts(chunk)[low:], outcome, error), last_ns, tuple(tables))
+        polls_of = PollColumns(due, columns.starts(chunk)[low:], outcome, error)
+        return Batch(source, polls_of, last_ns, tuple(tables), duration)
 
 
 def _alike(columns: Sequence[int], start_ns: Ints, offsets: Ints) -> list[tuple[list[int], Ints]]:

@@ -1,0 +1,36 @@
+"""Where a run's samples are also written while it goes on, as a plan says it: ``sinks: [{influxdb: {…}}]``."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from soakwatch.plan.parts import Duration, Shape, Text
+from soakwatch.secret import SecretRef
+
+_URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
+
+
+def _url(value: str) -> str:
+    if _URL.fullmatch(value) is None:
+        raise ValueError("is no address of InfluxDB: write http://HOST:8086 or https://HOST, and nothing behind it")
+    return value.rstrip("/")
+
+
+class InfluxdbShape(Shape):
+    """InfluxDB 2, or what takes its write API."""
+
+    url: Annotated[Text, AfterValidator(_url), Field(description="address", examples=["http://127.0.0.1:8086"])]
+    org: Annotated[Text, Field(description="organisation")]
+    bucket: Annotated[Text, Field(description="bucket that exists")]
+    token: Annotated[SecretRef, Field(description="token that may write there")]
+    timeout: Annotated[Duration, Field(ge=1, le=600, description="longest answer")] = 30.0
+    ca: Annotated[Text | None, Field(description="certificates (PEM) by which https is trusted")] = None
+
+
+class SinkShape(Shape):
+    """One sink: its kind, and where it is."""
+
+    influxdb: Annotated[InfluxdbShape, Field(description="InfluxDB 2, by line protocol")]

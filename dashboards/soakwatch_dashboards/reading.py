@@ -1,0 +1,138 @@
+"""A dashboard's JSON read back: what the tests look at, with types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypedDict
+
+
+class Target(TypedDict):
+    """A query of a panel or an annotation."""
+
+    refId: str
+    query: str
+    datasource: dict[str, str]
+    alias: str
+
+
+class Grid(TypedDict):
+    """A panel's place."""
+
+    x: int
+    y: int
+    w: int
+    h: int
+
+
+class Link(TypedDict):
+    """A data link."""
+
+    url: str
+
+
+class Defaults(TypedDict, total=False):
+    """What holds for all fields of a panel."""
+
+    unit: str
+    links: list[Link]
+
+
+class Property(TypedDict):
+    """One thing that an override sets."""
+
+    id: str
+    value: object
+
+
+class Override(TypedDict):
+    """What holds for some fields of a panel."""
+
+    matcher: dict[str, object]
+    properties: list[Property]
+
+
+class FieldConfig(TypedDict):
+    """How a panel's fields are shown."""
+
+    defaults: Defaults
+    overrides: list[Override]
+
+
+class Panel(TypedDict):
+    """A panel."""
+
+    id: int
+    type: str
+    title: str
+    description: str
+    gridPos: Grid
+    datasource: dict[str, str]
+    targets: list[Target]
+    fieldConfig: FieldConfig
+
+
+class Variable(TypedDict):
+    """A variable."""
+
+    name: str
+    query: str
+    datasource: dict[str, str]
+
+
+class Mark(TypedDict):
+    """An annotation."""
+
+    name: str
+    datasource: dict[str, str]
+    target: Target
+
+
+class Marks(TypedDict):
+    """The annotations."""
+
+    list: list[Mark]
+
+
+class Templating(TypedDict):
+    """The variables."""
+
+    list: list[Variable]
+
+
+class Dashboard(TypedDict):
+    """A dashboard."""
+
+    uid: str
+    title: str
+    schemaVersion: int
+    panels: list[Panel]
+    templating: Templating
+    annotations: Marks
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query and where it stands: a panel's title and the query's letter, ``$variable``, ``annotation NAME``."""
+
+    board: str
+    where: str
+    query: str
+
+
+def parse(text: str) -> Dashboard:
+    """The dashboard of a file."""
+    board: Dashboard = json.loads(text)
+    return board
+
+
+def asked(board: Dashboard) -> Iterator[Asked]:
+    """Every query of a dashboard."""
+    for panel in board["panels"]:
+        for target in panel["targets"]:
+            yield Asked(board["uid"], f"{panel['title']} {target['refId']}", target["query"])
+    for variable in board["templating"]["list"]:
+        yield Asked(board["uid"], f"${variable['name']}", variable["query"])
+    for mark in board["annotations"]["list"]:
+        yield Asked(board["uid"], f"annotation {mark['name']}", mark["target"]["query"])

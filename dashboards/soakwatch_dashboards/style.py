@@ -1,0 +1,82 @@
+"""How the dashboards look: one colour for one meaning, Grafana's units for the catalogue's, sizes read from 3 m."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grafana_foundation_sdk.builders.dashboard import FieldColor, ThresholdsConfig
+from grafana_foundation_sdk.models.dashboard import (
+    DynamicConfigValue,
+    FieldColorModeId,
+    Threshold,
+    ThresholdsMode,
+    ValueMap,
+    ValueMapping,
+    ValueMappingResult,
+)
+
+from soakwatch_agent.metric import BY_NAME
+
+GREEN, YELLOW, ORANGE, RED, BLUE, GREY = "#3D9A50", "#E0B400", "#F2812B", "#D4353B", "#3274D9", "#7B8087"
+LOAD = "#8AB8FF"
+"""The generator's lines, on every dashboard."""
+
+SEVERITIES = {"-1": ("RUNNING", BLUE), "0": ("PASS", GREEN), "1": ("WARN", YELLOW), "2": ("INCONCLUSIVE", ORANGE),
+              "3": ("FAIL", RED)}  # fmt: skip
+ANSWERED = {"0": ("lost", RED), "1": ("ok", GREEN)}
+UPNESS = {"0": ("DOWN", RED), "1": ("up", GREEN)}
+
+_UNITS = {
+    "1": "percentunit",
+    "By": "bytes",
+    "s": "s",
+    "bit/s": "bps",
+    "{packet}/s": "pps",
+    "{request}/s": "reqps",
+    "Cel": "celsius",
+    "Hz": "hertz",
+}
+_RATES = {"By": "binBps", "s": "percentunit", "{packet}": "pps", "{request}": "reqps"}
+SIZE, BIG = 28, 56
+"""Figures of a stat in pixels: on a wall screen of 1080 lines and one metre they are 3 and 6 cm high."""
+
+
+def unit_of(metric: str) -> str:
+    """Grafana's unit for what ``influx.series`` shows of a metric: a counter's is that of its rate.
+
+    >>> unit_of("system.memory.usage"), unit_of("system.network.io"), unit_of("process.threads")
+    ('bytes', 'binBps', 'short')
+    """
+    entry = BY_NAME[metric]
+    if entry.kind == "counter":
+        return _RATES.get(entry.unit, "cps")
+    return _UNITS.get(entry.unit, "short")
+
+
+def words(named: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
+    """Numbers that are shown as a word in a colour."""
+    return [
+        ValueMap(
+            {
+                value: ValueMappingResult(text, colour, index=i)
+                for i, (value, (text, colour)) in enumerate(named.items())
+            }
+        )
+    ]
+
+
+def steps(*limits: tuple[float | None, str]) -> ThresholdsConfig:
+    """Colours by value: each from its limit up; the first limit is None."""
+    return (
+        ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps([Threshold(limit, colour) for limit, colour in limits])
+    )
+
+
+def fixed(colour: str) -> FieldColor:
+    """One colour for the whole panel."""
+    return FieldColor().mode(FieldColorModeId.FIXED).fixed_color(colour)
+
+
+def in_colour(colour: str) -> DynamicConfigValue:
+    """One colour for the lines of an override."""
+    return DynamicConfigValue("color", {"mode": "fixed", "fixedColor": colour})
