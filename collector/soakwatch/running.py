@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from rich.console import Console
@@ -18,6 +19,7 @@ from soakwatch.judging import REPORT_FILES, conclude
 from soakwatch.progress import Lines, Panel, shown
 from soakwatch.record import Record, RecordView
 from soakwatch.report.closer import closer_looks
+from soakwatch.report.sinks import sink_accounts
 from soakwatch.report.terminal import print_verdict
 from soakwatch.run import Soak
 from soakwatch.setting_out import utc_text
@@ -40,11 +42,13 @@ def run_to_the_end(
     sinks = SinksBeside(course.plan.sinks, course.folder, record, clock.now_ns, partial(_tell, console))
     try:
         sinks.start()
-        with web_beside(web, course.folder, clock.now_ns, partial(_tell, console)) as where:
-            _tell(console, f"recording into {course.folder}{where}")
+        with web_beside(web, course.folder, clock.now_ns, partial(_tell, console)) as served:
+            _tell(console, f"recording into {course.folder}{served.words}")
+            if served.link and console.is_terminal:
+                _tell(console, f"page    {served.link} (works once; for another: soakwatch open {course.folder})")
             if course.start_ns > clock.now_ns() + 10**9:
                 _tell(console, f"waiting for the start at {utc_text(course.start_ns)}")
-            soak, end_ns = asyncio.run(_watch(course, record, clock, console))
+            soak, end_ns = asyncio.run(_watch(course, record, clock, console, sinks))
         sinks.quiet()
         if soak.trouble is not None:
             raise MonitorBroken(f"{soak.trouble}; what was committed before is kept: soakwatch judge {course.folder}")
@@ -53,6 +57,10 @@ def run_to_the_end(
         record.set_meta("ended_ns", str(end_ns))
         freeze(record, course.folder)
         verdict = conclude(course.folder, record, end_ns, heard=partial(_hear, soak))
+        with RecordView.open(course.folder) as view:
+            if verdict_shown:
+                print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()),
+                              files=view.artifact_entries(), sinks=sink_accounts(view))  # fmt: skip
         sinks.finish()
     except RecordError as error:
         raise MonitorBroken(f"{error}; what was committed before is kept: soakwatch judge {course.folder}") from error
@@ -60,10 +68,6 @@ def run_to_the_end(
         sinks.close()
         with suppress(RecordError):
             record.close()
-    with RecordView.open(course.folder) as view:
-        if verdict_shown:
-            print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()),
-                          files=view.artifact_entries())  # fmt: skip
     size = (course.folder / "record.sqlite").stat().st_size
     _tell(console, f"record  {course.folder / 'record.sqlite'} ({show_bytes(size)})")
     _tell(console, f"report  {course.folder / REPORT_FILES['html']}")
@@ -75,7 +79,9 @@ def _hear(soak: Soak, verdict: Verdict) -> None:
         asyncio.run(soak.hooks.conclude(verdict))
 
 
-async def _watch(course: Course, record: Record, clock: Clock, console: Console) -> tuple[Soak, int]:
+async def _watch(
+    course: Course, record: Record, clock: Clock, console: Console, sinks: SinksBeside
+) -> tuple[Soak, int]:
     loop = asyncio.get_running_loop()
     soak = Soak(course, record, clock)
     interrupted = False
@@ -92,7 +98,7 @@ async def _watch(course: Course, record: Record, clock: Clock, console: Console)
     # A terminal that goes away (a closed laptop) must not end a run of 72 hours.
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
     with shown(console) as display:
-        drawing = asyncio.create_task(_draw(soak, display))
+        drawing = asyncio.create_task(_draw(soak, display, sinks))
         try:
             end_ns = await soak.watch()
         finally:
@@ -100,10 +106,10 @@ async def _watch(course: Course, record: Record, clock: Clock, console: Console)
     return soak, end_ns
 
 
-async def _draw(soak: Soak, display: Lines | Panel) -> None:
+async def _draw(soak: Soak, display: Lines | Panel, sinks: SinksBeside) -> None:
     while True:
         try:
-            display.show(soak.status())
+            display.show(replace(soak.status(), behind=sinks.words()))
         except OSError:
             return  # the terminal is gone; the run is not
         await asyncio.sleep(1)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
+import time
 from pathlib import Path
 
 import click
 
 from soakwatch.runs import DEFAULT_RUNS
+
+_LINK_S = 3600.0
 
 
 @click.command(
@@ -33,8 +37,10 @@ def command(folder: Path, listen: str, token: str | None, cert: str | None, key:
     """Serve the event API of the runs in DIR (default: runs) until Ctrl-C."""
     from soakwatch.errors import SoakwatchError
     from soakwatch.secret import reference
-    from soakwatch.web.access import PORT, WebPlan, address, token_for
+    from soakwatch.web.access import PORT, WebPlan, address, token_for, write_address
     from soakwatch.web.folder import Folder
+    from soakwatch.web.passes import entering
+    from soakwatch.web.place import remove_address
     from soakwatch.web.serving import serve
 
     if not folder.is_dir():
@@ -51,8 +57,17 @@ def command(folder: Path, listen: str, token: str | None, cert: str | None, key:
         signal.signal(number, lambda *_: ended.set())
     with serve(plan, shown, Folder(folder)) as served:
         click.echo(f"serving {folder} at {served.url}" + (f" (token in {shown.file})" if shown.file else ""))
-        while served.alive and not ended.wait(1.0):
-            pass
+        if sys.stdout.isatty():
+            click.echo(f"page    {served.url}/enter/{entering(shown, time.time() + _LINK_S)} (works once; for another: "
+                       f"soakwatch open {folder})")  # fmt: skip
+        try:
+            write_address(folder, served.url)
+            while served.alive and not ended.wait(1.0):
+                pass
+        except OSError as error:
+            raise SoakwatchError(f"{folder} cannot tell where it is served: {error.strerror}") from None
+        finally:
+            remove_address(folder)
     if not ended.is_set():
         raise SoakwatchError("the server ended by itself: start it again")
     click.echo("ended")

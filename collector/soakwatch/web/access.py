@@ -54,6 +54,10 @@ class Token:
         """Whether an Authorization header holds it; takes as long for a wrong one as for the right one."""
         return hmac.compare_digest(header.encode("utf-8", "replace"), b"Bearer " + self._bytes)
 
+    def key(self) -> bytes:
+        """The key of what is derived from it."""
+        return self._bytes
+
     def __repr__(self) -> str:
         return "Token()"
 
@@ -126,6 +130,21 @@ def token_for(plan: WebPlan, folder: Path) -> Token:
         except OSError as error:
             raise SoakwatchError(f"the token's file {file} cannot be written: {error.strerror}") from None
     return Token(kept, file)
+
+
+def served_at(folder: Path) -> tuple[str, Token] | None:
+    """Where a folder is served and the token of it, as its files say; None where there are none.
+
+    Raises SoakwatchError if the token is not among them.
+    """
+    try:
+        url = (folder / ADDRESS_FILE).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None
+    kept = _kept(folder / TOKEN_FILE)
+    if kept is None:
+        raise SoakwatchError(f"{folder} is served at {url} with a token of its own: enter it on that page")
+    return url, Token(kept, folder / TOKEN_FILE)
 
 
 def write_address(folder: Path, url: str) -> Path:

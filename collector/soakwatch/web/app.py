@@ -1,132 +1,142 @@
-"""The event API: what is asked over HTTP, and what is answered. Every answer is JSON, every error one sentence."""
+"""The server's side of HTTP: who asks, how much, what for; every error is one sentence."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar
+from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from soakwatch.errors import SoakwatchError
-from soakwatch.marking import MarkConflict, MarkRefused, moment_text, tell
+from soakwatch.marking import MarkConflict, MarkRefused
 from soakwatch.record import RecordFull
-from soakwatch.web.access import Token
-from soakwatch.web.reading import events_data, findings_data
-from soakwatch.web.wire import ask_of, event_data
+from soakwatch.web.door import Door
+from soakwatch.web.endpoint import JSON, Endpoint, May, Question, Shown
+from soakwatch.web.entrance import ENTRANCE, GUARDS
 
 LARGEST = 64 * 1024
 """Bytes of a body that are read at most."""
 _BODY_S = 10.0
-_JSON = "application/json"
-_MOST_EVENTS = 1000
-
-P = ParamSpec("P")
-T = TypeVar("T")
-Ask = Callable[[Request], Awaitable[Response]]
+_NO_TOKEN = "send the header 'Authorization: Bearer TOKEN' with the token of this server"  # noqa: S105 - its name
 
 
-class Shown(Protocol):
-    """The runs that a server tells of."""
-
-    def folder(self, name: str) -> Path | None:
-        """The folder of a run by its name, or by ``last``; None for a run that is not shown."""
-        ...
-
-    def listed(self) -> list[Mapping[str, object]]:
-        """Every run: its name and how it stands, oldest first."""
-        ...
-
-    def now_ns(self) -> int:
-        """The clock by which events are kept, UTC ns."""
-        ...
-
-
-class Api:
-    """The answers for some runs, to those who hold the token.
+class Answers:
+    """What a server says for some runs, to those whom the door lets in.
 
     Records are read and written in threads of ``pool``: however long a disk takes, the loop goes on.
     """
 
-    def __init__(self, runs: Shown, token: Token, pool: Executor) -> None:
-        self._runs, self._token, self._pool = runs, token, pool
+    def __init__(self, runs: Shown, door: Door, pool: Executor) -> None:
+        self._runs, self._door, self._pool = runs, door, pool
 
-    def application(self) -> Starlette:
+    def application(self, endpoints: Iterable[Endpoint]) -> Starlette:
         """What a server runs."""
+        by_path: dict[str, dict[str, Endpoint]] = {}
+        for one in endpoints:
+            by_path.setdefault(one.path, {})[one.method] = one
         routes = [
-            Route("/api/health", self._health, methods=["GET"]),
-            Route("/api/runs", self._guarded(self._list), methods=["GET"]),
-            Route("/api/runs/{run}/events", self._guarded(self._events), methods=["GET", "POST"]),
-            Route("/api/runs/{run}/findings", self._guarded(self._findings), methods=["GET"]),
+            Route("/enter/{code}", self._enter_once, methods=["GET"]),
+            Route("/enter", self._enter, methods=["POST"]),
+            Route("/view/{word}", self._look, methods=["GET"]),
         ]
+        for path, methods in by_path.items():
+            routes.append(Route(path, functools.partial(self._answer, methods), methods=[*methods]))
         return Starlette(
             routes=routes,
             exception_handlers={HTTPException: _refused, SoakwatchError: _refused, Exception: _refused},
         )
 
-    def _guarded(self, answer: Ask) -> Ask:
-        @functools.wraps(answer)
-        async def guarded(request: Request) -> Response:
-            if not self._token.fits(request.headers.get("authorization", "")):
-                why = "send the header 'Authorization: Bearer TOKEN' with the token of this server"
-                return _error(401, why, {"www-authenticate": "Bearer"})
-            return await answer(request)
+    async def _answer(self, methods: Mapping[str, Endpoint], request: Request) -> Response:
+        endpoint = methods["GET" if request.method == "HEAD" else request.method]
+        may = self._may(request)
+        if may < endpoint.may:
+            return _closed(request, may)
+        body = await _body(request, JSON) if request.method == "POST" else b""
+        run = await self._folder(request) if "run" in request.path_params else None
+        known = {param.name for param in endpoint.params}
+        words = {name: tuple(request.query_params.getlist(name)) for name in request.query_params if name in known}
+        for param in endpoint.params:
+            if param.required and not words.get(param.name, ("",))[0]:
+                raise HTTPException(400, f"{param.name} is missing: {param.says}")
+        path = {name: str(value) for name, value in request.path_params.items()}
+        question = Question(self._runs, may, run, path, words, body, request.headers.get("if-none-match", ""),
+                            request.url.scheme == "https")  # fmt: skip
+        answer = await asyncio.get_running_loop().run_in_executor(self._pool, endpoint.answer, question)
+        for name, value in GUARDS.items():
+            answer.headers.setdefault(name, value)
+        return answer
 
-        return guarded
+    def _may(self, request: Request) -> May:
+        may = self._door.may(request.headers.get("authorization", ""), request.cookies)
+        return min(may, May.VIEW) if _foreign(request) else may
 
-    async def _health(self, _: Request) -> Response:
-        return JSONResponse({"status": "ok"})
+    async def _enter_once(self, request: Request) -> Response:
+        if self._door.enter(str(request.path_params["code"])):
+            return self._door.let_in(May.ACT, secure=request.url.scheme == "https")
+        if self._may(request) >= May.ACT:  # the link of somebody who is in already
+            return RedirectResponse("/", 303)
+        return _entrance("This link has been used, or is too old.", 401)
 
-    async def _list(self, _: Request) -> Response:
-        return JSONResponse({"runs": await self._aside(self._runs.listed)})
+    async def _enter(self, request: Request) -> Response:
+        if _foreign(request):
+            raise HTTPException(403, "another site's page cannot enter here")
+        fields = parse_qs((await _body(request, "application/x-www-form-urlencoded")).decode("ascii", "replace"))
+        token = fields.get("token", [""])[0].strip()
+        if self._door.may(f"Bearer {token}", {}) >= May.ACT:
+            return self._door.let_in(May.ACT, secure=request.url.scheme == "https")
+        return _entrance("That is not the token of this server.", 401)
 
-    async def _events(self, request: Request) -> Response:
-        folder = await self._folder(request)
-        if request.method == "POST":
-            return await self._tell(request, folder)
-        after = request.query_params.get("after", "0")
-        if not (after.isascii() and after.isdecimal() and len(after) < 19):
-            raise MarkRefused("after is the number of an event: the id of the last one that is known")
-        told = await self._aside(events_data, folder, int(after), _MOST_EVENTS)
-        return JSONResponse({"run": folder.name, "now": moment_text(self._runs.now_ns()), **told})
-
-    async def _findings(self, request: Request) -> Response:
-        folder = await self._folder(request)
-        return JSONResponse({"run": folder.name, **await self._aside(findings_data, folder)})
-
-    async def _tell(self, request: Request, folder: Path) -> Response:
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != _JSON:
-            raise HTTPException(415, f"send the event as {_JSON}")
-        ask = ask_of(await _body(request))
-        stored = await self._aside(tell, folder, ask, self._runs.now_ns())
-        return JSONResponse(event_data(stored), 200 if ask.deed == "end" else 201)
+    async def _look(self, request: Request) -> Response:
+        if self._door.looks(str(request.path_params["word"])):
+            return self._door.let_in(May.VIEW, secure=request.url.scheme == "https")
+        return _entrance("This link is not of this server.", 401)
 
     async def _folder(self, request: Request) -> Path:
         name = str(request.path_params["run"])
-        folder = await self._aside(self._runs.folder, name)
+        folder = await asyncio.get_running_loop().run_in_executor(self._pool, self._runs.folder, name)
         if folder is None:
             shown = name if len(name) <= 100 and name.isprintable() else "this"
             raise HTTPException(404, f"{shown} is no run here: GET /api/runs lists them")
         return folder
 
-    async def _aside(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        work = functools.partial(call, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+def _foreign(request: Request) -> bool:
+    """Whether a page of another site makes the browser ask: what it asks for is not what the person wants."""
+    origin = request.headers.get("origin")
+    return origin is not None and origin != f"{request.url.scheme}://{request.headers.get('host', '')}"
 
 
-async def _body(request: Request) -> bytes:
+def _for_people(request: Request) -> bool:
+    return not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
+
+
+def _closed(request: Request, may: May) -> Response:
+    if may >= May.VIEW:
+        return _error(403, "this is a link for looking only: acting needs the token")
+    if _for_people(request):
+        return _entrance("", 401)
+    return _error(401, _NO_TOKEN, {"www-authenticate": "Bearer"})
+
+
+def _entrance(sentence: str, status: int) -> Response:
+    return HTMLResponse(ENTRANCE.replace("{sentence}", sentence), status, {**GUARDS, "cache-control": "no-store"})
+
+
+async def _body(request: Request, kind: str) -> bytes:
     """The body, or a refusal as soon as it is clear that it is too large or does not come."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
+        raise HTTPException(415, f"send it as {kind}")
     told = request.headers.get("content-length", "0")
-    too_large = HTTPException(413, f"an event has {LARGEST // 1024} KiB at most")
+    too_large = HTTPException(413, f"a body has {LARGEST // 1024} KiB at most")
     if not (told.isascii() and told.isdecimal() and len(told) < 19) or int(told) > LARGEST:
         raise too_large
     parts, size = [], 0
@@ -145,7 +155,7 @@ async def _body(request: Request) -> bytes:
 async def _refused(_: Request, error: Exception) -> Response:
     """Whatever went wrong as one sentence. What nobody foresaw may hold anything: only its kind is told."""
     if isinstance(error, HTTPException):
-        words = {404: "nothing is here: the API is /api/runs/RUN/events", 405: "this is not done here"}
+        words = {404: "nothing is here: GET /api/openapi.json tells what there is", 405: "this is not done here"}
         own = error.detail if error.detail not in _PHRASES else words.get(error.status_code, error.detail)
         return _error(error.status_code, own, error.headers)
     if isinstance(error, MarkConflict):
@@ -157,7 +167,7 @@ async def _refused(_: Request, error: Exception) -> Response:
     if isinstance(error, SoakwatchError):
         return _error(503, str(error))
     if not isinstance(error, ClientDisconnect):
-        logging.getLogger(__name__).warning("the event API met a defect: %s", type(error).__name__)
+        logging.getLogger(__name__).warning("the web server met a defect: %s", type(error).__name__)
     return _error(500, f"a defect of Soakwatch: {type(error).__name__}")
 
 

@@ -2,34 +2,121 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from soakwatch.errors import SoakwatchError
 from soakwatch.web.access import WebPlan
+
+if TYPE_CHECKING:
+    from soakwatch.web.place import Place
+
+_AGAIN_S = 1.0
+_MOST_AGAIN = 5
+_END_S = 15.0
+_LINK_S = 86400.0  # so long the link of a run is good, once
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What people are told of the server: for a log, and the link for a browser, which works once."""
+
+    words: str = ""
+    link: str = ""
 
 
 @contextmanager
 def web_beside(
     plan: WebPlan | None, folder: Path, now_ns: Callable[[], int], complain: Callable[[str], None]
-) -> Iterator[str]:
-    """Serve a run while the block lasts; yields what people are told of it, empty where nothing is served.
+) -> Iterator[Told]:
+    """Serve a run while the block lasts, in a process beside it.
 
     What makes that impossible (a port that is taken, a certificate that is none) is one sentence to ``complain``.
     """
     if plan is None:
-        yield ""
+        yield Told()
         return
     # What speaks HTTP is not for runs without it.
-    from soakwatch.web.serving import serve_run
+    from soakwatch.web.passes import entering
+    from soakwatch.web.place import place_of
 
+    opening = place_of(plan, folder)
     try:
-        served = serve_run(plan, folder, now_ns)
+        place = opening.__enter__()
     except (SoakwatchError, OSError) as error:
         why = str(error) if isinstance(error, SoakwatchError) else error.strerror or type(error).__name__
-        complain(f"warning: {why}; the run goes on without its event API")
-        yield ""
+        complain(f"warning: {why}; the run goes on without its page and event API")
+        yield Told()
         return
-    with served:
-        yield f"; events to {served.told}"
+    try:
+        with _Process(plan, folder, place, now_ns, complain):
+            code = entering(place.token, time.time() + _LINK_S)
+            yield Told(f"; events to {place.told}", f"{place.url}/enter/{code}")
+    finally:
+        opening.__exit__(None, None, None)
+
+
+class _Process:
+    """The process; one that dies is started again, a few times. The socket is the run's: who asks meanwhile waits."""
+
+    def __init__(
+        self, plan: WebPlan, folder: Path, place: Place, now_ns: Callable[[], int], complain: Callable[[str], None]
+    ) -> None:  # fmt: skip
+        ahead = now_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        given = {"token": plan.token, "cert": plan.cert, "key": plan.key}
+        self._fd, self._complain = place.listener.fileno(), complain
+        self._command = [
+            sys.executable, "-m", "soakwatch.web", str(folder), "--fd", str(self._fd), f"--ahead={ahead}",
+            *(f"--{name}={value}" for name, value in given.items() if value is not None),
+        ]  # fmt: skip
+        self._over, self._lock = threading.Event(), threading.Lock()
+        self._process = self._start()
+        self._watching = threading.Thread(target=self._watch, name="web", daemon=True)
+
+    def __enter__(self) -> None:
+        self._watching.start()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:  # no other one is started from here on
+            self._over.set()
+        self._close(self._process)
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._watching.join(_END_S)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            pass_fds=(self._fd,), start_new_session=True,
+        )  # fmt: skip
+
+    def _watch(self) -> None:
+        for again in range(_MOST_AGAIN + 1):
+            code = self._process.wait()
+            if self._over.is_set():
+                return
+            self._close(self._process)
+            if again == _MOST_AGAIN or self._over.wait(_AGAIN_S * 2**again):
+                break
+            self._complain(f"warning: the server of the page ended (exit code {code}) and is started again")
+            with self._lock:
+                if not self._over.is_set():
+                    self._process = self._start()
+        if not self._over.is_set():
+            self._complain("warning: the server of the page ended for good; the run goes on without it")
+
+    @staticmethod
+    def _close(process: subprocess.Popen[bytes]) -> None:
+        if process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()

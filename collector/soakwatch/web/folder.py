@@ -39,3 +39,8 @@ class Folder:
     def now_ns(self) -> int:
         """The wall clock: the run's own may be another process's."""
         return time.time_ns()
+
+    @property
+    def single(self) -> bool:
+        """It is not: there may be others."""
+        return False

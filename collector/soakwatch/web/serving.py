@@ -9,7 +9,6 @@ import ssl
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,9 +17,12 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from soakwatch.errors import SoakwatchError
-from soakwatch.web.access import ADDRESS_FILE, TOKEN_FILE, Token, WebPlan, bound, certified, token_for, write_address
-from soakwatch.web.app import Api, Shown
+from soakwatch.web.access import Token, WebPlan, bound, certified
+from soakwatch.web.app import Answers
+from soakwatch.web.door import Door
+from soakwatch.web.endpoint import Shown
+from soakwatch.web.place import url_of
+from soakwatch.web.routes import endpoints
 
 _MOST_TALKS = 32  # connections at a time, those that say nothing included
 _LOOK_S, _LONGEST_LOOKS = 15.0, 4  # an answer that is not fetched for so many looks is not wanted
@@ -88,17 +90,17 @@ class Served:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def serve(plan: WebPlan, token: Token, runs: Shown) -> Served:
-    """Serve the event API of some runs. Raises PlanError and SoakwatchError as ``bound`` does."""
+def serve(plan: WebPlan, token: Token, runs: Shown, listener: socket.socket | None = None) -> Served:
+    """Serve some runs, on ``listener`` if there is one already. Raises as ``bound`` does."""
     context = certified(plan)
-    listener = bound(plan)
+    listener = listener or bound(plan)
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
-    url = f"{'http' if context is None else 'https'}://{_place(listener)}"
-    server = uvicorn.Server(_config(Api(runs, token, pool).application(), context))
+    door = Door(token, listener.getsockname()[1])
+    server = uvicorn.Server(_config(Answers(runs, door, pool).application(endpoints()), context))
     # Nothing that strangers send goes to the terminal of a run, and no line that could hold a token.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
     thread = threading.Thread(target=_run, args=(server, listener), name="web", daemon=True)
-    made = Served(server, thread, pool, url)
+    made = Served(server, thread, pool, url_of(listener, tls=context is not None))
     thread.start()
     return made
 
@@ -124,49 +126,10 @@ class OneRun:
         """The clock of the run."""
         return self._now_ns()
 
-
-class OfARun:
-    """The server of one run with its files: address and token in its folder while it serves, gone afterwards."""
-
-    def __init__(self, folder: Path, served: Served, token: Token) -> None:
-        self._folder, self._served = folder, served
-        self.url, self.token_file = served.url, token.file
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._served.close()
-        remove_files(self._folder)
-
     @property
-    def told(self) -> str:
-        """Where it is and what it wants, for people."""
-        return f"{self.url} (token in {self.token_file})" if self.token_file else self.url
-
-
-def serve_run(plan: WebPlan, folder: Path, now_ns: Callable[[], int]) -> OfARun:
-    """Serve one run from its own process. Raises SoakwatchError in one sentence; the run can go on without."""
-    token = token_for(plan, folder)
-    try:
-        served = serve(plan, token, OneRun(folder, now_ns))
-    except SoakwatchError:
-        remove_files(folder)
-        raise
-    try:
-        write_address(folder, served.url)
-    except OSError as error:
-        served.close()
-        remove_files(folder)
-        raise SoakwatchError(f"{folder} cannot tell where the run is served: {error.strerror}") from None
-    return OfARun(folder, served, token)
-
-
-def remove_files(folder: Path) -> None:
-    """What tells of a server that is no more: a token must not be mailed with a record."""
-    for name in (ADDRESS_FILE, TOKEN_FILE):
-        with suppress(OSError):
-            (folder / name).unlink()
+    def single(self) -> bool:
+        """It is."""
+        return True
 
 
 def _run(server: uvicorn.Server, listener: socket.socket) -> None:
@@ -187,8 +150,3 @@ def _config(app: Starlette, context: ssl.SSLContext | None) -> uvicorn.Config:
     config.load()
     config.ssl = context
     return config
-
-
-def _place(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from soakwatch.record import Record, RecordView
+from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import WebPlan
-from soakwatch.web.serving import OfARun, serve_run
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event
 
@@ -70,14 +70,14 @@ def run(recorded: Recorded) -> Path:
 
 
 @pytest.fixture
-def served(run: Path) -> Iterator[OfARun]:
+def served(run: Path) -> Iterator[ServedRun]:
     """A server of that run on a free port."""
     with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as made:
         yield made
 
 
 @pytest.fixture
-def client(served: OfARun) -> Iterator[httpx.Client]:
+def client(served: ServedRun) -> Iterator[httpx.Client]:
     """Somebody who has the token."""
     assert served.token_file is not None
     token = served.token_file.read_text(encoding="ascii").strip()

@@ -18,8 +18,8 @@ from soakwatch.attached import LocalRun, Said, SoakRun
 from soakwatch.errors import PlanError, RecordError, SoakwatchError
 from soakwatch.marking import MarkConflict, MarkRefused
 from soakwatch.record import Record
+from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import WebPlan
-from soakwatch.web.serving import OfARun, serve_run
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
 
 SECOND = 10**9
@@ -29,7 +29,7 @@ Recorded = Callable[..., Path]
 
 
 @pytest.fixture(params=["folder", "url"])
-def attached(request: pytest.FixtureRequest, run: Path, served: OfARun, monkeypatch: pytest.MonkeyPatch) -> SoakRun:
+def attached(request: pytest.FixtureRequest, run: Path, served: ServedRun, monkeypatch: pytest.MonkeyPatch) -> SoakRun:
     """The same run, reached both ways."""
     if request.param == "folder":
         return attach(run)
@@ -177,7 +177,7 @@ def test_a_look_waits_for_the_record(run: Path, monkeypatch: pytest.MonkeyPatch)
     assert LocalRun(run).name == "run"
 
 
-def test_runs_that_are_not_there(tmp_path: Path, served: OfARun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_are_not_there(tmp_path: Path, served: ServedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is one sentence with what to do."""
     monkeypatch.delenv("SOAKWATCH_TOKEN", raising=False)
     monkeypatch.setenv("WRONG", "nobody-knows-this-token")
@@ -278,7 +278,7 @@ def test_an_end_that_cannot_be_told_hides_no_error(run: Path, monkeypatch: pytes
     def fail_and_die(error: Exception | None) -> None:
         with attached.event("failover" if error else "upgrade"):
             if error is not None:
-                served.__exit__(None, None, None)
+                served.close()
                 raise error
 
     with pytest.raises(ValueError, match="mine") as raised:

@@ -15,8 +15,8 @@ import pytest
 
 from soakwatch.marking import moment
 from soakwatch.record import RecordView
+from soakwatch.testing.served import ServedRun
 from soakwatch.web.app import LARGEST
-from soakwatch.web.serving import OfARun
 from soakwatch_rules.rule import Event
 
 EVENTS = "/runs/run/events"
@@ -112,7 +112,7 @@ def test_what_is_no_event_is_400(client: httpx.Client, body: bytes) -> None:
     assert set(answer.json()) == {"error"}
 
 
-def test_every_refusal_is_json_with_its_status(client: httpx.Client, served: OfARun) -> None:
+def test_every_refusal_is_json_with_its_status(client: httpx.Client, served: ServedRun) -> None:
     """401, 404, 405, 409, 413, 415: one sentence each."""
     plain = {"content-type": "text/plain"}
     assert told(client, kind="failover", begin="now").status_code == 201
@@ -143,7 +143,7 @@ def test_every_refusal_is_json_with_its_status(client: httpx.Client, served: OfA
     assert client.get(EVENTS).status_code == 200
 
 
-def test_runs_and_health(client: httpx.Client, served: OfARun) -> None:
+def test_runs_and_health(client: httpx.Client, served: ServedRun) -> None:
     """Health needs no token and says nothing; the list has the one run, also as last and current."""
     assert httpx.get(f"{served.url}/api/health", trust_env=False).json() == {"status": "ok"}
     (line,) = client.get("/runs").json()["runs"]
@@ -167,19 +167,19 @@ def test_findings_are_those_of_the_record(client: httpx.Client) -> None:
     assert moment(said["until"]) > 0
 
 
-def test_the_token_is_nobody_elses(served: OfARun, run: Path) -> None:
+def test_the_token_is_nobody_elses(served: ServedRun, run: Path) -> None:
     """Its file is 0600 and gone with the server, as is the address; neither is left for whoever gets the record."""
     assert served.token_file is not None
     assert stat.S_IMODE(served.token_file.stat().st_mode) == 0o600
     assert len(served.token_file.read_text().strip()) >= 32
     assert (run / "web.url").read_text().strip() == served.url
-    served.__exit__(None, None, None)
+    served.close()
     assert not served.token_file.exists()
     assert not (run / "web.url").exists()
 
 
 def test_seeded_garbage_is_answered_or_hung_up_on(
-    served: OfARun, client: httpx.Client, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    served: ServedRun, client: httpx.Client, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """No bytes on the socket end the server or make it talk to the terminal."""
     chooser = random.Random(7)

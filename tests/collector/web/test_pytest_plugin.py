@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from soakwatch.record import Record, RecordView
+from soakwatch.testing.served import serve_run
 from soakwatch.web.access import WebPlan
-from soakwatch.web.serving import serve_run
 from soakwatch_rules.rule import Event
 
 pytest_plugins = "pytester"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from soakwatch.record import RecordView
+from soakwatch.testing.served import serve_run
 from soakwatch.web.access import WebPlan
-from soakwatch.web.serving import serve_run
 from soakwatch_rules.rule import Event
 
 SECOND = 10**9

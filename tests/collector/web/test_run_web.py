@@ -19,7 +19,7 @@ import pytest
 from soakwatch.api import attach, mark
 from soakwatch.record import RecordView
 from soakwatch.web.access import WebPlan
-from soakwatch.web.beside import web_beside
+from soakwatch.web.beside import Told, web_beside
 
 Started = Callable[..., "subprocess.Popen[str]"]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -122,7 +122,8 @@ def test_a_server_that_cannot_be_is_a_warning(started: Started, tmp_path: Path) 
         plan.write_text(f"duration: 3s\nweb: {{listen: '{taken}'}}\n{sources}\n")
         process = started("run", plan, "--into", "run")
         assert first_line(process) == (
-            f"warning: nothing can be served on {taken}: address already in use; the run goes on without its event API"
+            f"warning: nothing can be served on {taken}: address already in use;"
+            " the run goes on without its page and event API"
         )
         output = rest(process)
     assert process.returncode == 3, output
@@ -144,7 +145,7 @@ def test_whatever_is_wrong_with_a_server_the_block_runs(run: Path, plan: WebPlan
     """One sentence, and nothing of it stays behind."""
     said: list[str] = []
     with web_beside(plan, run, time.time_ns, said.append) as where:
-        assert where == ""
+        assert where == Told()
     assert len(said) == (0 if sentence is None else 1)
     assert (sentence or "") in "".join(said)
     assert [path.name for path in run.iterdir() if "web" in path.name] == []

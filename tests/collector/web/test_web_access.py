@@ -16,9 +16,9 @@ import pytest
 
 from soakwatch.agent_link.certificate import write_papers
 from soakwatch.errors import PlanError, SoakwatchError
+from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web import app, serving
 from soakwatch.web.access import TOKEN_FILE, Token, WebPlan, address, bound, token_for
-from soakwatch.web.serving import OfARun, serve_run
 
 TOKEN = "a-token-that-is-long-enough"
 
@@ -145,7 +145,7 @@ def test_a_folder_that_cannot_be_written(run: Path) -> None:
     assert [path.name for path in run.iterdir() if path.name.startswith(".web")] == []
 
 
-def test_those_who_say_nothing_lock_nobody_out(served: OfARun, client: httpx.Client) -> None:
+def test_those_who_say_nothing_lock_nobody_out(served: ServedRun, client: httpx.Client) -> None:
     """One connection too many is closed at once; when some go, there is room again. The server ends all the same."""
     client.close()
     host, port = served.url.removeprefix("http://").split(":")
@@ -165,7 +165,7 @@ def test_those_who_say_nothing_lock_nobody_out(served: OfARun, client: httpx.Cli
                 assert time.monotonic() < deadline
         assert answer.status_code == 200
         begun = time.monotonic()
-        served.__exit__(None, None, None)
+        served.close()
         assert time.monotonic() - begun < 12
     finally:
         for peer in silent:

@@ -1,0 +1,39 @@
+"""A run that is served from this process, for tests of what talks to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from soakwatch.web.access import WebPlan
+from soakwatch.web.place import place_of
+from soakwatch.web.serving import OneRun, serve
+
+
+class ServedRun:
+    """A server of one run: ``url`` is where, ``token_file`` holds the token (None if it is the caller's own)."""
+
+    def __init__(self, url: str, token_file: Path | None, stack: ExitStack) -> None:
+        self.url, self.token_file, self._stack = url, token_file, stack
+
+    def close(self) -> None:
+        """End it, with its files."""
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def serve_run(plan: WebPlan, folder: Path, now_ns: Callable[[], int]) -> ServedRun:
+    """Serve one run until it is closed. Raises SoakwatchError in one sentence."""
+    with ExitStack() as stack:
+        place = stack.enter_context(place_of(plan, folder))
+        # A server closes its socket; the place keeps its own.
+        stack.enter_context(serve(plan, place.token, OneRun(folder, now_ns), place.listener.dup()))
+        return ServedRun(place.url, place.token.file, stack.pop_all())

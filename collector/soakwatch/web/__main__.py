@@ -1,0 +1,56 @@
+"""The server beside a run, in a process of its own: ``python -m soakwatch.web FOLDER --fd N …``.
+
+However much is drawn and asked, it costs the polls of the run nothing but what the machine has left. It ends with the
+run: when its standard input does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from soakwatch.web.access import WebPlan, token_for
+from soakwatch.web.serving import OneRun, serve
+
+_NICE = 5
+
+
+def main() -> int:
+    """Serve until standard input ends."""
+    words = argparse.ArgumentParser(prog="python -m soakwatch.web", description=__doc__)
+    words.add_argument("folder", type=Path, help="the run")
+    words.add_argument("--fd", type=int, required=True, help="the socket that listens")
+    words.add_argument("--ahead", type=int, default=0, help="of the boot clock: the run's clock, in nanoseconds")
+    words.add_argument("--token", help="where the token is, if not in the run's folder")
+    words.add_argument("--cert", help="certificate (PEM)")
+    words.add_argument("--key", help="the certificate's key (PEM)")
+    told = words.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the run decides when it ends
+    with suppress(OSError):
+        os.nice(_NICE)
+    plan = WebPlan("", told.token, told.cert, told.key)
+    ahead: int = told.ahead
+    runs = OneRun(told.folder, lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME) + ahead)
+    with serve(plan, token_for(plan, told.folder), runs, socket.socket(fileno=told.fd)) as served:
+        ended = threading.Event()
+        threading.Thread(target=_until_the_end, args=(ended,), daemon=True).start()
+        while served.alive and not ended.wait(1.0):
+            pass
+    return 0 if ended.is_set() else 1
+
+
+def _until_the_end(ended: threading.Event) -> None:
+    sys.stdin.read()
+    ended.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

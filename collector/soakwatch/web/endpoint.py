@@ -1,0 +1,124 @@
+"""What the server answers: an endpoint is one entry of a file in ``routes``, with what its OpenAPI text needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import Literal, Protocol
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+Schema = Mapping[str, object]
+JSON = "application/json"
+
+
+class May(IntEnum):
+    """What somebody may do; each one may also do what stands above it."""
+
+    NOTHING = 0
+    VIEW = 1
+    ACT = 2
+
+
+class Shown(Protocol):
+    """The runs that a server tells of."""
+
+    def folder(self, name: str) -> Path | None:
+        """The folder of a run by its name, or by ``last``; None for a run that is not shown."""
+        ...
+
+    def listed(self) -> list[Mapping[str, object]]:
+        """Every run: its name and how it stands, oldest first."""
+        ...
+
+    def now_ns(self) -> int:
+        """The clock by which events are kept, UTC ns."""
+        ...
+
+    @property
+    def single(self) -> bool:
+        """Whether it is the server of one run, beside it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A word behind the ``?``: its name, what it says, and what it may be. ``many`` may stand there several times."""
+
+    name: str
+    says: str
+    kind: Literal["text", "whole", "number"] = "text"
+    many: bool = False
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked of an endpoint. ``run`` is the folder of the run that the path names, if it names one.
+
+    ``words`` holds the words behind the ``?``, only those that the endpoint knows; ``body`` is as it came.
+    """
+
+    runs: Shown
+    may: May
+    run: Path | None = None
+    path: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    body: bytes = b""
+    known: str = ""  # the ETag that the client has
+    secure: bool = False  # whether it came over TLS
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run that the path names."""
+        assert self.run is not None, "only paths with {run} have one"
+        return self.run
+
+    def text(self, name: str, default: str = "") -> str:
+        """A word as text."""
+        return self.words.get(name, (default,))[0]
+
+    def whole(self, name: str, default: int, low: int = 0, high: int = 2**63 - 1) -> int:
+        """A word as a whole number. Raises HTTPException 400 outside of ``low`` to ``high``."""
+        text = self.text(name)
+        if not text:
+            return default
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and low <= int(text) <= high):
+            raise HTTPException(400, f"{name} is a whole number from {low} to {high}")
+        return int(text)
+
+    def json(self) -> Mapping[str, object]:
+        """The body as a JSON object. Raises HTTPException 400."""
+        try:
+            found: object = json.loads(self.body.decode("utf-8"))
+        except (ValueError, RecursionError):
+            raise HTTPException(400, "this is no JSON: send one object") from None
+        if not isinstance(found, dict):
+            raise HTTPException(400, "send one JSON object")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One method of one path. ``answer`` is called in a thread and may take its time; what it raises becomes one
+    sentence: HTTPException and SoakwatchError with their own words, anything else as a defect.
+
+    ``sends`` and ``gives`` are JSON Schemas of the body and of the answer; an answer of another kind than JSON names
+    its ``media``. Paths outside of ``/api`` and ``/metrics`` are pages for people and not part of the OpenAPI text.
+    """
+
+    method: Literal["GET", "POST", "DELETE"]
+    path: str
+    may: May
+    says: str
+    answer: Callable[[Question], Response]
+    params: tuple[Param, ...] = ()
+    sends: Schema | None = None
+    gives: Schema | None = None
+    media: str = JSON
+    status: int = 200

@@ -1,0 +1,26 @@
+"""The findings of a run: the final ones, or those of the live judge while it goes on."""
+
+from __future__ import annotations
+
+from starlette.responses import JSONResponse, Response
+
+from soakwatch.web.endpoint import Endpoint, May, Question
+from soakwatch.web.reading import findings_data
+
+
+def _findings(question: Question) -> Response:
+    return JSONResponse({"run": question.folder.name, **findings_data(question.folder)})
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET", "/api/runs/{run}/findings", May.VIEW,
+        "The findings of the latest judging: the final one, or the live one while the run goes on.", _findings,
+        gives={"type": "object", "properties": {
+            "run": {"type": "string"}, "state": {"enum": ["running", "ended", "broken off"]},
+            "verdict": {"enum": ["pass", "fail", "inconclusive", None]}, "reason": {"type": ["string", "null"]},
+            "until": {"type": ["string", "null"], "format": "date-time", "description": "how far the record reaches"},
+            "findings": {"type": "array", "items": {"type": "object"}},
+        }, "required": ["run", "state", "verdict", "findings"]},
+    ),
+)  # fmt: skip

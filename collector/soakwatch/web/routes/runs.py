@@ -1,0 +1,33 @@
+"""The runs that there are."""
+
+from __future__ import annotations
+
+from starlette.responses import JSONResponse, Response
+
+from soakwatch.web.endpoint import Endpoint, May, Question, Schema
+
+RUN: Schema = {
+    "type": "object",
+    "properties": {
+        "run": {"type": "string", "description": "the name in paths"},
+        "name": {"type": "string", "description": "the plan's name"},
+        "state": {"enum": ["running", "ended", "broken off", "unreadable"]},
+        "begin": {"type": ["string", "null"], "format": "date-time"},
+        "seconds": {"type": ["number", "null"]},
+        "verdict": {"enum": ["pass", "fail", "inconclusive", None]},
+        "trouble": {"type": ["string", "null"], "description": "why it cannot be read"},
+    },
+    "required": ["run", "name", "state", "begin", "seconds", "verdict", "trouble"],
+}
+
+
+def _list(question: Question) -> Response:
+    return JSONResponse({"runs": question.runs.listed()})
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET", "/api/runs", May.VIEW, "Every run, oldest first.", _list,
+        gives={"type": "object", "properties": {"runs": {"type": "array", "items": RUN}}, "required": ["runs"]},
+    ),
+)  # fmt: skip

@@ -1,0 +1,46 @@
+"""Scripts and styles of the pages, and BokehJS: all from this package, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from importlib import resources
+from pathlib import PurePath
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from soakwatch.web.endpoint import Endpoint, May, Question
+
+BOKEH = "bokeh.js"
+_KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+@functools.cache
+def _found(name: str) -> tuple[bytes, str] | None:
+    """The bytes of a file and their digest; None for what is not there."""
+    if name == BOKEH:
+        from soakwatch.report.plots import javascript
+
+        content = javascript().encode()
+    else:
+        held = {one.name: one for one in resources.files("soakwatch.web.static").iterdir() if one.is_file()}
+        if name not in held or PurePath(name).suffix not in _KINDS:
+            return None
+        content = held[name].read_bytes()
+    return content, f'"{hashlib.sha256(content).hexdigest()[:24]}"'
+
+
+def _static(question: Question) -> Response:
+    name = question.path["name"]
+    found = _found(name) if len(name) < 60 else None
+    if found is None:
+        raise HTTPException(404, "no such file")
+    content, tag = found
+    headers = {"etag": tag, "cache-control": "no-cache"}
+    if question.known == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=_KINDS[PurePath(name).suffix], headers=headers)
+
+
+ENDPOINTS = (Endpoint("GET", "/static/{name}", May.NOTHING, "A file of the pages.", _static, media="text/javascript"),)
