@@ -209,10 +209,11 @@ class RecordView:
                 for source in self.sources()
             )
 
-    def poll_outcomes(self, source: int) -> PollOutcomes:
-        """How every poll of a source ended, in the order in which they were due; empty for an unknown source."""
+    def poll_outcomes(self, source: int, begin_ns: int = 0) -> PollOutcomes:
+        """How every poll of a source that was due from ``begin_ns`` on ended, in the order in which they were due; empty
+        for an unknown source."""
         with self._reading():
-            polls = self._columns.polls(source, 0, 0, 2**63 - 1).polls
+            polls = self._columns.polls(source, 0, begin_ns, 2**63 - 1).polls
         words = tuple(OUTCOMES[number].value for number in sorted(OUTCOMES))
         return PollOutcomes(polls.due_ns, polls.outcome.astype(np.int64), words)
 
