@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grafana_foundation_sdk.builders.dashboard import AnnotationQuery, Dashboard, DashboardLink, QueryVariable
@@ -17,6 +17,7 @@ from grafana_foundation_sdk.models.dashboard import (
     GridPos,
     Panel,
     VariableHide,
+    VariableOption,
     VariableRefresh,
     VariableSort,
 )
@@ -27,6 +28,11 @@ from soakwatch_dashboards.style import BLUE, GREY, RED
 TAG = "soakwatch"
 _IN_MENU = ("placement", "inControlsMenu")
 DEVICE_UID, RUN_UID = "soakwatch-device", "soakwatch-run"
+NAMES = {uid: uid.partition("-")[2].title() for uid in
+         ("soakwatch-fleet", RUN_UID, DEVICE_UID, "soakwatch-monitor", "soakwatch-compare")}  # fmt: skip
+"""The dashboards in the order in which they are gone through, and what their links are called."""
+OF_A_RUN = (RUN_UID, DEVICE_UID, "soakwatch-monitor")
+"""Those that show one run in one window: from one to the other both stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """All of a dashboard but its looks. ``since`` and ``until`` are the time range that it opens with."""
+    """All of a dashboard but its looks.
+
+    ``since`` and ``until`` are the time range that it opens with, ``windows`` (name, from, to) others that it offers.
+    """
 
     uid: str
     title: str
@@ -47,6 +56,7 @@ class Board:
     rows: Sequence[Row]
     variables: Sequence[QueryVariable] = ()
     annotations: Sequence[AnnotationQuery] = ()
+    windows: Sequence[tuple[str, str, str]] = ()
     since: str = "now-6h"
     until: str = "now"
     refresh: str = "10s"
@@ -72,7 +82,7 @@ def variable(name: str, label: str, query: str, *, many: bool = True, newest_fir
         .multi(many)
         .include_all(many)
     )
-    return made.all_value(".*") if many else made
+    return made.all_value(".*").current(VariableOption(True, ["All"], ["$__all"])) if many else made
 
 
 RUN = variable("run", "Run", 'SHOW TAG VALUES FROM "soakwatch_verdict" WITH KEY = "run"', many=False, newest_first=True)
@@ -157,18 +167,32 @@ def to_json(board: Board) -> str:
         .refresh(board.refresh)
         .variables(list(board.variables))
         .annotations(list(board.annotations))
-        .link(
-            DashboardLink("Soakwatch")
-            .type(DashboardLinkType.DASHBOARDS)
-            .tags([TAG])
-            .include_vars(True)
-            .keep_time(False)
-        )
+        .links(list(_ways(board)))
         .build()
     )
     made.panels = list(panels)
     plain: object = json.loads(json.dumps(made, cls=JSONEncoder))
     return json.dumps(_without_placement(plain), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _ways(board: Board) -> Iterator[DashboardLink]:
+    """The links at the head: other windows, and the other dashboards."""
+    for name, begin, end in board.windows:
+        url = f"/d/{board.uid}?from={begin}&to={end}"
+        yield DashboardLink(name).type(DashboardLinkType.LINK).title(name).icon("clock").url(url).include_vars(True)
+    for uid, name in NAMES.items():
+        if uid != board.uid:
+            stays = {uid, board.uid} <= set(OF_A_RUN)
+            yield (
+                DashboardLink(name)
+                .type(DashboardLinkType.LINK)
+                .title(name)
+                .icon("dashboard")
+                # The run and nothing else: another's "All" targets is no target of the dashboard of one.
+                .url(f"/d/{uid}?var-run=${{run:percentencode}}" if stays else f"/d/{uid}")
+                .include_vars(False)
+                .keep_time(stays)
+            )
 
 
 def _without_placement(part: object) -> object:

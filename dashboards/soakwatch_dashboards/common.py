@@ -4,30 +4,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from grafana_foundation_sdk.models.dashboard import Panel
 
+from soakwatch_agent.metric import BY_NAME
 from soakwatch_dashboards.board import DEVICE_UID, RUN_UID
 from soakwatch_dashboards.influx import TIME, Query, one_of, series
-from soakwatch_dashboards.panels import Column, of_load, rows, strip
+from soakwatch_dashboards.panels import SECOND_AXIS, Column, lines, of_load, of_unit, rows, strip
 from soakwatch_dashboards.style import ANSWERED, SEVERITIES
 
-_FIELD = "${{__data.fields.{}}}"
+_FIELD = "${{__data.fields.{}:percentencode}}"
+"""A column of the row that was clicked. By itself Grafana leaves ``+``, ``&`` and ``#`` as they are."""
 EXACTLY = "from=${__data.fields.begin_ms.numeric}&to=${__data.fields.end_ms.numeric}"
 """The window of the row that was clicked, in milliseconds, as Grafana's addresses have it."""
 THIS_RUN = "var-run=${run:percentencode}"
-LOADS = (("load.request.rate", "reqps"), ("load.tx.packet.rate", "pps"))
-LOAD_LINES = {"^offered by .* \\(requests\\)$": of_load("reqps"), "^offered by .* \\(packets\\)$": of_load("pps")}
+WHOLE = (("The whole run", EXACTLY), ("From its beginning until now", "from=${__data.fields.begin_ms.numeric}&to=now"))
+"""Two ways to look at a run: one that has ended, and one that still goes on."""
+LOADS = (
+    ("requests", "reqps", "load.request.rate", ""),
+    ("requests counted", "reqps", "load.requests", ""),
+    ("packets", "pps", "load.tx.packet.rate", ""),
+    ("packets counted", "pps", "load.tx.packets", ""),
+    ("bits", "bps", "load.tx.bit.rate", ""),
+    ("bits counted", "bps", "load.tx.bytes", "8"),
+)
+"""What generators tell of, its unit, the metric and its factor. Some tell rates, some (pktgen, an interface) count,
+some do both; InfluxQL has no way to take the one or else the other."""
+LOAD_LINES = {f"^load of .* \\({what}\\)$": of_load(unit) for what, unit, _, _ in LOADS}
 
 
-def load(refs: str = "XY") -> list[Query]:
-    """What the generators offer, on the time axis of whatever they are laid under."""
-    named = zip(refs, LOADS, ("requests", "packets"), strict=True)
+def load() -> list[Query]:
+    """What the generators send, on the time axis of whatever they are laid under."""
     return [
-        series(metric, one_of("run"), ("target",), of="mean", ref=ref, alias=f"offered by $tag_target ({what})")
-        for ref, (metric, _), what in named
+        series(
+            metric, one_of("run"), ("target",), of="mean", ref=ref, alias=f"load of $tag_target ({what})", times=times
+        )
+        for ref, (what, _, metric, times) in zip("UVWXYZ", LOADS, strict=True)
     ]
+
+
+def cpu(where: str) -> list[Query]:
+    """The busy share of cores, of modules and of all of it: most devices tell of one of the three only."""
+    return [
+        series("system.cpu.core.utilization", where, ("target", "core"), alias="$tag_target core $tag_core"),
+        series("system.cpu.module.utilization", where, ("target", "module"), ref="B"),
+        series("system.cpu.utilization", where, ("target",), ref="C", alias="$tag_target, all of it"),
+    ]
+
+
+def memory(where: str, processes: str) -> list[Query]:
+    """Memory of processes and pools, of all of it, and as shares where a device tells no bytes."""
+    return [
+        series("process.memory.usage", processes, ("target", "process", "instance")),
+        series("system.memory.pool.usage", where, ("target", "pool"), ref="B", alias="$tag_target pool $tag_pool"),
+        series("system.memory.usage", where, ("target",), ref="C", alias="$tag_target, all of it"),
+        series("system.memory.utilization", where, ("target",), ref="D", alias="$tag_target, share of all of it"),
+        series("system.memory.pool.utilization", where, ("target", "pool"), ref="E",
+               alias="$tag_target pool $tag_pool, share of it"),
+    ]  # fmt: skip
+
+
+MEMORY_LINES = {", all of it$": SECOND_AXIS, ", share of": of_unit("percentunit")}
+
+
+def dropped(where: str, refs: str) -> list[Query]:
+    """What the device lost: rates of the counters of drops, wherever it counts them."""
+    counters = (
+        ("system.network.packet.dropped", ("target", "interface", "direction"), "dropped"),
+        ("system.softnet.dropped", ("target", "core"), "dropped softnet"),
+        ("queue.dropped", ("target", "queue"), "dropped queue"),
+        ("system.forwarding.dropped", ("target", "place", "reason"), "dropped"),
+        ("system.ip.dropped", ("target", "version", "reason"), "dropped IP"),
+    )
+    return [
+        series(metric, where, by, ref=ref, alias=" ".join([word, *(f"$tag_{tag}" for tag in by)]))
+        for ref, (metric, by, word) in zip(refs, counters, strict=True)
+    ]
+
+
+def sessions_and_temperature(where: str) -> tuple[Panel, Panel]:
+    """Two that show trouble before anything is lost."""
+    sessions = series("system.sessions", where, ("target", *BY_NAME["system.sessions"].labels))
+    return (
+        lines("Sessions", "short", [sessions], "Connections that a firewall, a NAT or a balancer keeps."),
+        lines("Temperature", "celsius", [series("system.temperature", where, ("target", "sensor"))], "Of each sensor."),
+    )
 
 
 def coverage(where: str) -> Panel:
@@ -38,7 +98,7 @@ def coverage(where: str) -> Panel:
         "$tag_target $tag_source",
     )
     return strip("Coverage: polls that were answered", query, ANSWERED,
-                 "Red: at least one poll in this stretch brought no answer. Nothing: none was due.")  # fmt: skip
+                 "Red: at least one poll in this stretch brought no answer. Empty: none was due.")  # fmt: skip
 
 
 def findings(where: str, about: str, *, with_run: bool = False) -> Panel:
@@ -61,17 +121,9 @@ def findings(where: str, about: str, *, with_run: bool = False) -> Panel:
         "begin_ms": Column(hidden=True),
         "end_ms": Column(hidden=True),
     }
-    chosen = "var-run=${__data.fields.run}" if with_run else THIS_RUN
+    chosen = f"var-run={_FIELD.format('run')}" if with_run else THIS_RUN
     links = (
         ("The device in this window", f"/d/{DEVICE_UID}?{chosen}&var-target={_FIELD.format('target')}&{EXACTLY}"),
         ("The run in this window", f"/d/{RUN_UID}?{chosen}&{EXACTLY}"),
     )
     return rows("Findings", [query], columns, about, links, sorted_by="Outcome")
-
-
-def each(metrics: Sequence[str], where: str, by: Sequence[Sequence[str]], said: Sequence[str]) -> list[Query]:
-    """One query a metric, their lines told apart by a word in front."""
-    return [
-        series(metric, where, tags, ref=chr(ord("A") + i), alias=f"{word} " + " ".join(f"$tag_{tag}" for tag in tags))
-        for i, (metric, tags, word) in enumerate(zip(metrics, by, said, strict=True))
-    ]

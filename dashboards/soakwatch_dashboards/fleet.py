@@ -7,8 +7,8 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Panel
 
 from soakwatch_dashboards.board import RUN_UID, Board, Row
-from soakwatch_dashboards.common import EXACTLY, findings
-from soakwatch_dashboards.influx import TIME, Query
+from soakwatch_dashboards.common import WHOLE, findings
+from soakwatch_dashboards.influx import TIME, Query, counted
 from soakwatch_dashboards.panels import Column, figure, rows
 from soakwatch_dashboards.style import BLUE, GREEN, GREY, ORANGE, RED, SEVERITIES
 
@@ -34,17 +34,14 @@ def verdicts(title: str, where: str) -> Panel:
         "begin_ms": Column(hidden=True),
         "end_ms": Column(hidden=True),
     }
-    link = ("The run, whole", f"/d/{RUN_UID}?var-run=${{__data.fields.run}}&{EXACTLY}")
-    return rows(title, [query], columns, "All runs that were written to this database.", [link], sorted_by="Began")
+    run = f"/d/{RUN_UID}?var-run=${{__data.fields.run:percentencode}}"
+    links = [(name, f"{run}&{window}") for name, window in WHOLE]
+    return rows(title, [query], columns, "A row a run; each cell leads to it.", links, sorted_by="Began")
 
 
 def _count(title: str, severity: int, colour: str) -> tuple[int, Panel]:
-    query = Query(
-        f'SELECT count("severity") AS "runs" FROM "soakwatch_verdict" WHERE {TIME} AND "severity" = {severity}'
-    )
-    return 5, figure(
-        title, query, "Runs that began in the view.", big=True, none="0", limits=((None, GREY), (1, colour))
-    )
+    query = counted(f'"severity" = {severity}', "runs", of="severity", measurement="soakwatch_verdict", where=TIME)
+    return 5, figure(title, query, "Runs that began in the view.", big=True, limits=((None, GREY), (1, colour)))
 
 
 def board() -> Board:

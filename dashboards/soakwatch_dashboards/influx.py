@@ -88,3 +88,22 @@ def series(
         f" WHERE {where} AND {TIME} GROUP BY time($__interval){grouped} fill(null)"
     )
     return Query(query, alias or " ".join(f"$tag_{tag}" for tag in by), ref=ref)
+
+
+def by_labels(values: Sequence[str], select: str, labels: Sequence[str], *, ref: str = "A") -> Query:
+    """A table with a column for each label: ``select`` is a query that groups by nothing but them.
+
+    They are columns of an outer query and not its tags: Grafana puts the tags of a table into columns in the order of a
+    map in Go, which is another in each row.
+    """
+    columns = quoted([*values, *labels])
+    return Query(f"SELECT {columns} FROM ({select} GROUP BY {quoted(labels)})", ref=ref, table=True)
+
+
+def counted(condition: str, name: str, *, of: str, measurement: str, where: str) -> Query:
+    """How many points meet a condition: 0 where there are points and none meets it, nothing where there are none."""
+    here = f'FROM "{measurement}" WHERE {where}'
+    return Query(
+        f'SELECT sum("{name}") AS "{name}" FROM (SELECT count("{of}") AS "{name}" {here} AND {condition}),'
+        f' (SELECT count("{of}") * 0 AS "{name}" {here})'
+    )

@@ -6,34 +6,35 @@ from __future__ import annotations
 
 from soakwatch_dashboards.board import RUN, Board, Row, targets
 from soakwatch_dashboards.common import coverage
-from soakwatch_dashboards.influx import TIME, Query, one_of, series
+from soakwatch_dashboards.influx import TIME, Query, counted, one_of, series
 from soakwatch_dashboards.panels import figure, lines
 from soakwatch_dashboards.style import GREEN, GREY, ORANGE, RED
 
 _RUN = one_of("run")
 
 
-def _last(metric: str, of: str = "last") -> Query:
-    return Query(f'SELECT {of}("value") AS "value" FROM "{metric}" WHERE {_RUN} AND {TIME}')
+def _last(metric: str, by: str = "target", of: str = "last") -> Query:
+    """The last reading of each: two sinks are two figures."""
+    return Query(
+        f'SELECT {of}("value") AS "value" FROM "{metric}" WHERE {_RUN} AND {TIME} GROUP BY "{by}"', f"$tag_{by}"
+    )
 
 
 def board() -> Board:
     """The dashboard *Monitor*."""
     answered = Query(f'SELECT mean("ok") AS "answered" FROM "soakwatch_poll" WHERE {_RUN} AND {TIME}')
-    missed = Query(
-        f'SELECT count("ok") AS "missed" FROM "soakwatch_poll" WHERE {_RUN} AND {TIME}'
-        ' AND "outcome" =~ /^(missed|overrun|gap)$/'
-    )
+    missed = counted('"outcome" =~ /^(missed|overrun|gap)$/', "missed", of="ok", measurement="soakwatch_poll",
+                     where=f"{_RUN} AND {TIME}")  # fmt: skip
     spotless = ((None, GREEN), (1, RED))
     top = Row(4, [
         (4, figure("Polls answered", answered, "Share of the due polls.", "percentunit",
                    limits=((None, RED), (0.95, ORANGE), (0.99, GREEN)))),
-        (4, figure("Missed by the monitor", missed, "Due while the monitor was late or away.", none="0",
-                   limits=spotless)),
-        (4, figure("Backlog of the sink", _last("monitor.sink.backlog"), "Polls that the database does not have yet.",
-                   "short", limits=((None, GREEN), (1000, ORANGE), (100_000, RED)))),
-        (4, figure("Rejected lines", _last("monitor.sink.rejected"), "Lines that the database refused.", none="0",
-                   limits=spotless)),
+        (4, figure("Missed by the monitor", missed, "Due while the monitor was late or away.", limits=spotless)),
+        (4, figure("Backlog of the sink", _last("monitor.sink.backlog", "sink"),
+                   "Polls that the database does not have yet.", "short",
+                   limits=((None, GREEN), (1000, ORANGE), (100_000, RED)))),
+        (4, figure("Rejected lines", _last("monitor.sink.rejected", "sink"),
+                   "Lines that the database refused for good.", limits=spotless)),
         (4, figure("Resident memory", _last("monitor.memory.usage"), "Of the collector.", "bytes")),
         (4, figure("Room on the disk", _last("monitor.disk.free"), "Where the record lies.", "bytes",
                    limits=((None, RED), (1e9, ORANGE), (1e10, GREY)))),
@@ -59,8 +60,8 @@ def board() -> Board:
                     (12, lines("How long a poll takes", "s", [took], "The slowest of each interval."))]),
             Row(9, [(12, lines("Backlog of the sink", "short", [series("monitor.sink.backlog", _RUN, ("sink",))],
                                "Polls that the database does not have yet.")),
-                    (12, lines("Lines a second to the database", "short", written, "What the sink wrote."))]),
-            Row(9, [(12, lines("Polls a second by how they ended", "short",
+                    (12, lines("Lines a second to the database", "cps", written, "What the sink wrote."))]),
+            Row(9, [(12, lines("Polls a second by how they ended", "cps",
                                [series("monitor.polls", _RUN, ("outcome",))], "Everything but ok is a hole.")),
                     (12, lines("CPU of the collector", "percentunit", [series("monitor.cpu.time", _RUN, ("target",))],
                                "100 % is one core."))]),
@@ -73,7 +74,8 @@ def board() -> Board:
                                 series("monitor.threads", _RUN, ("target",), ref="B", alias="threads")],
                                "Of the collector.")),
                     (12, lines("Wall clock less steady clock", "s",
-                               [series("monitor.clock.offset", _RUN, ("target",), of="last")], "A step is a jump."))]),
+                               [series("monitor.clock.offset", _RUN, ("target",), of="last")], "A step is a jump.",
+                               below_zero=True))]),
         ],
         [RUN, targets()],
     )  # fmt: skip

@@ -15,6 +15,7 @@ class Target(TypedDict):
     query: str
     datasource: dict[str, str]
     alias: str
+    resultFormat: str
 
 
 class Grid(TypedDict):
@@ -27,16 +28,54 @@ class Grid(TypedDict):
 
 
 class Link(TypedDict):
-    """A data link."""
+    """A link of a panel's data, or of a dashboard's head; the latter says what it takes along."""
 
     url: str
+    keepTime: bool
+    includeVars: bool
+
+
+class Words(TypedDict):
+    """What a mapping of a special value is shown as."""
+
+    match: str
+    result: dict[str, object]
+
+
+class Mapping(TypedDict):
+    """Values that are shown as words; of those with a type ``special`` the options are ``Words``."""
+
+    type: str
+    options: Words
+
+
+class Reduced(TypedDict):
+    """Which fields a stat shows."""
+
+    fields: str
+
+
+class Sizes(TypedDict, total=False):
+    """How large a stat writes, in pixels."""
+
+    valueSize: int
+    titleSize: int
+
+
+class Options(TypedDict):
+    """What a stat has of its own."""
+
+    reduceOptions: Reduced
+    text: Sizes
 
 
 class Defaults(TypedDict, total=False):
     """What holds for all fields of a panel."""
 
     unit: str
+    noValue: str
     links: list[Link]
+    mappings: list[Mapping]
 
 
 class Property(TypedDict):
@@ -71,12 +110,23 @@ class Panel(TypedDict):
     datasource: dict[str, str]
     targets: list[Target]
     fieldConfig: FieldConfig
+    options: Options
 
 
-class Variable(TypedDict):
-    """A variable."""
+class Chosen(TypedDict):
+    """What of a variable is chosen."""
+
+    value: list[str]
+
+
+class Variable(TypedDict, total=False):
+    """A variable; ``allValue`` and ``current`` where several can be chosen."""
 
     name: str
+    multi: bool
+    sort: int
+    allValue: str
+    current: Chosen
     query: str
     datasource: dict[str, str]
 
@@ -107,6 +157,10 @@ class Dashboard(TypedDict):
     uid: str
     title: str
     schemaVersion: int
+    graphTooltip: int
+    refresh: str
+    editable: bool
+    links: list[Link]
     panels: list[Panel]
     templating: Templating
     annotations: Marks

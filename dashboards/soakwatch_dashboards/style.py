@@ -6,8 +6,11 @@ from collections.abc import Mapping
 
 from grafana_foundation_sdk.builders.dashboard import FieldColor, ThresholdsConfig
 from grafana_foundation_sdk.models.dashboard import (
+    DashboardSpecialValueMapOptions,
     DynamicConfigValue,
     FieldColorModeId,
+    SpecialValueMap,
+    SpecialValueMatch,
     Threshold,
     ThresholdsMode,
     ValueMap,
@@ -37,8 +40,9 @@ _UNITS = {
     "Hz": "hertz",
 }
 _RATES = {"By": "binBps", "s": "percentunit", "{packet}": "pps", "{request}": "reqps"}
-SIZE, BIG = 28, 56
-"""Figures of a stat in pixels: on a wall screen of 1080 lines and one metre they are 3 and 6 cm high."""
+TITLE, SIZE, BIG = 18, 36, 64
+"""Titles, figures and the verdict of a stat in pixels: 12, 23 and 41 mm on a screen of 1080 lines that is 0.7 m high
+(55 inches). What is read from 3 m must be 12 mm high, 1/250 of the distance."""
 
 
 def unit_of(metric: str) -> str:
@@ -63,6 +67,16 @@ def words(named: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
             }
         )
     ]
+
+
+def unknown(named: Mapping[str, tuple[str, str]] | None = None) -> list[ValueMapping]:
+    """The same, and no value as a grey dash: without it, it has the colour of the lowest limit, mostly green."""
+    nothing = SpecialValueMap(
+        DashboardSpecialValueMapOptions(
+            match=SpecialValueMatch.NULL_AND_NAN, result=ValueMappingResult("–", GREY, index=len(named or {}))
+        )
+    )
+    return [*(words(named) if named else ()), nothing]
 
 
 def steps(*limits: tuple[float | None, str]) -> ThresholdsConfig:

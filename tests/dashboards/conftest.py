@@ -1,8 +1,24 @@
-"""The dashboards' code lies beside the packages of the distribution: it is found from here."""
+"""The dashboards' code lies beside the packages of the distribution: it is found from here; and a database to ask."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from soakwatch.testing.influxd import Influxd, run_influxd
+
 sys.path.insert(0, str(Path(__file__).parents[2] / "dashboards"))
+
+
+@pytest.fixture(scope="module")
+def influx(influxd_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Influxd]:
+    """A server with the runs of ``filling`` in it."""
+    from tests.dashboards.filling import fill
+
+    folder = tmp_path_factory.mktemp("influx")
+    with run_influxd(influxd_program, folder / "server") as server:
+        fill(server, folder)
+        yield server

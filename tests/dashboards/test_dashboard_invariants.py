@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from itertools import combinations
 
 import pytest
@@ -10,8 +11,8 @@ from soakwatch_dashboards import compare
 from soakwatch_dashboards.__main__ import boards, texts
 from soakwatch_dashboards.influx import SOURCE_UID as ASKED_UID
 from soakwatch_dashboards.influx import series
-from soakwatch_dashboards.reading import Dashboard, Panel, asked, parse
-from soakwatch_dashboards.style import SEVERITIES, unit_of
+from soakwatch_dashboards.reading import Dashboard, Override, Panel, asked, parse
+from soakwatch_dashboards.style import LOAD, SEVERITIES, unit_of
 
 from soakwatch.grafana import SOURCE_UID, dashboards
 from soakwatch.sinks.aligned import METRICS, ZERO_NS
@@ -118,6 +119,100 @@ def test_links_lead_to_dashboards_that_take_what_they_bring(board: Dashboard) ->
             assert {"from", "to", "var-run"} <= given <= taken, link
             for column in re.findall(r"__data\.fields\.(\w+)", link["url"]):
                 assert f'"{column}"' in panel["targets"][0]["query"], (panel["title"], column)
+            # By itself Grafana leaves +, & and # in an address: a run "nightly+" would be asked for as "nightly ".
+            said = re.findall(r"\$\{([^}]+)\}", link["url"])
+            assert all(one.endswith((".numeric", ":percentencode")) for one in said), link
+
+
+def test_from_one_dashboard_to_another() -> None:
+    """Each leads to all others; those that show one run in one window keep both, the others have none to give."""
+    of_a_run = {"soakwatch-run", "soakwatch-device", "soakwatch-monitor"}
+    for board in BOARDS.values():
+        ways = {link["url"].removeprefix("/d/").partition("?")[0]: link for link in board["links"]
+                if "from=" not in link["url"]}  # fmt: skip
+        assert set(ways) == {other["uid"] for other in BOARDS.values()} - {board["uid"]}
+        for uid, link in ways.items():
+            stays = {uid, board["uid"]} <= of_a_run
+            assert link["keepTime"] == stays, (board["uid"], uid)
+            assert link["url"].endswith("?var-run=${run:percentencode}") == stays
+            assert not link["includeVars"]  # "All" targets is none of the targets that the device's dashboard offers
+    windows = [link["url"] for link in BOARDS["soakwatch-compare.json"]["links"] if "from=" in link["url"]]
+    begin = ZERO_NS // 10**6
+    assert windows[0] == f"/d/soakwatch-compare?from={begin}&to={begin + 2 * 3_600_000}"
+    assert len(windows) == 4
+
+
+def test_a_run_that_is_over_is_shown_whole_by_a_click() -> None:
+    """From the list of runs and from the verdict: the default window is that of a run that goes on."""
+    for name, title in (("soakwatch-fleet.json", "Runs"), ("soakwatch-run.json", "Verdict")):
+        (panel,) = [panel for panel in BOARDS[name]["panels"] if panel["title"] == title]
+        whole, live = (link["url"] for link in panel["fieldConfig"]["defaults"]["links"])
+        assert whole.endswith("from=${__data.fields.begin_ms.numeric}&to=${__data.fields.end_ms.numeric}")
+        assert live.endswith("from=${__data.fields.begin_ms.numeric}&to=now")
+        assert panel["targets"][0]["resultFormat"] == "table"  # only a table has other columns beside the word
+
+
+@pytest.mark.parametrize("board", EVERY)
+def test_one_crosshair_and_a_refresh_that_is_no_burden(board: Dashboard) -> None:
+    """All panels show the same moment; a wall screen asks every ten seconds, and what has ended is not asked again."""
+    assert board["graphTooltip"] == 1
+    assert board["refresh"] == {"soakwatch-compare": "", "soakwatch-fleet": "1m"}.get(board["uid"], "10s")
+    assert not board["editable"]
+
+
+@pytest.mark.parametrize("board", EVERY)
+def test_all_is_what_is_chosen_at_first(board: Dashboard) -> None:
+    """Where several can be chosen; the run, of which there is one, is the newest."""
+    for variable in board["templating"]["list"]:
+        if variable["multi"]:
+            assert (variable["current"]["value"], variable["allValue"]) == (["$__all"], ".*")
+        elif variable["name"] == "run":
+            assert variable["sort"] == 2  # by name, downwards: names begin with their time
+
+
+@pytest.mark.parametrize("board", EVERY)
+def test_no_value_is_never_a_number_and_never_green(board: Dashboard) -> None:
+    """A panel without samples says so; where a stat has no value it is a dash in grey, whatever its limits."""
+    for panel in board["panels"]:
+        nothing = panel["fieldConfig"]["defaults"]["noValue"]
+        assert nothing in {"–", "no samples in this window, which is not the same as zero"}, panel["title"]
+        if panel["type"] == "stat" and panel["fieldConfig"]["defaults"].get("mappings"):
+            special = panel["fieldConfig"]["defaults"]["mappings"][-1]
+            assert (special["type"], special["options"]["match"]) == ("special", "null+nan")
+            assert special["options"]["result"]["text"] == "–"
+        for target in panel["targets"]:
+            assert "fill(0)" not in target["query"]
+            assert "fill(previous)" not in target["query"]
+
+
+@pytest.mark.parametrize("board", EVERY)
+def test_what_is_read_from_three_metres_is_large(board: Dashboard) -> None:
+    """Figures of a stat: 1/250 of three metres, on a screen of 1080 lines and 0.7 m, is 18 pixels."""
+    for panel in board["panels"]:
+        if panel["type"] == "stat":
+            sizes = panel["options"]["text"]
+            assert sizes["valueSize"] >= 36
+            assert sizes.get("titleSize", 18) >= 18
+
+
+@pytest.mark.parametrize("board", EVERY)
+def test_a_text_or_word_shows_its_column_only(board: Dashboard) -> None:
+    """A stat of all columns would show the time and the columns that its links need."""
+    for panel in board["panels"]:
+        shown = panel["options"]["reduceOptions"]["fields"] if panel["type"] == "stat" else ""
+        if shown:
+            (target,) = panel["targets"]
+            named = re.findall(r'AS "([^"]+)"', target["query"])
+            assert [name for name in ("Time", *named) if re.search(shown.strip("/"), name)] == [shown.strip("/^$")]
+            assert target["resultFormat"] == "table"
+
+
+@pytest.mark.parametrize("board", EVERY)
+def test_tables_have_no_tags(board: Dashboard) -> None:
+    """Grafana puts the tags of a table into columns in the order of a map in Go: two of them get mixed up."""
+    for target in (target for panel in board["panels"] for target in panel["targets"]):
+        if target["resultFormat"] == "table":
+            assert " GROUP BY " not in re.sub(r"\(.*\)", "", target["query"]), target["query"]
 
 
 def test_a_finding_leads_to_its_window() -> None:
@@ -133,14 +228,14 @@ def test_a_finding_leads_to_its_window() -> None:
 @pytest.mark.parametrize("query", ASKED)
 def test_queries_name_what_the_sink_writes(query: str) -> None:
     """Measurements are metrics of the catalogue or the sink's own; tags are those that they have."""
-    measurements = re.findall(r'FROM "([^"]+)"', query)
-    assert len(measurements) == 1, query
-    name = measurements[0]
-    assert name in BY_NAME or name in OWN, name
-    tags = TAGS | (set(BY_NAME[name].labels) if name in BY_NAME else OWN[name])
-    grouped = re.search(r"GROUP BY (.*?)(?: fill|$)", query)
-    conditions = set(re.findall(r'"(\w+)" =~', query))
-    assert set(re.findall(r'"(\w+)"', grouped[1] if grouped else "")) | conditions <= tags, query
+    measurements = set(re.findall(r'FROM "([^"]+)"', query))
+    assert measurements
+    for name in measurements:
+        assert name in BY_NAME or name in OWN, name
+        tags = TAGS | (set(BY_NAME[name].labels) if name in BY_NAME else OWN[name])
+        grouped = " ".join(re.findall(r"GROUP BY (.*?)(?: fill|\)|$)", query))
+        conditions = set(re.findall(r'"(\w+)" =~', query))
+        assert set(re.findall(r'"(\w+)"', grouped)) | conditions <= tags, query
 
 
 @pytest.mark.parametrize("board", EVERY)
@@ -150,12 +245,30 @@ def test_units_are_grafanas_and_those_of_the_catalogue(board: Dashboard) -> None
         unit = panel["fieldConfig"]["defaults"].get("unit", "none")
         overrides = [value for over in panel["fieldConfig"]["overrides"] for value in over["properties"]]
         assert {unit, *(str(one["value"]) for one in overrides if one["id"] == "unit")} <= UNITS, panel["title"]
-        if unit not in {"bytes", "percentunit", "s", "celsius"}:
+        if panel["type"] != "timeseries":
             continue
         for target in panel["targets"]:
-            name = re.findall(r'FROM "([^"]+)"', target["query"])[0]
-            if name in BY_NAME and not target.get("alias", "").startswith("offered"):
-                assert unit_of(name) == unit, (panel["title"], name)
+            laid = [("", name) for name in re.findall(r"\"metric\" = '([^']+)'", target["query"])]
+            for factor, name in [*laid, *re.findall(r'(?: \* (8) AS "value")? FROM "([^"]+)"', target["query"])]:
+                of_metric = "bps" if factor == "8" else unit_of(name) if name in BY_NAME else ""
+                if of_metric:
+                    assert unit_of_line(panel, target["alias"]) == of_metric, (panel["title"], target["alias"], name)
+
+
+def matches(override: Override, name: str) -> bool:
+    """As Grafana reads a pattern: between slashes as it is, else as the whole of the name."""
+    pattern = str(override["matcher"]["options"])
+    whole = not pattern.startswith("/")
+    return re.search(f"^{pattern}$" if whole else pattern.strip("/"), name) is not None
+
+
+def unit_of_line(panel: Panel, alias: str) -> str:
+    """The unit that a line of this name has: the last override that matches, else the panel's."""
+    unit = panel["fieldConfig"]["defaults"]["unit"]
+    for override in panel["fieldConfig"]["overrides"]:
+        if matches(override, alias):
+            unit = next((str(one["value"]) for one in override["properties"] if one["id"] == "unit"), unit)
+    return unit
 
 
 @pytest.mark.parametrize("panel", [p for b in BOARDS.values() for p in b["panels"] if p["type"] == "timeseries"],
@@ -163,7 +276,7 @@ def test_units_are_grafanas_and_those_of_the_catalogue(board: Dashboard) -> None
 def test_lines_have_legends_and_show_holes(panel: Panel) -> None:
     """The SDK's legends are off by themselves; a long silence must not be drawn over."""
     assert '"showLegend": true' in _text(panel)
-    assert '"spanNulls": 180000.0' in _text(panel)
+    assert '"spanNulls": 90000.0' in _text(panel)
 
 
 def test_nothing_that_an_old_grafana_cannot_show() -> None:
@@ -179,9 +292,44 @@ def test_the_load_lies_over_what_the_device_did() -> None:
     run = BOARDS["soakwatch-run.json"]
     for metric in ("system.cpu.core.utilization", "queue.depth", "system.network.packet.dropped"):
         (panel,) = [p for p in run["panels"] if any(f'"{metric}"' in t["query"] for t in p["targets"])]
-        told = " ".join(target["query"] for target in panel["targets"])
-        assert '"load.tx.packet.rate"' in told
-        assert '"load.request.rate"' in told
+        load = [target for target in panel["targets"] if target["alias"].startswith("load of ")]
+        told = " ".join(target["query"] for target in load)
+        for rate, total in (
+            ("tx.packet.rate", "tx.packets"),
+            ("request.rate", "requests"),
+            ("tx.bit.rate", "tx.bytes"),
+        ):
+            assert f'"load.{rate}"' in told
+            assert f'"load.{total}"' in told  # pktgen and interfaces count, and tell no rate
+        for target in load:
+            (override,) = [o for o in panel["fieldConfig"]["overrides"]
+                           if matches(o, target["alias"])]  # fmt: skip
+            looks = {one["id"]: one["value"] for one in override["properties"]}
+            assert looks["custom.axisPlacement"] == "right"
+            assert looks["color"] == {"mode": "fixed", "fixedColor": LOAD}
+
+
+CPU = {"system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization"}
+MEMORY = {f"system.memory.{part}" for part in ("usage", "utilization", "pool.usage", "pool.utilization")}
+LOST = {
+    "system.network.packet.dropped",
+    "system.forwarding.dropped",
+    "system.ip.dropped",
+    "queue.dropped",
+    "queue.depth",
+}
+
+
+@pytest.mark.parametrize("name", ["soakwatch-run.json", "soakwatch-device.json"])
+def test_a_device_is_seen_whatever_its_profile_brings(name: str) -> None:
+    """Many firewalls tell of one CPU and of their memory as a share, or of pools: they are no blank panels."""
+    told = {metric for one in asked(BOARDS[name]) for metric in re.findall(r'FROM "([^"]+)"', one.query)}
+    assert told >= CPU | MEMORY | LOST | {"system.sessions", "system.temperature"}
+    bring = [profile.read_text() for profile in files("soakwatch").joinpath("profiles").iterdir()
+             if profile.name.endswith(".yaml")]  # fmt: skip
+    assert len(bring) > 100
+    for kind in (CPU, MEMORY, LOST):
+        assert kind & {metric for text in bring for metric in re.findall(r"metric: ([\w.]+)", text)}
 
 
 def test_words_and_numbers_are_the_sinks() -> None:

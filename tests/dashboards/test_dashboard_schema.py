@@ -1,90 +1,59 @@
-"""The JSON holds to Grafana's own types: schemas made from its npm package, so that a misspelt key is found."""
+"""The JSON holds to Grafana's own types, so that a misspelt key is found.
+
+The schemas are made from Grafana's npm package by ``grafana_types.py`` and committed: no test needs npm.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 import pytest
 from jsonschema import Draft7Validator
 from jsonschema.exceptions import ValidationError
+from tests.dashboards.grafana_types import VERSIONS, file_of
 
 from soakwatch.grafana import dashboards
 
-VERSION = "10.4.0"
-"""The oldest of Grafana's packages whose types are complete; what came later is in ``LATER``."""
-PACKAGES = (f"@grafana/schema@{VERSION}", "ts-json-schema-generator@2.9.0")
-PANELS = {"timeseries": "TimeSeries", "stat": "Stat", "table": "Table", "heatmap": "Heatmap",
-          "statushistory": "StatusHistory"}  # fmt: skip
+_EVER = {"auto", "auto_count", "auto_min", "definition"}
 LATER = {
-    "percentChangeColorMode",
-    "perPage",
-    "selectionMode",
-    "allowCustomValue",
-    "auto",
-    "auto_count",
-    "auto_min",
-    "definition",
+    "10.4.0": {"percentChangeColorMode", "perPage", "selectionMode", "allowCustomValue", *_EVER},
+    "11.6.0": _EVER,
 }
 """Keys that the SDK writes by itself and an older Grafana passes over."""
 MARKS = "annotations"
 """The type of an annotation's query is that of Grafana's own store, not of a data source: its comment says so."""
 
-Schemas = Mapping[str, Draft7Validator]
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """A version's validators of the dashboard and of each kind of panel's parts, and the keys that it does not know."""
+
+    of: Mapping[str, Draft7Validator]
+    later: Collection[str]
 
 
-@pytest.fixture(scope="module")
-def schemas() -> Schemas:
-    """A validator of the dashboard, and of each kind of panel's options and fields; kept in the user's cache."""
-    npm, npx = shutil.which("npm"), shutil.which("npx")
-    if npm is None or npx is None:
-        pytest.skip("npm is not installed")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "soakwatch" / f"grafana-schema-{VERSION}"
-    if not (cache / "complete").exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        (cache / "package.json").write_text("{}")
-        (cache / "tsconfig.json").write_text(
-            '{"compilerOptions": {"strict": true, "skipLibCheck": true}, "include": []}'
-        )
-        words = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
-        if subprocess.run(words, cwd=cache, capture_output=True, timeout=60, check=False).returncode:
-            pytest.skip("npm cannot install Grafana's types here")
-        raw = Path("node_modules/@grafana/schema/dist/esm/raw")
-        generate(npx, cache, raw / "dashboard/x/dashboard_types.gen.d.ts", "Dashboard", "dashboard")
-        for kind, name in PANELS.items():
-            types = raw / f"composable/{kind}/panelcfg/x/{name}PanelCfg_types.gen.d.ts"
-            generate(npx, cache, types, "Options", f"{kind}.options")
-            if kind != "stat":  # its fields have nothing of their own
-                generate(npx, cache, types, "FieldConfig", f"{kind}.fields")
-        (cache / "complete").touch()
-    return {file.stem: Draft7Validator(json.loads(file.read_text())) for file in cache.glob("schema.*.json")}
+@pytest.fixture(scope="module", params=VERSIONS)
+def types(request: pytest.FixtureRequest) -> Types:
+    """Those of one version of Grafana."""
+    made: dict[str, dict[str, object]] = json.loads(file_of(request.param).read_text())
+    return Types({name: Draft7Validator(schema) for name, schema in made.items()}, LATER[request.param])
 
 
-def generate(npx: str, cache: Path, types: Path, name: str, made: str) -> None:
-    """One schema."""
-    words = [npx, "--no-install", "ts-json-schema-generator", "--path", str(types), "--type", name, "--no-type-check",
-             "--tsconfig", "tsconfig.json", "-o", f"schema.{made}.json"]  # fmt: skip
-    done = subprocess.run(words, cwd=cache, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def wrong(validator: Draft7Validator, part: object) -> list[str]:
+def wrong(types: Types, name: str, part: object) -> list[str]:
     """What does not hold, but for what is known."""
-    found = [leaf for error in validator.iter_errors(without_later(part)) for leaf in leaves(error)]
+    found = [leaf for error in types.of[name].iter_errors(without(types.later, part)) for leaf in leaves(error)]
     return [
         f"{'/'.join(map(str, one.absolute_path))}: {one.message}" for one in found if MARKS not in one.absolute_path
     ]
 
 
-def without_later(part: object) -> object:
-    """A part of the JSON without the keys of ``LATER``."""
+def without(later: Collection[str], part: object) -> object:
+    """A part of the JSON without some keys."""
     if isinstance(part, dict):
-        return {key: without_later(value) for key, value in part.items() if key not in LATER}
-    return [without_later(value) for value in part] if isinstance(part, list) else part
+        return {key: without(later, value) for key, value in part.items() if key not in later}
+    return [without(later, value) for value in part] if isinstance(part, list) else part
 
 
 def leaves(error: ValidationError) -> Iterator[ValidationError]:
@@ -96,22 +65,22 @@ def leaves(error: ValidationError) -> Iterator[ValidationError]:
 
 
 @pytest.mark.parametrize("name", sorted(dashboards()))
-def test_dashboard_holds_to_grafanas_types(name: str, schemas: Schemas) -> None:
+def test_dashboard_holds_to_grafanas_types(name: str, types: Types) -> None:
     """The dashboard, and of each panel its options and what its fields have of their own."""
     board = json.loads(dashboards()[name])
-    told = wrong(schemas["schema.dashboard"], board)
+    told = wrong(types, "dashboard", board)
     for panel in board["panels"]:
         kind = panel["type"].replace("-", "")
-        told += wrong(schemas[f"schema.{kind}.options"], panel["options"])
+        told += wrong(types, f"{kind}.options", panel["options"])
         own = panel["fieldConfig"]["defaults"].get("custom")
-        if own and f"schema.{kind}.fields" in schemas and kind != "table":  # the SDK leaves a table's cells to Grafana
-            told += wrong(schemas[f"schema.{kind}.fields"], own)
+        if own and f"{kind}.fields" in types.of and kind != "table":  # the SDK leaves a table's cells to Grafana
+            told += wrong(types, f"{kind}.fields", own)
     assert told == []
 
 
-def test_a_misspelt_key_is_found(schemas: Schemas) -> None:
+def test_a_misspelt_key_is_found(types: Types) -> None:
     """The test can fail: one letter more in a panel's options."""
     board = json.loads(dashboards()["soakwatch-run.json"])
     panel = next(panel for panel in board["panels"] if panel["type"] == "timeseries")
-    assert wrong(schemas["schema.timeseries.options"], {**panel["options"], "legendd": {}})
-    assert wrong(schemas["schema.dashboard"], {**board, "refreshh": "5s"})
+    assert wrong(types, "timeseries.options", {**panel["options"], "legendd": {}})
+    assert wrong(types, "dashboard", {**board, "refreshh": "5s"})

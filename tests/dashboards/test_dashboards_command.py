@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import TypedDict
 
@@ -26,6 +31,7 @@ class Service(TypedDict, total=False):
     ports: list[str]
     secrets: list[str]
     volumes: list[str]
+    logging: dict[str, dict[str, str]]
 
 
 class Compose(TypedDict):
@@ -50,15 +56,52 @@ def test_dashboards_writes_what_a_grafana_needs(tmp_path: Path, capsys: pytest.C
     assert Path(provider["options"]["path"]) == (out / "dashboards").resolve()
 
 
-def test_dashboards_again_replaces_and_leaves_others_alone(tmp_path: Path) -> None:
-    """Somebody's own dashboard beside ours stays; ours is what this version has."""
+def test_what_is_there_is_not_replaced_silently(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What somebody has changed stays, and nothing else is written, until it is asked for; his own is never touched."""
     own, ours = tmp_path / "dashboards" / "own.json", tmp_path / "dashboards" / "soakwatch-run.json"
     own.parent.mkdir()
     own.write_text("{}")
     ours.write_text("{}")
-    assert run(["dashboards", "--out", str(tmp_path)]) == 0
+    assert run(["dashboards", "--out", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert str(ours) in told
+    assert "--force" in told
+    assert "Traceback" not in told
+    assert {file.read_text() for file in tmp_path.rglob("*.*")} == {"{}"}
+    assert run(["dashboards", "--out", str(tmp_path), "--force"]) == 0
     assert own.read_text() == "{}"
     assert json.loads(ours.read_text())["uid"] == "soakwatch-run"
+    assert run(["dashboards", "--out", str(tmp_path)]) == 0  # the same again is no change
+
+
+def test_what_to_do_next_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three steps, beside the list of files: how Grafana finds them, where the token goes, what to open."""
+    assert run(["dashboards", "--out", str(tmp_path), "--token-file", "/run/secrets/t"]) == 0
+    told = capsys.readouterr().err
+    assert [word for word in ("1.", "2.", "3.") if word in told] == ["1.", "2.", "3."]
+    for word in ("/etc/grafana/provisioning", SOURCE_UID, "/run/secrets/t", "Soakwatch · Fleet", "?kiosk"):
+        assert word in told
+
+
+def test_the_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    """One to copy, and what an upgrade needs."""
+    assert run(["dashboards", "--help"]) == 0
+    assert "soakwatch dashboards --out grafana --force" in capsys.readouterr().out
+
+
+def test_the_wheel_has_the_dashboards(tmp_path: Path) -> None:
+    """All five, as they are committed: an installation without the checkout writes the same."""
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(DEPLOY.parent)]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {
+            Path(name).name: archive.read(name).decode()
+            for name in archive.namelist()
+            if name.startswith("soakwatch/grafana/dashboards/")
+        }
+    assert packed == dashboards()
 
 
 def test_dashboards_into_a_file_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,8 +130,8 @@ def test_compose_pins_checks_and_keeps_secrets_in_files() -> None:
     assert compose["services"]["influxdb"]["image"].startswith("influxdb:2.7")
     for name, service in compose["services"].items():
         assert service["healthcheck"]["test"], name
-        assert service.get("build") or service["image"].count(":") == 1, name
-        assert not service.get("image", "").endswith(":latest"), name
+        assert service["logging"]["options"], name  # 72 hours of logs have an end
+        assert re.fullmatch(r"[\w./-]+:\d+\.\d+\.\d+", service["image"]), name
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), name
         assert set(service.get("secrets", [])) <= set(compose["secrets"]), name
         for key, value in service.get("environment", {}).items():
@@ -102,6 +145,39 @@ def test_compose_pins_checks_and_keeps_secrets_in_files() -> None:
             else:
                 assert source in compose["volumes"], volume
     assert all(set(secret) == {"file"} for secret in compose["secrets"].values())
+    files = {secret["file"].removeprefix("./") for secret in compose["secrets"].values()}
+    ignored = (DEPLOY / ".gitignore").read_text().split()
+    assert all(f"/{file.split('/')[0]}/" in ignored for file in files)  # none is ever committed
+    page = (DEPLOY / "grafana.md").read_text()
+    assert all(Path(file).name in page for file in files)  # and each is made by the page's commands
+    assert not re.search(r"(?i)(password|token|secret)\w*: *[\"']?(?!/run/secrets/|\[|\{file: |\n)\S", text)
     mounted = [volume.split(":")[1] for volume in compose["services"]["grafana"]["volumes"]]
     assert IN_COMPOSE.folder in mounted
     assert "/etc/grafana/provisioning" in mounted
+
+
+def test_the_image_is_built_from_all_that_a_wheel_needs(tmp_path: Path) -> None:
+    """What the Dockerfile copies is enough: from it alone the same wheel is built as from the checkout."""
+    text = (DEPLOY / "Dockerfile").read_text()
+    source = tmp_path / "source"
+    source.mkdir()
+    for copied in re.findall(r"^COPY (.+)$", text, re.MULTILINE):
+        *names, _ = copied.split()
+        for name in names:
+            one = DEPLOY.parent / name
+            if one.is_dir():
+                shutil.copytree(one, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(one, source)
+    packed = []
+    for number, folder in enumerate((source, DEPLOY.parent)):
+        out = tmp_path / str(number)
+        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(folder)]
+        done = subprocess.run(build, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        (wheel,) = out.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            packed.append(sorted(archive.namelist()))
+    assert packed[0] == packed[1]
+    assert re.search(r"^FROM python:3\.\d+-slim-\w+$", text, re.MULTILINE)
+    assert re.search(r"^USER (?!root)\w+$", text, re.MULTILINE)

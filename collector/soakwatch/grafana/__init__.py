@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from soakwatch.errors import MonitorBroken
+from soakwatch.errors import MonitorBroken, PlanError
 
 SOURCE_UID = "soakwatch-influxql"
 FOLDER, FOLDER_UID = "Soakwatch", "soakwatch"
@@ -82,14 +82,31 @@ def provisioning(grafana: Grafana) -> Mapping[str, str]:
     }
 
 
-def write_grafana(out: Path, grafana: Grafana) -> tuple[Path, ...]:
-    """Writes ``out``/dashboards and ``out``/provisioning; the files that were written. Raises OSError."""
+def write_grafana(out: Path, grafana: Grafana, *, force: bool = False) -> tuple[Path, ...]:
+    """Writes ``out``/dashboards and ``out``/provisioning; the files that are now as they should be.
+
+    A file of another content is left alone, and nothing is written, unless ``force``: Grafana's people change what lies
+    there. Raises PlanError that names such files, and OSError.
+    """
     texts = {out / "dashboards" / name: text for name, text in dashboards().items()}
     texts |= {out / "provisioning" / name: text for name, text in provisioning(grafana).items()}
+    others = [file for file, text in texts.items() if not force and _differs(file, text)]
+    if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        raise PlanError(
+            f"{others[0]}{more} is there already and is another: name an empty folder, or add --force to replace"
+        )
     for file, text in texts.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     return tuple(texts)
+
+
+def _differs(file: Path, text: str) -> bool:
+    try:
+        return file.read_bytes() != text.encode()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _yaml(content: object) -> str:

@@ -1,0 +1,165 @@
+"""The dashboards in a real Grafana, where GRAFANA_URL (and GRAFANA_TOKEN, of an administrator) name one.
+
+Everything goes into a folder, under uids and a data source of its own, and is deleted afterwards. Grafana must reach
+this machine's loopback, where the database is. No package of a distribution or a language has a Grafana: without one
+all of this is skipped, in CI too; what Grafana would be asked is asked of the database in ``test_dashboard_queries``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import quote
+
+import httpx
+import pytest
+from soakwatch_dashboards.reading import parse
+from tests.dashboards.filling import BOARDS, RUNS, chosen, view_of
+
+from soakwatch.grafana import SOURCE_UID, dashboards
+from soakwatch.testing.influxd import BUCKET, Influxd
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("GRAFANA_URL"), reason="GRAFANA_URL names no Grafana, and no package brings one"
+)
+UIDS = sorted(board["uid"] for board in BOARDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Grafana:
+    """A Grafana with the dashboards in it; ``mark`` stands for ``soakwatch`` in their uids."""
+
+    client: httpx.Client
+    mark: str
+
+    def ask(self, method: str, path: str, body: object = None) -> httpx.Response:
+        """A request whose answer must be good."""
+        answer = self.client.request(method, path, json=body)
+        assert answer.is_success, (method, path, answer.status_code, answer.text[:500])
+        return answer
+
+    def own(self, text: str) -> str:
+        """JSON with the uids of this test."""
+        return text.replace('"soakwatch-', f'"{self.mark}-').replace("/d/soakwatch-", f"/d/{self.mark}-")
+
+
+@pytest.fixture(scope="module")
+def grafana(influx: Influxd) -> Iterator[Grafana]:
+    """Data source, folder and dashboards, by the API."""
+    token = os.environ.get("GRAFANA_TOKEN")
+    head = {"authorization": f"Bearer {token}"} if token else {}
+    with ExitStack() as stack:
+        client = stack.enter_context(httpx.Client(base_url=os.environ["GRAFANA_URL"], headers=head, timeout=60))
+        made = Grafana(client, f"swt{secrets.token_hex(4)}")
+        source = {
+            "name": made.mark, "uid": SOURCE_UID.replace("soakwatch", made.mark), "type": "influxdb", "access": "proxy",
+            "url": influx.url, "database": BUCKET,
+            "jsonData": {"version": "InfluxQL", "dbName": BUCKET, "httpMode": "POST",
+                         "httpHeaderName1": "Authorization"},
+            "secureJsonData": {"httpHeaderValue1": f"Token {influx.token}"},
+        }  # fmt: skip
+        made.ask("POST", "/api/datasources", source)
+        stack.callback(made.ask, "DELETE", f"/api/datasources/uid/{source['uid']}")
+        made.ask("POST", "/api/folders", {"uid": made.mark, "title": made.mark})
+        stack.callback(made.ask, "DELETE", f"/api/folders/{made.mark}")
+        for text in dashboards().values():
+            body = {"dashboard": json.loads(made.own(text)), "folderUid": made.mark, "overwrite": True}
+            made.ask("POST", "/api/dashboards/db", body)
+        yield made
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_grafana_keeps_what_it_was_given(grafana: Grafana, uid: str) -> None:
+    """The dashboard comes back with all its panels and variables."""
+    back = grafana.ask("GET", f"/api/dashboards/uid/{grafana.own(json.dumps(uid))[1:-1]}").json()["dashboard"]
+    mine = json.loads(grafana.own(dashboards()[f"{uid}.json"]))
+    assert [panel["title"] for panel in back["panels"]] == [panel["title"] for panel in mine["panels"]]
+    assert back["templating"] == mine["templating"]
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_grafana_brings_rows_for_every_target(grafana: Grafana, uid: str) -> None:
+    """Each query through Grafana's own server: no error, and a frame with values."""
+    view = view_of(uid, RUNS[0], "dut")
+    for panel in parse(grafana.own(dashboards()[f"{uid}.json"]))["panels"]:
+        queries = [
+            {**target, "query": chosen(target["query"], view), "intervalMs": 10_000, "maxDataPoints": 1000}
+            for target in panel["targets"]
+        ]
+        body = {"from": str(view.begin_ms), "to": str(view.end_ms), "queries": queries}
+        results = grafana.ask("POST", "/api/ds/query", body).json()["results"]
+        for target in panel["targets"]:
+            result = results[target["refId"]]
+            assert "error" not in result, (panel["title"], target["refId"], result["error"])
+            values = [column for frame in result["frames"] for column in frame["data"]["values"]]
+            assert any(values), (panel["title"], target["refId"])
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_the_page_shows_its_panels(grafana: Grafana, uid: str, tmp_path: Path) -> None:
+    """In a browser, a picture of it in the folder GRAFANA_PICTURES if that is set; no panel says that it failed."""
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("there is no chromium on PATH")
+    view = view_of(uid, RUNS[0], "dut")
+    mine = uid.replace("soakwatch", grafana.mark)
+    variables = "" if uid in {"soakwatch-fleet", "soakwatch-compare"} else f"&var-run={quote(RUNS[0])}"
+    with in_name_of(grafana.client) as url:
+        page = f"{url}/d/{mine}?kiosk&from={view.begin_ms}&to={view.end_ms}{variables}"
+        shot = Path(os.environ.get("GRAFANA_PICTURES") or tmp_path) / f"{uid}.png"
+        words = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                 f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1920,4000",
+                 "--virtual-time-budget=30000"]  # fmt: skip
+        done = [
+            subprocess.run([*words, what, page], capture_output=True, text=True, timeout=120, check=False)
+            for what in (f"--screenshot={shot}", "--dump-dom")
+        ]
+    assert shot.stat().st_size > 20_000, done[0].stderr[-500:]
+    document = done[1].stdout
+    for panel in parse(dashboards()[f"{uid}.json"])["panels"][:4]:
+        assert panel["title"] in document
+    assert 'data-testid="data-testid Panel status error"' not in document
+
+
+@contextmanager
+def in_name_of(client: httpx.Client) -> Iterator[str]:
+    """The address of a server on the loopback that asks with the client's token, which a browser cannot be given."""
+
+    class Passing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._pass(None)
+
+        def do_POST(self) -> None:
+            self._pass(self.rfile.read(int(self.headers.get("content-length") or 0)))
+
+        def _pass(self, body: bytes | None) -> None:
+            kind = {} if body is None else {"content-type": self.headers.get("content-type") or "application/json"}
+            answer = client.request(self.command, self.path, content=body, headers=kind)
+            self.send_response(answer.status_code)
+            for name in ("content-type", "location"):
+                if name in answer.headers:
+                    self.send_header(name, answer.headers[name])
+            self.send_header("content-length", str(len(answer.content)))
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: addresses hold names of runs."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Passing) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
