@@ -1,10 +1,25 @@
-"""Options of the tests as a whole."""
+"""Options of the tests as a whole and their order: what waits longest starts first, what needs influxd comes last."""
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from tests.needs import influxd_build_log, needs_influxd, wait_for_influxd
+
+LONGEST = (
+    "e2e/test_run.py", "e2e/test_devices.py", "collector/web/test_pytest_plugin.py", "e2e/test_demo.py",
+    "collector/web/test_run_web.py", "collector/test_report/test_html.py", "collector/test_shared_series.py",
+    "test_house.py", "collector/sinks/test_influxdb_outage.py", "e2e/test_judge_csv.py", "e2e/test_cli_catalogue.py",
+    "rules/test_checks.py", "collector/loads/test_trex_run.py", "rules/test_properties.py",
+    "collector/loads/test_pktgen_port.py", "collector/loads/test_command.py", "collector/loads/test_iperf3_files.py",
+    "collector/profile/test_profiles_all.py", "e2e/test_nginx.py", "collector/hooks/test_hooked_run.py",
+    "collector/loads/test_event_outage.py", "collector/agent/test_agent_install.py",
+)  # fmt: skip
+"""Files that take longest, first: with several processes nothing long is left over for the end."""
+SERVER = "soakwatch.testing.influxd"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -15,4 +30,47 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         metavar="DIR",
         help="recorded devices for tests/recordings: DIR/snmpsim/NAME.snmprec[.gz] and DIR/data/NAME.json[.gz]",
+    )
+
+
+def pytest_configure() -> None:
+    """A shell ignores SIGINT for what it starts in the background, and what tests interrupt would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the files in order; the tests of a file keep theirs. The same in every process, whatever is built when."""
+    here = Path(__file__).parent
+    turns = {here / name: turn for turn, name in enumerate(LONGEST, -len(LONGEST))}
+    items.sort(key=lambda item: (_asks_influxd(item), turns.get(item.path, 0)))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A build of influxd is waited for outside of the test's own limit of time."""
+    if _asks_influxd(item):
+        wait_for_influxd()
+    return (yield)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What a build of influxd said that failed."""
+    log = influxd_build_log()
+    if log:
+        terminalreporter.section("influxd was not built")
+        terminalreporter.write_line("\n".join(log.splitlines()[-40:]))
+
+
+@pytest.fixture(scope="session")
+def influxd_program() -> Path:
+    """The InfluxDB server's program."""
+    return needs_influxd()
+
+
+def _asks_influxd(item: pytest.Item) -> bool:
+    """Whether it has the fixture above, or starts a server by itself."""
+    names = vars(getattr(item, "module", None) or object).values()
+    return "influxd_program" in getattr(item, "fixturenames", ()) or any(
+        getattr(value, "__module__", None) == SERVER for value in names
     )

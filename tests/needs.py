@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
+
+from soakwatch.testing.influxd import find_influxd
+
+_LONGEST_BUILD_S = 25 * 60.0
 
 
 def needs(*programs: str) -> None:
@@ -13,6 +20,46 @@ def needs(*programs: str) -> None:
     path = f"{os.environ['PATH']}:/usr/sbin"
     for program in programs:
         if shutil.which(program, path=path) is None:
-            if os.environ.get("CI"):
-                pytest.fail(f"{program} is not installed: tests/run installs it")
-            pytest.skip(f"{program} is not installed")
+            _lacks(f"{program} is not installed", "tests/run installs it")
+
+
+def needs_influxd() -> Path:
+    """The InfluxDB server; waits for one that is being built. Skips where there is none; fails in CI."""
+    wait_for_influxd()
+    found = find_influxd()
+    if found is None:
+        said = influxd_build_log().splitlines()[-2:]
+        _lacks("; ".join(["there is no influxd 2.x", *said]), "tests/influxd/build makes one, or name it in INFLUXD")
+    return found
+
+
+def wait_for_influxd() -> None:
+    """Returns when the build that tests/run has begun is over, at the latest after 25 minutes; at once without one."""
+    folder = _influxd_build()
+    if folder is None:
+        return
+    # The folder's time is that of the build's begin: its log is made at once, and ``code`` when it is over.
+    until = folder.stat().st_mtime + _LONGEST_BUILD_S
+    while not (folder / "code").exists() and time.time() < until:
+        time.sleep(0.2)
+
+
+def influxd_build_log() -> str:
+    """What the build of tests/run said if it has failed, and its exit code; else nothing."""
+    folder = _influxd_build()
+    if folder is None or not (folder / "code").exists():
+        return ""
+    code = (folder / "code").read_text().strip()
+    return "" if code == "0" else f"{(folder / 'log').read_text(errors='replace')}exit code {code}\n"
+
+
+def _influxd_build() -> Path | None:
+    """Where tests/run keeps what its build of influxd writes: ``path``, ``log`` and, when it is over, ``code``."""
+    folder = os.environ.get("SOAKWATCH_INFLUXD_BUILD")
+    return Path(folder) if folder and Path(folder).is_dir() else None
+
+
+def _lacks(what: str, remedy: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(f"{what}: {remedy}")
+    pytest.skip(f"{what}: {remedy}")

@@ -31,6 +31,7 @@ PROTOCOLS = {
     "pysnmp",
     "asyncssh",
     "httpx",
+    "influxdb_client",
     "prometheus_client",
     "grpc",
     "pygnmi",

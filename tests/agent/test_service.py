@@ -151,7 +151,8 @@ def test_an_agent_whose_folder_was_deleted_leaves(tmp_path: Path, start: Start, 
     with Talk(tmp_path / "a/socket") as talk:
         assert talk.ask("open", **_OPEN)[-1].word == "done"
         agent = talk.ask("status")[-1].body["pid"]
-    shutil.rmtree(tmp_path / "a")
+    (tmp_path / "a").rename(tmp_path / "deleted")  # all at once: it may be writing there
+    shutil.rmtree(tmp_path / "deleted")
     assert process.wait(30) == 0
     assert not Path(f"/proc/{agent}").exists()
     assert not (tmp_path / "a").exists()

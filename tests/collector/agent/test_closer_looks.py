@@ -28,7 +28,7 @@ Make = Callable[..., LocalAgent]
 S = 10**9
 NOON = 1_795_200_000 * S
 PLAN = """
-duration: 12s
+duration: 14s
 targets:
   dut:
     sources:

@@ -19,6 +19,7 @@ from soakwatch.notices.framing import Frames, NoSyslog
 from soakwatch.notices.storm import STORM
 from soakwatch.notices.syslog_line import LONGEST, log_line
 from soakwatch.pollers.syslog import Config, SyslogPoller, start
+from soakwatch.testing.ports import free_port
 
 OOM = "kernel: Out of memory: Killed process 4711 (bgpd) total-vm:1kB"
 Work = Callable[[SyslogPoller, dict[str, int]], Awaitable[Gathered]]
@@ -29,7 +30,8 @@ def received(folder: Path, work: Work, keys: dict[str, object] | None = None) ->
 
     async def main() -> Gathered:
         async with AsyncExitStack() as stack:
-            poller = await start(Config.model_validate({"listen": "127.0.0.1:0", **(keys or {})}), site(folder), stack)
+            here = f"127.0.0.1:{free_port()}"  # over UDP and TCP, which no 0 promises
+            poller = await start(Config.model_validate({"listen": here, **(keys or {})}), site(folder), stack)
             listens = [one.split() for one in poller.facts().identity["listens"].split(", ")]
             return await work(poller, {how: int(where.rpartition(":")[2]) for how, where in listens})
 

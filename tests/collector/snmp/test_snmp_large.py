@@ -59,7 +59,7 @@ def at(access: Access, use: Callable[[Session], Awaitable[None]], engine: Engine
     """Use a session."""
 
     async def main() -> None:
-        session = Session(access, Manner(engine, share_s=2.0))
+        session = Session(access, Manner(engine, share_s=8.0))
         try:
             async with asyncio.timeout(60):
                 await use(session)

@@ -45,7 +45,7 @@ def polled(keys: Config, use: Callable[[SnmpPoller], Awaitable[None]], where: Si
     asyncio.run(main())
 
 
-async def until(poller: SnmpPoller, held: Callable[[Answer], bool], seconds: float = 15) -> tuple[Answer, list[str]]:
+async def until(poller: SnmpPoller, held: Callable[[Answer], bool], seconds: float = 60) -> tuple[Answer, list[str]]:
     """Polls of every 200 ms until one answers as wanted; that one, and the errors before it."""
     deadline, errors = time.monotonic() + seconds, []
     while time.monotonic() < deadline:

@@ -128,10 +128,10 @@ def test_lost_packets_cost_retries_and_nothing_else(snmpd: Snmpd, engine: Engine
     async def main() -> None:
         async with AsyncExitStack() as stack:
             port = await relay(stack, snmpd.port, lambda data, _: data if dice.random() > 1 / 7 else None)
-            session = Session(replace(snmpd.access(version), port=port), Manner(engine, 0.12, retries=9))
+            session = Session(replace(snmpd.access(version), port=port), Manner(engine, 0.4, retries=9))
             stack.push_async_callback(session.close)
             for _ in range(15):
-                assert len(await session.get(SYSTEM, time.monotonic() + 10)) == 5
+                assert len(await session.get(SYSTEM, time.monotonic() + 20)) == 5
             assert session.counters.unanswered > 2
 
     asyncio.run(main())
