@@ -72,12 +72,14 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
     from soakwatch.report.markdown import render_markdown
+    from soakwatch.report.sinks import sink_accounts
 
+    closer = closer_looks(view.events())
     texts = {
         "html": render_html(view, verdict),
         "json": render_json(verdict),
         "junit": render_junit(verdict),
-        "md": render_markdown(verdict, view.withdrawn(), closer_looks(view.events()), view.artifact_entries()),
+        "md": render_markdown(verdict, view.withdrawn(), closer, view.artifact_entries(), sink_accounts(view)),
     }
     for kind, text in texts.items():
         (folder / REPORT_FILES[kind]).write_text(text, encoding="utf-8")

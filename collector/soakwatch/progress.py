@@ -69,6 +69,7 @@ class Lines:
                      f"polls {due} due, {got} got, {failed} failed", _load(status)]  # fmt: skip
             if status.doing:
                 parts.append(status.doing)
+            parts += status.behind
             if status.trouble:
                 parts.append(f"TROUBLE: {status.trouble}")
             self._print(f"{_clock(status)} " + "; ".join(part for part in parts if part))
@@ -138,6 +139,7 @@ def panel(status: Status, withdrawn: tuple[Finding, ...] = ()) -> RenderableType
         parts.append(Text(f"  and {len(withdrawn) - _SHOWN_WITHDRAWN} withdrawn before", style="dim"))
     if status.events:
         parts.append(Text.assemble(("events    ", "dim"), harmless(", ".join(status.events))))
+    parts += [Text.assemble(("sink      ", "dim"), (harmless(words), "yellow")) for words in status.behind]
     if status.doing:
         parts.append(Text(harmless(status.doing), style="bold cyan"))
     if status.trouble:

@@ -16,6 +16,8 @@ from soakwatch.clock import Clock
 from soakwatch.course import Course
 from soakwatch.errors import MonitorBroken, RecordError
 from soakwatch.judging import REPORT_FILES, conclude
+from soakwatch.notify.notifying import FINISH_S
+from soakwatch.noting import ORIGIN
 from soakwatch.progress import Lines, Panel, shown
 from soakwatch.record import Record, RecordView
 from soakwatch.report.closer import closer_looks
@@ -39,6 +41,7 @@ def run_to_the_end(
     could not be written; it keeps what was committed.
     """
     console = Console()
+    soak: Soak | None = None
     sinks = SinksBeside(course.plan.sinks, course.folder, record, clock.now_ns, partial(_tell, console))
     try:
         sinks.start()
@@ -50,21 +53,28 @@ def run_to_the_end(
                 _tell(console, f"waiting for the start at {utc_text(course.start_ns)}")
             soak, end_ns = asyncio.run(_watch(course, record, clock, console, sinks))
         sinks.quiet()
-        if soak.trouble is not None:
-            raise MonitorBroken(f"{soak.trouble}; what was committed before is kept: soakwatch judge {course.folder}")
+        _check(soak)
         _tell(console, f"ended after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
         record.seal(final=True)
         record.set_meta("ended_ns", str(end_ns))
         freeze(record, course.folder)
         verdict = conclude(course.folder, record, end_ns, heard=partial(_hear, soak))
+        soak.notifying.conclude(verdict, course.folder / REPORT_FILES["html"], course.folder / REPORT_FILES["md"])
         with RecordView.open(course.folder) as view:
             if verdict_shown:
                 print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()),
                               files=view.artifact_entries(), sinks=sink_accounts(view))  # fmt: skip
         sinks.finish()
+        _finish_notifying(soak, record, console)
     except RecordError as error:
-        raise MonitorBroken(f"{error}; what was committed before is kept: soakwatch judge {course.folder}") from error
+        broken = f"{error}; what was committed before is kept: soakwatch judge {course.folder}"
+        if soak is not None:
+            soak.notifying.broke(broken)
+            _finish_notifying(soak, record, console)
+        raise MonitorBroken(broken) from error
     finally:
+        if soak is not None:
+            soak.notifying.close()
         sinks.close()
         with suppress(RecordError):
             record.close()
@@ -77,6 +87,24 @@ def run_to_the_end(
 def _hear(soak: Soak, verdict: Verdict) -> None:
     with suppress(KeyboardInterrupt):  # who does not want to wait for the hooks wants the report all the same
         asyncio.run(soak.hooks.conclude(verdict))
+
+
+def _check(soak: Soak) -> None:
+    """Raises RecordError if the record could not be written to the end."""
+    if soak.trouble is not None:
+        raise RecordError(soak.trouble)
+
+
+def _finish_notifying(soak: Soak, record: Record, console: Console) -> None:
+    """Wait for the notifications, and write down what became of them; a second Ctrl-C does not wait."""
+    if soak.notifying.busy:
+        _tell(console, f"waiting for the notifications, {FINISH_S:g} s at most")
+    with suppress(KeyboardInterrupt):
+        soak.notifying.finish()
+    soak.notifying.close()
+    with suppress(RecordError):  # a message that was sent is sent, whether it can be written down or not
+        for event in soak.notifying.account():
+            record.add_event(event.target, event, ORIGIN)
 
 
 async def _watch(

@@ -36,7 +36,8 @@ class SourceStatus:
 @dataclass(frozen=True, slots=True)
 class Status:
     """One moment of a run. ``load`` holds the newest figures of the generators by metric and object,
-    without those of a generator that has fallen silent; ``doing`` is what keeps it after its end, in words."""
+    without those of a generator that has fallen silent; ``doing`` is what keeps it after its end, in words, and
+    ``behind`` a sentence about each database that does not have what it should."""
 
     run: str
     phase: str
@@ -49,3 +50,4 @@ class Status:
     events: tuple[str, ...]
     trouble: str | None
     doing: str = ""
+    behind: tuple[str, ...] = ()

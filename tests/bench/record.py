@@ -117,7 +117,9 @@ def signals(count: int, seed: int) -> list[Signal]:
     return made
 
 
-def polls(source: int, made: list[Signal], interval_ns: int, total: int, seed: int) -> Iterator[list[Poll]]:
+def polls(
+    source: int, made: list[Signal], interval_ns: int, total: int, seed: int, begin_ns: int = BEGIN_NS
+) -> Iterator[list[Poll]]:
     """The polls of a run in stretches; starts come some 100 µs late, durations vary."""
     rng = np.random.default_rng(seed)
     for first in range(0, total, STRETCH):
@@ -128,7 +130,7 @@ def polls(source: int, made: list[Signal], interval_ns: int, total: int, seed: i
         lasted = rng.gamma(20, 100_000, count).astype(int).tolist()
         stretch = []
         for at, values in enumerate(zip(*columns, strict=True)):
-            due = BEGIN_NS + (first + at) * interval_ns
+            due = begin_ns + (first + at) * interval_ns
             start = due + late[at]
             samples = tuple(
                 [Sample(metric, name, value, start) for (metric, name), value in zip(names, values, strict=True)]

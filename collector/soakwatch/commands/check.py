@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from soakwatch.errors import EXIT_FAIL, EXIT_PASS
+from soakwatch.errors import EXIT_FAIL, EXIT_PASS, EXIT_USAGE
 
 if TYPE_CHECKING:
     from soakwatch.plan import Plan
@@ -21,7 +21,11 @@ Examples:
   soakwatch check plan.yaml
   soakwatch check plan.yaml --no-connect
 \b
-Exit codes: 0 all is well; 1 something that the plan names cannot be sampled; 2 the plan cannot be used."""
+A sink is asked whether it takes lines; none is written. A run whose sink cannot be reached, or refuses its token,
+begins all the same: the record keeps what the sink lacks, and it is sent once that is mended.
+\b
+Exit codes: 0 all is well; 1 something that the plan names cannot be sampled, or a sink cannot be reached; 2 the plan
+cannot be used, or a sink refuses its token, organisation or bucket."""
 )
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Folder of the runs.  [runs]")
@@ -32,17 +36,21 @@ def command(plan: Path, runs: Path, no_connect: bool) -> int:  # noqa: FBT001 - 
     A load that is a command is started for these looks, for some seconds.
     """
     from soakwatch.hooks.opening import check_outside
+    from soakwatch.notify.opening import looked_at
     from soakwatch.plan import load_plan
     from soakwatch.plan.rules import planned_rules
 
     loaded = load_plan(plan)
     check_outside(loaded)
+    notified = looked_at(loaded)
     rules = planned_rules(loaded.rules)
     _show_plan(loaded, tuple(rule.name for rule in rules))
+    for line in notified:
+        click.echo(line)
     _show_against(loaded, runs)
     if no_connect:
         return EXIT_PASS
-    return _connect(loaded, runs)
+    return max(_look_at_sinks(loaded), _connect(loaded, runs))
 
 
 def _show_plan(plan: Plan, rules: tuple[str, ...]) -> None:
@@ -75,6 +83,20 @@ def _show_against(plan: Plan, runs: Path) -> None:
         click.echo(sentence)
     for warning in held.warnings:
         click.echo(f"note: {warning}")
+
+
+def _look_at_sinks(plan: Plan) -> int:
+    from soakwatch.sinks.beforehand import look_at_sinks
+
+    looks = look_at_sinks(plan.sinks)
+    for look in looks:
+        if look.trouble is None:
+            click.echo(f"sink: {look.where} takes lines")
+        else:
+            click.echo(f"soakwatch: {plan.origin}: sinks: {look.trouble}", err=True)
+    if any(look.wrong for look in looks):
+        return EXIT_USAGE
+    return EXIT_FAIL if any(look.trouble for look in looks) else EXIT_PASS
 
 
 def _connect(plan: Plan, runs: Path) -> int:

@@ -44,6 +44,7 @@ def command(
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
     from soakwatch.report.markdown import render_markdown
+    from soakwatch.report.sinks import sink_accounts
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs import find_run
 
@@ -55,16 +56,16 @@ def command(
             if not wanted:
                 return
         verdict, withdrawn, closer = judge_record(view), view.withdrawn(), closer_looks(view.events())
-        files = view.artifact_entries()
+        files, sinks = view.artifact_entries(), sink_accounts(view)
         texts = (
             (html_file, render_html(view, verdict) if html_file else ""),
             (json_file, render_json(verdict)),
             (junit_file, render_junit(verdict)),
-            (md_file, render_markdown(verdict, withdrawn, closer, files)),
+            (md_file, render_markdown(verdict, withdrawn, closer, files, sinks)),
         )
     for file, text in texts:
         if file is not None:
             file.write_text(text, encoding="utf-8")
             click.echo(f"wrote {file}")
     if not wanted:
-        print_verdict(verdict, Console(), withdrawn=withdrawn, closer=closer, files=files)
+        print_verdict(verdict, Console(), withdrawn=withdrawn, closer=closer, files=files, sinks=sinks)

@@ -25,6 +25,8 @@ Examples:
 Ctrl-C ends the run properly and judges what is there; a second Ctrl-C gives up at once.
 A monitor that was killed goes on with: soakwatch resume RUN
 Every source of a plan with a later start is tried at once, so that what is wrong can still be mended.
+A sink that cannot be reached, or refuses its token or bucket, is warned of, and the run goes on: the record keeps what
+the sink lacks and sends it once that is mended; at the end it is waited for a minute (soakwatch check fails on it).
 Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke.""",
 )
 @click.argument("plan", required=False, type=click.Path(path_type=Path))
@@ -60,6 +62,7 @@ def command(
     from soakwatch.beforehand import look_beforehand
     from soakwatch.clock import SteadyClock
     from soakwatch.hooks.opening import check_outside
+    from soakwatch.notify.opening import looked_at
     from soakwatch.opening import PlanRefused
     from soakwatch.plan import load_plan, quick_plan
     from soakwatch.running import run_to_the_end
@@ -79,6 +82,7 @@ def command(
             made = made.lasting(duration)
     any_rule, stop_rules = chosen(stop_on_fail)
     check_outside(made)
+    looked_at(made)
     for sink in made.sinks:
         secret(sink.token)
     clock = SteadyClock()

@@ -16,7 +16,10 @@ Examples:
   soakwatch sink runs/20261121T200000Z-fw-7.2 --to https://influx.lab --org lab --bucket soak --token file:token
 \b
 A run whose plan names sinks feeds them by itself; this sends a run of another day, or what a run could not send.
-The token is a reference (env:NAME or file:PATH). The exit code is 0 once everything is written."""
+The token is a reference (env:NAME or file:PATH). What is sent again changes nothing.
+\b
+Exit codes: 0 everything is written; 1 the database refused lines for good, or took nothing for the time of --patience;
+2 the address, the token, the organisation or the bucket is wrong."""
 )
 @click.argument("run", metavar="RUN")
 @click.option("--to", "to", required=True, metavar="URL", help="influxdb://HOST:8086, influxdbs://HOST or http(s)://.")
@@ -33,8 +36,11 @@ def command(
     patience: str, runs_folder: Path,
 ) -> int:  # fmt: skip
     """Send RUN (a folder, a record file, or 'last') to a database."""
+    from rich.console import Console
+
     from soakwatch.errors import EXIT_FAIL, PlanError
     from soakwatch.runs import find_run
+    from soakwatch.sinks.beforehand import look_at_sinks
     from soakwatch.sinks.influxdb import influxdb_of
     from soakwatch.sinks.pushing import push
     from soakwatch.units import seconds
@@ -45,7 +51,12 @@ def command(
         raise PlanError(f"--patience: {error}") from None
     found = find_run(run, runs_folder)
     shown = name or (found.parent if found.is_file() else found).resolve().name
-    pushed = push(found, shown, influxdb_of(to, org, bucket, token, None if ca is None else str(ca)), patience_s)
+    place = influxdb_of(to, org, bucket, token, None if ca is None else str(ca))
+    (look,) = look_at_sinks([place])
+    if look.wrong:  # what somebody has to mend first is no matter of patience
+        raise PlanError(f"--to: {look.trouble}")
+    with Console(stderr=True).status(f"sending {shown}") as status:
+        pushed = push(found, shown, place, patience_s, lambda words: status.update(f"sending {shown}: {words}"))
     if pushed.trouble is not None:
         click.echo(f"soakwatch: {pushed.trouble}; tried for {patience}, {pushed.written} lines are written", err=True)
         return EXIT_FAIL

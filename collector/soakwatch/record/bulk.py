@@ -36,16 +36,30 @@ class Readings:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stretch:
-    """Successive polls: when each was due and began, shape (n,), and whether it was answered.
+class PollFacts:
+    """What is known of each poll where more is known than that it was answered, shape (n,) each.
 
-    Those that were not are gaps, ``why`` is their sentence.
+    ``outcome`` has the numbers of outcomes, ``error`` is the sentence of each that has one, else None.
+    """
+
+    start_ns: Ints
+    duration_ns: Ints
+    outcome: Ints
+    error: Sequence[str | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """Successive polls: when each was due (and began, without ``facts``), shape (n,), and whether it was answered.
+
+    Those that were not are gaps, ``why`` is their sentence. ``facts`` tells of each how it ended instead.
     """
 
     time_ns: Ints
     answered: NDArray[np.bool_]
     why: str
     readings: Sequence[Readings]
+    facts: PollFacts | None = None
 
 
 def write_stretch(sql: sqlite3.Connection, source: Source, stretch: Stretch) -> None:
@@ -55,23 +69,32 @@ def write_stretch(sql: sqlite3.Connection, source: Source, stretch: Stretch) -> 
     first_seq = sql.execute(
         "SELECT coalesce(max(first_seq + polls), 1) FROM chunk WHERE source=?", (source.id,)
     ).fetchone()[0]
-    duration = np.zeros_like(stretch.time_ns)
+    facts = stretch.facts
+    start_ns = stretch.time_ns if facts is None else facts.start_ns
+    duration = np.zeros_like(stretch.time_ns) if facts is None else facts.duration_ns
     axes: dict[bytes, int] = {}
     for at, readings in enumerate(stretch.readings):
-        offsets = readings.time_ns - stretch.time_ns[readings.position]
-        np.maximum.at(duration, readings.position, np.maximum(offsets, 0))
+        offsets = readings.time_ns - start_ns[readings.position]
+        if facts is None:
+            np.maximum.at(duration, readings.position, np.maximum(offsets, 0))
         axis = _axis(sql, chunk, stretch, readings, offsets, axes)
         series = _series(sql, source, readings)
         sql.execute("INSERT INTO block VALUES (?,?,?,?)", (first_block + at, series, axis, encode(readings.value)))
-    outcome = np.where(stretch.answered, OUTCOME_NUMBERS[PollOutcome.OK], OUTCOME_NUMBERS[PollOutcome.GAP])
-    error = np.where(stretch.answered, 0, 0 if bool(stretch.answered.all()) else _error(sql, stretch.why))
+    if facts is None:
+        outcome = np.where(stretch.answered, OUTCOME_NUMBERS[PollOutcome.OK], OUTCOME_NUMBERS[PollOutcome.GAP])
+        error = np.where(stretch.answered, 0, 0 if bool(stretch.answered.all()) else _error(sql, stretch.why))
+    else:
+        outcome = facts.outcome
+        numbers = {text: _error(sql, text) for text in dict.fromkeys(facts.error) if text is not None}
+        error = np.array([0 if text is None else numbers[text] for text in facts.error], dtype=np.int64)
     sql.execute(
         "INSERT INTO chunk VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (
             *(chunk, source.id, first_seq, stretch.time_ns.size, sum(r.value.size for r in stretch.readings)),
             *(first_block, first_block + len(stretch.readings) - 1),
-            *(int(stretch.time_ns[0]), int(stretch.time_ns[-1]), int((stretch.time_ns + duration).max())),
-            *(encode(stretch.time_ns), encode(stretch.time_ns), encode(duration)),
+            *(int(stretch.time_ns.min()), int(stretch.time_ns.max())),
+            int(np.maximum(stretch.time_ns, start_ns + duration).max()),
+            *(encode(stretch.time_ns), encode(start_ns), encode(duration)),
             *(encode(outcome.astype(np.int64)), encode(error.astype(np.int64))),
         ),
     )

@@ -210,7 +210,7 @@ class RecordView:
             )
 
     def poll_outcomes(self, source: int, begin_ns: int = 0) -> PollOutcomes:
-        """How every poll of a source that was due from ``begin_ns`` on ended, in the order in which they were due; empty
+        """How every poll of a source that was due from ``begin_ns`` on ended, in the order of their due times; empty
         for an unknown source."""
         with self._reading():
             polls = self._columns.polls(source, 0, begin_ns, 2**63 - 1).polls

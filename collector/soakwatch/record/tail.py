@@ -60,7 +60,8 @@ class Table:
 class Batch:
     """Successive polls of one source as they came, and the readings in them, each table in order of time.
 
-    ``last_ns`` is the latest time of the polls, ``duration_ns`` (n,) how long each took.
+    ``last_ns`` is the latest time of the polls, ``duration_ns`` (n,) how long each took; ``first_seq`` the number that
+    the first of them has among the polls of its source.
     """
 
     source: int
@@ -68,6 +69,7 @@ class Batch:
     last_ns: int
     tables: tuple[Table, ...]
     duration_ns: Ints
+    first_seq: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,7 +234,7 @@ class Tail:
                 tables.append(Table(names, "".join([kinds[at] for at in some]), time_ns, group.words[:, some]))
         polls = PollColumns(recent.due_ns, recent.start_ns, recent.outcome, recent.error)
         last_ns = int(np.maximum(recent.due_ns, recent.start_ns + recent.duration_ns).max())
-        return Batch(source, polls, last_ns, _merged(tables), recent.duration_ns)
+        return Batch(source, polls, last_ns, _merged(tables), recent.duration_ns, int(recent.seq[0]))
 
     def _known_layouts(self, sql: sqlite3.Connection, numbers: set[int]) -> Mapping[int, tuple[list[int], str]]:
         """The layouts that are asked for. A number may come to mean another layout, so the text is compared."""
@@ -276,7 +278,7 @@ class Tail:
         due, outcome, error, duration = (decode_ints(column)[low:] for column in ended)
         self._read[source] = first_seq + polls - 1
         polls_of = PollColumns(due, columns.starts(chunk)[low:], outcome, error)
-        return Batch(source, polls_of, last_ns, tuple(tables), duration)
+        return Batch(source, polls_of, last_ns, tuple(tables), duration, due_seq)
 
 
 def _alike(columns: Sequence[int], start_ns: Ints, offsets: Ints) -> list[tuple[list[int], Ints]]:

@@ -9,6 +9,7 @@ from soakwatch.record import ArtifactEntry
 from soakwatch.report.artifacts import files_text
 from soakwatch.report.closer import CloserLook, closer_text
 from soakwatch.report.show import SYMBOLS, printable, quantity, share_text, source_name, subject, utc
+from soakwatch.report.sinks import SinkAccount, sinks_text
 from soakwatch.report.told import Withdrawn, chain, confidence_text, framed, passed, standing, withdrawn_text
 from soakwatch.units import show_seconds
 from soakwatch.verdict import Verdict
@@ -17,17 +18,18 @@ from soakwatch_rules.forecast_words import forecast_words
 from soakwatch_rules.rule import Ledger, Outcome
 from soakwatch_rules.words import counted, some
 
-_TARGETS, _CAUSES, _SOURCES, _FOLDED, _WITHDRAWN, _MOMENTS = 8, 8, 8, 5, 2, 5
+_TARGETS, _CAUSES, _SOURCES, _FOLDED, _WITHDRAWN, _MOMENTS, _SINKS = 8, 8, 8, 5, 2, 5, 2
 _ESCAPED = str.maketrans({char: "\\" + char for char in "\\`*_[]|~"})
 
 
 def render_markdown(
-    verdict: Verdict, withdrawn: Withdrawn = (), closer: Sequence[CloserLook] = (), files: Sequence[ArtifactEntry] = ()
-) -> str:
+    verdict: Verdict, withdrawn: Withdrawn = (), closer: Sequence[CloserLook] = (),
+    files: Sequence[ArtifactEntry] = (), sinks: Sequence[SinkAccount] = (),
+) -> str:  # fmt: skip
     """The verdict, the targets, what happened, the coverage; the rest folded. What is left out is counted.
 
     ``withdrawn`` are the warnings of live judging that did not last, ``closer`` what the flight recorders were asked
-    for.
+    for, ``sinks`` how the databases beside the run fared.
     """
     window = verdict.window
     lines = [
@@ -53,6 +55,8 @@ def render_markdown(
         lines += ["", _text(closer_text(closer), 400)]
     if files:
         lines += ["", _text(files_text(files), 400)]
+    if sinks:
+        lines += ["", *(_text(text, 300) for text in sinks_text(sinks[:_SINKS]))]
     lines += ["", "### Coverage", ""]
     lines += [_ledger_line(ledger) for ledger in verdict.ledgers[:_SOURCES]]
     lines += _more(verdict.ledgers, _SOURCES, "sources")

@@ -13,6 +13,7 @@ from soakwatch.record import ArtifactEntry
 from soakwatch.report.artifacts import files_text
 from soakwatch.report.closer import CloserLook, closer_text
 from soakwatch.report.show import SYMBOLS, printable, share_text, source_name, subject, utc
+from soakwatch.report.sinks import SinkAccount
 from soakwatch.report.told import (
     Withdrawn,
     about,
@@ -47,13 +48,13 @@ _MOST, _FEW, _MOMENTS, _CUT = 12, 5, 6, 200
 
 def print_verdict(
     verdict: Verdict, console: Console, series: Sequence[Series] = (), withdrawn: Withdrawn = (),
-    closer: Sequence[CloserLook] = (), files: Sequence[ArtifactEntry] = (),
+    closer: Sequence[CloserLook] = (), files: Sequence[ArtifactEntry] = (), sinks: Sequence[SinkAccount] = (),
 ) -> None:  # fmt: skip
     """Print the verdict; plain lines without colour and box where ``console`` is not a terminal.
 
     Findings are told by their causes. ``series`` are drawn as sparklines beside the failing findings that judge them;
     ``withdrawn`` are the warnings of live judging that did not last, ``closer`` what the flight recorders were asked
-    for.
+    for, ``sinks`` how the databases beside the run fared.
     """
     window = verdict.window
     headline = Text(f"{SYMBOLS[verdict.outcome]} {verdict.outcome.value.upper()}", style=_STYLES[verdict.outcome])
@@ -85,6 +86,8 @@ def print_verdict(
         _line(console, printable(closer_text(closer)))
     if files:
         _line(console, printable(files_text(files)))
+    for account in sinks:
+        _line(console, Text(printable(f"sink {account.words}"), style="default" if account.well else "yellow"))
     for ledger in verdict.ledgers:
         lost = ", ".join(f"{count} {how}" for how, count in sorted(ledger.lost.items()) if count)
         gap = ledger.longest_gap

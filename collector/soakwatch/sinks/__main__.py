@@ -78,6 +78,10 @@ def main() -> int:
     except SoakwatchError as error:
         print(json.dumps({"broken": str(error)}), flush=True)
         return 1
+    except Exception as defect:  # noqa: BLE001 - whoever started this wants to know, and starts it again
+        # The type and no text: an unforeseen exception may quote a secret.
+        print(json.dumps({"defect": type(defect).__name__}), flush=True)
+        return 1
     return 0
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from threading import Event
 
@@ -16,14 +16,15 @@ from soakwatch.record import RecordView
 from soakwatch.record.model import SeriesKey, Source, source_label
 from soakwatch.record.rows import OUTCOMES
 from soakwatch.record.tail import Batch, News, Table, Tail
+from soakwatch.sinks.block import Block, ahead, gathered
 from soakwatch.sinks.influxdb import Passing, Pauses, Writer
-from soakwatch.sinks.lines import key, line, table_lines
+from soakwatch.sinks.late import Late
+from soakwatch.sinks.lines import decimals, key, line, table_block, text
+from soakwatch.sinks.replay import Replay
 from soakwatch.sinks.told import Events, Opinions, phase_lines
 from soakwatch_agent.sample import PollOutcome, object_labels
 
 OPINIONS_EVERY_S = 30.0
-_ROWS = 50  # of a table at once: bounded lines however wide it is
-_LEAST_ROOM_S = 2.0  # between two looks
 
 Phases = Sequence[tuple[str, int, int | None]]
 
@@ -50,14 +51,15 @@ class Feed:
         self._path, self._run, self._writer, self._stop, self._told = path, run, writer, stop, told
         self._tail = Tail(path, lambda _: True, cursor_numbers(cursor))
         self._pauses = Pauses(run)
+        self._replay = Replay(cursor_numbers(cursor), writer.to.replay_s)
         self._series: dict[int, SeriesKey] = {}
         self._errors: dict[int, str] = {}
         self._sources: dict[int, Source] = {}
         self._labels: dict[int, str] = {}
         self._roles: Mapping[str, str] = {}
         self._phases: Phases = ()
-        self._heads: dict[tuple[int, str], str] = {}
-        self._events, self._opinions = Events(run), Opinions(run)
+        self._heads: dict[tuple[int, str], bytes] = {}
+        self._events, self._opinions, self._late = Events(run), Opinions(run), Late(path)
         self._pending: tuple[News, str] | None = None
         self._opined = -OPINIONS_EVERY_S
 
@@ -66,6 +68,7 @@ class Feed:
 
         Raises RecordError, and Unwanted where it is stopped.
         """
+        self._go_back()
         pending = self._pending
         news = self._tail.news()
         self._know(news)
@@ -82,11 +85,27 @@ class Feed:
 
         Raises RecordError, and Unwanted where it is stopped.
         """
-        while self.look() or any(batch.polls.due_ns.size for batch in self._left()):
-            pass
-        self.look()
-        self._opine()
-        self._align()
+        while True:
+            while self.look() or self._go_back() or any(batch.polls.due_ns.size for batch in self._left()):
+                pass
+            self.look()
+            self._opine()
+            self._align()
+            self._account()
+            if not self._go_back():
+                return
+
+    def _go_back(self) -> bool:
+        """Begin again where it stood before the connection broke; True: it has broken."""
+        back = self._replay.back(cursor_numbers(self.state.cursor))
+        if back is None:
+            return False
+        self._tail = Tail(self._path, lambda _: True, back)
+        self._pending, self._opinions, self._late = None, Opinions(self._run), Late(self._path)
+        self._opined = -OPINIONS_EVERY_S
+        self.state.cursor = cursor_text(back)
+        self._told(self.state)
+        return True
 
     def _left(self) -> tuple[Batch, ...]:
         return self._pending[0].batches if self._pending else ()
@@ -105,51 +124,70 @@ class Feed:
 
     def _write(self, news: News, cursor: str) -> None:
         now_ns = max([news.span_ns or 0, *(batch.last_ns for batch in news.batches)])
-        self._send(phase_lines(self._run, self._phases, now_ns))
-        self._send(self._events.lines(news.events))
-        for lines in gathered(self._lines(news), lambda: self._writer.size):
-            self._send(lines)
+        told = [*phase_lines(self._run, self._phases, now_ns), *self._events.lines(news.events)]
+        with ahead(gathered(chain([Block.of(told)], self._blocks(news)), lambda: self._writer.size)) as blocks:
+            for block in blocks:
+                self._send(block)
+        self._replay.acknowledged(cursor_numbers(cursor))
         if cursor != self.state.cursor:
             self.state.cursor = cursor
             self._told(self.state)
 
-    def _lines(self, news: News) -> Iterator[list[bytes]]:
+    def _blocks(self, news: News) -> Iterator[Block]:
         for batch in news.batches:
-            yield self._poll_lines(batch)
+            yield self._polls(batch)
             for table in batch.tables:
                 for phase, begin, end in stretches(self._phases, table.time_ns):
                     heads = [self._head(number, phase) for number in table.series]
-                    yield from _table(heads, table, begin, end)
+                    coarse = self._coarse(table)
+                    rows = max(1, self._writer.size // len(heads))
+                    for low in range(begin, end, rows):
+                        yield table_block(heads, coarse, low, min(end, low + rows))
 
-    def _poll_lines(self, batch: Batch) -> list[bytes]:
+    def _coarse(self, table: Table) -> Table:
+        grain_ns = self._writer.to.grain_ns
+        return table if grain_ns == 1 else replace(table, time_ns=table.time_ns // grain_ns * grain_ns)
+
+    def _polls(self, batch: Batch) -> Block:
         source = self._sources[batch.source]
         tags = {"run": self._run, "target": source.target, "role": self._roles.get(source.target, ""),
                 "source": self._labels[batch.source]}  # fmt: skip
         polls = batch.polls
+        made_up = self._late.made_up_for(source, polls, batch.first_seq)
         order = np.argsort(polls.due_ns, kind="stable")
         phases = {int(at): phase for phase, begin, end in stretches(self._phases, polls.due_ns[order])
                   for at in order[begin:end]}  # fmt: skip
-        rows = zip(polls.due_ns.tolist(), polls.outcome.tolist(), polls.error.tolist(), batch.duration_ns.tolist(),
-                   strict=True)  # fmt: skip
+        rows = zip(polls.due_ns.tolist(), polls.outcome.tolist(), polls.error.tolist(),
+                   decimals(batch.duration_ns / np.float64(1e9)),
+                   decimals((polls.start_ns - polls.due_ns) / np.float64(1e9)), strict=True)  # fmt: skip
         made: list[bytes] = []
-        heads: dict[tuple[str, int], str] = {}
-        for at, (due_ns, number, error, duration_ns) in enumerate(rows):
-            outcome = OUTCOMES[number]
-            head = heads.get((phases[at], number))
+        heads: dict[tuple[str, int, str], bytes] = {}
+        for at, (due_ns, number, error, lasted, late) in enumerate(rows):
+            ok = "1.0" if OUTCOMES[number] is PollOutcome.OK or (due_ns, number) in made_up else "0.0"
+            head = heads.get((phases[at], number, ok))
             if head is None:
-                told = {**tags, "phase": phases[at], "outcome": outcome.value}
-                head = heads[phases[at], number] = key("soakwatch_poll", told, {})
-            ok = 1.0 if outcome is PollOutcome.OK else 0.0
-            fields = {"ok": ok, "duration_s": duration_ns * 1e-9, "error": self._errors.get(error)}
-            made.append(line(head, fields, due_ns))
-        return made
+                told = {**tags, "phase": phases[at], "outcome": OUTCOMES[number].value}
+                head = f"{key('soakwatch_poll', told, {})} ok={ok},duration_s=".encode(errors="replace")
+                heads[phases[at], number, ok] = head
+            seq = batch.first_seq + at
+            made.append(b"%b%b,late_s=%b,seq=%d.0%b %d" % (head, lasted, late, seq, self._error(error), due_ns))
+        for due_ns, number in sorted(made_up):  # some of them are in the database, as losses
+            phase = phase_at(self._phases, due_ns)
+            told = {**tags, "phase": phase, "outcome": OUTCOMES[number].value}
+            made.append(line(key("soakwatch_poll", told, {}), {"ok": 1.0}, due_ns))
+        return Block.of(made)
 
-    def _head(self, number: int, phase: str) -> str:
+    def _error(self, number: int) -> bytes:
+        said = self._errors.get(number)
+        return b"" if said is None else f",error={text(said)}".encode(errors="replace")
+
+    def _head(self, number: int, phase: str) -> bytes:
         found = self._heads.get((number, phase))
         if found is None:
             name = self._series[number]
             tags = {"run": self._run, "target": name.target, "role": self._roles.get(name.target, ""), "phase": phase}
-            found = self._heads[number, phase] = key(name.metric, tags, object_labels(name.object))
+            found = key(name.metric, tags, object_labels(name.object)).encode(errors="replace")
+            self._heads[number, phase] = found
         return found
 
     def _opine(self) -> None:
@@ -158,23 +196,33 @@ class Feed:
                 lines = self._opinions.lines(view)
         except RecordError:  # it holds no poll yet, or is being closed: the next look meets it again
             return
-        self._send(lines)
+        self._send_lines(lines)
 
     def _align(self) -> None:
         from soakwatch.sinks.aligned import aligned
 
         with RecordView.open(self._path) as view:
-            for lines in gathered(([one] for one in aligned(view, self._run)), lambda: self._writer.size):
-                self._send(lines)
+            self._send_lines(aligned(view, self._run))
 
-    def _send(self, lines: Sequence[bytes]) -> None:
+    def _account(self) -> None:
+        from soakwatch.sinks.account import account_lines
+
+        self._send_lines(account_lines(self._path, self._run))
+
+    def _send_lines(self, lines: Iterable[bytes]) -> None:
+        left = iter(lines)
+        while some := list(islice(left, self._writer.size)):
+            self._send(Block.of(some))
+
+    def _send(self, block: Block) -> None:
         """Write these lines, however long it takes."""
-        rest = lines if all(lines) else [one for one in lines if one]
-        while rest:
-            part = rest[: self._writer.size]
+        while block.count:
+            part, rest = block.first(self._writer.size)
             try:
                 self._writer.write(part)
             except Passing as passing:
+                if passing.slow:
+                    self._replay.slow(self._writer.connections)
                 if self.state.trouble != str(passing):
                     self.state.trouble = str(passing)
                     self._told(self.state)
@@ -182,30 +230,13 @@ class Feed:
                     raise Unwanted from None
                 continue
             self._pauses.well()
+            self._replay.taken(self._writer.connections)
             if self.state.trouble is not None:
                 self.state.trouble = None
                 self._told(self.state)
-            rest = rest[len(part) :]
+            block = rest
             if self._stop.is_set():
                 raise Unwanted
-
-
-def _table(heads: Sequence[str], table: Table, begin: int, end: int) -> Iterator[list[bytes]]:
-    for low in range(begin, end, _ROWS):
-        found = table_lines(heads, table, low, min(end, low + _ROWS)).split(b"\n")
-        yield found[:-1]
-
-
-def gathered(parts: Iterator[list[bytes]], size: Callable[[], int]) -> Iterator[list[bytes]]:
-    """The same lines in batches of ``size``; the last one is shorter."""
-    held: list[bytes] = []
-    for part in parts:
-        held += part
-        if len(held) >= size():
-            yield held
-            held = []
-    if held:
-        yield held
 
 
 def stretches(phases: Phases, time_ns: np.typing.NDArray[np.int64]) -> list[tuple[str, int, int]]:
@@ -218,10 +249,10 @@ def stretches(phases: Phases, time_ns: np.typing.NDArray[np.int64]) -> list[tupl
         if end_ns is not None:
             edges.add(int(np.searchsorted(time_ns, end_ns)))
     ordered = sorted(edges)
-    return [(_phase_at(phases, int(time_ns[low])), low, high) for low, high in pairwise(ordered)]
+    return [(phase_at(phases, int(time_ns[low])), low, high) for low, high in pairwise(ordered)]
 
 
-def _phase_at(phases: Phases, time_ns: int) -> str:
+def phase_at(phases: Phases, time_ns: int) -> str:
     for name, begin_ns, end_ns in reversed(phases):
         if begin_ns <= time_ns and (end_ns is None or time_ns < end_ns):
             return name

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.sinks.feed import Feed, State, Unwanted
+from soakwatch.sinks.backlog import backlog
+from soakwatch.sinks.feed import Feed, State, Unwanted, cursor_numbers
 from soakwatch.sinks.influxdb import Influxdb, Refused, Writer
 
 _KEPT = 100
@@ -23,8 +25,10 @@ class Pushed:
     trouble: str | None
 
 
-def push(path: Path, run: str, to: Influxdb, patience_s: float) -> Pushed:
-    """Send everything; give up once the database has taken nothing for so long.
+def push(
+    path: Path, run: str, to: Influxdb, patience_s: float, shown: Callable[[str], None] = lambda _: None
+) -> Pushed:
+    """Send everything; give up once the database has taken nothing for so long. ``shown`` is told how far it is.
 
     Raises RecordError for a record that cannot be read, PlanError for a token that cannot be had.
     """
@@ -37,14 +41,19 @@ def push(path: Path, run: str, to: Influxdb, patience_s: float) -> Pushed:
             refused.append(one)
 
     def heard(state: State) -> None:
-        while timers:
-            timers.pop().cancel()
-        if state.trouble is not None:
+        if state.trouble is None:
+            while timers:
+                timers.pop().cancel()
+            sent = sum(cursor_numbers(state.cursor).values())
+            shown(f"{sent / total:.0%} sent, {writer.written:,} lines" if total else "")
+        elif not timers:  # another trouble is no reason to begin the waiting anew
+            shown(f"{state.trouble}; trying again")
             timer = threading.Timer(patience_s, stop.set)
             timer.daemon = True
             timers.append(timer)
             timer.start()
 
+    total = backlog(path, "").polls
     writer = Writer(to, keep)
     feed = Feed(path, run, writer, stop, heard)
     trouble = None

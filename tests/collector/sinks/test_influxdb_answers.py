@@ -1,18 +1,26 @@
-"""What a sink makes of a server that finds batches too large, asks for a pause, or is slow."""
+"""What a sink makes of whatever a server answers: it waits for what passes, and sets aside what is refused for good."""
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 
 import pytest
 
+from soakwatch.errors import PlanError
 from soakwatch.sinks.influxdb import LINES, Influxdb, Passing, Refused, Writer
 
-Answer = Callable[[bytes], tuple[int, dict[str, str]]]
-OK: tuple[int, dict[str, str]] = (204, {})
+Told = tuple[int, dict[str, str]] | tuple[int, dict[str, str], bytes]
+Answer = Callable[[bytes], Told]
+OK: Told = (204, {})
 
 
 @contextmanager
@@ -21,11 +29,13 @@ def serving(answer: Answer) -> Iterator[Influxdb]:
 
     class Writes(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            status, headers = answer(self.rfile.read(int(self.headers["content-length"])))
+            status, headers, *rest = answer(self.rfile.read(int(self.headers["content-length"])))
+            body = rest[0] if rest else b""
             self.send_response(status)
-            for name, value in {"content-length": "0", **headers}.items():
+            for name, value in {"content-length": str(len(body)), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
@@ -54,10 +64,10 @@ def test_a_batch_that_is_too_large_is_halved_until_it_fits(monkeypatch: pytest.M
     stored: list[bytes] = []
     refused: list[Refused] = []
 
-    def answer(body: bytes) -> tuple[int, dict[str, str]]:
+    def answer(body: bytes) -> Told:
         if len(body) > 1000:
             return 413, {}
-        stored.extend(body.split(b"\n"))
+        stored.extend(body.splitlines())
         return OK
 
     lines = [f"m value={n}.0 {n}".encode() for n in range(500)]
@@ -80,7 +90,7 @@ def test_a_busy_server_says_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_slow_server_is_sent_less_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     hold = threading.Event()
 
-    def answer(_: bytes) -> tuple[int, dict[str, str]]:
+    def answer(_: bytes) -> Told:
         hold.wait(30)
         return OK
 
@@ -89,3 +99,220 @@ def test_a_slow_server_is_sent_less_at_once(monkeypatch: pytest.MonkeyPatch) -> 
             writer.write([b"m value=1.0 1"])
         assert writer.size == LINES // 2
         hold.set()
+
+
+@contextmanager
+def talking(say: Callable[[socket.socket], None]) -> Iterator[Influxdb]:
+    """A server that reads a request and then does what it likes with the connection."""
+
+    class Talk(StreamRequestHandler):
+        def handle(self) -> None:
+            length = 0
+            while header := self.rfile.readline().strip():
+                name, _, value = header.partition(b":")
+                length = int(value) if name.lower() == b"content-length" else length
+            self.rfile.read(length)
+            with suppress(OSError):
+                say(self.connection)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Talk) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield Influxdb(f"http://127.0.0.1:{server.server_address[1]}", "o", "b", "env:SINK_TOKEN", timeout_s=1)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def json_body(message: str) -> bytes:
+    return json.dumps({"code": "x", "message": message}).encode()
+
+
+LINES_OF_A_BATCH = [f"m value={n}.0 {n}".encode() for n in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("status", "told_of", "wrong"),
+    [
+        (401, "does not let this token write into o/b: mend token, org or bucket", True),
+        (403, "does not let this token write into o/b", True),
+        (404, "has no bucket b in o: make it", True),
+        (429, "answers 429: a sentence", False),
+        (500, "answers 500: a sentence", False),
+        (502, "answers 502", False),
+        (503, "answers 503", False),
+        (507, "answers 507", False),
+    ],
+)
+def test_what_passes_is_waited_for_and_nothing_is_set_aside(
+    status: int, told_of: str, wrong: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[Refused] = []
+    with (
+        serving(lambda _: (status, {}, json_body("a  sentence\x1b[2J"))) as to,
+        writing(to, monkeypatch, refused) as writer,
+    ):
+        with pytest.raises(Passing, match=re.escape(told_of)) as told:
+            writer.write(LINES_OF_A_BATCH)
+        assert told.value.wrong is wrong
+        assert "\x1b" not in str(told.value)
+        assert (writer.written, writer.refused, refused) == (0, 0, [])
+
+
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>no such page</html>", b"", b"\xff\xfe\x00", b"[" * 60_000, b"null", b"[]", b'{"message": null}'],
+    ids=["page", "nothing", "no text", "deep", "null", "list", "no message"],
+)
+def test_a_refusal_that_is_not_a_databases_costs_no_line(
+    status: int, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[Refused] = []
+    with serving(lambda _: (status, {}, body)) as to, writing(to, monkeypatch, refused) as writer:
+        with pytest.raises(Passing, match=f"answers {status}"):
+            writer.write(LINES_OF_A_BATCH)
+        assert refused == []
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_who_refuses_every_line_gets_none_set_aside(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[Refused] = []
+    with (
+        serving(lambda _: (status, {}, json_body("no"))) as to,
+        writing(to, monkeypatch, refused) as writer,
+    ):
+        with pytest.raises(Passing, match="refuses every line"):
+            writer.write(LINES_OF_A_BATCH)
+        assert (refused, writer.refused) == ([], 0)
+
+
+def test_a_batch_that_is_dropped_as_a_whole_is_counted_without_many_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    refused: list[Refused] = []
+
+    def answer(body: bytes) -> Told:
+        asked.append(1)
+        return 422, {}, json_body(f"partial write: too old dropped={len(body.splitlines())} for database: 0e")
+
+    with serving(answer) as to, writing(to, monkeypatch, refused) as writer:
+        writer.write(LINES_OF_A_BATCH)
+        assert (writer.written, writer.refused, len(refused)) == (0, 100, 100)
+    assert len(asked) == 1
+
+
+def test_a_great_many_bad_lines_cost_a_bounded_number_of_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    refused: list[Refused] = []
+
+    def answer(body: bytes) -> Told:
+        asked.append(1)
+        bad = sum(line.startswith(b"clash") for line in body.splitlines())
+        word = f'input field "value" on measurement "clash" is type float dropped={bad}'
+        return (422, {}, json_body(word)) if bad else OK
+
+    lines = [f"{'clash' if n % 2 else 'good'} value={n}.0 {n}".encode() for n in range(5000)]
+    with serving(answer) as to, writing(to, monkeypatch, refused) as writer:
+        writer.write(lines)
+        assert (writer.written, writer.refused) == (2500, 2500)
+    assert {one.line for one in refused} == set(lines[1::2])
+    assert len(asked) < 100
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_token_does_not_follow_a_redirection(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: list[bytes] = []
+
+    def other(body: bytes) -> Told:
+        reached.append(body)
+        return OK
+
+    with serving(other) as elsewhere:
+        place = {"location": elsewhere.url.replace("//", "//me:hunter2@") + "/api/v2/write?token=hunter2"}
+        with (
+            serving(lambda _: (status, place)) as to,
+            writing(to, monkeypatch, []) as writer,
+            pytest.raises(Passing, match="sends writers elsewhere, to http://127") as told,
+        ):
+            writer.write(LINES_OF_A_BATCH)
+    assert "hunter2" not in str(told.value)
+    assert reached == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [b"", b"HTTP/1.1 2", b"HTTP/1.1 500 no\r\ncontent-length: 1000\r\n\r\n{", b"SSH-2.0-OpenSSH\r\n"],
+    ids=["before it", "in its first line", "in its body", "another protocol"],
+)
+def test_an_answer_that_is_cut_off_is_asked_for_again(words: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    with talking(lambda connection: connection.sendall(words)) as to, writing(to, monkeypatch, []) as writer:
+        with pytest.raises(Passing, match="broke off before it had answered"):
+            writer.write(LINES_OF_A_BATCH)
+        assert writer.written == 0
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+def test_an_endless_answer_is_not_read_to_its_end(packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[int] = []
+    part = gzip.compress(b"x" * 10_000_000) if packed else b"x" * 100_000
+
+    def endless(connection: socket.socket) -> None:
+        kind = b"content-encoding: gzip\r\n" if packed else b""
+        connection.sendall(b"HTTP/1.1 500 no\r\n" + kind + b"\r\n")
+        while sum(said) < 2_000_000_000:
+            connection.sendall(part)
+            said.append(len(part))
+
+    with (
+        talking(endless) as to,
+        writing(to, monkeypatch, []) as writer,
+        pytest.raises(Passing, match="answers 500"),
+    ):
+        writer.write(LINES_OF_A_BATCH)
+    assert sum(said) < 50_000_000
+
+
+def test_an_answer_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 500 no\r\n\r\n")
+        while not over.wait(0.05):
+            connection.sendall(b"x")
+
+    with talking(drip) as to, writing(to, monkeypatch, []) as writer:
+        with pytest.raises(Passing, match="did not answer within 1 s"):
+            writer.write(LINES_OF_A_BATCH)
+        over.set()
+
+
+def test_a_server_that_accepts_and_never_answers_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        to = Influxdb(f"http://127.0.0.1:{deaf.getsockname()[1]}", "o", "b", "env:SINK_TOKEN", timeout_s=1)
+        with writing(to, monkeypatch, []) as writer:
+            with pytest.raises(Passing, match="did not answer within 1 s") as told:
+                writer.write(LINES_OF_A_BATCH)
+            assert told.value.slow
+
+
+def test_success_with_a_long_or_strange_answer_is_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(lambda _: (200, {}, b"\xff" * 1_000_000)) as to, writing(to, monkeypatch, []) as writer:
+        writer.write(LINES_OF_A_BATCH)
+        writer.write(LINES_OF_A_BATCH)
+        assert writer.written == 200
+
+
+def test_no_tls_where_tls_is_meant_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        serving(lambda _: OK) as to,
+        writing(replace(to, url=to.url.replace("http:", "https:")), monkeypatch, []) as writer,
+        pytest.raises(Passing, match="shows a certificate that is not trusted, or speaks no TLS"),
+    ):
+        writer.write(LINES_OF_A_BATCH)
+
+
+def test_certificates_that_are_not_there_are_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINK_TOKEN", "x")
+    with pytest.raises(PlanError, match=r"no-such\.pem of the sink .* cannot be read"):
+        Writer(Influxdb("https://127.0.0.1:9", "o", "b", "env:SINK_TOKEN", ca="no-such.pem"), print)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -128,10 +130,52 @@ def test_a_wrong_token_is_said_without_it_and_a_run_goes_on(
         until(lambda: bool(one.said), "nothing is said")
         assert "does not let this token write into lab/soak" in one.said[0]
         assert "hunter2" not in " ".join(one.said)
-        assert backlog(tmp_path / "run", "").polls == 10
+        assert backlog(tmp_path / "run", "").polls >= 10  # those of the sink itself are polls too
         one.sinks.finish(wait_s=0.5)
-        assert "10 polls are missing" in one.said[-1]
+        assert "polls are missing" in one.said[-1]
     assert counted(own_influxd) == 0
+
+
+def test_a_token_that_is_mended_where_it_is_kept_lets_everything_through(
+    tmp_path: Path, own_influxd: Influxd, address: Influxdb
+) -> None:
+    kept = tmp_path / "token"
+    kept.write_text("hunter2\n")
+    with fed(tmp_path / "run", replace(address, token=f"file:{kept}")) as one:
+        one.grow(10)
+        until(lambda: bool(one.said), "nothing is said")
+        kept.unlink()  # as somebody does who writes it anew
+        one.grow(10)
+        kept.write_text(f"{own_influxd.token}\n")
+        until(one.caught_up, f"it does not go on: {one.said}")
+        until(lambda: len(one.said) == 2, f"it is not told once each: {one.said}")
+        assert "mend token, org or bucket" in one.said[0]
+        assert "takes lines again" in one.said[1]
+        assert own_influxd.token not in " ".join(one.said)
+    assert counted(own_influxd) == 20 * len(KEYS)
+
+
+def test_a_token_that_is_not_there_is_waited_for(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
+    """The file of the token is missing as the feed begins, and the run does not give up on the database."""
+    kept = tmp_path / "token"
+    with fed(tmp_path / "run", replace(address, token=f"file:{kept}")) as one:
+        one.grow(10)
+        until(lambda: bool(one.said), "nothing is said")
+        assert "cannot be fed: the secret's file" in one.said[0]
+        assert "cannot be fed" in one.sinks.all[0].words
+        kept.write_text(own_influxd.token)
+        until(one.caught_up, f"it does not go on: {one.said}")
+        until(lambda: one.sinks.all[0].words == "", "it is still said to be behind")
+    assert counted(own_influxd) == 10 * len(KEYS)
+
+
+def test_a_feed_that_cannot_begin_does_not_hold_up_the_end(tmp_path: Path, address: Influxdb) -> None:
+    with fed(tmp_path / "run", replace(address, token=f"file:{tmp_path}/no-such")) as one:
+        one.grow(10)
+        until(lambda: bool(one.said), "nothing is said")
+        one.sinks.finish(wait_s=1000)
+        assert "it is waited for, 16m40s at most (Ctrl-C: no longer)" in one.said[-2]
+        assert "polls are missing" in one.said[-1]
 
 
 def test_a_deleted_bucket_is_waited_for(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
@@ -156,6 +200,35 @@ def test_refused_lines_are_kept_and_counted(tmp_path: Path, own_influxd: Influxd
     kept = (tmp_path / "run" / "sink-1-refused.txt").read_text()
     assert "conflict" in kept
     assert any("refuses lines" in line for line in one.said)
+
+
+def test_whoever_does_not_want_to_wait_for_a_database_gets_the_verdict(tmp_path: Path) -> None:
+    """The server is away to the end: that is said; Ctrl-C ends that, and the exit code is a verdict's."""
+    (tmp_path / "token").write_text("x")
+    plan = tmp_path / "plan.yaml"
+    nobody = Influxdb("http://127.0.0.1:9", "lab", "soak", f"file:{tmp_path}/token")
+    plan.write_text(plan_of(nobody).replace("duration: 1m", "duration: 5s"))
+    process = subprocess.Popen(
+        [SOAKWATCH, "run", plan, "--into", tmp_path / "run", "--no-web"], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, cwd=tmp_path, env={**os.environ, "COLUMNS": "200"},
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        said: list[str] = []
+        for line in process.stdout:
+            if "Ctrl-C: no longer" in line and "Ctrl-C: no longer" not in "".join(said):
+                process.send_signal(signal.SIGINT)
+            said.append(line)
+        assert process.wait(LONGEST_S) in {0, 1, 3}, said
+    finally:
+        process.kill()
+        process.communicate()
+    text = "".join(said)
+    assert "warning: http://127.0.0.1:9 cannot be reached: is InfluxDB running there?; the run goes on" in text
+    assert re.search(r"lab/soak is [1-9].* behind \([1-9].* polls wait\): cannot be reached", text), text
+    assert "it is waited for, 1m at most" in text
+    assert f"soakwatch sink {tmp_path / 'run'} --to … sends it" in text
+    assert "Traceback" not in text
 
 
 def test_a_run_feeds_its_sink_and_ends_with_the_verdict_there(

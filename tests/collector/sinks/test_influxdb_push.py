@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.collector.sinks.test_influxdb_answers import Told, serving
 
 from soakwatch.cli import run
 from soakwatch.errors import PlanError
 from soakwatch.record import Record, RecordView
-from soakwatch.sinks.influxdb import Influxdb, Refused, Writer, influxdb_of
+from soakwatch.sinks.influxdb import Influxdb, Pauses, Refused, Writer, influxdb_of
 from soakwatch.sinks.lines import key, line
 from soakwatch.sinks.pushing import push
 from soakwatch.testing.influxd import Influxd, Row
@@ -154,6 +155,38 @@ def test_a_database_that_never_answers_ends_the_patience(
     where = "influxdb://127.0.0.1:9?org=o&bucket=b&token=env:T"
     assert run(["sink", str(told), "--to", where, "--patience", "1s"]) == 1
     assert "cannot be reached" in capsys.readouterr().err
+
+
+def test_a_wrong_token_is_told_at_once_and_not_waited_for(
+    told: Path, influxd: Influxd, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("T", "hunter2")
+    where = f"influxdb://127.0.0.1:{influxd.port}?org=lab&bucket=soak&token=env:T"
+    assert run(["sink", str(told), "--to", where, "--patience", "10h"]) == 2
+    error = capsys.readouterr().err
+    assert "does not let this token write into lab/soak: mend token, org or bucket" in error
+    assert "hunter2" not in error
+
+
+def test_troubles_that_change_do_not_prolong_the_patience(told: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def answer(_: bytes) -> Told:
+        asked.append(1)
+        return 500, {"retry-after": "0"}, f'{{"message": "trouble {len(asked)}"}}'.encode()
+
+    monkeypatch.setenv("SINK_TOKEN", "x")
+    monkeypatch.setattr(Pauses, "next_s", lambda *_: 0.05)
+    with serving(answer) as to:
+        pushed = push(told, told.name, to, 0.5)
+    assert str(pushed.trouble).startswith(f"{to.url} answers 500: trouble")
+    assert len(asked) > 1
+
+
+def test_a_push_says_how_far_it_is(told: Path, bucket_of: BucketOf) -> None:
+    words: list[str] = []
+    push(told, told.name, bucket_of("shown"), 30, words.append)
+    assert words[-1].startswith("100% sent, ")
 
 
 def test_hostile_objects_come_back_as_they_were(tmp_path: Path, bucket_of: BucketOf, influxd: Influxd) -> None:

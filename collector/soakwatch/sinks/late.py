@@ -1,0 +1,58 @@
+"""Polls that were lost at their time and answered late: the loss that a database has already is marked as made up for.
+
+A record keeps both, the loss and the late answer, and a verdict that is read back from a database needs both: they
+differ in their outcome, and are two points. So the lost point stays, and its ``ok`` becomes 1: coverage is then right
+on a dashboard, and what had happened can still be seen by the outcome and the error.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from soakwatch.record.accounted import PollColumns, accounted, in_order
+from soakwatch.record.columns import Columns
+from soakwatch.record.files import record_file
+from soakwatch.record.model import Source
+from soakwatch.record.rows import OUTCOME_NUMBERS
+from soakwatch.record.snapshot import open_snapshot
+from soakwatch.record.trouble import told
+from soakwatch_agent.sample import PollOutcome
+
+Loss = tuple[int, int]
+"""When a poll was due, and the number of its outcome."""
+_OK = OUTCOME_NUMBERS[PollOutcome.OK]
+
+
+class Late:
+    """Looks at the polls of each source as they pass by, and into the record only where one comes out of order."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last: dict[int, int] = {}
+
+    def made_up_for(self, source: Source, polls: PollColumns, first_seq: int) -> frozenset[Loss]:
+        """Losses around the time of these polls that were answered late, before them, by them or after them.
+
+        Raises RecordError.
+        """
+        if not polls.due_ns.size:
+            return frozenset()
+        low, high = int(polls.due_ns.min()), int(polls.due_ns.max())
+        last = self._last.get(source.id, 0 if first_seq == 1 else None)
+        self._last[source.id] = high if last is None else max(last, high)
+        if last is not None and in_order(polls.due_ns, last):
+            return frozenset()
+        with ExitStack() as stack:
+            file = record_file(self._path)
+            sql = open_snapshot(file, stack)
+            try:
+                around = Columns(sql).polls_as_they_came(source.id, low - source.interval_ns, high + source.interval_ns)
+            except sqlite3.Error as error:
+                raise told(error, file) from None
+        account = accounted(around)
+        made_up = (around.outcome != _OK) & np.isin(around.due_ns, account.polls.due_ns[account.late])
+        return frozenset(zip(around.due_ns[made_up].tolist(), around.outcome[made_up].tolist(), strict=True))

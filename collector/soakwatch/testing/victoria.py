@@ -1,0 +1,175 @@
+"""A real VictoriaMetrics on the loopback, alone or behind vmauth with a token; killed and started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from soakwatch.testing.ports import free_port
+
+Labels = Mapping[str, str]
+_LONGEST_START_S = 60.0
+_LONGEST_STOP_S = 30.0
+
+
+def find_victoria() -> Path | None:
+    """VICTORIA_METRICS in the environment, else victoria-metrics or victoria-metrics-prod on PATH; None: none."""
+    named = (
+        os.environ.get("VICTORIA_METRICS"),
+        shutil.which("victoria-metrics"),
+        shutil.which("victoria-metrics-prod"),
+    )
+    return next((Path(one) for one in named if one and os.access(one, os.X_OK)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """One series as it is stored: its labels without its name, times in ms in order, and values."""
+
+    name: str
+    labels: Labels
+    time_ms: Sequence[int]
+    values: Sequence[float]
+
+
+@dataclass
+class Victoria:
+    """One server that keeps a century; ``kill``, ``start`` and ``stop`` are what happens to servers."""
+
+    program: Path
+    folder: Path
+    port: int
+    options: Sequence[str] = ()
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Starts it and waits until it answers. Raises AssertionError with what it said if it does not."""
+        self.process = _started(
+            [
+                str(self.program), f"-storageDataPath={self.folder / 'data'}", f"-httpListenAddr=127.0.0.1:{self.port}",
+                "-retentionPeriod=100y", "-search.latencyOffset=0s", *self.options,
+            ],
+            self.folder / "victoria.log", self.url,
+        )  # fmt: skip
+
+    def kill(self) -> None:
+        """SIGKILL: what it has not written to its disk is lost, although it has said yes to it."""
+        process, self.process = self.process, None
+        _end(process, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM: it writes all and ends; SIGKILL if it does not."""
+        process, self.process = self.process, None
+        _end(process, signal.SIGTERM)
+
+    def ask(self, path: str, **fields: str) -> str:
+        """One request. Raises httpx.HTTPError."""
+        with httpx.Client(base_url=self.url, timeout=60, trust_env=False) as client:
+            answer = client.post(path, data=fields)
+        answer.raise_for_status()
+        return answer.text
+
+    def flush(self) -> None:
+        """Make everything that was written visible, and on its disk. Raises httpx.HTTPError."""
+        self.ask("/internal/force_flush")
+
+    def merge(self) -> None:
+        """Begin to put all its files together, as it does by itself in time. Raises httpx.HTTPError."""
+        self.ask("/internal/force_merge")
+
+    def export(self, match: str = '{__name__!=""}') -> list[Exported]:
+        """All that is stored of the series that ``match`` names, as it is. Raises httpx.HTTPError."""
+        self.flush()
+        found = []
+        for line in self.ask("/api/v1/export", **{"match[]": match}, start="0", end="4102444800").splitlines():
+            told = json.loads(line)
+            labels = dict(told["metric"])
+            rows = sorted(zip(told["timestamps"], map(float, told["values"]), strict=True))
+            found.append(Exported(labels.pop("__name__"), labels, [at for at, _ in rows], [value for _, value in rows]))
+        return found
+
+    def reading(self, name: str) -> float:
+        """The sum of one of its self metrics, at most a second old. Raises httpx.HTTPError."""
+        lines = [line for line in self.ask("/metrics").splitlines() if line.partition("{")[0].split()[:1] == [name] or
+                 line.startswith(f"{name}{{")]  # fmt: skip
+        return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+@dataclass
+class Gate:
+    """vmauth before a server: only who shows ``token`` comes through."""
+
+    port: int
+    token: str = field(repr=False)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+
+def start_victoria(program: Path, folder: Path, stack: ExitStack, *options: str) -> Victoria:
+    """A server on the caller's stack. Raises AssertionError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    server = Victoria(program, folder, free_port(), options)
+    stack.callback(server.stop)
+    server.start()
+    return server
+
+
+def start_gate(server: Victoria, stack: ExitStack) -> Gate:
+    """vmauth before this server, on the caller's stack; its program comes with the server's. Raises AssertionError."""
+    program = shutil.which("vmauth") or server.program.with_name("vmauth")
+    gate = Gate(free_port(), secrets.token_urlsafe(24))
+    config = server.folder / "auth.yml"
+    config.touch(0o600)
+    config.write_text(f"users:\n- bearer_token: '{gate.token}'\n  url_prefix: '{server.url}'\n")
+    command = [str(program), f"-auth.config={config}", f"-httpListenAddr=127.0.0.1:{gate.port}"]
+    gate.process = _started(command, server.folder / "vmauth.log", gate.url)
+    stack.callback(_end, gate.process, signal.SIGTERM)
+    return gate
+
+
+def _started(command: Sequence[str], log: Path, url: str) -> subprocess.Popen[bytes]:
+    with log.open("ab") as said:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=log.parent, start_new_session=True
+        )
+    deadline = time.monotonic() + _LONGEST_START_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            httpx.get(f"{url}/metrics", timeout=5, trust_env=False)
+        except httpx.TransportError:
+            time.sleep(0.05)
+        else:
+            return process
+    _end(process, signal.SIGKILL)
+    raise AssertionError(log.read_text(errors="replace")[-4000:])
+
+
+def _end(process: subprocess.Popen[bytes] | None, how: signal.Signals) -> None:
+    if process is None:
+        return
+    process.send_signal(how)
+    try:
+        process.wait(_LONGEST_STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

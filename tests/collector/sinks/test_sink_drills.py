@@ -1,0 +1,118 @@
+"""What happens to databases and collectors, together: a disk that is full, and both of them killed. Samples written are
+samples recorded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.bench.sink_drill import DRILLS, Outcome, fill, small_disk
+from tests.collector.sinks.test_influxdb_outage import SOAKWATCH, counted, fed, plan_of, until
+
+from soakwatch.record import RecordView
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.testing.influxd import BUCKET, ORG, Influxd, start_influxd
+from soakwatch.testing.records import KEYS
+
+
+def needs_root() -> None:
+    """Skips where no disk of its own can be mounted."""
+    if os.geteuid() != 0:
+        pytest.skip("a small disk is mounted by root only")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small disk for the engine of a server in ``tmp_path``."""
+    needs_root()
+    with small_disk(tmp_path / "influxd" / "engine") as folder:
+        yield folder
+
+
+def test_a_full_disk_of_the_server_loses_nothing(
+    tmp_path: Path, disk: Path, influxd_program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        server = start_influxd(influxd_program, tmp_path / "influxd", stack)
+        monkeypatch.setenv("SINK_TOKEN", server.token)
+        to = Influxdb(server.url, ORG, BUCKET, "env:SINK_TOKEN", timeout_s=5)
+        one = stack.enter_context(fed(tmp_path / "run", to))
+        one.grow(100)
+        until(one.caught_up, "the first polls are not written")
+        fill(disk)
+        one.grow(400)
+        until(lambda: bool(one.said), "nothing is said")
+        assert "has no room on its disk: make room there" in one.said[0], one.said
+        (disk / "filled").unlink()
+        server.stop()  # as the sentence says: it does not try again what it could not open
+        server.start()
+        until(one.caught_up, f"it does not go on: {one.said}")
+        assert counted(server) == 500 * len(KEYS)
+        assert one.sinks.all[0].refused == 0
+
+
+def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
+    """Neither had time to say good-bye. The second life sends from the cursor on, perhaps a batch twice."""
+    plan, folder = tmp_path / "plan.yaml", tmp_path / "run"
+    plan.write_text(plan_of(replace(address, token=f"file:{tmp_path}/token")).replace("duration: 1m", "duration: 30s"))
+    (tmp_path / "token").write_text(own_influxd.token)
+    environment = {**os.environ, "COLUMNS": "200", "PYTHONWARNINGS": "error"}
+    first = subprocess.Popen(
+        [SOAKWATCH, "run", plan, "--into", folder, "--no-web"], stdout=subprocess.DEVNULL, cwd=tmp_path,
+        env=environment, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        until(lambda: bool(own_influxd.influxql("SELECT count(ok) FROM soakwatch_poll")), "nothing arrives")
+    finally:
+        first.kill()
+        first.wait()
+    own_influxd.kill()
+    second = subprocess.Popen(
+        [SOAKWATCH, "resume", folder, "--no-web"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert second.stdout is not None
+        lines = iter(second.stdout.readline, "")
+        said = [next(lines)]
+        while "cannot be reached" not in said[-1]:
+            said.append(next(lines))
+        own_influxd.start()
+        said += lines
+        assert second.wait(60) in {0, 1, 3}, said
+    finally:
+        second.kill()
+        second.wait()
+        assert second.stdout is not None
+        second.stdout.close()
+    with RecordView.open(folder) as view:
+        recorded, verdict = view.counts(), view.meta("verdict")
+        sampled = view.keys()
+        gaps = [one for one in view.events() if one.event.kind == "gap"]
+    assert gaps
+    names = {key.metric for key in sampled}
+    written = sum(
+        int(row["count"]) for name in names for row in own_influxd.influxql(f'SELECT count(value) FROM "{name}"')
+    )
+    assert written == recorded.samples
+    assert own_influxd.influxql("SELECT count(ok) FROM soakwatch_poll")[0]["count"] == recorded.polls
+    assert [row["verdict"] for row in own_influxd.influxql("SELECT verdict FROM soakwatch_verdict")] == [verdict]
+    assert any("lines)" in line for line in said), said
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(420)  # seconds: the run alone takes two minutes
+@pytest.mark.parametrize("name", DRILLS)
+def test_a_drill_writes_what_was_recorded(name: str, tmp_path: Path, influxd_program: Path) -> None:
+    """A run of the installed collector, a server that is away for half a minute: not a sample nor a poll is lost."""
+    if name == "full":
+        needs_root()
+    outcome: Outcome = DRILLS[name](influxd_program, tmp_path, 30.0)
+    assert (outcome.written, outcome.polls_written) == (outcome.recorded, outcome.polls), outcome.said
+    assert outcome.refused == 0
+    assert outcome.longest_lag_s >= 20
