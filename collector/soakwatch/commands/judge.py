@@ -1,4 +1,4 @@
-"""Judges a finished record again, under its own plan, another plan, or single rules; or anybody's table."""
+"""Judges a finished record again, under its own plan, another plan, or single rules; or anybody's series."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from soakwatch.importing.command_line import is_table, options_of, table_options, table_told
+from soakwatch.influx_read.words import HELP, is_database
 from soakwatch.runs import DEFAULT_RUNS
 
 if TYPE_CHECKING:
@@ -26,13 +27,20 @@ Examples:
   soakwatch judge data.csv --rule growth
   soakwatch judge host.csv.gz --map 'rss=process.memory.usage,process=nginx:KB' --unit cpu=%
   soakwatch judge pods.csv --rule growth --by pod --time ts --json -
+  soakwatch judge 'influxdb://127.0.0.1:8086/soak?token=env:INFLUX_TOKEN&run=20261121T200000Z-fw-7.2'
+  soakwatch judge 'influxdb://tig:8086/telegraf?token=env:INFLUX_TOKEN&host=fw1&from=2026-11-20T20:00Z'
 \b
 The verdict is computed from the record alone: the same record and rules give the same verdict, bit for bit.
 A table is judged by every rule whose metrics it holds; rules that are named with --rule also judge its other columns
 ('soakwatch import --help' tells how columns are understood).
+\b
+"""
+    + HELP
+    + """
+\b
 Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke."""
 )
-@click.argument("run", metavar="RUN|DATA.csv")
+@click.argument("run", metavar="RUN|DATA.csv|influxdb://…")
 @click.option("--plan", type=click.Path(path_type=Path), help="Take the rules from this plan instead of the run's own.")
 @click.option("--rule", "names", multiple=True, help="Judge by this rule only. May be repeated.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json here ('-': print it).")
@@ -50,9 +58,9 @@ def command(
     against: tuple[str, ...],
     **given: object,
 ) -> int:
-    """Judge RUN (a folder, a record file, or 'last') or a table (CSV, '-': standard input) and print the verdict.
+    """Judge RUN (a folder, a record file, or 'last'), a table (CSV, '-': standard input) or a database.
 
-    The exit code is the verdict's.
+    The verdict is printed, and the exit code is the verdict's.
     """
     from rich.console import Console
 
@@ -93,6 +101,10 @@ def _opened(
     from soakwatch.record import RecordView
     from soakwatch.runs import find_run
 
+    if is_database(run):
+        with _of_database(run, names, given) as view:
+            yield view
+        return
     if not is_table(run):
         options = table_told(given)
         if options:
@@ -115,5 +127,27 @@ def _opened(
                                 shown.update)  # fmt: skip
         for note in (*made.notes, *told_of_rules(run, made.series, names)):
             click.echo(f"note: {harmless(note.removeprefix(f'{run}: '))}", err=True)
+        with RecordView.open(Path(folder) / "run") as view:
+            yield view
+
+
+@contextmanager
+def _of_database(address: str, names: tuple[str, ...], given: Mapping[str, object]) -> Iterator[RecordView]:
+    """A record made of a database for this judging only; ``soakwatch import`` keeps one."""
+    import tempfile
+
+    from rich.console import Console
+
+    from soakwatch.influx_read.command_line import import_database
+    from soakwatch.record import RecordView
+    from soakwatch.table import harmless
+
+    notes: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
+        with Console(stderr=True).status("reading") as shown:
+            import_database(address, Path(folder) / "run", None, given, names, "judge",
+                            lambda text: shown.update(f"reading {harmless(text)}"), notes.append)  # fmt: skip
+        for note in notes:
+            click.echo(f"note: {harmless(note)}", err=True)
         with RecordView.open(Path(folder) / "run") as view:
             yield view

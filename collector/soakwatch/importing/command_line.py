@@ -16,7 +16,8 @@ F = TypeVar("F", bound=Callable[..., object])
 _TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".gz")
 _OPTIONS = (
     click.option("--map", "meanings", multiple=True, metavar="COLUMN=METRIC[,LABEL=VALUE][:UNIT]",
-                 help="What a column is ('soakwatch metrics' lists them). May be repeated."),
+                 help="What a column is ('soakwatch metrics' lists them); of a database "
+                 "MEASUREMENT.FIELD=METRIC, or FILE.yaml. May be repeated."),
     click.option("--unit", "units", multiple=True, metavar="COLUMN=UNIT",
                  help="Unit of a column: %, KB, KiB, MB, ms, pps … May be repeated."),
     click.option("--kind", "kinds", multiple=True, metavar="COLUMN=KIND",

@@ -45,8 +45,11 @@ def interval_of(time_ns: Ints) -> tuple[int, bool]:
     return max(1, round(median if regular else mean)), regular
 
 
-def polls_of(axes: Sequence[Ints]) -> Polls:
-    """The polls of series that were read together: their times, joined where near, and filled up where one is due."""
+def polls_of(axes: Sequence[Ints], begin_ns: int | None = None, end_ns: int | None = None) -> Polls:
+    """The polls of series that were read together: their times, joined where near, and filled up where one is due.
+
+    With ``begin_ns`` and ``end_ns`` readings are due from the one to the other, not only from the first to the last.
+    """
     longest = max(axes, key=len)
     interval_ns, regular = interval_of(longest)
     time_ns = longest if all(axis is longest for axis in axes) else np.unique(np.concatenate(axes))
@@ -60,6 +63,7 @@ def polls_of(axes: Sequence[Ints]) -> Polls:
     most = max(_LEAST_LOST, _MOST_LOST * time_ns.size)
     if lacking.sum() > most:
         lacking = np.maximum(lacking > 0, (lacking * (most / lacking.sum())).astype(np.int64))
+    before, behind = _outside(time_ns, interval_ns, begin_ns, end_ns, int(most))
     if lacking.any():
         begins, many = time_ns[:-1][lacking > 0], lacking[lacking > 0]
         apart = steps[lacking > 0] // (many + 1)
@@ -69,7 +73,18 @@ def polls_of(axes: Sequence[Ints]) -> Polls:
         order = np.argsort(np.concatenate([time_ns, filled]), kind="stable")
         answered = np.concatenate([answered, np.zeros(filled.size, dtype=np.bool_)])[order]
         time_ns = np.concatenate([time_ns, filled])[order]
-    return Polls(time_ns, answered, interval_ns, regular=True)
+    lost = np.zeros(before.size, dtype=np.bool_), np.zeros(behind.size, dtype=np.bool_)
+    return Polls(np.concatenate([before, time_ns, behind]), np.concatenate([lost[0], answered, lost[1]]), interval_ns,
+                 regular=True)  # fmt: skip
+
+
+def _outside(time_ns: Ints, interval_ns: int, begin_ns: int | None, end_ns: int | None, most: int) -> tuple[Ints, Ints]:
+    """The times at which readings were due before the first and behind the last."""
+    first, last = int(time_ns[0]), int(time_ns[-1])
+    early = 0 if begin_ns is None else max(0, first - begin_ns - round(_NEAR * interval_ns)) // interval_ns
+    late = 0 if end_ns is None else max(0, end_ns - last - round(_NEAR * interval_ns)) // interval_ns
+    early, late = min(early, most), min(late, most)
+    return first - interval_ns * np.arange(early, 0, -1), last + interval_ns * np.arange(1, late + 1)
 
 
 def _thinned(time_ns: Ints, near_ns: int) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -26,6 +27,15 @@ _STRETCH_SAMPLES = 400_000
 _ALIKE = 1.25  # series whose distances differ by less are read together
 
 
+@dataclass(frozen=True, slots=True)
+class Due:
+    """From when to when readings were due (None: from the first, to the last), and why they are not there."""
+
+    begin_ns: int | None = None
+    end_ns: int | None = None
+    why: str = WHY_LOST
+
+
 def write_record(
     folder: Path,
     name: str,
@@ -33,9 +43,11 @@ def write_record(
     command: Sequence[str] = (),
     told: Callable[[str], None] | None = None,
     rules: Sequence[str] = (),
+    due: Due | None = None,
 ) -> tuple[str, ...]:
     """A new record of imported series in ``folder``, to be judged by ``rules`` (by all that know its metrics, where
-    none is named); returns what else is to be told. Raises RecordError."""
+    none is named); returns what else is to be told. ``due`` says how long readings were due. Raises RecordError."""
+    due = due or Due()
     series = [one for part in imported for one in part.series]
     roles = {one.target: one.role for one in series}
     if DUT not in roles.values() and "generator" in roles.values():
@@ -46,7 +58,7 @@ def write_record(
             record.target(target, role)
         last_ns = 0
         for target, file, part in _together(imported):
-            polls = polls_of([one.time_ns for one in part])
+            polls = polls_of([one.time_ns for one in part], due.begin_ns, due.end_ns)
             label = f"{Path(file).name} every {show_seconds(polls.interval_ns * 1e-9)}"
             if told is not None:
                 told(f"{target}: {label}")
@@ -54,7 +66,7 @@ def write_record(
                 notes.append(f"{file}: the lines of {_names(part)} come irregularly: none counts as missing")
             last_ns = max(last_ns, int(polls.time_ns[-1]))
             source = record.source(target, SOURCE, label, polls.interval_ns, required=True)
-            for stretch in _stretches(polls, part):
+            for stretch in _stretches(polls, part, due.why):
                 record.put_stretch(source, stretch)
         facts = {
             "run": name,
@@ -102,7 +114,7 @@ def _together(imported: Iterable[Imported]) -> Iterator[tuple[str, str, list[Imp
             yield target, part.file, some
 
 
-def _stretches(polls: Polls, series: Sequence[ImportedSeries]) -> Iterator[Stretch]:
+def _stretches(polls: Polls, series: Sequence[ImportedSeries], why: str) -> Iterator[Stretch]:
     """The polls in pieces of bounded size, each with the readings that it brought."""
     size = max(1, min(_STRETCH_POLLS, _STRETCH_SAMPLES // len(series)))
     due_ns = polls.time_ns[polls.answered]
@@ -124,4 +136,4 @@ def _stretches(polls: Polls, series: Sequence[ImportedSeries]) -> Iterator[Stret
             found.append(
                 Readings(one.metric, one.object, one.unit, one.kind, position, time_ns, one.value[first:last])
             )  # fmt: skip
-        yield Stretch(polls.time_ns[begin:end], polls.answered[begin:end], WHY_LOST, found)
+        yield Stretch(polls.time_ns[begin:end], polls.answered[begin:end], why, found)
