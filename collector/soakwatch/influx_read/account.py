@@ -30,6 +30,7 @@ class Account:
     faults: tuple[tuple[int, str, str, str, int, int, int], ...]
     errors: tuple[str, ...]
     left_out: Mapping[int, tuple[int, ...]]
+    grain_ns: int = 1  # what the times of the readings were cut to
 
     @property
     def readings(self) -> int:
@@ -78,6 +79,7 @@ def _account(told: dict[str, Any], where: str, run: str) -> Account:
     return Account(
         told["meta"], told["targets"], rows("sources"), rows("series"), rows("phases"), rows("spans"), rows("events"),
         rows("faults"), tuple(told["errors"]), {number: tuple(times) for number, times in told["left_out"]},
+        int(told.get("grain_ns", 1)),
     )  # fmt: skip
 
 

@@ -46,6 +46,9 @@ def import_database(
             raise click.UsageError(f"{', '.join(mapped)}: a run of Soakwatch is read as it is")
         found = read_run(place, folder, progress)
         say(f"read {found.readings} readings and {found.polls} polls of {found.run} from {place.shown}: all there are")
+        if found.grain_ns > 1:
+            say(f"the times of the readings were cut to {found.grain_ns / 1000:g} µs when they were sent (precision):"
+                " figures may differ from the record's in their last digits")  # fmt: skip
         return None
     from soakwatch.importing.options import growths
     from soakwatch.influx_read.foreign import Wanted, import_series

@@ -45,11 +45,12 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class OwnRun:
-    """What was read: the run's name, and how many readings and polls it has."""
+    """What was read: the run's name, how many readings and polls it has, and what their times were cut to."""
 
     run: str
     readings: int
     polls: int
+    grain_ns: int
 
 
 def read_run(place: Place, folder: Path, progress: Callable[[str], None] | None = None) -> OwnRun:
@@ -76,7 +77,7 @@ def read_run(place: Place, folder: Path, progress: Callable[[str], None] | None 
             copy.end()
             record.finish()
     _check(folder, account, place)
-    return OwnRun(account.meta.get("run", place.run), account.readings, account.polls)
+    return OwnRun(account.meta.get("run", place.run), account.readings, account.polls, account.grain_ns)
 
 
 def _restore(record: Record, folder: Path, account: Account) -> list[Source]:

@@ -29,8 +29,10 @@ LEFT_OUT: Final = frozenset({"verdict", "reason"})
 """What a record says of itself that is judged anew from the copy."""
 
 
-def account_lines(path: Path, run: str) -> Iterator[bytes]:
+def account_lines(path: Path, run: str, grain_ns: int = 1) -> Iterator[bytes]:
     """The lines of a record, without line ends; none for a record without a poll. Raises RecordError.
+
+    ``grain_ns`` is what the times of the readings were cut to: it is told, for the copy is then not the same.
 
     The same record gives the same lines, so that writing them again changes nothing.
     """
@@ -39,7 +41,8 @@ def account_lines(path: Path, run: str) -> Iterator[bytes]:
         if not any(extent.polls.values()):
             return
         begin_ns = view.window().begin_ns
-        text = json.dumps(account_of(path, view, extent), sort_keys=True, separators=(",", ":"))
+        made = account_of(path, view, extent) | ({} if grain_ns == 1 else {"grain_ns": grain_ns})
+        text = json.dumps(made, sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()
     parts = [text[low : low + PART] for low in range(0, len(text), PART)]
     head = key(MEASUREMENT, {"run": run}, {})

@@ -207,7 +207,7 @@ class Feed:
     def _account(self) -> None:
         from soakwatch.sinks.account import account_lines
 
-        self._send_lines(account_lines(self._path, self._run))
+        self._send_lines(account_lines(self._path, self._run, self._writer.to.grain_ns))
 
     def _send_lines(self, lines: Iterable[bytes]) -> None:
         left = iter(lines)

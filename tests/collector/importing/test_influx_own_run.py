@@ -72,6 +72,19 @@ def test_the_verdict_from_the_database_is_the_verdict_from_the_record(
         assert {"read_from": f"{place.shown}?run=night", **one.metas()} == other.metas()
 
 
+def test_times_that_were_cut_are_told(recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path) -> None:
+    """Sent with ``precision: ms``: every reading comes back, to the millisecond, and who reads is told so."""
+    place = place_of(address_of("coarse", run="night"))
+    assert place.token is not None
+    push(recorded, "night", Influxdb(influxd.url, ORG, place.bucket, place.token, grain_ns=10**6), 30)
+    assert read_run(place, tmp_path / "copy").grain_ns == 10**6
+    with RecordView.open(recorded) as one, RecordView.open(tmp_path / "copy") as other:
+        for key in one.keys():  # noqa: SIM118
+            before, after = one.series(key), other.series(key)
+            assert np.array_equal(before.time_ns // 10**6, after.time_ns // 10**6), key
+            assert np.array_equal(before.value, after.value)
+
+
 def test_the_account_of_a_record_does_not_change_when_it_is_sent_again(
     recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
