@@ -33,7 +33,7 @@ def test_generated_blocks_are_up_to_date() -> None:
 
 def test_the_readmes_plan_can_be_run() -> None:
     """The plan in the README parses, and so does every example plan."""
-    plan, devices, load, events = _fenced("yaml")
+    plan, devices, load, events, sinks, notify = _fenced("yaml")
     assert plan_from_text(plan, "README.md").duration_s == 12 * 3600
     (target,) = plan_from_text(f"duration: 1h\n{devices}", "README.md").targets
     assert [source.poller for source in target.sources] == ["snmp", "ssh", "icmp", "traps", "syslog"]
@@ -41,6 +41,8 @@ def test_the_readmes_plan_can_be_run() -> None:
     assert [(source.poller, getattr(source.config, "drive", None)) for source in driven.sources] == [("trex", True)]
     scripted = plan_from_text(load + events, "README.md")
     assert ([event.kind for event in scripted.events], len(scripted.hooks)) == (["failover", "flap"], 2)
+    told = plan_from_text(load + sinks + notify, "README.md")
+    assert ([sink.bucket for sink in told.sinks], len(told.notify)) == (["soak"], 2)
     for example in ROOT.glob("deploy/examples/*/plan.yaml"):
         load_plan(example)
 

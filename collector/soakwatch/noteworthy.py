@@ -13,9 +13,12 @@ IDENTITY = "device.identity"
 REACH_NS = 30_000_000_000
 """A closer look begins so long before what happened, and ends so long after."""
 
+STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
+"""What people tell a run of itself: that it shall end, and that they know of a finding."""
+
 _OLD_NEWS = frozenset({"core.present", IDENTITY, "gap", "clock.step"})
 _ACCOUNTS = ("recorder.", "source.")
-_OWN_AFFAIRS = ("hook.", "script.", "event.")
+_OWN_AFFAIRS = ("hook.", "script.", "event.", "notify.")
 _LONGEST = 120
 
 
@@ -29,13 +32,13 @@ def bookkeeping(kind: str) -> bool:
 
 
 def own_affair(kind: str) -> bool:
-    """Whether events of this kind tell what became of scripts and hooks: nothing that was done to a target, so no rule
-    is to look at them.
+    """Whether events of this kind tell what became of scripts, hooks and notifications, or what people said of the run
+    itself: nothing that was done to a target, so no rule is to look at them.
 
     >>> own_affair("hook.failed"), own_affair("event.skipped"), own_affair("failover")
     (True, True, False)
     """
-    return kind.startswith(_OWN_AFFAIRS)
+    return kind.startswith(_OWN_AFFAIRS) or kind in {STOP, ACKNOWLEDGED}
 
 
 def words_of(kind: str, thing: str) -> str:

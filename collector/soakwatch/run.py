@@ -18,10 +18,13 @@ from soakwatch.committing import Committer
 from soakwatch.course import Course
 from soakwatch.hooks.opening import hooks_of, surroundings
 from soakwatch.live import LiveJudge
+from soakwatch.noteworthy import STOP
+from soakwatch.notify.opening import notifying_of
 from soakwatch.noting import Notes
 from soakwatch.occurring import Occurring
 from soakwatch.phasing import Phasing
 from soakwatch.record import Record, RecordFull
+from soakwatch.record.marks import ORIGIN as TOLD
 from soakwatch.redaction import redaction_of
 from soakwatch.scripting import Scripts
 from soakwatch.selfwatch import LoopLag
@@ -54,7 +57,11 @@ class Soak:
             Occurring(course.plan.events, self._phasing, course.told), self._scripts,
         )  # fmt: skip
         self.hooks = hooks_of(course.plan, course.folder, notes, clock.now_ns, course.said)
-        self._greeted = course.resumed
+        self.notifying = notifying_of(
+            course.plan, course.folder, course.start_ns, clock.now_ns, resumed=course.resumed
+        )  # fmt: skip
+        self._notes = notes
+        self._greeted, self._announced = course.resumed, False
         self._armed: set[int] = set()  # times at which something is planned, and a timer set
         self._timers: Timers | None = None
         self._sources = Sources(course, record, self._committer, clock, self._take)
@@ -64,7 +71,7 @@ class Soak:
         rules = None if course.stop_on_fail else course.stop_rules
         self._live = LiveJudge(course.folder, clock.now_ns, confirm=self._stops, rules=rules)
         self._freezing = Freezing(course.folder, self._keep_baseline)
-        self._last_event = 0
+        self._last_event = self._known_event = 0  # that was heard; that there was before this life of the monitor
         self._events: deque[str] = deque(maxlen=SHOWN_EVENTS)  # of a storm of days only the newest are shown
         self._keeping = asyncio.Lock()
         self._beat_ns = 0
@@ -92,7 +99,10 @@ class Soak:
         """
         async with AsyncExitStack() as stack:
             await self._committer.enter(stack)
+            known = await self._committer.call(self._record.events_after, 0)
+            self._known_event = max((stored.id for stored in known), default=0)
             stack.push_async_callback(self._live.close)
+            stack.push(self._silent)
             stack.push_async_callback(self.hooks.finish, 0.0)  # where the way out is none of those below
             stack.push_async_callback(self._scripts.end)
             stack.push_async_callback(self._freezing.close)
@@ -116,6 +126,7 @@ class Soak:
             await self._catch_up(end_ns)
             await self._finish_hooks()
             if self.trouble is None:
+                await self.note_notifications()
                 await self._hear()
                 await self._sources.closer.finish(end_ns)
                 await self._keep()
@@ -124,6 +135,11 @@ class Soak:
                 await self._show_life(end_ns)
                 await self._committer.call(self._record.end_phase, end_ns)
             return end_ns
+
+    async def note_notifications(self) -> None:
+        """Write down what became of the notifications that were sent."""
+        for event in self.notifying.account():
+            await self._notes.event(event)
 
     def status(self) -> Status:
         """What is known now."""
@@ -142,6 +158,11 @@ class Soak:
             trouble=self.trouble,
             doing=self._doing,
         )
+
+    def _silent(self, kind: type[BaseException] | None, *_: object) -> None:
+        """A run that did not come to its end tells nobody of it from here."""
+        if kind is not None:
+            self.notifying.close()
 
     async def _until_the_end(self) -> None:
         causes = {asyncio.create_task(_set(self._stop)), asyncio.create_task(self._sources.opening.refused())}
@@ -206,6 +227,9 @@ class Soak:
         if not self._greeted and self._phasing.now is not None:
             self._greeted = True
             self.hooks.start()
+        if not self._announced and self._phasing.now is not None:
+            self._announced = True
+            self.notifying.start(self.end_ns)
         self._arm()
 
     def _arm(self) -> None:
@@ -223,6 +247,7 @@ class Soak:
         if not await self._keep():
             return
         await self._turn()
+        await self.note_notifications()
         self._freezing.look(self._phasing, self._clock.now_ns())
         if self._clock.now_ns() - self._beat_ns >= BEAT_EVERY_NS:
             with contextlib.suppress(RecordFull):  # the next batch meets the same disk and says so
@@ -233,6 +258,8 @@ class Soak:
         """Learn what happened, from whoever told it."""
         for stored in await self._committer.call(self._record.events_after, self._last_event):
             self._last_event = stored.id
+            if stored.event.kind == STOP and stored.origin == TOLD and stored.id > self._known_event:
+                self.stop()
             self._sources.closer.hear_event(stored)
             self._phasing.heard(stored.event)
             where = " ".join(part for part in (stored.event.target, stored.event.object) if part)
@@ -250,6 +277,7 @@ class Soak:
             assert judged_ns is not None
             self._sources.closer.hear_findings(self._live.findings, judged_ns)
             self.hooks.hear_findings(self._live.findings)
+            self.notifying.hear_findings(self._live.findings)
             if self._live.unrecorded:
                 with contextlib.suppress(RecordFull):  # the outbox complains of it; the next judgement replaces these
                     await self._committer.call(

@@ -1,16 +1,13 @@
-"""The dashboards' code lies beside the packages of the distribution: it is found from here; and a database to ask."""
+"""A database to ask, with runs in it."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from soakwatch.testing.influxd import Influxd, run_influxd
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "dashboards"))
 
 
 @pytest.fixture(scope="module")

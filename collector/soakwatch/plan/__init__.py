@@ -20,6 +20,7 @@ from soakwatch.plan.address import LOCAL, targets_of
 from soakwatch.plan.event import EventPlan, events_of
 from soakwatch.plan.hook import HookPlan, hook_problems, stop_problems
 from soakwatch.plan.model import INTERFACES_ALL, PlanShape, ProcessShape, TargetShape, WatchShape, one_key
+from soakwatch.plan.notify import NotifyPlan
 from soakwatch.plan.phase import UNTIL_LOAD, PhasePlan, phase_data
 from soakwatch.plan.problem import problems as problems_of
 from soakwatch.plan.rules import RulePlan, read_rules
@@ -29,7 +30,7 @@ from soakwatch.plan.web import web_of
 from soakwatch.poller import SourceConfig, WatchedProcess
 from soakwatch.registry import INSTALLED, Registry, poller_module
 from soakwatch.registry import rules as rule_names
-from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.influxdb import GRAINS_NS, Influxdb
 from soakwatch.units import seconds, show_seconds
 from soakwatch.web.access import BESIDE, WebPlan
 
@@ -86,6 +87,7 @@ class Plan:
     text: str = field(default="", compare=False)
     web: WebPlan | None = BESIDE  # None: nothing is served
     sinks: tuple[Influxdb, ...] = ()  # databases that are fed from the record
+    notify: tuple[NotifyPlan, ...] = ()  # who is told of the run
 
     def lasting(self, duration: str | float, registry: Registry = INSTALLED) -> Plan:
         """The same plan with another length: its last soak (without one, its longest phase) is cut or stretched.
@@ -222,12 +224,14 @@ def _plan(document: Document, registry: Registry) -> Plan:
         shape.name, duration, phases, tuple(targets), rules, shape.start, events, tuple(shape.hooks),
         frozenset(stop if shape.stop_on_fail else ()), shape.reference or "", shape.baseline or "",
         document.origin, dump(data), web, tuple(_sink(sink) for sink in shape.sinks),
+        tuple(shape.notify),
     )  # fmt: skip
 
 
 def _sink(shape: SinkShape) -> Influxdb:
     told = shape.influxdb
-    return Influxdb(told.url, told.org, told.bucket, told.token, told.timeout, told.ca)
+    grain_ns = GRAINS_NS[told.precision]
+    return Influxdb(told.url, told.org, told.bucket, told.token, told.timeout, told.ca, told.replay, grain_ns)
 
 
 def _passwords(document: Document, path: Path, value: Plain) -> list[Problem]:

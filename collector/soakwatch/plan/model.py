@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, JsonValue, PlainValidator, WithJson
 
 from soakwatch.plan.event import EventShape
 from soakwatch.plan.hook import HookPlan
+from soakwatch.plan.notify import Notify
 from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text, shown
 from soakwatch.plan.phase import EVENT_KIND, PHASES, PhasePlan, phase_of
 from soakwatch.plan.sink import SinkShape
@@ -186,6 +187,10 @@ class PlanShape(Shape):
     ] = None
     baseline: Annotated[Text | None, Field(description="earlier run whose baseline phase holds for this one")] = None
     hooks: Annotated[list[HookPlan], Field(default_factory=list, max_length=32, description="what findings set off")]
+    notify: Annotated[
+        list[Notify],
+        Field(default_factory=list, max_length=8, description="who is told of start, first failure and end"),
+    ]
     stop_on_fail: Annotated[
         list[Text] | bool, Field(description="rules whose live failure ends the run; true: every rule")
     ] = False

@@ -57,10 +57,12 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     keys = _dict(schema["properties"])
     keys["rules"] = {"$ref": "#/$defs/rules"}
     # A key with nothing behind it is a key that is not there.
-    for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks"):
+    for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks", "notify"):
         keys[key] = {"anyOf": [keys[key], _NULL]}
     process = _dict(definitions["ProcessShape"])
     definitions["ProcessShape"] = {"anyOf": [{"type": "string", "minLength": 1}, process]}
+    notify = _dict(definitions["NotifyPlan"])
+    definitions["NotifyPlan"] = {"anyOf": [_dict(notify["properties"])["to"], notify]}
     # A plan's name comes from its file where it gives none; one of duration and phases must be there.
     schema["required"] = ["targets"]
     schema["anyOf"] = [{"required": ["duration"]}, {"required": ["phases"]}]

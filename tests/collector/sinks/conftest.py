@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,19 +9,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.sinks.influxdb import Influxdb
-from soakwatch.testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_influxd
-
-
-@pytest.fixture(scope="session")
-def influxd_program() -> Path:
-    """The server's program; where none can be had its tests are skipped, but never in CI."""
-    found = find_influxd()
-    if found is None:
-        why = "there is no influxd 2.x: tests/influxd/build makes one, or name it in INFLUXD"
-        if os.environ.get("CI"):
-            pytest.fail(why)
-        pytest.skip(why)
-    return found
+from soakwatch.testing.influxd import BUCKET, ORG, Influxd, start_influxd
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,56 @@
+"""Who is told of a run, and of what, as a plan writes it: ``notify: [{to: env:SOAK_NOTIFY_URL, on: [start, end]}]``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from soakwatch.plan.parts import Shape
+from soakwatch.secret import SecretRef
+
+START, FAILURE, END = "start", "failure", "end"
+
+
+def _several(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _whole(value: object) -> object:
+    return {"to": value} if isinstance(value, str) else value
+
+
+def _usual() -> list[str]:
+    return [FAILURE, END]
+
+
+_WORDS = {"enum": [START, FAILURE, END]}
+Told = Annotated[
+    list[Literal["start", "failure", "end"]],
+    BeforeValidator(_several),
+    WithJsonSchema({"anyOf": [_WORDS, {"type": "array", "minItems": 1, "items": _WORDS}]}),
+]
+
+
+class NotifyPlan(Shape):
+    """One recipient: the service that is reached by an Apprise URL (mailto, slack, workflows, tgram, json …)."""
+
+    to: Annotated[
+        SecretRef,
+        Field(description="secret that holds the Apprise URL, such as mailtos://… or slack://…", examples=["env:URL"]),
+    ]
+    on: Annotated[
+        Told,
+        Field(
+            default_factory=_usual, min_length=1, description="start of the run, first failure, end with the verdict"
+        ),
+    ]
+    attach: Annotated[
+        Literal["report", "summary", "none"],
+        Field(
+            description="goes with the end: the HTML report where the service takes files, Markdown text, or nothing"
+        ),
+    ] = "report"
+
+
+Notify = Annotated[NotifyPlan, BeforeValidator(_whole)]
