@@ -33,6 +33,14 @@ def needs_influxd() -> Path:
     return found
 
 
+def needs_chromium() -> str:
+    """Chromium's program. Skips where there is none; fails in CI."""
+    needs("chromium")
+    found = shutil.which("chromium")
+    assert found is not None, "chromium is on the path of servers only"
+    return found
+
+
 def wait_for_influxd() -> None:
     """Returns when the build that tests/run has begun is over, at the latest after 25 minutes; at once without one."""
     folder = _influxd_build()
@@ -55,7 +63,7 @@ def influxd_build_log() -> str:
 
 def _influxd_build() -> Path | None:
     """Where tests/run keeps what its build of influxd writes: ``path``, ``log`` and, when it is over, ``code``."""
-    folder = os.environ.get("SOAKWATCH_INFLUXD_BUILD")
+    folder = os.environ.get("INFLUXD_BUILD")
     return Path(folder) if folder and Path(folder).is_dir() else None
 
 

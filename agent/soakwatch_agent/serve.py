@@ -30,7 +30,7 @@ CHILD = "child of the SSH session"
 COMMANDS = ("run", "serve", "attach", "status", "stop")
 _MOST_TALKS = 8
 _LONGEST_PATH = 107  # bytes of a unix socket's path
-_START_S = 15.0
+_START_S = 30.0
 _TAKEOVER_S = 5.0
 _GONE_S = 5.0
 

@@ -18,6 +18,7 @@ from soakwatch.record import RecordView
 from soakwatch.running import run_to_the_end
 from soakwatch.runs import new_folder
 from soakwatch.setting_out import begin
+from soakwatch.web.access import BESIDE
 from soakwatch_rules.rule import Outcome
 
 BASELINE_S, SOAK_S, SPIKE_S, RECOVERY_S = 20, 80, 15, 20
@@ -95,7 +96,7 @@ def run_demo(runs: Path) -> int:
         crash = threading.Timer(KILL_AFTER_S, services[LEAKER].kill_and_restart)
         stack.callback(crash.cancel)
         crash.start()
-        run_to_the_end(course, record, clock)
+        run_to_the_end(course, record, clock, web=BESIDE)
     wrong = surprises(folder)
     for sentence in wrong:
         print(f"the demo expected otherwise: {sentence}", file=sys.stderr)

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from soakwatch.errors import SoakwatchError
 from soakwatch.judging import recorded_plan
+from soakwatch.noteworthy import ACKNOWLEDGED, STOP
 from soakwatch.phasing import Stretch, shifted, stretches
 from soakwatch.plan import Plan
-from soakwatch.record import RecordView
+from soakwatch.record import RecordView, SeriesKey, StoredEvent
 from soakwatch.record.model import Source, source_label
 from soakwatch.record.outside import is_written
 from soakwatch_rules.rule import Finding
@@ -28,7 +29,13 @@ Standing = Literal["waiting", "running", "ended", "broken off"]
 RECOUNT_NS = 60 * 10**9
 """Polls that came late take the place of lost ones: how all polls ended is counted anew so often."""
 SELF = "monitor"
+LOAD_METRICS = frozenset({
+    "load.request.rate", "load.failure.rate", "load.tx.packet.rate", "load.rx.packet.rate", "load.tx.bit.rate",
+    "load.rx.bit.rate", "load.loss", "load.latency",
+})  # fmt: skip
 _FRESH_NS = 180 * 10**9  # what the monitor said of itself longer ago than this is not how it is
+_LOAD_NS = 30 * 10**9  # nor is a load of which nobody has heard for so long
+_MOST_LOAD, _EVENTS = 100, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,10 @@ class Coming:
 @dataclass(frozen=True, slots=True)
 class RunState:
     """One moment of a run. ``now_ns`` is the clock of who asks; ``last_ns`` is how far the record reaches, None if it
-    is empty. ``own`` holds the newest figures of the monitor itself by metric and object, of the last minutes only.
+    is empty. ``own`` holds the newest figures of the monitor itself by metric and object, of the last minutes only, and
+    ``own_cpu`` its seconds of CPU a second there; ``load`` those of the generators by target, metric and object.
+    ``judged_ns`` is when the findings were written; ``events`` are the newest, and all that people said of the run
+    itself, in order of their numbers.
     """
 
     run: str
@@ -97,6 +107,12 @@ class RunState:
     reason: str | None
     findings: tuple[Finding, ...]
     last_event: int
+    targets: tuple[str, ...] = ()
+    own_cpu: float | None = None
+    load: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    judged_ns: int | None = None
+    events: tuple[StoredEvent, ...] = ()
+    series: int = 0
 
     @property
     def elapsed_s(self) -> float:
@@ -139,6 +155,8 @@ class StateReader:
         self._counts: dict[int, _Count] = {}
         self._plan: Plan | None = None
         self._planless = False
+        self._judged: tuple[bool, int | None, tuple[Finding, ...]] = False, None, ()
+        self._events: dict[int, StoredEvent] = {}
 
     def read(self, now_ns: int) -> RunState:
         """How it stands now. Raises RecordError for a record that cannot be read."""
@@ -156,7 +174,12 @@ class StateReader:
         planned = () if plan is None or begin_ns is None else self._stretches(view, plan, begin_ns)
         phases = _phases(view, planned, standing, now_ns)
         end_ns = int(ended) if ended else planned[-1].end_ns if planned else None
-        roles, sources = view.roles(), view.sources()
+        roles, sources, keys = view.roles(), view.sources(), view.keys()
+        recounted = self._stalest(now_ns)
+        own, own_cpu = _own(view, keys, last_ns)
+        live = "verdict" not in metas
+        findings = self._found(view, live=live)
+        events = self._happened(view)
         return RunState(
             run=self._folder.name,
             name=metas.get("run", self._folder.name),
@@ -166,14 +189,37 @@ class StateReader:
             end_ns=end_ns,
             last_ns=last_ns,
             phases=phases,
-            coming=_coming(phases, plan, begin_ns, end_ns, now_ns) if standing in {"waiting", "running"} else None,
-            sources=tuple(self._source(view, one, sources, roles, now_ns) for one in sources),
-            own=_own(view, last_ns),
+            coming=what_comes(phases, plan, begin_ns, end_ns, now_ns) if standing in {"waiting", "running"} else None,
+            sources=tuple(self._source(view, one, sources, roles, now_ns, recounted) for one in sources),
+            own=own,
             verdict=metas.get("verdict"),
             reason=metas.get("reason"),
-            findings=view.findings(live="verdict" not in metas),
-            last_event=max((stored.id for stored in view.events()), default=0),
+            findings=findings,
+            last_event=events[-1].id if events else 0,
+            targets=tuple(roles),
+            own_cpu=own_cpu,
+            load=_load(view, keys, roles, last_ns),
+            judged_ns=self._judged[1],
+            events=events,
+            series=len(keys),
         )
+
+    def _found(self, view: RecordView, *, live: bool) -> tuple[Finding, ...]:
+        """The findings; they are read again when there was a judging since."""
+        judged_ns = view.judged_ns(live)
+        if (live, judged_ns) != self._judged[:2]:
+            self._judged = live, judged_ns, view.findings(live=live)
+        return self._judged[2]
+
+    def _happened(self, view: RecordView) -> tuple[StoredEvent, ...]:
+        """The newest events: of those that are known, the last ones may have ended since."""
+        known = self._events
+        for stored in view.events(max(known, default=0) - _EVENTS):
+            known[stored.id] = stored
+        for number in sorted(known)[:-_EVENTS]:
+            if known[number].event.kind not in {STOP, ACKNOWLEDGED}:
+                del known[number]
+        return tuple(known[number] for number in sorted(known))
 
     def _planned(self, view: RecordView) -> Plan | None:
         if self._plan is None and not self._planless:
@@ -188,11 +234,22 @@ class StateReader:
         begun = [phase.window.begin_ns for phase in view.phases()]
         return shifted(stretches(plan.phases, start_ns), begun)
 
+    def _stalest(self, now_ns: int) -> int | None:
+        """The source to be counted anew, one at a time: to count a long run takes a while."""
+        stale = min(self._counts, key=lambda one: self._counts[one].counted_ns, default=None)
+        return stale if stale is not None and now_ns - self._counts[stale].counted_ns > RECOUNT_NS else None
+
     def _source(
-        self, view: RecordView, source: Source, sources: Sequence[Source], roles: Mapping[str, str], now_ns: int
+        self,
+        view: RecordView,
+        source: Source,
+        sources: Sequence[Source],
+        roles: Mapping[str, str],
+        now_ns: int,
+        recounted: int | None,
     ) -> SourceState:
-        count = self._counts.setdefault(source.id, _Count())
-        if now_ns - count.counted_ns > RECOUNT_NS:
+        count = self._counts.get(source.id)
+        if count is None or source.id == recounted:
             count = self._counts[source.id] = _Count(counted_ns=now_ns)
         polls = view.poll_outcomes(source.id, count.until_ns)
         told = _told(count, polls.due_ns, polls.outcome, polls.words)
@@ -239,9 +296,10 @@ def _phases(view: RecordView, planned: Sequence[Stretch], standing: Standing, no
     return tuple(made)
 
 
-def _coming(
+def what_comes(
     phases: Sequence[PhaseState], plan: Plan | None, begin_ns: int | None, end_ns: int | None, now_ns: int
 ) -> Coming | None:
+    """What is planned next: a phase, an event of the plan, or the end; None where nothing is."""
     found = [Coming("phase", phase.name, phase.begin_ns) for phase in phases if phase.state == "planned"][:1]
     if end_ns is not None:
         found.append(Coming("end", "end of the run", end_ns))
@@ -259,14 +317,35 @@ def _coming(
     return min(later, key=lambda one: one.at_ns, default=None)
 
 
-def _own(view: RecordView, last_ns: int | None) -> Mapping[tuple[str, str], float]:
-    """What the monitor last said of itself."""
-    if last_ns is None:
-        return {}
+def _own(
+    view: RecordView, keys: Sequence[SeriesKey], last_ns: int | None
+) -> tuple[Mapping[tuple[str, str], float], float | None]:
+    """What the monitor last said of itself, and its seconds of CPU a second."""
     made: dict[tuple[str, str], float] = {}
-    own = [key for key in view.keys() if key.target == SELF]  # noqa: SIM118 - no mapping
-    for key in own:
+    cpu: float | None = None
+    for key in keys if last_ns is not None else ():
+        if key.target != SELF:
+            continue
+        assert last_ns is not None
         series = view.series(key, last_ns - _FRESH_NS)
         if series.value.size:
             made[key.metric, key.object] = float(series.value[-1])
+        if key.metric == "monitor.cpu.time" and series.value.size > 1:
+            grown, passed_s = float(series.value[-1] - series.value[0]), (series.time_ns[-1] - series.time_ns[0]) * 1e-9
+            cpu = grown / passed_s if grown >= 0 and passed_s > 0 else None  # a resumed monitor counts anew
+    return made, cpu
+
+
+def _load(
+    view: RecordView, keys: Sequence[SeriesKey], roles: Mapping[str, str], last_ns: int | None
+) -> Mapping[tuple[str, str, str], float]:
+    """What the generators last said of their load, those that fell silent excepted."""
+    made: dict[tuple[str, str, str], float] = {}
+    if last_ns is None:
+        return made
+    told = [key for key in keys if key.metric in LOAD_METRICS and roles.get(key.target) == "generator"]
+    for key in told[:_MOST_LOAD]:
+        series = view.series(key, last_ns - _LOAD_NS)
+        if series.value.size:
+            made[key.target, key.metric, key.object] = float(series.value[-1])
     return made

@@ -11,7 +11,7 @@ from typing import Literal
 
 from soakwatch.errors import SoakwatchError
 from soakwatch.nearest import hint
-from soakwatch.noteworthy import bookkeeping
+from soakwatch.noteworthy import ACKNOWLEDGED, STOP, bookkeeping
 from soakwatch.plan.phase import EVENT_KIND
 from soakwatch.record.marks import ORIGIN, Marks, marks
 from soakwatch.record.model import StoredEvent
@@ -127,7 +127,8 @@ def _check(ask: Ask) -> None:
     """What can be said without knowing the run."""
     if len(ask.kind) > _LONGEST_KIND or EVENT_KIND.fullmatch(ask.kind) is None:
         raise MarkRefused(f"{ask.kind[:60]!r} is not a kind of event: write a lower-case word such as failover")
-    if bookkeeping(ask.kind) or ask.kind.startswith(_OWN):
+    own = bookkeeping(ask.kind) and ask.kind not in {STOP, ACKNOWLEDGED}
+    if own or ask.kind.startswith(_OWN):
         raise MarkRefused(f"{ask.kind} is a word for the run's own book-keeping: call the event something else")
     if ask.deed == "end" and (ask.expect or ask.within_s is not None):
         raise MarkRefused("what is expected of an event is said at its begin: leave it out at the end")

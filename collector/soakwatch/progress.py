@@ -1,27 +1,27 @@
-"""A run as it is seen on a terminal: one panel that is drawn anew, or plain lines where there is no terminal."""
+"""A run as it is seen on a terminal: one picture that is drawn over itself, or plain lines where there is no terminal.
+
+Every display shows a ``Status``, whether of a run in this process or of one that is watched through its record.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
-from soakwatch.status import Status
+from soakwatch.frame import Frame, drawable, framed
+from soakwatch.letters import spelled
+from soakwatch.progress_picture import RunPicture
+from soakwatch.progress_words import finding_words, load_words, span, totals, worrying
+from soakwatch.status import SourceStatus, Status
 from soakwatch.table import harmless
-from soakwatch.units import show_seconds
-from soakwatch_agent.sample import PollOutcome
-from soakwatch_rules.forecast_words import forecast_words
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.rule import Finding
 
-LINE_EVERY_S = 10.0
-LONG_RUN_LINE_EVERY_S = 300.0
-_STYLES = {Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "magenta", Outcome.WARN: "yellow", Outcome.PASS: "green"}
-_SHOWN_FINDINGS, _SHOWN_WITHDRAWN = 8, 3
+LINE_EVERY_S = 60.0
+LONG_RUN_LINE_EVERY_S = 600.0
+_SHORT_RUN_S = 1800.0
 
 
 class Alarms:
@@ -34,7 +34,7 @@ class Alarms:
 
     def look(self, status: Status) -> tuple[list[Finding], list[Finding]]:
         """What is told for the first time (or has become worse), and what is withdrawn by a newer look."""
-        now = {(f.rule, f.target, f.metric, f.object): f for f in _worrying(status)}
+        now = {(f.rule, f.target, f.metric, f.object): f for f in worrying(status)}
         new = [f for key, f in now.items() if key not in self._told or self._told[key].outcome is not f.outcome]
         gone = {key: f for key, f in self._told.items() if key not in now and status.judged_at_s != self._judged_at_s}
         self._judged_at_s = status.judged_at_s
@@ -43,159 +43,105 @@ class Alarms:
         return new, list(gone.values())
 
 
+class Silences:
+    """Since when each source does not answer, from its account alone: for displays whose status does not say it."""
+
+    def __init__(self) -> None:
+        self._well: dict[str, tuple[int, int, float]] = {}  # got and due when it last answered, and when that was
+
+    def look(self, status: Status) -> Status:
+        """The status with how long its sources have been silent."""
+        return replace(status, sources=tuple(self._told(one, status.elapsed_s) for one in status.sources))
+
+    def _told(self, source: SourceStatus, now_s: float) -> SourceStatus:
+        got, due, since_s = self._well.get(source.label, (-1, 0, now_s))
+        if source.got != got:
+            self._well[source.label] = source.got, source.due, now_s
+            return source
+        if source.silent_s is not None or source.due == due:
+            return source
+        return replace(source, silent_s=max(0.0, now_s - since_s))
+
+
 class Lines:
-    """Plain lines: at every change of phase or finding, and now and then in between."""
+    """Plain lines: at the start, at every change of phase, finding and source, and now and then in between."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._told = ("", "")
-        self._alarms = Alarms()
+        self._told = ("", "", "")
+        self._alarms, self._silences = Alarms(), Silences()
+        self._mute: frozenset[str] = frozenset()
         self._next_s = 0.0
 
     def show(self, status: Status) -> None:
         """Print what is new."""
-        news = (status.phase, status.doing) != self._told
+        status = self._silences.look(status)
+        news = (status.standing, status.phase, status.doing) != self._told
         new, gone = self._alarms.look(status)
         for finding in new:
-            self._print(f"{_clock(status)} {_finding(finding)}")
+            self._print(f"{_clock(status)} {finding_words(finding)}")
         for finding in gone:
-            self._print(f"{_clock(status)} WITHDRAWN {_finding(finding)}")
+            self._print(f"{_clock(status)} WITHDRAWN {finding_words(finding)}")
+        self._tell_silent(status)
         if news or status.elapsed_s >= self._next_s:
-            self._told = status.phase, status.doing
-            every = LINE_EVERY_S if status.elapsed_s + status.left_s <= 1800 else LONG_RUN_LINE_EVERY_S
+            self._told = status.standing, status.phase, status.doing
+            every = LINE_EVERY_S if status.elapsed_s + status.left_s <= _SHORT_RUN_S else LONG_RUN_LINE_EVERY_S
             self._next_s = (status.elapsed_s // every + 1) * every
-            due, got, failed = _totals(status)
-            parts = [f"phase {status.phase}", f"{show_seconds(round(status.left_s))} left",
-                     f"polls {due} due, {got} got, {failed} failed", _load(status)]  # fmt: skip
-            if status.doing:
-                parts.append(status.doing)
-            parts += status.behind
-            if status.trouble:
-                parts.append(f"TROUBLE: {status.trouble}")
-            self._print(f"{_clock(status)} " + "; ".join(part for part in parts if part))
+            self._print(f"{_clock(status)} " + "; ".join(_parts(status)))
+
+    def _tell_silent(self, status: Status) -> None:
+        """A source that fell silent, and one that answers again."""
+        now = frozenset(source.label for source in status.sources if source.silent_s is not None)
+        for label in sorted(now - self._mute):
+            self._print(f"{_clock(status)} source {label} does not answer")
+        for label in sorted(self._mute - now):
+            self._print(f"{_clock(status)} source {label} answers again")
+        self._mute = now
 
     def _print(self, text: str) -> None:
-        self._console.print(harmless(text), markup=False, highlight=False, soft_wrap=True)
+        told = spelled(harmless(text), self._console.encoding)
+        self._console.print(told, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 class Panel:
-    """A panel on a terminal."""
+    """A picture on a terminal."""
 
-    def __init__(self, live: Live) -> None:
-        self._live = live
-        self._alarms = Alarms()
+    def __init__(self, frame: Frame, encoding: str) -> None:
+        self._frame, self._encoding = frame, encoding
+        self._alarms, self._silences = Alarms(), Silences()
 
     def show(self, status: Status) -> None:
-        """Draw it anew, at once."""
+        """Draw it anew, at once. Raises OSError if the terminal is gone."""
         self._alarms.look(status)
-        self._live.update(panel(status, tuple(self._alarms.withdrawn.values())), refresh=True)
+        withdrawn = tuple(self._alarms.withdrawn.values())
+        self._frame.draw(RunPicture(self._silences.look(status), withdrawn, self._encoding))
 
 
 @contextlib.contextmanager
 def shown(console: Console) -> Iterator[Lines | Panel]:
     """Something that shows a run on this console."""
-    if not console.is_terminal:
+    if not drawable(console):
         yield Lines(console)
         return
-    with Live(console=console, auto_refresh=False, transient=True, redirect_stderr=True) as live:
-        yield Panel(live)
+    with framed(console) as frame:
+        yield Panel(frame, console.encoding)
 
 
-def panel(status: Status, withdrawn: tuple[Finding, ...] = ()) -> RenderableType:
+def panel(status: Status, withdrawn: tuple[Finding, ...] = (), encoding: str = "utf-8") -> RunPicture:
     """The whole picture of one moment; ``withdrawn`` are the alarms that did not last."""
-    total = max(status.elapsed_s + status.left_s, 1e-9)
-    head = Table.grid(padding=(0, 2))
-    head.add_row(
-        Text(harmless(status.run), style="bold"),
-        Text(f"phase {status.phase}", style="bold cyan"),
-        ProgressBar(total=total, completed=status.elapsed_s, width=30),
-        Text(f"{show_seconds(round(status.elapsed_s))} gone, {show_seconds(round(status.left_s))} left"),
-    )
-    sources = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("source", "due", "got", "failed", ""):
-        sources.add_column(title, justify="left" if title in {"source", ""} else "right")
-    for source in status.sources:
-        counted = [(n, outcome.value) for outcome, n in source.outcomes.items() if n and outcome is not PollOutcome.OK]
-        sources.add_row(
-            harmless(source.label),
-            str(source.due),
-            str(source.got),
-            Text(str(source.failed), style="red" if source.failed else ""),
-            Text(", ".join(f"{n} {how}" for n, how in counted), style="dim"),
-        )
-    parts: list[RenderableType] = [head, Text(""), sources]
-    if status.load:
-        parts += [Text(""), Text.assemble(("load      ", "dim"), _load(status))]
-    judged = "not judged yet: live findings come each minute" if status.judged_at_s is None else (
-        f"judged at {show_seconds(round(status.judged_at_s))}: " + _counts(status.findings)
-    )  # fmt: skip
-    parts += [Text(""), Text.assemble(("findings  ", "dim"), judged)]
-    worrying = _worrying(status)
-    parts += [Text(f"  {_finding(f)}", style=_STYLES[f.outcome], no_wrap=True) for f in worrying[:_SHOWN_FINDINGS]]
-    if len(worrying) > _SHOWN_FINDINGS:
-        parts.append(Text(f"  and {len(worrying) - _SHOWN_FINDINGS} more", style="dim"))
-    parts += [Text(f"  withdrawn: {_finding(f)}", style="dim", no_wrap=True) for f in withdrawn[-_SHOWN_WITHDRAWN:]]
-    if len(withdrawn) > _SHOWN_WITHDRAWN:
-        parts.append(Text(f"  and {len(withdrawn) - _SHOWN_WITHDRAWN} withdrawn before", style="dim"))
-    if status.events:
-        parts.append(Text.assemble(("events    ", "dim"), harmless(", ".join(status.events))))
-    parts += [Text.assemble(("sink      ", "dim"), (harmless(words), "yellow")) for words in status.behind]
-    if status.doing:
-        parts.append(Text(harmless(status.doing), style="bold cyan"))
-    if status.trouble:
-        parts.append(Text(f"TROUBLE: {harmless(status.trouble)}", style="bold red"))
-    parts.append(Text("Ctrl-C ends the run properly and judges what is there", style="dim"))
-    return Group(*parts)
+    return RunPicture(status, withdrawn, encoding)
 
 
-def _worrying(status: Status) -> list[Finding]:
-    return [f for f in status.findings if f.outcome in {Outcome.FAIL, Outcome.WARN}]
-
-
-def _finding(finding: Finding) -> str:
-    where = " ".join(part for part in (finding.target, finding.metric, finding.object) if part)
-    ahead = "" if finding.forecast is None else forecast_words(finding.forecast)
-    told = f"{finding.reason}; if it goes on: {ahead}" if ahead else finding.reason
-    return harmless(f"{finding.outcome.value.upper()} {finding.rule} {where}: {told}")
-
-
-def _counts(findings: tuple[Finding, ...]) -> str:
-    counted = [(sum(f.outcome is outcome for f in findings), outcome.value) for outcome in Outcome]
-    return ", ".join(f"{number} {word}" for number, word in counted if number)
-
-
-def _totals(status: Status) -> tuple[int, int, int]:
-    return (
-        sum(source.due for source in status.sources),
-        sum(source.got for source in status.sources),
-        sum(source.failed for source in status.sources),
-    )
+def _parts(status: Status) -> list[str]:
+    due, got, failed = totals(status)
+    phase = f"phase {status.phase}" if status.phase else status.standing
+    parts = [phase + (f" ({status.place})" if status.place else "")]
+    if status.standing in {"running", "waiting"}:
+        parts.append(f"{span(status.left_s)} left")
+    parts += [f"polls {due} due, {got} got, {failed} failed", load_words(status)]
+    parts += [status.doing, *status.behind, f"TROUBLE: {status.trouble}" if status.trouble else ""]
+    return [part for part in parts if part]
 
 
 def _clock(status: Status) -> str:
-    return f"[{show_seconds(round(status.elapsed_s))}]"
-
-
-_RATES = (
-    ("load.request.rate", "requests/s"),
-    ("load.failure.rate", "failures/s"),
-    ("load.tx.packet.rate", "packets/s sent"),
-    ("load.rx.packet.rate", "packets/s received"),
-)
-
-
-def _load(status: Status) -> str:
-    if not status.load:
-        return ""
-    told = []
-    for metric, word in _RATES:
-        values = [value for (name, _), value in status.load.items() if name == metric]
-        if values:
-            told.append(f"{sum(values):.0f} {word}")
-    losses = [value for (name, _), value in status.load.items() if name == "load.loss"]
-    if losses:
-        told.append(f"{max(losses):.2%} lost")
-    tails = [value for (name, obj), value in status.load.items() if name == "load.latency" and "p99" in obj]
-    if tails:
-        told.append(f"p99 {max(tails) * 1000:.1f} ms")
-    return ("load " if told else "") + ", ".join(told)
+    return f"[{span(status.elapsed_s)}]"

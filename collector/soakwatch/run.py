@@ -22,7 +22,7 @@ from soakwatch.noteworthy import STOP
 from soakwatch.notify.opening import notifying_of
 from soakwatch.noting import Notes
 from soakwatch.occurring import Occurring
-from soakwatch.phasing import Phasing
+from soakwatch.phasing import Phasing, Stretch
 from soakwatch.record import Record, RecordFull
 from soakwatch.record.marks import ORIGIN as TOLD
 from soakwatch.redaction import redaction_of
@@ -32,6 +32,7 @@ from soakwatch.sourcing import GENERATOR, Sources
 from soakwatch.status import SourceStatus, Status
 from soakwatch.timers import Timers
 from soakwatch.turning import Turning
+from soakwatch.watching import event_words, worth_showing
 from soakwatch_agent.sample import Poll
 
 COMMIT_EVERY_S = 1.0
@@ -86,6 +87,11 @@ class Soak:
     def end_ns(self) -> int:
         """The end of the run as it is planned now."""
         return self._phasing.end_ns
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The phases with their times, as they were and as they are planned now."""
+        return self._phasing.stretches
 
     def stop(self) -> None:
         """End the run now, properly: what was sampled is kept and judged."""
@@ -262,8 +268,8 @@ class Soak:
                 self.stop()
             self._sources.closer.hear_event(stored)
             self._phasing.heard(stored.event)
-            where = " ".join(part for part in (stored.event.target, stored.event.object) if part)
-            self._events.append(f"{stored.event.kind} {where}".strip())
+            if worth_showing(stored):
+                self._events.appendleft(event_words(stored))
 
     async def _show_life(self, now_ns: int) -> None:
         """Keep how long this life of the monitor has lasted; a life that began after the planned end has no length."""

@@ -18,18 +18,21 @@ from soakwatch.errors import MonitorBroken, RecordError
 from soakwatch.judging import REPORT_FILES, conclude
 from soakwatch.notify.notifying import FINISH_S
 from soakwatch.noting import ORIGIN
+from soakwatch.own_glance import OwnGlance
 from soakwatch.progress import Lines, Panel, shown
 from soakwatch.record import Record, RecordView
 from soakwatch.report.closer import closer_looks
 from soakwatch.report.sinks import sink_accounts
-from soakwatch.report.terminal import print_verdict
 from soakwatch.run import Soak
 from soakwatch.setting_out import utc_text
 from soakwatch.sinks.beside import SinksBeside
 from soakwatch.units import show_bytes, show_seconds
 from soakwatch.verdict import Verdict
+from soakwatch.watching import course_words
 from soakwatch.web.access import WebPlan
 from soakwatch.web.beside import web_beside
+
+DRAW_EVERY_S = 1.0
 
 
 def run_to_the_end(
@@ -37,6 +40,7 @@ def run_to_the_end(
 ) -> int:
     """Watch the run, end it, judge it, write and print everything; the exit code of the verdict.
 
+    Its page is served until all that is done: whoever looks at it sees the verdict come, and takes the report along.
     A calibration, in which there is no device to judge, does not show its verdict. Raises MonitorBroken if the record
     could not be written; it keeps what was committed.
     """
@@ -52,20 +56,25 @@ def run_to_the_end(
             if course.start_ns > clock.now_ns() + 10**9:
                 _tell(console, f"waiting for the start at {utc_text(course.start_ns)}")
             soak, end_ns = asyncio.run(_watch(course, record, clock, console, sinks))
-        sinks.quiet()
-        _check(soak)
-        _tell(console, f"ended after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
-        record.seal(final=True)
-        record.set_meta("ended_ns", str(end_ns))
-        freeze(record, course.folder)
-        verdict = conclude(course.folder, record, end_ns, heard=partial(_hear, soak))
-        soak.notifying.conclude(verdict, course.folder / REPORT_FILES["html"], course.folder / REPORT_FILES["md"])
-        with RecordView.open(course.folder) as view:
-            if verdict_shown:
-                print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()),
-                              files=view.artifact_entries(), sinks=sink_accounts(view))  # fmt: skip
-        sinks.finish()
-        _finish_notifying(soak, record, console)
+            sinks.quiet()
+            _check(soak)
+            lasted_s = (end_ns - course.start_ns) * 1e-9
+            _tell(
+                console, f"ended after {show_seconds(lasted_s)}; judging" if lasted_s > 0 else "ended before its start"
+            )
+            record.seal(final=True)
+            record.set_meta("ended_ns", str(end_ns))
+            freeze(record, course.folder)
+            verdict = conclude(course.folder, record, end_ns, heard=partial(_hear, soak))
+            soak.notifying.conclude(verdict, course.folder / REPORT_FILES["html"], course.folder / REPORT_FILES["md"])
+            with RecordView.open(course.folder) as view:
+                if verdict_shown:
+                    from soakwatch.report.terminal import print_verdict  # heavy: no running collector needs it
+
+                    print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()),
+                                  files=view.artifact_entries(), sinks=sink_accounts(view), source=view)  # fmt: skip
+            sinks.finish()
+            _finish_notifying(soak, record, console)
     except RecordError as error:
         broken = f"{error}; what was committed before is kept: soakwatch judge {course.folder}"
         if soak is not None:
@@ -126,7 +135,7 @@ async def _watch(
     # A terminal that goes away (a closed laptop) must not end a run of 72 hours.
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
     with shown(console) as display:
-        drawing = asyncio.create_task(_draw(soak, display, sinks))
+        drawing = asyncio.create_task(_draw(soak, display, sinks, clock))
         try:
             end_ns = await soak.watch()
         finally:
@@ -134,13 +143,19 @@ async def _watch(
     return soak, end_ns
 
 
-async def _draw(soak: Soak, display: Lines | Panel, sinks: SinksBeside) -> None:
+async def _draw(soak: Soak, display: Lines | Panel, sinks: SinksBeside, clock: Clock) -> None:
+    own = OwnGlance(soak.course.folder)
     while True:
+        status = soak.status()
+        place, coming = course_words(soak.stretches, soak.course.plan, clock.now_ns())
+        if status.phase == "waiting":
+            place = ""
         try:
-            display.show(replace(soak.status(), behind=sinks.words()))
+            display.show(replace(status, behind=sinks.words(), place=place, coming=coming, own=own.words(status)))
         except OSError:
             return  # the terminal is gone; the run is not
-        await asyncio.sleep(1)
+        await asyncio.sleep(DRAW_EVERY_S)
+        own.beat(DRAW_EVERY_S)
 
 
 def _tell(console: Console, text: str) -> None:

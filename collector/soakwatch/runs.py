@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,17 +58,39 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
 
 def list_runs(runs: Path) -> list[RunLine]:
     """Every run below a folder, oldest first; one that cannot be read is listed with the reason."""
-    return [run_line(file.parent) for file in sorted(runs.glob(f"*/{RECORD}"))]
+    return [run_line(folder) for folder in folders_of(runs)]
+
+
+def folders_of(runs: Path) -> list[Path]:
+    """The folders of all runs below a folder, oldest first; not those whose names begin with a dot."""
+    return [file.parent for file in sorted(runs.glob(f"*/{RECORD}")) if not file.parent.name.startswith(".")]
 
 
 def run_line(folder: Path) -> RunLine:
     """How one run stands, by its folder; with the reason if it cannot be read."""
-    size = sum(file.stat().st_size for file in folder.glob("record.sqlite*"))
     try:
         with RecordView.open(folder) as view:
-            window = view.window()
-            state = "ended" if view.meta("ended_ns") else "running" if is_written(folder) else "broken off"
-            return RunLine(folder, view.meta("run") or folder.name, window.begin_ns, window.seconds, state,
-                           view.meta("verdict"), size)  # fmt: skip
+            return line_of(view, folder)
     except RecordError as error:
-        return RunLine(folder, folder.name, None, None, "unreadable", None, size, str(error))
+        return unreadable(folder, str(error))
+
+
+def line_of(view: RecordView, folder: Path) -> RunLine:
+    """How the run stands whose record is open. Raises RecordError if it holds nothing."""
+    window = view.window()
+    state = "ended" if view.meta("ended_ns") else "running" if is_written(folder) else "broken off"
+    return RunLine(folder, view.meta("run") or folder.name, window.begin_ns, window.seconds, state,
+                   view.meta("verdict"), _size(folder))  # fmt: skip
+
+
+def unreadable(folder: Path, why: str) -> RunLine:
+    """A run that cannot be read, and why."""
+    return RunLine(folder, folder.name, None, None, "unreadable", None, _size(folder), why)
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for file in folder.glob("record.sqlite*"):
+        with suppress(OSError):  # a write-ahead log goes when the run ends
+            total += file.stat().st_size
+    return total

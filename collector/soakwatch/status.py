@@ -9,13 +9,21 @@ from dataclasses import dataclass
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Finding
 
+ENDS_IT = "Ctrl-C ends the run properly and judges what is there"
+"""What the keys of who started a run do."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """The account of one source so far."""
+    """The account of one source so far.
+
+    ``silent_s`` is for how long none of the polls that were due was answered, in seconds; None if the last one was, or
+    nobody has counted.
+    """
 
     label: str
     outcomes: Counter[PollOutcome]
+    silent_s: float | None = None
 
     @property
     def due(self) -> int:
@@ -37,7 +45,12 @@ class SourceStatus:
 class Status:
     """One moment of a run. ``load`` holds the newest figures of the generators by metric and object,
     without those of a generator that has fallen silent; ``doing`` is what keeps it after its end, in words, and
-    ``behind`` a sentence about each database that does not have what it should."""
+    ``behind`` a sentence about each database that does not have what it should.
+
+    ``standing`` is waiting, running, ended or broken off; ``place`` which phase of how many it is in ("2 of 4"),
+    ``coming`` what is planned next and when, ``own`` how the monitor itself is, ``keys`` what the keys do; all in
+    words, "" where it is not known.
+    """
 
     run: str
     phase: str
@@ -51,3 +64,8 @@ class Status:
     trouble: str | None
     doing: str = ""
     behind: tuple[str, ...] = ()
+    standing: str = "running"
+    place: str = ""
+    coming: str = ""
+    own: str = ""
+    keys: str = ENDS_IT

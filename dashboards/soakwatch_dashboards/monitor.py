@@ -23,8 +23,8 @@ def _last(metric: str, by: str = "target", of: str = "last") -> Query:
 def board() -> Board:
     """The dashboard *Monitor*."""
     answered = Query(f'SELECT mean("ok") AS "answered" FROM "soakwatch_poll" WHERE {_RUN} AND {TIME}')
-    missed = counted('"outcome" =~ /^(missed|overrun|gap)$/ AND "ok" = 0', "missed", of="ok", measurement="soakwatch_poll",
-                     where=f"{_RUN} AND {TIME}")  # fmt: skip
+    missed = counted('"outcome" =~ /^(missed|overrun|gap)$/ AND "ok" = 0', "missed", of="ok",
+                     measurement="soakwatch_poll", where=f"{_RUN} AND {TIME}")  # fmt: skip
     spotless = ((None, GREEN), (1, RED))
     top = Row(4, [
         (4, figure("Polls answered", answered, "Share of the due polls.", "percentunit",

@@ -83,13 +83,13 @@ def command(
         console = Console()
         with console.status("judging") as shown:
             verdict = judge_record(view, told_plan, names, lambda text: shown.update(f"judging: {text}"), earlier)
-        withdrawn, closer = view.withdrawn(), closer_looks(view.events())
-    if json_file is not None and str(json_file) == "-":
-        click.echo(render_json(verdict), nl=False)
-        return verdict.exit_code
-    if json_file is not None:
-        json_file.write_text(render_json(verdict), encoding="utf-8")
-    print_verdict(verdict, console, withdrawn=withdrawn, closer=closer)
+        if json_file is not None and str(json_file) == "-":
+            click.echo(render_json(verdict), nl=False)
+            return verdict.exit_code
+        if json_file is not None:
+            json_file.write_text(render_json(verdict), encoding="utf-8")
+        print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()), source=view,
+                      earlier=earlier[0] if earlier else None)  # fmt: skip
     return verdict.exit_code
 
 

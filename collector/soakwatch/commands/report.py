@@ -57,6 +57,9 @@ def command(
                 return
         verdict, withdrawn, closer = judge_record(view), view.withdrawn(), closer_looks(view.events())
         files, sinks = view.artifact_entries(), sink_accounts(view)
+        if not wanted:
+            print_verdict(verdict, Console(), withdrawn=withdrawn, closer=closer, files=files, sinks=sinks, source=view)
+            return
         texts = (
             (html_file, render_html(view, verdict) if html_file else ""),
             (json_file, render_json(verdict)),
@@ -67,5 +70,3 @@ def command(
         if file is not None:
             file.write_text(text, encoding="utf-8")
             click.echo(f"wrote {file}")
-    if not wanted:
-        print_verdict(verdict, Console(), withdrawn=withdrawn, closer=closer, files=files, sinks=sinks)

@@ -24,6 +24,9 @@ Examples:
 \b
 Ctrl-C ends the run properly and judges what is there; a second Ctrl-C gives up at once.
 A monitor that was killed goes on with: soakwatch resume RUN
+From another terminal: soakwatch watch RUN shows it, soakwatch stop RUN ends it, soakwatch open RUN opens its page.
+On a terminal it shows one picture; elsewhere it prints a line at the start, at each phase, each new finding, each
+source that falls silent or answers again, and every ten minutes (every minute of a run of half an hour or less).
 Every source of a plan with a later start is tried at once, so that what is wrong can still be mended.
 A sink that cannot be reached, or refuses its token or bucket, is warned of, and the run goes on: the record keeps what
 the sink lacks and sends it once that is mended; at the end it is waited for a minute (soakwatch check fails on it).
@@ -50,7 +53,7 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
     help="What the generators can send: the file of soakwatch calibrate (default: the one beside the plan).",
 )
 @click.option("--baseline", metavar="RUN", help="An earlier run whose baseline phase holds for this one.")
-@click.option("--no-web", is_flag=True, help="Serve no event API while the run goes on.")
+@click.option("--no-web", is_flag=True, help="Serve no page and no API while the run goes on.")
 @stop_option
 def command(
     plan: Path | None, targets: tuple[str, ...], processes: tuple[str, ...], interval: str | None, duration: str | None,

@@ -1,4 +1,4 @@
-"""Prints a JSON Schema: of plans, or of verdict.json."""
+"""Prints a JSON Schema, of plans or of verdict.json, or the OpenAPI text of the page's HTTP API."""
 
 from __future__ import annotations
 
@@ -9,17 +9,25 @@ import click
     epilog="""\b
 Examples:
   soakwatch schema plan > plan.schema.json
-  soakwatch schema verdict"""
+  soakwatch schema verdict
+  soakwatch schema api > openapi.json"""
 )
-@click.argument("what", type=click.Choice(["plan", "verdict"]))
+@click.argument("what", type=click.Choice(["plan", "verdict", "api"]))
 def command(what: str) -> None:
-    """Print the JSON Schema of a plan, with every installed source and rule, or of verdict.json."""
-    if what == "plan":
-        import json
+    """Print the JSON Schema of a plan, with every installed source and rule, or of verdict.json; or the OpenAPI 3.1
+    text of what 'soakwatch run' and 'soakwatch serve' answer over HTTP."""
+    import json
 
+    if what == "plan":
         from soakwatch.plan.schema import plan_schema
 
         click.echo(json.dumps(plan_schema(), indent=2, ensure_ascii=False))
+        return
+    if what == "api":
+        from soakwatch.web.routes import endpoints
+        from soakwatch.web.routes.openapi import document
+
+        click.echo(json.dumps(document(endpoints()), indent=2, ensure_ascii=False))
         return
     from importlib import resources
 

@@ -179,11 +179,11 @@ class RecordView:
             time_ns, value = self._columns.series(number, sources, begin_ns, end_ns, owner)
         return Series(key.target, key.metric, key.object, trait, time_ns, value, cadence_s)
 
-    def events(self) -> tuple[StoredEvent, ...]:
-        """All events in order of their begin."""
+    def events(self, after: int = 0) -> tuple[StoredEvent, ...]:
+        """All events, or those with a higher number than ``after``, in order of their begin."""
         with self._reading() as sql:
-            rows = sql.execute(f"SELECT {EVENT_COLUMNS} FROM event ORDER BY begin_ns, id").fetchall()  # noqa: S608
-            return tuple(event_of(row) for row in rows)
+            query = f"SELECT {EVENT_COLUMNS} FROM event WHERE id>? ORDER BY begin_ns, id"  # noqa: S608
+            return tuple(event_of(row) for row in sql.execute(query, (after,)).fetchall())
 
     def faults(self) -> tuple[StoredFault, ...]:
         """Why single metrics could not be read, and how often."""
@@ -245,6 +245,13 @@ class RecordView:
                 "SELECT body FROM finding WHERE live=? AND withdrawn_ns IS NULL ORDER BY id", (live,)
             ).fetchall()
             return tuple(finding_from_json(body) for (body,) in rows)
+
+    def judged_ns(self, live: bool) -> int | None:  # noqa: FBT001
+        """When the latest judging was that wrote findings, live or final; None if there was none."""
+        with self._reading() as sql:
+            row = sql.execute("SELECT max(judged_ns) FROM finding WHERE live=? AND withdrawn_ns IS NULL", (live,))
+            found: int | None = row.fetchone()[0]
+        return found
 
     def withdrawn(self) -> tuple[tuple[int, Finding], ...]:
         """Live failures and warnings that a later judging did not find again, with the time (UTC ns) of that one."""

@@ -12,8 +12,11 @@ from soakwatch.report.source import SeriesKey
 from soakwatch_rules.series import Series
 
 _HOLE = 3.5  # times the usual distance of readings: a longer silence is drawn as a hole
+_AT_ONCE = 0.05  # of the usual distance
 _MOST_HOLES_KEPT = 200
 _BIRTHS = ("start_time", "boot.time")
+Places = NDArray[np.int64]
+Readings = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +25,7 @@ class Curve:
 
     ``readings`` is the length of the series it stands for, ``low``/``high`` its true extremes in ``unit`` (None if
     nothing can be drawn), ``note`` what was done to it. ``constant`` is the one value that every reading has, in words;
-    empty if they differ.
+    empty if they differ. ``rate`` says that the values are increments per second of a counter.
     """
 
     key: SeriesKey
@@ -37,45 +40,60 @@ class Curve:
     source_unit: str
     note: str
     constant: str
+    rate: bool = False
 
 
 def shown(series: Series) -> tuple[Series, str]:
     """The series as it is drawn, and what was done: counters become rates, times of birth become ages."""
     if series.trait.kind == "counter":
-        return series.rate(), "shown as a rate"
+        return _apart(series).rate(), "shown as a rate"
     if series.trait.kind == "state" and series.trait.unit == "s" and series.metric.endswith(_BIRTHS):
         age = series.time_ns * 1e-9 - series.values
         return replace(series, value=age), "shown as the time since then"
     return series, ""
 
 
+def _apart(series: Series) -> Series:
+    """The series without readings that came at once after another: over so short a time nothing is a pace."""
+    steps = np.diff(series.time_ns)
+    if not steps.size:
+        return series
+    usual = (series.cadence_s or 0.0) * 1e9 or float(np.median(steps))
+    near = steps < _AT_ONCE * usual
+    if not bool(near.any()):
+        return series
+    kept = np.concatenate([[True], ~near])
+    return replace(series, time_ns=series.time_ns[kept], value=series.value[kept])
+
+
 def curve_of(series: Series, points: int, scale: Scale | None = None) -> Curve:
-    """At most about ``points`` points of the series, chosen by MinMaxLTTB so that every spike survives.
+    """At most about ``points`` points of the series, chosen so that every spike survives: see ``_telling``.
 
     A restart of a counter and a silence of more than 3.5 times the usual distance break the line. ``scale`` is that
     of the lines it stands beside; without one it gets its own.
     """
     drawn, note = shown(series)
     good = drawn.finite()
-    values = good.values
-    peak = float(np.abs(values).max()) if len(good) else 0.0
+    low, high = (float(good.value.min()), float(good.value.max())) if len(good) else (None, None)
+    peak = max(abs(low or 0.0), abs(high or 0.0))
     state = drawn.trait.kind == "state" and not note
     if scale is None:
         scale = Scale(1.0, "") if state and drawn.trait.unit == "1" else scale_of(drawn.trait.unit, peak)
-    time_ms, picked = _thin(good.time_ns, values * scale.factor, _broken(drawn, good), points)
+    time_ms, picked = thinned(good.time_ns, good.value, breaks(drawn, good), points)
     return Curve(
         SeriesKey(series.target, series.metric, series.object),
         time_ms,
-        picked.astype(np.float32),
+        (picked * scale.factor).astype(np.float32),
         scale.label,
         state,
         len(series),
-        float(values.min()) * scale.factor if len(good) else None,
-        float(values.max()) * scale.factor if len(good) else None,
+        None if low is None else low * scale.factor,
+        None if high is None else high * scale.factor,
         scale,
         drawn.trait.unit,
         note,
-        _constant(series),
+        _constant(series) if drawn is not series or low == high else "",
+        series.trait.kind == "counter",
     )
 
 
@@ -89,37 +107,52 @@ def _constant(series: Series) -> str:
     return quantity(float(values[0]), unit)
 
 
-def _broken(drawn: Series, good: Series) -> NDArray[np.bool_]:
-    """Where the line breaks before a reading of ``good``: behind a hole, or behind readings that are no numbers."""
+def breaks(drawn: Series, good: Series) -> Places:
+    """Before which readings of ``good`` the line breaks: behind a hole, or behind readings that are no numbers."""
     if len(good) < 2:
-        return np.zeros(len(good), dtype=np.bool_)
+        return np.empty(0, dtype=np.int64)
     steps = np.diff(good.time_ns)
-    usual = drawn.cadence_s * 1e9 if drawn.cadence_s else float(np.median(steps))
-    breaks = np.concatenate([[False], steps > _HOLE * max(usual, float(np.median(steps)))])
+    planned = (drawn.cadence_s or 0.0) * 1e9
+    holes = np.empty(0, dtype=np.int64)
+    if float(steps.max()) > _HOLE * planned:  # else there is none, whatever is usual
+        holes = np.flatnonzero(steps > _HOLE * max(planned, float(np.median(steps)))) + 1
     if len(good) < len(drawn):
         place = np.searchsorted(drawn.time_ns, good.time_ns)
-        breaks[1:] |= np.diff(place) > 1
-    return breaks
+        holes = np.union1d(holes, np.flatnonzero(np.diff(place) > 1) + 1)
+    return holes
 
 
-def _thin(
-    time_ns: NDArray[np.int64], values: NDArray[np.float64], breaks: NDArray[np.bool_], points: int
+def thinned(
+    time_ns: NDArray[np.int64], values: Readings, holes: Places, points: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    from tsdownsample import MinMaxLTTBDownsampler
+    """Times (ms) and values of about ``points`` of the readings, all finite; a NaN at each of the ``holes`` that stays.
 
+    Lowest and highest of every stretch and both sides of the first 200 holes are among them; no line crosses a hole.
+    """
     picked = np.arange(values.size)
-    holes = np.flatnonzero(breaks)
     if values.size > points:
-        # the library thins into an even number of buckets; regular positions would bridge holes, real times do not
-        elapsed = (time_ns - time_ns[0]).astype(np.float64)
-        thinned: NDArray[np.uint64] = MinMaxLTTBDownsampler().downsample(  # type: ignore[no-untyped-call]
-            elapsed, np.ascontiguousarray(values), n_out=points - points % 2
-        )
         edges = holes[:_MOST_HOLES_KEPT]
         extremes = [int(values.argmin()), int(values.argmax())]
-        picked = np.unique(np.concatenate([thinned.astype(np.int64), edges, edges - 1, extremes]))
+        telling = _telling(time_ns - time_ns[0], values, points)
+        picked = np.unique(np.concatenate([*telling, edges, edges - 1, extremes]))
     time_ms = time_ns[picked] // 10**6 * 1.0
-    drawn = values[picked]
+    drawn = values[picked].astype(np.float64)
     passed = np.searchsorted(holes, picked, side="right")
     cut = np.flatnonzero(np.diff(passed) > 0) + 1
     return np.insert(time_ms, cut, time_ms[cut]), np.insert(drawn, cut, np.nan)
+
+
+def _telling(elapsed_ns: Places, values: Readings, points: int) -> tuple[Places, Places]:
+    """Positions of what must be drawn: lowest and highest of each of points // 4 equal stretches, and the shape.
+
+    MinMaxLTTB alone draws the shape of the line, but of two spikes in one of its stretches it may keep one only.
+    """
+    from tsdownsample import MinMaxDownsampler, MinMaxLTTBDownsampler
+
+    held = np.ascontiguousarray(values)
+    half = max(points // 4, 1) * 2
+    spikes: NDArray[np.uint64] = MinMaxDownsampler().downsample(elapsed_ns, held, n_out=half)  # type: ignore[no-untyped-call]
+    shape: NDArray[np.uint64] = MinMaxLTTBDownsampler().downsample(  # type: ignore[no-untyped-call]
+        elapsed_ns, held, n_out=max(half, 4)
+    )
+    return spikes.astype(np.int64), shape.astype(np.int64)

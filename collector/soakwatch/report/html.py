@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from importlib import resources
 from typing import cast
 
@@ -13,33 +14,56 @@ from markupsafe import Markup
 from soakwatch.report import sections
 from soakwatch.report.page import Section, open_page
 from soakwatch.report.plots import javascript
-from soakwatch.report.show import SYMBOLS, extent, iso, number, printable, quantity, share_text, span_text, subject, utc
+from soakwatch.report.show import (
+    SYMBOLS,
+    extent,
+    iso,
+    isolated,
+    number,
+    printable,
+    quantity,
+    share_text,
+    span_text,
+    subject,
+    utc,
+    zoom_of,
+)
 from soakwatch.report.source import ReportSource
 from soakwatch.units import show_bytes, show_seconds
 from soakwatch.verdict import Verdict
 
+_COMMENT = re.compile(r"^[ ]*/\*.*?\*/\n", re.DOTALL | re.MULTILINE)
 
-def render_html(source: ReportSource, verdict: Verdict) -> str:
+
+def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | None = None) -> str:
     """The report as one HTML document. Equal records and verdicts give equal bytes.
 
     Nothing is fetched: styles, scripts and data are inside, and the document's own security policy forbids the rest.
+    Each plot is a document of its own behind the text, so that a browser shows the text at once and draws what is
+    looked at. ``earlier`` is a run whose set-up this one's is held against.
     """
-    page = open_page(source, verdict)
+    page = open_page(source, verdict, earlier)
     environment = _environment()
-    parts = []
-    for name, section in all_sections():
-        facts = section.facts(page)
-        if facts is not None:
-            body = environment.from_string(section.TEMPLATE).render(facts)
-            parts.append({"name": name, "title": section.TITLE, "body": Markup(body)})  # noqa: S704 - autoescaped
-    document, items = page.drawing.payload()
+    # All facts before any text: what stands above may link to what is placed below.
+    told = [(name, section, section.facts(page)) for name, section in all_sections()]
+    parts = [
+        {"name": name, "title": section.TITLE, "body": Markup(environment.from_string(section.TEMPLATE).render(facts))}  # noqa: S704 - autoescaped
+        for name, section, facts in told
+        if facts is not None
+    ]
+    pieces = page.drawing.pieces()
+    drawn = bool(pieces.parts)
     return environment.get_template("page.html.jinja").render(
         verdict=verdict,
+        window=verdict.window,
         parts=parts,
-        style=Markup(_text("style.css")),  # noqa: S704 - our own file
-        bokeh=Markup(javascript() if items != "[]" else ""),  # noqa: S704 - Bokeh's own file
-        document=Markup(document),  # noqa: S704 - JSON without a single "<"
-        items=Markup(items),  # noqa: S704
+        style=Markup(_text("style.css")),  # noqa: S704 - our own files, and Bokeh's
+        script=Markup(_script("report.js")),  # noqa: S704
+        bokeh=Markup(javascript() if drawn else ""),  # noqa: S704
+        theme=Markup(_script("theme.js") if drawn else ""),  # noqa: S704
+        plots=Markup(_script("plots.js") if drawn else ""),  # noqa: S704
+        shared=Markup(pieces.shared),  # noqa: S704 - JSON without a single "<"
+        pieces=[(piece.element, Markup(piece.text)) for piece in pieces.parts],  # noqa: S704
     )
 
 
@@ -56,6 +80,11 @@ def _text(name: str) -> str:
     return resources.files("soakwatch.report").joinpath(name).read_text(encoding="utf-8")
 
 
+def _script(name: str) -> str:
+    """Without the comments that stand on lines of their own: they are for who reads the source."""
+    return _COMMENT.sub("", _text(name))
+
+
 def _environment() -> Environment:
     environment = Environment(
         autoescape=True,
@@ -63,11 +92,11 @@ def _environment() -> Environment:
         loader=FunctionLoader(_text),
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: printable(value, lines=True) if type(value) is str else value,
+        finalize=lambda value: isolated(printable(value, lines=True)) if type(value) is str else value,
     )
     environment.filters |= {
         "utc": utc, "span": span_text, "iso": iso, "number": number, "quantity": quantity, "extent": extent,
-        "share": share_text, "bytes": show_bytes, "duration": show_seconds,
+        "share": share_text, "bytes": show_bytes, "duration": show_seconds, "zoom": zoom_of,
     }  # fmt: skip
     environment.globals |= {"symbols": SYMBOLS, "subject": subject}
     return environment

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from soakwatch.noteworthy import IDENTITY, WINDOW
+from soakwatch.noteworthy import ACKNOWLEDGED, IDENTITY, WINDOW
+from soakwatch.report.acknowledged import Acknowledgement, Subject, acknowledgements, subject_of
 from soakwatch.report.closer import CloserLook, closer_looks
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import Generator, LoadLine, generators, load_lines
 from soakwatch.report.plots import Drawing
-from soakwatch.report.show import natural
+from soakwatch.report.show import natural, quantity
 from soakwatch.report.source import ReportSource, SeriesKey, StoredEvent
 from soakwatch.returned import unlabelled
 from soakwatch.verdict import Verdict
@@ -20,6 +21,7 @@ from soakwatch_rules.rule import Event, Finding, Outcome, Window
 POINTS = 2000
 IDENTITIES = frozenset({"system.boot.id"})
 """Metrics whose size means nothing: they are judged, but a line of them would tell nothing."""
+_STALE = 3.5  # times the cadence: an older reading of the load tells nothing of a moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,11 @@ class Page:
     events: tuple[Event, ...]
     keys: frozenset[SeriesKey]
     closer: tuple[CloserLook, ...] = ()
+    earlier: ReportSource | None = None  # the run whose set-up this one's is held against
+    said: Mapping[Subject, tuple[Acknowledgement, ...]] = field(default_factory=dict)
     drawn: dict[SeriesKey, str] = field(default_factory=dict)  # what has a plot with its finding, and where
     placed: dict[int, str] = field(default_factory=dict)  # findings (by id) that can be linked to, and where
+    causes_placed: dict[int, str] = field(default_factory=dict)  # causes (by place) that can be linked to, and where
     _curves: dict[tuple[SeriesKey, int], Curve] = field(default_factory=dict)
 
     def curve(self, key: SeriesKey, points: int = POINTS) -> Curve:
@@ -80,6 +85,26 @@ class Page:
         """What the generators did in the window, in brief."""
         return load_lines(self.load, window)
 
+    def load_at(self, time_ns: int) -> str:
+        """What each generator sent at a moment, in words; empty where no generator was recorded.
+
+        The last reading before the moment counts, unless it is older than three and a half times its cadence.
+        """
+        told = []
+        for one in self.load:
+            if one.rate is None:
+                continue
+            series = one.rate.series
+            at = int(series.time_ns.searchsorted(time_ns, side="right")) - 1
+            fresh = at >= 0 and time_ns - int(series.time_ns[at]) <= _STALE * 1e9 * (series.cadence_s or 60.0)
+            words = quantity(float(series.values[at]), series.trait.unit) if fresh else "not read"
+            told.append(f"{one.name}: {words}" if len(self.load) > 1 else words)
+        return "; ".join(told)
+
+    def acknowledged(self, finding: Finding) -> tuple[Acknowledgement, ...]:
+        """What was said of a finding."""
+        return self.said.get(subject_of(finding), ())
+
 
 class Section(Protocol):
     """A module of ``sections``: its place on the page, its heading, its Jinja text, and what that is given."""
@@ -89,24 +114,27 @@ class Section(Protocol):
     TEMPLATE: str
 
     def facts(self, page: Page) -> Mapping[str, object] | None:
-        """The names in the template; None leaves the section out."""
+        """The names in the template; None leaves the section out. All facts are asked for before any text is made."""
         ...
 
 
-def open_page(source: ReportSource, verdict: Verdict) -> Page:
+def open_page(source: ReportSource, verdict: Verdict, earlier: ReportSource | None = None) -> Page:
     """Read what every section needs."""
     load = generators(source)
     rates = [one.rate.series for one in load if one.rate is not None]
     alike = [rate for rate in rates if rate.trait.unit == rates[0].trait.unit]
     stored: Sequence[StoredEvent] = source.events()
-    happened = [one.event for one in stored if one.event.kind != WINDOW]
+    happened = [one.event for one in stored if one.event.kind not in {WINDOW, ACKNOWLEDGED}]
     events = tuple(sorted(happened, key=lambda e: (e.begin_ns, e.target, e.kind, e.object)))
     phases = verdict.phases or source.phases()
     drawing = Drawing(verdict.window, phases, events, [curve_of(one, POINTS) for one in alike[:4]])
-    return Page(source, verdict, drawing, load, events, frozenset(source.keys()), closer_looks(stored))
+    return Page(
+        source, verdict, drawing, load, events, frozenset(source.keys()), closer_looks(stored), earlier,
+        acknowledgements(stored),
+    )  # fmt: skip
 
 
 def worst_first(finding: Finding) -> tuple[object, ...]:
     """Sorting key of findings: worst first, then by name."""
-    order = list(Outcome).index(finding.outcome)
-    return (order, finding.target, finding.rule, finding.metric, natural(finding.object))
+    order = list(Outcome)
+    return (order.index(finding.outcome), finding.target, finding.rule, finding.metric, natural(finding.object))

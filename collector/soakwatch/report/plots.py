@@ -1,67 +1,88 @@
-"""The plots of a report, drawn with Bokeh into one document whose text depends on nothing but its input."""
+"""The plots of a report, drawn with Bokeh into documents whose text depends on nothing but its input."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
-from bokeh.core.json_encoder import serialize_json
-from bokeh.document import Document
 from bokeh.models import (
-    BasicTickFormatter,
     ColumnDataSource,
     CrosshairTool,
+    DataRange1d,
     HoverTool,
-    LinearAxis,
-    LinearScale,
-    PlainText,
+    HSpan,
+    Line,
     Range1d,
+    Scatter,
+    Step,
 )
-from bokeh.models.annotations import BoxAnnotation, Legend, LegendItem
-from bokeh.plotting import figure
+from bokeh.models.annotations import Legend, LegendItem, Span
 from bokeh.resources import Resources
 
 from soakwatch.report.curves import Curve
-from soakwatch.report.show import printable
+from soakwatch.report.dressing import blank
+from soakwatch.report.extents import decades, is_steep, reach
+from soakwatch.report.flags import Flag, draw_flags
+from soakwatch.report.ground import (
+    draw_events,
+    draw_judged,
+    draw_load,
+    draw_marks,
+    draw_phases,
+    literal,
+    phase_rows,
+    phase_strips,
+    touching,
+)
+from soakwatch.report.heat import Heat, blank_heat, draw_heat
+from soakwatch.report.lettering import names_of, numbered, plain, source_name, tip_unit
+from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, TEXT
+from soakwatch.report.pieces import Pieces, apart, whole
+from soakwatch.report.strokes import put, words
 from soakwatch_rules.rule import Event, Mark, Phase, Window
 
-# Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
-BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
-    "#000000", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7",
-)  # fmt: skip
-LINES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
-DASHES = ("solid", "dashed", "dotted")
-_GREY = "#767676"
-_PHASES = {
-    "baseline": SKY, "ramp": YELLOW, "soak": "#ffffff", "stress": ORANGE, "spike": VERMILION, "recovery": GREEN,
-    "cooldown": PURPLE,
-}  # fmt: skip
-_MOST_EVENTS = 200
-_A_DAY = 20 * 3600.0  # from here on a time of day alone would be ambiguous
-_LEVELS = frozenset({"By", "Hz", "Cel"})
-_ID = re.compile(r'"id":"(p\d+)"')
+_FEW_POINTS = 60  # single readings between holes would be invisible as a line
 
 
 def javascript() -> str:
-    """BokehJS, whole, so that the report opens without a network."""
+    """BokehJS without its widgets, tables and WebGL, so that the report opens without a network."""
     return "\n".join(Resources(mode="inline", components=["bokeh"], minified=True).js_raw)
 
 
 class Drawing:
-    """All plots of one report: they share the time axis, the phases, the load and every line that is drawn twice."""
+    """All plots of one report: they share the time axis, the phases, the load and every line that is drawn twice.
 
-    def __init__(self, window: Window, phases: Sequence[Phase], events: Sequence[Event], load: Sequence[Curve]) -> None:
-        self._x_range = Range1d(
-            start=window.begin_ns // 10**6, end=max(window.end_ns // 10**6, window.begin_ns // 10**6 + 1)
-        )
+    Each source of a series is named ``series:[target,metric,object]`` (JSON) and tagged with the factor and unit of its
+    values and whether they are a counter's rate, so that a page can refill it; the shared time axis is named ``time``.
+    ``prefix`` begins the names of the elements; where the plots of a run are ``growing``, the axes of values follow,
+    and the sources ``phases``, ``phase-names`` and ``events:[targets]`` (JSON) can be added to.
+    """
+
+    def __init__(
+        self,
+        window: Window,
+        phases: Sequence[Phase],
+        events: Sequence[Event],
+        load: Sequence[Curve],
+        *,
+        prefix: str = "plot",
+        growing: bool = False,
+    ) -> None:
+        begin, end = window.begin_ns // 10**6, window.end_ns // 10**6
+        self._x_range = Range1d(start=begin, end=max(end, begin + 1), name="time")
         self._window = window
         self._phases = tuple(phases)
         self._events = tuple(events)
         self._load = tuple(load)
+        self._prefix = prefix
+        self._growing = growing
         self._axes: dict[Window, Range1d] = {}
         self._sources: dict[object, ColumnDataSource] = {}
+        self._pointer = Span(
+            dimension="height", line_color=GREY, line_width=1, level="overlay", name="pointer", location=float("nan")
+        )
         self._plots: list[tuple[Any, str]] = []
 
     def draw(
@@ -69,6 +90,7 @@ class Drawing:
         curves: Sequence[Curve],
         *,
         marks: Sequence[Mark] = (),
+        flags: Sequence[Flag] = (),
         judged: Window | None = None,
         limit: float | None = None,
         height: int = 260,
@@ -77,6 +99,8 @@ class Drawing:
         everywhere: bool = False,
         window: Window | None = None,
         marked: str = "found here",
+        small: bool = False,
+        beside: Sequence[Curve] = (),
     ) -> str:
         """Draw curves of one unit over the load; the id of the element that will hold the plot.
 
@@ -84,307 +108,183 @@ class Drawing:
         legend in place of the curves' own; with ``load`` False there is no load behind them, and with ``everywhere``
         the events of all targets are marked. ``window`` is a time axis of its own, shared by the plots of one stretch;
         ``marked`` is the word for ``marks``, which are numbered there. Curves that are all above zero and far apart get
-        a logarithmic axis.
+        a logarithmic axis. A ``small`` plot has neither legend nor tools, and the reach of all curves ``beside`` it.
         """
-        steep = limit is None and _is_steep(curves)
-        plot: Any = figure(
-            x_axis_type="datetime", x_range=self._axis(window), height=height, y_axis_type="log" if steep else "linear",
-            y_range=_decades(curves) if steep else _reach(curves, limit),
-            min_width=280, sizing_mode="stretch_width", tools="xpan,xbox_zoom,xzoom_in,xzoom_out,reset,save",
-        )  # fmt: skip
+        steep = limit is None and not small and is_steep(curves)
+        now = decades(curves) if steep else reach(beside or curves, limit)
+        y_range = DataRange1d(range_padding=0.02) if self._growing else now
         unit = curves[0].unit or curves[0].key.metric.rpartition(".")[2] if curves else ""
-        _dress(plot, unit, days=(window or self._window).seconds > _A_DAY)
-        if steep:
-            plot.yaxis.formatter = BasicTickFormatter(use_scientific=False)
-        items = self._draw_ground(plot, judged, window or self._window)
-        items += self._draw_load(plot) if load else []
+        shown = window or self._window
+        axis = self._x_range if window is None else self._axis(window)
+        plot = blank(axis, y_range, height, unit, shown.seconds, log=steep, small=small)
+        items = self._ground(plot, judged, shown, named=not small)
+        items += self._loaded(plot, axis=not small, fixed=steep) if load else []
         targets = {curve.key.target for curve in curves}
-        events = [e for e in self._events if everywhere or e.target in {"", *targets}]
-        if window is not None:
-            events = [e for e in events if window.begin_ns <= (e.end_ns or e.begin_ns) and e.begin_ns < window.end_ns]
-        items += self._draw_events(plot, events)
-        items += self._draw_marks(plot, marks, marked, numbered=window is not None)
-        words = [_plain(name) for name in names] or _names(curves)
-        front = [self._draw_curve(plot, place, curve, words) for place, curve in enumerate(curves)]
+        events = self._happened(targets, everywhere=everywhere, window=window)
+        items += draw_events(plot, events, self._window, name=self._name_of(targets))
+        items += draw_marks(plot, marks, marked, self._window, numbered=window is not None)
+        items += draw_flags(plot, flags, self._window)
+        words = numbered([plain(name) for name in names]) or names_of(curves)
+        front = self._lines(plot, curves, words)
+        if isinstance(y_range, DataRange1d):
+            lines = [renderer for item in front for renderer in item.renderers]
+            y_range.renderers = [*lines, _at_least(plot, shown, now)]
         if limit is not None:
-            line = plot.hspan(y=[limit], line_color=BLACK, line_dash="dashdot", line_width=1.5)
-            front.append(LegendItem(label=_value("limit"), renderers=[line]))
-        legend = Legend(
-            items=front + items, orientation="horizontal", location="top_left", border_line_color=None,
-            margin=4, spacing=14 if len(curves) == 1 else 4, label_standoff=4, label_text_font_size="11px",
-            glyph_height=12, ncols="auto" if len(curves) == 1 else 3,
-        )  # fmt: skip
-        plot.add_layout(legend, "below")
-        plot.add_tools(CrosshairTool(dimensions="height", line_color=_GREY))
-        element = f"plot-{len(self._plots) + 1}"
-        self._plots.append((plot, element))
-        return element
+            stroke = HSpan(y="y", line_color=BLACK, line_dash="dashdot", line_width=1.5)
+            line = put(plot, ColumnDataSource({"y": [limit]}), stroke)
+            front.append(LegendItem(label=literal("limit"), renderers=[line]))
+        if not small:
+            _explain(plot, front + items, ncols="auto" if len(curves) == 1 else _columns(words))
+        return self._placed(plot)
+
+    def draw_heat(self, heat: Heat, *, flags: Sequence[Flag] = (), load: bool = True) -> str:
+        """Draw many series as rows of colours over the same time axis; the id of the element that will hold it."""
+        plot = blank_heat(heat, self._x_range, self._window.seconds)
+        items = self._ground(plot, None, self._window, named=False)
+        draw_heat(plot, heat)
+        if load:
+            items += self._loaded(plot, axis=True, over=True)
+        items += draw_events(plot, self._happened({heat.target}), self._window, name=self._name_of({heat.target}))
+        items += draw_flags(plot, flags, self._window)
+        _explain(plot, items, ncols="auto")
+        return self._placed(plot)
 
     @property
     def plots(self) -> int:
         """How many plots there are so far."""
         return len(self._plots)
 
+    @property
+    def heights(self) -> Mapping[str, int]:
+        """How high the plot in each element is, in pixels."""
+        return {element: plot.height for plot, element in self._plots}
+
     def payload(self) -> tuple[str, str]:
-        """The document and where its plots go, as two JSON texts that are safe inside a script element.
+        """The document of all plots and where they go, as two JSON texts that are safe inside a script element."""
+        return whole(self._plots)
 
-        Bokeh numbers its models through the life of the process; here they are numbered by first appearance.
-        """
-        if not self._plots:
-            return "{}", "[]"
-        document = Document(title="")
-        with document.models.freeze():  # one look at all models; one a plot would be quadratic
-            for plot, _ in self._plots:
-                document.add_root(plot)
-        text = serialize_json(document.to_json(deferred=False))
-        names: dict[str, str] = {}
-        text = _ID.sub(lambda hit: f'"id":"{names.setdefault(hit[1], f"m{len(names) + 1}")}"', text)
-        roots = {names[plot.id]: element for plot, element in self._plots}
-        items = [{"docid": "report", "roots": roots, "root_ids": list(roots)}]
-        return _safe(f'{{"report":{text}}}'), _safe(serialize_json(items))
+    def pieces(self) -> Pieces:
+        """The same plots as documents of their own, for a page that draws what is looked at; see ``plots.js``."""
+        return apart(self._plots)
 
-    def _axis(self, window: Window | None) -> Range1d:
-        """The time axis that all plots share, or that of a stretch."""
-        if window is None:
-            return self._x_range
+    def _name_of(self, targets: set[str]) -> str:
+        """The name of a source of events, to which the page of a running run adds what happens to these targets."""
+        return "events:" + json.dumps(sorted(targets), ensure_ascii=False) if self._growing else ""
+
+    def _placed(self, plot: Any) -> str:
+        plot.add_tools(CrosshairTool(overlay=self._pointer))
+        element = f"{self._prefix}-{len(self._plots) + 1}"
+        self._plots.append((plot, element))
+        return element
+
+    def _axis(self, window: Window) -> Range1d:
+        """The time axis of a stretch."""
         if window not in self._axes:
-            self._axes[window] = Range1d(start=window.begin_ns // 10**6, end=window.end_ns // 10**6 + 1)
+            begin, end = window.begin_ns // 10**6, window.end_ns // 10**6 + 1
+            self._axes[window] = Range1d(start=begin, end=end, name=f"time:{begin}-{end}")
         return self._axes[window]
 
-    def _draw_ground(self, plot: Any, judged: Window | None, window: Window) -> list[LegendItem]:
-        for phase in _touching(self._phases, window):
-            colour = _PHASES.get(phase.name, "#ffffff")
-            plot.add_layout(
-                BoxAnnotation(
-                    left=phase.window.begin_ns // 10**6, right=phase.window.end_ns // 10**6, fill_color=colour,
-                    fill_alpha=0.13, line_color=_GREY, line_alpha=0.35, line_dash="dotted", level="underlay",
-                )
-            )  # fmt: skip
-        plot.extra_y_ranges = {"band": Range1d(start=0, end=1)}
-        plot.extra_y_scales = {"band": LinearScale(), "load": LinearScale()}
-        if self._phases:
-            plot.text(
-                x="x", y="y", text="text", source=self._phase_names(window), y_range_name="band", text_baseline="top",
-                text_font_size="11px", text_color="#333333", x_offset=3, y_offset=2, level="overlay",
-            )  # fmt: skip
-        if judged is None or self._is_whole(judged):
-            return []
-        line = plot.segment(
-            x0=[judged.begin_ns // 10**6], x1=[judged.end_ns // 10**6], y0=[0.006], y1=[0.006], y_range_name="band",
-            line_color=BLACK, line_width=4, line_alpha=0.75,
-        )  # fmt: skip
-        return [LegendItem(label=_value("judged window"), renderers=[line])]
+    def _ground(self, plot: Any, judged: Window | None, window: Window, *, named: bool) -> list[LegendItem]:
+        phases = touching(self._phases, window)
+        if ("phases", window) not in self._sources:
+            self._sources["phases", window] = phase_rows(phases, window)
+            self._sources["strips", window] = phase_strips(phases)
+        strips, names = (self._sources[what, window] if phases else None for what in ("strips", "phases"))
+        draw_phases(plot, strips, names if named else None)
+        return [] if judged is None or self._is_whole(judged) else draw_judged(plot, judged)
 
     def _is_whole(self, judged: Window) -> bool:
         """Whether a window is the run but for a hundredth at either end."""
         slack = (self._window.end_ns - self._window.begin_ns) // 100
         return judged.begin_ns <= self._window.begin_ns + slack and judged.end_ns >= self._window.end_ns - slack
 
-    def _phase_names(self, window: Window) -> ColumnDataSource:
-        """Names of the phases, moved down a row where the name before would cover it."""
-        if ("phases", window) not in self._sources:
-            phases = _touching(self._phases, window)
-            span = max(window.seconds, 1e-9)
-            rows: list[float] = []  # where each row's last name ends, as a share of the plot's width
-            heights = []
-            for phase in phases:
-                begin = max(phase.window.begin_ns - window.begin_ns, 0) * 1e-9 / span
-                width = (len(phase.name) + 2) * 0.009
-                row = next((i for i, end in enumerate(rows) if end <= begin), len(rows))
-                rows[row : row + 1] = [begin + width]
-                heights.append(1 - 0.085 * row)
-            self._sources["phases", window] = ColumnDataSource({
-                "x": [max(phase.window.begin_ns, window.begin_ns) // 10**6 for phase in phases],
-                "y": heights,
-                "text": [_plain(phase.name) for phase in phases],
-            })  # fmt: skip
-        return self._sources["phases", window]
-
-    def _draw_load(self, plot: Any) -> list[LegendItem]:
-        if not self._load:
-            return []
+    def _loaded(self, plot: Any, *, axis: bool, over: bool = False, fixed: bool = False) -> list[LegendItem]:
         peak = max((curve.high or 0.0 for curve in self._load), default=0.0)
-        plot.extra_y_ranges["load"] = Range1d(start=0, end=peak * 1.25 or 1.0)
-        axis = LinearAxis(y_range_name="load", axis_label=PlainText(text=f"load, {_plain(self._load[0].unit)}"))
-        _dress_axis(axis)
-        axis.axis_label_text_color = axis.major_label_text_color = axis.axis_line_color = _GREY
-        plot.add_layout(axis, "right")
-        items = []
-        for place, curve in enumerate(self._load):
-            source = self._source(curve)
-            if not bool(np.isnan(curve.value).any()) and place == 0:
-                plot.varea(
-                    x="time", y1=0, y2="value", source=source, y_range_name="load", fill_color=_GREY, fill_alpha=0.14
-                )
-            line = plot.line(
-                "time", "value", source=source, y_range_name="load", line_color=_GREY, line_width=1, line_alpha=0.75,
-                line_dash=DASHES[place % len(DASHES)],
-            )  # fmt: skip
-            name = f"load: {_name(curve)}" if len(self._load) > 1 else "load (right axis)"
-            items.append(LegendItem(label=_value(name), renderers=[line]))
-        return items
+        height: Range1d | DataRange1d = Range1d(start=0, end=peak * 1.25 or 1.0)
+        if self._growing and not fixed:  # beside a logarithmic axis it would be taken for one
+            height = DataRange1d(start=0, range_padding=0.25)
+        return draw_load(plot, self._load, [self._source(one) for one in self._load], height, axis=axis, over=over)
 
-    def _draw_events(self, plot: Any, events: Sequence[Event]) -> list[LegendItem]:
-        told = sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object))[:_MOST_EVENTS]
-        rows = [(e.begin_ns, e.end_ns, f"{e.kind} {e.object}".strip()) for e in told]
-        return self._draw_moments(plot, rows, "event", PURPLE, 0.22, "dashed")
+    def _happened(self, targets: set[str], *, everywhere: bool = False, window: Window | None = None) -> list[Event]:
+        events = [e for e in self._events if everywhere or e.target in {"", *targets}]
+        if window is None:
+            return events
+        return [e for e in events if window.begin_ns <= (e.end_ns or e.begin_ns) and e.begin_ns < window.end_ns]
 
-    def _draw_marks(self, plot: Any, marks: Sequence[Mark], word: str, *, numbered: bool) -> list[LegendItem]:
-        rows = [(mark.begin_ns, mark.end_ns, mark.text) for mark in marks[:_MOST_EVENTS]]
-        if numbered and rows:
-            source = {"x": [x // 10**6 for x, _, _ in rows], "text": [str(n) for n, _ in enumerate(rows, 1)],
-                      "y": [0.89 - 0.09 * (n % 3) for n in range(len(rows))]}  # fmt: skip
-            plot.text(
-                x="x", y="y", text="text", source=ColumnDataSource(source), y_range_name="band", text_baseline="top",
-                text_font_size="11px", text_font_style="bold", x_offset=3, level="overlay",
-            )  # fmt: skip
-        return self._draw_moments(plot, rows, word, BLACK if numbered else VERMILION, 0.3, "solid")
-
-    def _draw_moments(
-        self, plot: Any, rows: Iterable[tuple[int, int | None, str]], name: str, colour: str, alpha: float, dash: str
-    ) -> list[LegendItem]:
-        points = [(begin // 10**6, text) for begin, _, text in rows]
-        spans = [(begin // 10**6, end // 10**6, text) for begin, end, text in rows if end is not None and end > begin]
-        if not points:
+    def _lines(self, plot: Any, curves: Sequence[Curve], names: Sequence[str]) -> list[LegendItem]:
+        """The lines, each with its number at a place of its own, and one tooltip for all."""
+        drawn = [self._line(plot, *row) for row in zip(range(len(curves)), curves, names, strict=True)]
+        if not curves:
             return []
-        source = ColumnDataSource({"x": [x for x, _ in points], "text": [_plain(text) for _, text in points]})
-        line = plot.vspan(x="x", source=source, line_color=colour, line_dash=dash, line_width=1.5, line_alpha=0.85)
-        drawn = [line]
-        if spans:
-            long = (self._window.end_ns - self._window.begin_ns) / 10**6 / 20
-            strip = ColumnDataSource({
-                "x0": [x for x, _, _ in spans], "x1": [x for _, x, _ in spans],
-                "text": [_plain(t) for _, _, t in spans],
-                "alpha": [0.07 if end - begin > long else alpha for begin, end, _ in spans],  # hides no phase
-            })  # fmt: skip
-            drawn.append(
-                plot.vstrip(x0="x0", x1="x1", source=strip, fill_color=colour, fill_alpha="alpha", line_color=None)
-            )
-        plot.add_tools(HoverTool(renderers=drawn, tooltips=[(name, "@text")], line_policy="nearest"))
-        return [LegendItem(label=_value(name), renderers=[line])]
-
-    def _draw_curve(self, plot: Any, place: int, curve: Curve, names: Sequence[str]) -> LegendItem:
-        curves = len(names)
-        source = self._source(curve)
-        colour, dash = LINES[place % len(LINES)], DASHES[place // len(LINES) % len(DASHES)]
-        if curve.steps:
-            line = plot.step("time", "value", source=source, mode="after", line_color=colour, line_width=1.6)
-        else:
-            line = plot.line("time", "value", source=source, line_color=colour, line_width=1.4, line_dash=dash)
-        if curve.time_ms.size < 60:  # single readings between holes would be invisible as a line
-            plot.scatter("time", "value", source=source, size=4, color=colour)
-        tips = [("time (UTC)", "@time{%F %T}"), ("value", f"@value{{0,0.[000]}} {_unit(curve.unit)}".rstrip())]
-        if curves > 1:
-            tips.append(("line", re.sub(r"[@${}]", "", names[place])))
+        if len(curves) > 1:
+            _number(plot, curves)
+        tips = [("time (UTC)", "@time{%F %T}"), ("value", f"@value{{0,0.[000]}} {tip_unit(curves[0].unit)}".rstrip())]
+        if len(curves) > 1:
+            tips.append(("line", "$name"))
         plot.add_tools(
             HoverTool(
-                renderers=[line], tooltips=tips, formatters={"@time": "datetime"},
-                mode="mouse" if curves > 1 else "vline", visible=place == 0 or curves <= 3,
+                renderers=drawn, tooltips=tips, formatters={"@time": "datetime"},
+                mode="mouse" if len(curves) > 1 else "vline",
             )
         )  # fmt: skip
-        return LegendItem(label=_value(names[place]), renderers=[line])
+        return [LegendItem(label=literal(name), renderers=[line]) for name, line in zip(names, drawn, strict=True)]
+
+    def _line(self, plot: Any, place: int, curve: Curve, name: str) -> Any:
+        source = self._source(curve)
+        colour, dash = LINES[place % len(LINES)], DASHES[place // len(LINES) % len(DASHES)]
+        if curve.time_ms.size < _FEW_POINTS:
+            put(plot, source, Scatter(x="time", y="value", size=4, fill_color=colour, line_color=colour))
+        if curve.steps:
+            return put(
+                plot, source, Step(x="time", y="value", mode="after", line_color=colour, line_width=1.6), name=name
+            )
+        return put(
+            plot, source, Line(x="time", y="value", line_color=colour, line_width=1.4, line_dash=dash), name=name
+        )
 
     def _source(self, curve: Curve) -> ColumnDataSource:
-        key = (curve.key, curve.value.size, curve.unit, float(curve.time_ms[0]) if curve.time_ms.size else 0.0)
+        first = float(curve.time_ms[0]) if curve.time_ms.size else 0.0
+        key = (curve.key, curve.value.size, curve.scale, curve.rate, first)
         if key not in self._sources:
-            self._sources[key] = ColumnDataSource({"time": curve.time_ms, "value": curve.value})
+            self._sources[key] = ColumnDataSource(
+                {"time": curve.time_ms, "value": curve.value},
+                name=source_name(curve.key),
+                tags=[{"factor": curve.scale.factor, "unit": curve.unit, "rate": curve.rate}],
+            )
         return self._sources[key]
 
 
-def _touching(phases: Sequence[Phase], window: Window) -> list[Phase]:
-    return [p for p in phases if p.window.begin_ns < window.end_ns and window.begin_ns < p.window.end_ns]
+def _number(plot: Any, curves: Sequence[Curve]) -> None:
+    """Each line's number on it, further right for the next line: they are told apart without their colours."""
+    rows: list[tuple[float, float, str]] = []
+    for place, curve in enumerate(curves):
+        good = np.flatnonzero(np.isfinite(curve.value))
+        if good.size:
+            at = good[min(int((place + 0.5) / len(curves) * good.size), good.size - 1)]
+            rows.append((float(curve.time_ms[at]), float(curve.value[at]), str(place + 1)))
+    source = ColumnDataSource({name: [row[at] for row in rows] for at, name in enumerate(("x", "y", "text"))})
+    look = {"text_font_style": "bold", "text_color": BLACK, "text_align": "center", "text_baseline": "bottom"}
+    words(plot, source, "text", axis="default", on_ground=True, **look)
 
 
-def _reach(curves: Sequence[Curve], limit: float | None) -> Range1d:
-    """From zero for rates and shares; for levels around the readings, not so close that noise fills the plot."""
-    lows = [c.low for c in curves if c.low is not None]
-    highs = [c.high for c in curves if c.high is not None]
-    if not lows or not highs:
-        return Range1d(start=0, end=1)
-    low, high = min(lows), max(highs)
-    if limit is not None and min(low, 0) <= limit <= 3 * max(abs(high), abs(low)):
-        low, high = min(low, limit), max(high, limit)
-    level = high > 1 and low > 0.4 * high and (curves[0].source_unit in _LEVELS or curves[0].steps)
-    if not level:
-        low = min(low, 0.0)
-    least = 0.25 * abs(high) if level else 5.0 if curves[0].unit == "%" else 0.0
-    if high - low < least:
-        high = (high + low + least) / 2 if level else low + least
-        low = high - least
-    span = high - low or 1.0
-    low -= span * (0.05 if level else 0.02)  # a line at the bottom is seen beside the axis
-    high = low + span * 1.25  # the phases' names stand above the line
-    return Range1d(start=low, end=high)
+def _at_least(plot: Any, window: Window, reach_now: Range1d) -> Any:
+    """Something that is not seen, from end to end of what the axis shall reach before there is more."""
+    at = window.begin_ns // 10**6
+    ends = ColumnDataSource({"x": [at, at], "y": [reach_now.start, reach_now.end]})
+    return put(plot, ends, Scatter(x="x", y="y", size=1, fill_alpha=0.0, line_alpha=0.0))
 
 
-def _is_steep(curves: Sequence[Curve]) -> bool:
-    """Whether several lines of measured times would lie on one another at the bottom of a linear axis."""
-    lows = [float(np.nanmedian(c.value)) for c in curves if c.low is not None]
-    highs = [c.high for c in curves if c.high is not None]
-    positive = all(c.low is not None and c.low > 0 for c in curves)
-    return len(curves) > 1 and positive and curves[0].source_unit == "s" and max(highs) > 8 * min(lows)
+def _columns(names: Sequence[str]) -> int:
+    longest = max(len(name) for name in names)
+    return 5 if longest <= 24 else 3 if longest <= 48 else 2
 
 
-def _decades(curves: Sequence[Curve]) -> Range1d:
-    lows = [c.low for c in curves if c.low is not None]
-    highs = [c.high for c in curves if c.high is not None]
-    low, high = min(lows), max(highs)
-    return Range1d(start=low / 1.3, end=high * (high / low) ** 0.2 * 1.2)
-
-
-def _dress(plot: Any, unit: str, *, days: bool) -> None:
-    plot.toolbar.logo = None
-    plot.toolbar.autohide = True
-    plot.yaxis.axis_label = PlainText(text=_plain(unit))
-    plot.background_fill_color = plot.border_fill_color = "#ffffff"
-    plot.outline_line_color = "#cccccc"
-    plot.xgrid.grid_line_color = plot.ygrid.grid_line_color = "#e6e6e6"
-    plot.xaxis.ticker.desired_num_ticks = 8 if plot.height > 250 else 5
-    for axis in (*plot.xaxis, *plot.yaxis):
-        _dress_axis(axis)
-    formatter = plot.xaxis[0].formatter
-    formatter.seconds = formatter.minsec = "%H:%M:%S"
-    formatter.minutes = formatter.hourmin = formatter.hours = "%d %b %H:%M" if days else "%H:%M"
-    formatter.days, formatter.months, formatter.years = "%d %b", "%b %Y", "%Y"
-    formatter.strip_leading_zeros = False
-    formatter.context = None
-
-
-def _dress_axis(axis: Any) -> None:
-    axis.major_label_text_font_size = axis.axis_label_text_font_size = "11px"
-    axis.axis_label_text_font_style = "normal"
-    axis.axis_line_color = axis.major_tick_line_color = "#999999"
-    axis.minor_tick_line_color = None
-
-
-def _plain(text: str) -> str:
-    """Text that BokehJS takes neither for TeX nor for anything else: delimiters of formulas are taken apart."""
-    line = printable(text)
-    return line.replace("$$", "$\u200b$").replace("\\(", "\\\u200b(").replace("\\[", "\\\u200b[")
-
-
-def _names(curves: Sequence[Curve]) -> list[str]:
-    """The words of a legend: the metric of one line, numbered objects of several."""
-    if len(curves) == 1:
-        return [_plain(curves[0].key.metric)]
-    return [f"{place} {_name(curve, metric=False)}" for place, curve in enumerate(curves, 1)]
-
-
-def _name(curve: Curve, *, metric: bool = True) -> str:
-    parts = (curve.key.target, curve.key.metric if metric else "", curve.key.object)
-    text = " ".join(part for part in parts if part)
-    text = text if len(text) <= 90 else text[:89] + "…"
-    return _plain(text)
-
-
-def _unit(unit: str) -> str:
-    """A unit inside a tooltip's template, where @, $ and braces would be read as fields."""
-    return re.sub(r"[^\w %°µ/.-]", "", unit)
-
-
-def _value(text: str) -> Any:
-    return {"value": text}
-
-
-def _safe(text: str) -> str:
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+def _explain(plot: Any, items: Sequence[LegendItem], ncols: int | Literal["auto"]) -> None:
+    if not items:
+        return
+    legend = Legend(
+        items=list(items), orientation="horizontal", location="top_left", border_line_color=None, margin=4,
+        spacing=14 if ncols == "auto" else 4, label_standoff=4, label_text_font_size="11px", glyph_height=12,
+        label_text_color=TEXT, ncols=ncols,
+    )  # fmt: skip
+    plot.add_layout(legend, "below")

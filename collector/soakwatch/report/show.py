@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from soakwatch.units import show_seconds
-from soakwatch_rules.rule import Ledger, Outcome
+from soakwatch_rules.rule import Ledger, Outcome, Window
 
 UNKNOWN = "not known"
 
@@ -201,6 +201,24 @@ def span_text(begin_ns: int, end_ns: int) -> str:
     return f"{begin} to {end[11:] if begin[:10] == end[:10] else end}"
 
 
+def zoom_of(window: Window) -> str:
+    """A stretch of time as the plots of a page are told it: begin and end in milliseconds since 1970.
+
+    >>> zoom_of(Window(1_700_000_000_000_000_000, 1_700_000_300_000_000_000))
+    '1700000000000,1700000300000'
+    """
+    return f"{window.begin_ns // 10**6},{max(window.end_ns // 10**6, window.begin_ns // 10**6 + 1)}"
+
+
+def isolated(text: str) -> str:
+    r"""The text with each stretch of right-to-left letters shut off, so that it turns nothing around it.
+
+    >>> isolated("memory of خدمة rose by 49 %") == "memory of \u2068خدمة\u2069 rose by 49 %", isolated("plain")
+    (True, 'plain')
+    """
+    return text if text.isascii() else _LEFTWARD.sub("\u2068\\g<0>\u2069", text)
+
+
 def iso(time_ns: int) -> str:
     """A time as ISO 8601 with milliseconds and Z.
 
@@ -251,4 +269,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     return "".join(kept)
 
 
+_LEFTWARD = re.compile(
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?:[ _.-]+[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*"
+)
 _TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

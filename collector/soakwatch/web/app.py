@@ -7,6 +7,7 @@ import functools
 import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -26,6 +27,7 @@ from soakwatch.web.entrance import ENTRANCE, GUARDS
 LARGEST = 64 * 1024
 """Bytes of a body that are read at most."""
 _BODY_S = 10.0
+_GUARDS: Mapping[str, str] = {**GUARDS, "cache-control": "no-store"}
 _NO_TOKEN = "send the header 'Authorization: Bearer TOKEN' with the token of this server"  # noqa: S105 - its name
 
 
@@ -59,6 +61,7 @@ class Answers:
         endpoint = methods["GET" if request.method == "HEAD" else request.method]
         may = self._may(request)
         if may < endpoint.may:
+            await _drain(request)
             return _closed(request, may)
         body = await _body(request, JSON) if request.method == "POST" else b""
         run = await self._folder(request) if "run" in request.path_params else None
@@ -71,7 +74,7 @@ class Answers:
         question = Question(self._runs, may, run, path, words, body, request.headers.get("if-none-match", ""),
                             request.url.scheme == "https")  # fmt: skip
         answer = await asyncio.get_running_loop().run_in_executor(self._pool, endpoint.answer, question)
-        for name, value in GUARDS.items():
+        for name, value in _GUARDS.items():
             answer.headers.setdefault(name, value)
         return answer
 
@@ -80,6 +83,8 @@ class Answers:
         return min(may, May.VIEW) if _foreign(request) else may
 
     async def _enter_once(self, request: Request) -> Response:
+        if request.method == "HEAD":  # what looks at links before people do uses none up
+            return Response(status_code=204, headers=_GUARDS)
         if self._door.enter(str(request.path_params["code"])):
             return self._door.let_in(May.ACT, secure=request.url.scheme == "https")
         if self._may(request) >= May.ACT:  # the link of somebody who is in already
@@ -128,13 +133,24 @@ def _closed(request: Request, may: May) -> Response:
 
 
 def _entrance(sentence: str, status: int) -> Response:
-    return HTMLResponse(ENTRANCE.replace("{sentence}", sentence), status, {**GUARDS, "cache-control": "no-store"})
+    return HTMLResponse(ENTRANCE.replace("{sentence}", sentence), status, _GUARDS)
 
 
 async def _body(request: Request, kind: str) -> bytes:
     """The body, or a refusal as soon as it is clear that it is too large or does not come."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
+        await _drain(request)
         raise HTTPException(415, f"send it as {kind}")
+    return await _read(request)
+
+
+async def _drain(request: Request) -> None:
+    """Read a body that nobody wants: whoever still sends would lose the refusal with the connection."""
+    with suppress(HTTPException, ClientDisconnect):
+        await _read(request)
+
+
+async def _read(request: Request) -> bytes:
     told = request.headers.get("content-length", "0")
     too_large = HTTPException(413, f"a body has {LARGEST // 1024} KiB at most")
     if not (told.isascii() and told.isdecimal() and len(told) < 19) or int(told) > LARGEST:
@@ -152,9 +168,11 @@ async def _body(request: Request, kind: str) -> bytes:
     return b"".join(parts)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     """Whatever went wrong as one sentence. What nobody foresaw may hold anything: only its kind is told."""
     if isinstance(error, HTTPException):
+        if error.detail in _PHRASES:  # nobody was asked yet, and nothing read
+            await _drain(request)
         words = {404: "nothing is here: GET /api/openapi.json tells what there is", 405: "this is not done here"}
         own = error.detail if error.detail not in _PHRASES else words.get(error.status_code, error.detail)
         return _error(error.status_code, own, error.headers)
@@ -176,4 +194,4 @@ _PHRASES = frozenset({"Not Found", "Method Not Allowed"})
 
 def _error(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
     # What is refused is not read to its end: the connection is of no further use.
-    return JSONResponse({"error": sentence}, status, {**(headers or {}), "connection": "close"})
+    return JSONResponse({"error": sentence}, status, {**_GUARDS, **(headers or {}), "connection": "close"})

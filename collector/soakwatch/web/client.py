@@ -39,7 +39,7 @@ class RemoteRun:
 
     def tell(self, ask: Ask) -> StoredEvent:
         """Keep an event there. Raises MarkRefused as the server says it, SoakwatchError if it does not answer."""
-        return _event(self._ask("POST", "events", body_of(ask)))
+        return _event(self.ask("POST", "events", body_of(ask)))
 
     def said(self, until_ns: int | None) -> Said:
         """What the server's run has said of itself last: its final verdict, or its live judging of each minute.
@@ -49,7 +49,7 @@ class RemoteRun:
         found: dict[str, object] = {}
 
         def look() -> int | None:
-            found.update(self._ask("GET", "findings"))
+            found.update(self.ask("GET", "findings"))
             last = found.get("until")
             return until_ns if found.get("state") != "running" else None if last is None else moment(str(last))
 
@@ -59,7 +59,8 @@ class RemoteRun:
             reached(look, until_ns)
         return _said(found)
 
-    def _ask(self, method: str, what: str, body: bytes | None = None) -> dict[str, object]:
+    def ask(self, method: str, what: str, body: bytes | None = None) -> dict[str, object]:
+        """What the server answers below this run. Raises SoakwatchError, MarkRefused, MarkConflict."""
         url = f"{self.base}/api/runs/{quote(self.name, safe='')}/{what}"
         return _answer(method, url, self.token, self.ca, body)
 

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from soakwatch.errors import RecordError
-from soakwatch.runs import LAST, RECORD, find_run, list_runs
+from soakwatch.run_summary import RunSummary, summary_of
+from soakwatch.runs import LAST, RECORD, find_run, list_runs, unreadable
 from soakwatch.web.reading import line_data
+from soakwatch.web.summaries import Summaries
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,255}")
 
@@ -19,6 +21,12 @@ class Folder:
 
     def __init__(self, runs: Path) -> None:
         self._runs = runs.absolute()
+        self.summaries = Summaries(self._runs, _summary)
+
+    @property
+    def place(self) -> Path:
+        """The folder that holds them."""
+        return self._runs
 
     def folder(self, name: str) -> Path | None:
         """The folder of a run by its name, or ``last``."""
@@ -44,3 +52,11 @@ class Folder:
     def single(self) -> bool:
         """It is not: there may be others."""
         return False
+
+
+def _summary(folder: Path) -> RunSummary:
+    if _NAME.fullmatch(folder.name) is None:
+        return RunSummary(
+            unreadable(folder, "no address can hold the name of its folder: use letters, digits, '.', '_', '-'")
+        )
+    return summary_of(folder)

@@ -27,7 +27,7 @@ from soakwatch.web.routes import endpoints
 _MOST_TALKS = 32  # connections at a time, those that say nothing included
 _LOOK_S, _LONGEST_LOOKS = 15.0, 4  # an answer that is not fetched for so many looks is not wanted
 _START_S, _END_S = 10.0, 5.0
-_THREADS = 2
+_THREADS = 4
 
 
 class _Talk(H11Protocol):
@@ -80,6 +80,16 @@ class Served:
         """Whether it still serves."""
         return self._thread.is_alive()
 
+    @property
+    def answers(self) -> int:
+        """How many questions it has answered so far."""
+        return self._server.server_state.total_requests
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is answering one."""
+        return bool(self._server.server_state.tasks)
+
     def close(self) -> None:
         """End it: what is being answered is answered within a second or two, and then no more."""
         self._server.should_exit = True
@@ -98,7 +108,8 @@ def serve(plan: WebPlan, token: Token, runs: Shown, listener: socket.socket | No
     door = Door(token, listener.getsockname()[1])
     server = uvicorn.Server(_config(Answers(runs, door, pool).application(endpoints()), context))
     # Nothing that strangers send goes to the terminal of a run, and no line that could hold a token.
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
+    for name in ("uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     thread = threading.Thread(target=_run, args=(server, listener), name="web", daemon=True)
     made = Served(server, thread, pool, url_of(listener, tls=context is not None))
     thread.start()

@@ -135,12 +135,14 @@ def test_one_recipient_that_is_down_is_one_complaint_and_holds_up_nobody(
         events = notifying.account()
     by_kind = {event.kind: event for event in events}
     assert set(by_kind) == {SENT, FAILED}
-    assert by_kind[FAILED].detail["service"] == "json"
     assert by_kind[FAILED].detail["to"] == "env:DOWN"
-    assert by_kind[FAILED].detail["reason"] in {"nobody listens there (connection refused)", GIVEN_UP}
+    told = by_kind[FAILED].detail["service"], by_kind[FAILED].detail["reason"]
+    # Which service it is only the process knows that sends; a slow machine gives it up before it could say so.
+    assert told in {("json", "nobody listens there (connection refused)"), ("json", GIVEN_UP), ("", GIVEN_UP)}
     complaints = [record.getMessage() for record in caplog.records if record.name == "soakwatch"]
     assert len(complaints) == 1
-    assert complaints[0].startswith("notify env:DOWN: json did not get the message of the first failure: ")
+    assert complaints[0].startswith("notify env:DOWN: ")
+    assert " did not get the message of the first failure: " in complaints[0]
     everything = repr(events) + caplog.text
     assert "hunter2" not in everything
     assert "T0K3N" not in everything

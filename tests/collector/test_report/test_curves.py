@@ -109,3 +109,14 @@ def test_printable_text_has_no_control_characters(text: str) -> None:
     kept = printable(text)
     kept.encode("utf-8")
     assert not any(ord(char) < 32 or char == "\x7f" for char in kept)
+
+
+def test_two_readings_at_once_are_no_rate() -> None:
+    """A counter that was read twice within a nanosecond has no pace in between."""
+    times = np.array([0, 10**9, 2 * 10**9, 2 * 10**9 + 1, 3 * 10**9])
+    twice = Series("t", "m", "", COUNTER, times, np.array([0, 100, 200, 205, 300], dtype=np.int64), 1.0)
+    curve = curve_of(twice, 100)
+    assert curve.high == pytest.approx(100.0)
+    assert not np.isnan(curve.value).any()
+    unplanned = Series("t", "m", "", COUNTER, times, np.array([0, 100, 200, 205, 300], dtype=np.int64))
+    assert curve_of(unplanned, 100).high == pytest.approx(100.0)

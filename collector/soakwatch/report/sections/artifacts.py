@@ -13,8 +13,9 @@ ORDER = 62
 TITLE = "Files"
 _MOST, _LONGEST, _ALL = 200, 256 << 10, 4 << 20  # rows; bytes of one that is in the page, and of all of them
 TEMPLATE = """\
+{% import "macros.html.jinja" as m with context %}
 <p class="soft">Kept in the record: what scripts and hooks said, and evidence of devices. <code>soakwatch report RUN --artifacts DIR</code> writes all of them out.</p>
-<div class="card scroll"><table>
+<div class="card scroll"><table>{{ m.caption("Files of the run") }}
 <thead><tr><th>time (UTC)</th><th>file</th><th>of</th><th class="num">size</th></tr></thead><tbody>
 {% for one in rows %}
 <tr><td class="keep">{{ one.entry.time_ns|utc if one.entry.time_ns else "–" }}</td>

@@ -27,7 +27,7 @@ time axis of their own (UTC); numbered verticals are what it was fetched for. A 
 <div class="grid">
 {% for one in drawn %}
 <div class="card" id="{{ one.look.anchor }}">
-<h4><span class="name">{{ one.look.target }}</span> <time>{{ one.look.window.begin_ns|span(one.look.window.end_ns) }}</time></h4>
+<h3><span class="name">{{ one.look.target }}</span> <time>{{ one.look.window.begin_ns|span(one.look.window.end_ns) }}</time></h3>
 <ol class="events">{% for mark in one.look.moments %}<li><time>{{ mark.begin_ns|utc }}</time> <b>{{ mark.text }}</b></li>{% endfor %}</ol>
 {% if one.look.more %}<p class="soft">and {{ one.look.more }} more that happened meanwhile</p>{% endif %}
 {% if one.findings %}<p class="soft">Shows something of {% for rule, of, outcome, link in one.findings %}{{ m.badge(outcome) }} {% if link %}<a href="#{{ link }}">{{ rule }}</a>{% else %}{{ rule }}{% endif %} <span class="name">{{ of }}</span>{{ ", " if not loop.last }}{% endfor %}.</p>{% endif %}
@@ -37,7 +37,7 @@ time axis of their own (UTC); numbered verticals are what it was fetched for. A 
 </div>
 {% endfor %}
 </div>
-{% if others %}<div class="card scroll"><h4>Further looks</h4><p class="soft">Not drawn here: the record has their samples (recorder.*).</p><table class="pairs"><tbody>
+{% if others %}<div class="card scroll"><h3>Further looks</h3><p class="soft">Not drawn here: the record has their samples (recorder.*).</p><table class="pairs">{{ m.caption("Further looks") }}<tbody>
 {% for look in others[:rows] %}<tr id="{{ look.anchor }}"><td class="keep">{{ look.window.begin_ns|span(look.window.end_ns) }}</td><td class="name">{{ look.target }}</td><td>{{ look.reason }}</td></tr>
 {% endfor %}</tbody></table>{% if others|length > rows %}<p class="soft">and {{ others|length - rows }} more.</p>{% endif %}</div>{% endif %}
 """

@@ -11,8 +11,9 @@ ORDER = 60
 TITLE = "Events"
 _MOST = 500
 TEMPLATE = """\
+{% import "macros.html.jinja" as m with context %}
 {% if rows %}
-<div class="card scroll"><table>
+<div class="card scroll"><table>{{ m.caption("Events in order of time") }}
 <thead><tr><th>begin (UTC)</th><th>end (UTC)</th><th>target</th><th>what</th><th>of</th><th>told by</th><th>detail</th></tr></thead><tbody>
 {% for one in rows[:most] %}{% set event = one.event %}
 <tr><td class="keep">{{ event.begin_ns|utc }}</td><td class="keep">{{ event.end_ns|utc if event.end_ns else "–" }}</td>

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from soakwatch.report.acknowledged import Acknowledgement
 from soakwatch.report.page import IDENTITIES, Page, worst_first
-from soakwatch.report.show import extent, number, quantity, share_text, span_text
+from soakwatch.report.sections.chain import around
+from soakwatch.report.show import extent, number, quantity, share_text, span_text, zoom_of
 from soakwatch.report.told import confidence_text, framed, kind_words
 from soakwatch.units import show_seconds
 from soakwatch_rules.causes import Cause, CauseKind, lags
@@ -18,14 +21,16 @@ from soakwatch_rules.rule import Finding, Mark, Outcome
 ORDER = 20
 TITLE = "Findings"
 HEIGHT = 280
-_MOST_PLOTS, _MOST_LINES, _MOST_CAUSES, _MOST_ROWS, _CARDS, _FEW = 40, 7, 60, 1000, 3, 20
+_MOST_PLOTS, _MOST_LINES, _MOST_CAUSES, _CARDS, _FEW = 40, 7, 60, 3, 20
+_ALL_ROWS, _LEAST_ROWS, _MOST_DEFINITIONS = 1500, 40, 60  # of a kind on the page; of one target at least
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% macro evidence(card) %}
 <div class="split">
-<table class="numbers"><tbody>
+<table class="numbers">{{ m.caption("Numbers of " ~ card.finding.rule) }}<tbody>
 {% for name, value in card.numbers %}<tr><th>{{ name }}</th><td>{{ value }}</td></tr>
 {% endfor %}
+<tr><th>window (UTC)</th><td>{{ m.zoomed(card.zoom, card.to, card.window) }}</td></tr>
 </tbody></table>
 <div>
 <p><b>Definition.</b> {{ card.finding.definition }} <span class="soft">(rule version {{ card.finding.version }})</span></p>
@@ -36,12 +41,12 @@ TEMPLATE = """\
 {% else %}No generator was recorded.{% endfor %}
 {% if card.load %}<span class="soft">Means, lowest to highest in brackets.</span>{% endif %}</p>
 {% if card.marks %}<p><b>Where.</b></p><ul class="events">
-{% for mark in card.marks[:12] %}<li><time>{% if mark.end_ns %}{{ mark.begin_ns|span(mark.end_ns) }}{% else %}{{ mark.begin_ns|utc }}{% endif %}</time> {{ mark.text }}</li>{% endfor %}
+{% for mark, zoom in card.marks[:12] %}<li>{{ m.zoomed(zoom, card.to, m.when(mark.begin_ns, mark.end_ns)) }} {{ mark.text }}</li>{% endfor %}
 {% if card.marks|length > 12 %}<li>and {{ card.marks|length - 12 }} more, marked in the plot</li>{% endif %}</ul>{% endif %}
 {% if card.closer %}<p><b>A closer look.</b> {% for look in card.closer[:few_looks] %}<a href="#{{ look.anchor }}">{{ look.window.begin_ns|span(look.window.end_ns) }}</a> ({{ look.reason }}){{ "; " if not loop.last }}{% endfor %}{% if card.closer|length > few_looks %}; and {{ card.closer|length - few_looks }} more{% endif %}</p>{% endif %}
 {% if card.events %}<p><b>Events in this window.</b></p>{{ m.events(card.events) }}{% endif %}
 </div></div>
-{% if card.arithmetic %}<details><summary>The rule's arithmetic</summary><table class="pairs"><tbody>
+{% if card.arithmetic %}<details><summary>The rule's arithmetic</summary><table class="pairs">{{ m.caption("The arithmetic of " ~ card.finding.rule) }}<tbody>
 {% for name, value in card.arithmetic %}<tr><th class="name">{{ name }}</th><td class="num">{{ value }}</td></tr>
 {% endfor %}</tbody></table></details>{% endif %}
 {% for element in card.plots %}{{ m.plot(element, height) }}{% endfor %}
@@ -52,14 +57,14 @@ TEMPLATE = """\
 <h4>{{ m.badge(card.finding.outcome) }} {{ card.finding.rule }}
 <span class="name">{{ subject(card.finding.metric, card.finding.object) }}</span></h4>
 <p class="reason">{{ reason }}</p>
-{{ evidence(card) }}
+{{ m.said(card.acknowledged) }}{{ evidence(card) }}
 </article>
 {% endmacro %}
 {% macro rows(findings) %}
-<table><thead><tr><th>outcome</th><th>target</th><th>rule</th><th>of</th><th>what was found</th><th class="num">measured</th><th class="num">limit</th></tr></thead><tbody>
-{% for anchor, f in findings %}
+<table>{{ m.caption("Further findings") }}<thead><tr><th>outcome</th><th>target</th><th>rule</th><th>of</th><th>what was found</th><th class="num">measured</th><th class="num">limit</th></tr></thead><tbody>
+{% for anchor, f, acknowledged in findings %}
 <tr id="{{ anchor }}"><td>{{ m.badge(f.outcome) }}</td><td class="name">{{ f.target }}</td><td class="keep">{{ f.rule }}</td><td class="name">{{ subject(f.metric, f.object) or "the target" }}</td>
-<td class="told">{{ f.reason }}{% if f.settle %}<div class="soft">would settle it: {{ f.settle }}</div>{% endif %}</td>
+<td class="told">{{ f.reason }}{% if f.settle %}<div class="soft">would settle it: {{ f.settle }}</div>{% endif %}{{ m.said(acknowledged) }}</td>
 <td class="num">{{ f.measured|quantity(f.unit) if f.measured is not none else "–" }}</td><td class="num">{{ f.limit|quantity(f.unit) if f.limit is not none else "–" }}</td></tr>
 {% endfor %}
 </tbody></table>
@@ -70,10 +75,10 @@ TEMPLATE = """\
 <h4>{{ m.badge(one.cause.outcome) }} {{ one.words }}{% if one.sure %} <span class="soft">together by more than chance: {{ one.sure }}</span>{% endif %}</h4>
 <p class="reason">{{ one.cause.headline }}</p>
 {% if one.line %}<ol class="line">
-{% for lag, mark in one.line %}<li><time>{{ mark.begin_ns|utc }}</time> <b>{{ lag }}</b> {{ mark.text }}{% if mark.end_ns and mark.end_ns > mark.begin_ns %} <span class="soft">until {{ mark.end_ns|utc }}</span>{% endif %}</li>
+{% for lag, mark, zoom in one.line %}<li>{{ m.zoomed(zoom, one.to, m.when(mark.begin_ns)) }} <b>{{ lag }}</b> {{ mark.text }}{% if mark.end_ns and mark.end_ns > mark.begin_ns %} <span class="soft">until {{ mark.end_ns|utc }}</span>{% endif %}</li>
 {% endfor %}</ol>{% endif %}
 {% for card in one.cards %}{{ single(card, card.finding.reason) }}{% endfor %}
-{% if one.rest %}<details><summary>{{ one.rest|length }} {{ "more findings" if one.cards else "findings" }} of this cause</summary><div class="scroll">{{ rows(one.rest) }}</div></details>{% endif %}
+{% if one.rest %}<details class="bulk"><summary>{{ one.resting }} {{ "more findings" if one.cards else "findings" }} of this cause</summary><div class="scroll">{{ rows(one.rest) }}{% if one.resting > one.rest|length %}<p class="soft">{{ one.resting - one.rest|length }} more are in verdict.json.</p>{% endif %}</div></details>{% endif %}
 </article>{% endif %}
 {% endmacro %}
 {% if shared %}<h3>Several targets</h3>
@@ -83,10 +88,10 @@ TEMPLATE = """\
 <span class="soft">{{ target.verdict.role }}</span></h3>
 {% if not target.causes and not target.passed %}<p class="soft">{{ target.verdict.reason }}</p>{% endif %}
 {% for one in target.causes %}{{ cause(one) }}{% endfor %}
-{% if target.further %}<div class="card scroll"><details><summary>{{ target.further|length }} further findings</summary>{{ rows(target.further) }}</details></div>{% endif %}
+{% if target.further %}<div class="card scroll"><details class="bulk"><summary>{{ target.further|length }} further findings</summary>{{ rows(target.further) }}</details></div>{% endif %}
 {% if target.not_told %}<p class="soft">{{ target.not_told }} more findings like these have no place here; verdict.json has them all.</p>{% endif %}
 {% if target.passed %}
-<div class="card scroll">{% if target.passed|length > few %}<details><summary>{{ target.passed|length }} findings without objection: {{ target.by_rule }}</summary>{% endif %}<table>
+<div class="card scroll">{% if target.passing > few %}<details class="bulk"><summary>{{ target.passing }} findings without objection: {{ target.by_rule }}</summary>{% endif %}<table>{{ m.caption("Findings without objection") }}
 <thead><tr><th>outcome</th><th>rule</th><th>of</th><th>what was found</th><th class="num">measured</th><th class="num">limit</th>
 <th class="num">samples</th><th class="num">smallest detectable</th></tr></thead><tbody>
 {% for f in target.passed %}
@@ -96,8 +101,8 @@ TEMPLATE = """\
 <td class="num">{{ f.samples|number }}{% if f.expected %} of {{ f.expected|number }}{% endif %}</td>
 <td class="num">{{ f.smallest_detectable|quantity(f.detectable_unit) if f.smallest_detectable is not none else "–" }}</td></tr>
 {% endfor %}
-</tbody></table>{% if target.passed|length > few %}</details>{% endif %}
-<details><summary>Definitions of the rules in this table</summary><ul>
+</tbody></table>{% if target.passing > target.passed|length %}<p class="soft">These are the {{ target.passed|length }} that came nearest to their limits; {{ target.passing - target.passed|length }} more are in verdict.json.</p>{% endif %}{% if target.passing > few %}</details>{% endif %}
+<details class="bulk"><summary>Definitions of the rules in this table</summary><ul>
 {% for rule, version, definition in target.definitions %}<li><b>{{ rule }}</b> (version {{ version }}): {{ definition }}</li>
 {% endfor %}</ul></details></div>
 {% endif %}
@@ -107,17 +112,24 @@ TEMPLATE = """\
 """
 
 
+Row = tuple[str, Finding, tuple[Acknowledgement, ...]]
+"""A finding in a table: the name of its place, and what was said of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A cause on the page: the first finding of each rule as a card, the others as rows, each with the name of its place."""
+    """A cause on the page: the first finding of each rule as a card, the others as rows, each with the name of its
+    place; a time line with the lags, and where a moment is zoomed to."""
 
     cause: Cause
     anchor: str
     words: str
     sure: str
-    line: tuple[tuple[str, Mark], ...]
+    line: tuple[tuple[str, Mark, str], ...]
+    to: str
     cards: list[dict[str, object]]
-    rest: list[tuple[str, Finding]]
+    rest: list[Row]
+    resting: int  # how many there are: ``rest`` may be fewer
     framed: bool  # a single finding needs no frame around its card
 
 
@@ -127,6 +139,7 @@ def facts(page: Page) -> Mapping[str, object]:
     by_target: dict[str, list[int]] = {}
     for place, cause in enumerate(verdict.causes):
         by_target.setdefault(cause.target, []).append(place)
+    most = max(_ALL_ROWS // max(len(verdict.targets), 1), _LEAST_ROWS)
     of_several = by_target.get("", ())[:_MOST_CAUSES]
     shared, unsettled = (
         [_shown(page, place) for place in of_several if (verdict.causes[place].kind is CauseKind.UNSETTLED) is doubtful]
@@ -140,11 +153,12 @@ def facts(page: Page) -> Mapping[str, object]:
         targets.append({
             "verdict": target,
             "causes": [_shown(page, place) for place in own[:_MOST_CAUSES]],
-            "further": _rows(page, further[:_MOST_ROWS]),
-            "not_told": len(further[_MOST_ROWS:]),
-            "passed": sorted(passed, key=worst_first),
+            "further": _rows(page, further[:most]),
+            "not_told": len(further[most:]),
+            "passed": sorted(sorted(passed, key=_margin)[:most], key=worst_first),
+            "passing": len(passed),
             "by_rule": ", ".join(f"{count} {rule}" for rule, count in sorted(Counter(f.rule for f in passed).items())),
-            "definitions": sorted({(f.rule, f.version, f.definition) for f in passed}),
+            "definitions": sorted({(f.rule, f.version, f.definition) for f in passed})[:_MOST_DEFINITIONS],
         })  # fmt: skip
     return {"shared": shared, "unsettled": unsettled, "targets": targets, "height": HEIGHT, "few": _FEW,
             "few_looks": _CARDS}  # fmt: skip
@@ -163,23 +177,37 @@ def _anchor(place: int) -> str:
 def _shown(page: Page, place: int) -> Shown:
     cause = page.verdict.causes[place]
     first_of = {page.verdict.findings[one].rule: one for one in reversed(cause.findings)}
+    page.causes_placed[place] = cause_anchor(page, place)
     rows_only = cause.kind is CauseKind.UNSETTLED and len(cause.findings) > 1
-    cards = [] if rows_only else [one for one in cause.findings if one in first_of.values()][:_CARDS]
+    chosen = [] if rows_only else [one for one in cause.findings if one in first_of.values()][:_CARDS]
+    rest = [one for one in cause.findings if one not in chosen]
+    cards = [_card(page, one) for one in chosen]
+    run = page.verdict.window
     return Shown(
         cause=cause,
         anchor=cause_anchor(page, place),
         words=kind_words(cause),
         sure="" if cause.confidence is None else confidence_text(cause.confidence),
-        line=lags(cause),
-        cards=[_card(page, one) for one in cards],
-        rest=_rows(page, [one for one in cause.findings if one not in cards]),
+        line=tuple((lag, mark, zoom_of(around(mark, run))) for lag, mark in lags(cause)),
+        to=next((str(card["to"]) for card in cards), "overview"),
+        cards=cards,
+        rest=_rows(page, rest[: _ALL_ROWS // 4]),
+        resting=len(rest),
         framed=framed(page.verdict, cause),
     )
 
 
-def _rows(page: Page, places: Sequence[int]) -> list[tuple[str, Finding]]:
+def _margin(finding: Finding) -> float:
+    """How near a finding came to its limit: zero is at it; what has no limit comes last."""
+    if finding.measured is None or not finding.limit:
+        return math.inf
+    return abs(finding.limit - finding.measured) / abs(finding.limit)
+
+
+def _rows(page: Page, places: Sequence[int]) -> list[Row]:
     page.placed.update({id(page.verdict.findings[place]): _anchor(place) for place in places})
-    return [(_anchor(place), page.verdict.findings[place]) for place in places]
+    told = [(_anchor(place), page.verdict.findings[place]) for place in places]
+    return [(anchor, finding, page.acknowledged(finding)) for anchor, finding in told]
 
 
 def _card(page: Page, place: int) -> dict[str, object]:
@@ -202,10 +230,14 @@ def _card(page: Page, place: int) -> dict[str, object]:
             left_out = f"{len(keys) - len(alike)} more series of this finding are not in this plot."
     elif keys:
         left_out = f"Not plotted here: the first {_MOST_PLOTS} findings have plots. See every judged series below."
+    window = finding.window
     return {
+        "window": span_text(window.begin_ns, window.end_ns), "zoom": zoom_of(window),
+        "to": plots[0] if plots else "overview", "acknowledged": page.acknowledged(finding),
         "finding": finding, "anchor": anchor, "numbers": _numbers(finding),
         "arithmetic": [(name, number(float(value))) for name, value in sorted(finding.numbers.items())],
-        "load": page.load_in(finding.window), "marks": finding.marks,
+        "load": page.load_in(finding.window),
+        "marks": [(mark, zoom_of(around(mark, page.verdict.window))) for mark in finding.marks],
         "closer": page.closer_to(finding),
         "events": page.events_in(finding.target, finding.window), "plots": plots, "left_out": left_out,
     }  # fmt: skip
@@ -225,7 +257,6 @@ def _numbers(finding: Finding) -> list[tuple[str, str]]:
         ("samples", number(finding.samples) + expected),
         ("coverage", share_text(finding.coverage)),
         ("smallest detectable", _stated(finding.smallest_detectable, finding.detectable_unit)),
-        ("window (UTC)", span_text(finding.window.begin_ns, finding.window.end_ns)),
         ("length", show_seconds(finding.window.seconds)),
     ]
     return rows

@@ -14,18 +14,19 @@ from soakwatch.report.page import Page
 from soakwatch.report.show import number, quantity, small_share, span_text, subject
 from soakwatch.units import show_seconds
 
-ORDER = 75
+ORDER = 44
 TITLE = "Held against"
 _SHOWN = 40
 _HASH = 12
 TEMPLATE = """\
-{% if ceilings %}<h3>What the generators could send</h3><div class="card scroll"><table>
+{% import "macros.html.jinja" as m with context %}
+{% if ceilings %}<h3>What the generators could send</h3><div class="card scroll"><table>{{ m.caption("What the generators could send") }}
 <thead><tr><th>generator</th><th class="num">highest rate held</th><th class="num">lost there</th><th class="num">CPU there</th><th class="num">queue full</th><th class="num">at level</th></tr></thead><tbody>
 {% for row in ceilings %}<tr><td class="name">{{ row[0] }}</td>{% for cell in row[1:] %}<td class="num">{{ cell }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table>
 <p class="soft">Calibrated without the device, {{ made }}, in the record <span class="name">{{ record }}</span>; frozen in this record with the hash <span class="name">{{ reference_hash }}</span>.</p></div>
 {% endif %}
-{% if baseline %}<h3>The baseline{% if baseline.run %} of an earlier run{% endif %}</h3><div class="card scroll"><table>
+{% if baseline %}<h3>The baseline{% if baseline.run %} of an earlier run{% endif %}</h3><div class="card scroll"><table>{{ m.caption("The baseline") }}
 <thead><tr><th>target</th><th>of</th><th class="num">level</th><th class="num">noise</th><th class="num">5 % to 95 %</th><th class="num">period</th><th class="num">readings</th></tr></thead><tbody>
 {% for row in rows %}<tr><td class="name">{{ row[0] }}</td><td class="name">{{ row[1] }}</td>{% for cell in row[2:] %}<td class="num">{{ cell }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table>

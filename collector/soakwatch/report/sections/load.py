@@ -19,8 +19,8 @@ from soakwatch.report.page import POINTS, Page
 from soakwatch.report.show import extent, number, quantity, scale_of, small_share
 from soakwatch_rules.rule import Window
 
-ORDER = 25
-TITLE = "Load"
+ORDER = 34
+TITLE = "Generator and load"
 HEIGHT = 250
 _MOST_PLOTTED, _MOST_LINES = 4, 7
 TEMPLATE = """\
@@ -31,8 +31,8 @@ TEMPLATE = """\
 {% for name, value in one.told %}<div><dt>{{ name }}</dt><dd>{{ value }}</dd></div>
 {% endfor %}
 </dl>
-<div class="card scroll"><table>
-<thead><tr><th></th>{% for stretch in stretches %}<th class="num">{{ stretch }}</th>{% endfor %}</tr></thead><tbody>
+<div class="card scroll"><table>{{ m.caption("The load of " ~ one.name) }}
+<thead><tr><td></td>{% for stretch in stretches %}<th class="num">{{ stretch }}</th>{% endfor %}</tr></thead><tbody>
 {% for row in one.rows %}
 <tr><th>{{ row.word }}</th>{% for main, range in row.cells %}<td class="num">{{ main }}{% if range %}<br><span class="soft">{{ range }}</span>{% endif %}</td>{% endfor %}</tr>
 {% endfor %}

@@ -4,25 +4,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 
+from soakwatch.report.curves import Curve
 from soakwatch.report.page import IDENTITIES, POINTS, Page, worst_first
 from soakwatch.report.show import natural
 from soakwatch.report.source import SeriesKey
 from soakwatch_rules.rule import Finding, Outcome
 
-ORDER = 30
+ORDER = 50
 TITLE = "The other judged series"
 HEIGHT, TALL = 230, 320
-_MOST_SINGLE, _CROWD, _LINES, _POINTS, _MOST_STILL = 40, 6, 7, 500, 40
+_MOST_SINGLE, _CROWD, _LINES, _POINTS, _MOST_STILL, _MOST_RULES = 40, 6, 7, 500, 40, 12
+_OF_A_METRIC, _MOST_READ, _MOST_GROUPS, _MOST_ABOVE = 14, 1500, 40, 60
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 <p class="soft">All plots share their time axis (UTC): zoom one, and all follow. Phases are shaded and named, grey is the
 load (right axis), dashed verticals are events. Counters are drawn as rates. At most {{ points }} points a line,
 chosen so that no peak is lost; a line is broken where readings are missing.</p>
-{% if above %}<p>Drawn with their findings above: {% for key, link in above %}<a href="#{{ link }}"><span class="name">{{ key.target }}</span> {{ subject(key.metric, key.object) }}</a>{{ "; " if not loop.last }}{% endfor %}.</p>{% endif %}
+{% if above %}<p>Drawn with their findings above: {% for key, link in above[:most_above] %}<a href="#{{ link }}"><span class="name">{{ key.target }}</span> {{ subject(key.metric, key.object) }}</a>{{ "; " if not loop.last }}{% endfor %}{% if above|length > most_above %} and {{ above|length - most_above }} more{% endif %}.</p>{% endif %}
 {% if not singles and not above and not still and not groups %}<p>No series was judged.</p>{% endif %}
+{% if singles %}<h3>One by one</h3>{% endif %}
 <div class="grid">
 {% for one in singles %}
 <div class="card {{ one.outcome.value }}">
@@ -35,15 +38,16 @@ chosen so that no peak is lost; a line is broken where readings are missing.</p>
 </div>
 {% if groups %}
 <h3>Further series, by metric</h3>
-<p class="soft">{{ others }} further series share plots, up to {{ lines }} a plot, at most {{ few }} points a line.</p>
+<p class="soft">{{ others }} further series share plots, up to {{ lines }} a plot, at most {{ few }} points a line.{% if calmer %} Of a metric with many series on one target these are the {{ most_alike }} that moved most for their size; {{ calmer }} calmer ones are not drawn here.{% endif %}</p>
 {% for group in groups %}
 <div class="card"><h4>{{ group.metric }} <span class="soft">{{ group.curves }} series, {{ group.outcomes }}</span></h4>
 {{ m.plot(group.element, tall) }}</div>
 {% endfor %}
 {% endif %}
-{% if still %}<div class="card scroll"><h4>Passed, and never changed</h4><table class="pairs"><tbody>
+{% if still %}<div class="card scroll"><h4>Passed, and never changed</h4><table class="pairs">{{ m.caption("Series that never changed") }}<tbody>
 {% for key, value, readings in still[:most_still] %}<tr><td class="name">{{ key.target }}</td><td class="name">{{ subject(key.metric, key.object) }}</td><td class="num">{{ value }}</td><td class="soft">in {{ readings|number }} readings</td></tr>
 {% endfor %}</tbody></table>{% if still|length > most_still %}<p class="soft">and {{ still|length - most_still }} more.</p>{% endif %}</div>{% endif %}
+{% if unread %}<p class="soft">{{ unread }} more series that passed were not looked at for this section: the record has them.</p>{% endif %}
 {% if undrawn %}<p class="soft">Judged, but not drawn: {{ undrawn|join("; ") }}.</p>{% endif %}
 """
 
@@ -72,12 +76,16 @@ def facts(page: Page) -> Mapping[str, object]:
     calm = Counter((k.target, k.metric) for k in apart if judged[k][0].outcome is Outcome.PASS)
     crowd = {k for k in apart if judged[k][0].outcome is Outcome.PASS and calm[k.target, k.metric] > _CROWD}
     passed = [k for k in apart if judged[k][0].outcome is Outcome.PASS]
-    looked = {k: page.curve(k, _POINTS if k in crowd else POINTS) for k in passed}
+    unread = passed[_MOST_READ:]
+    apart = [k for k in apart if k not in set(unread)]
+    looked = {k: page.curve(k, _POINTS if k in crowd else POINTS) for k in passed[:_MOST_READ]}
     still = {k: curve for k, curve in looked.items() if curve.constant}
     ranked = [key for key in apart if key not in still]
     alone = [k for k in ranked if k not in crowd][:_MOST_SINGLE]
     singles = [_single(page, key, judged[key]) for key in alone]
-    rest = sorted(set(ranked).difference(alone), key=lambda k: (k.metric, ranked.index(k)))
+    places = {key: place for place, key in enumerate(ranked)}
+    others = sorted(set(ranked).difference(alone), key=lambda k: (k.metric, places[k]))
+    rest = _liveliest(page, others, crowd)[: _MOST_GROUPS * _LINES]
     groups = []
     for metric, keys in groupby(rest, key=lambda k: k.metric):
         alike = tuple(keys)
@@ -85,9 +93,26 @@ def facts(page: Page) -> Mapping[str, object]:
             groups += _groups(page, metric, alike[first : first + _LINES], judged)
     return {
         "above": above, "still": [(k, curve.constant, curve.readings) for k, curve in still.items()],
-        "most_still": _MOST_STILL, "singles": singles, "groups": groups, "others": len(rest), "undrawn": sorted(undrawn), "height": HEIGHT,
+        "most_still": _MOST_STILL, "singles": singles, "groups": groups, "others": len(rest),
+        "calmer": len(others) - len(rest), "most_alike": _OF_A_METRIC, "unread": len(unread), "most_above": _MOST_ABOVE, "undrawn": sorted(undrawn), "height": HEIGHT,
         "tall": TALL, "points": "2000", "lines": _LINES, "few": _POINTS,
     }  # fmt: skip
+
+
+def _liveliest(page: Page, keys: Sequence[SeriesKey], crowd: Collection[SeriesKey]) -> list[SeriesKey]:
+    """All keys, but of the crowd of a metric on a target only those that moved most, measured by their size."""
+    alike: dict[tuple[str, str], list[tuple[float, SeriesKey]]] = {}
+    for key in keys:
+        if key in crowd:
+            alike.setdefault((key.target, key.metric), []).append((-_moved(page.curve(key, _POINTS)), key))
+    dropped = {key for some in alike.values() for _, key in sorted(some)[_OF_A_METRIC:]}
+    return [key for key in keys if key not in dropped]
+
+
+def _moved(curve: Curve) -> float:
+    if curve.low is None or curve.high is None:
+        return 0.0
+    return (curve.high - curve.low) / (max(abs(curve.high), abs(curve.low)) or 1.0)
 
 
 def _single(page: Page, key: SeriesKey, findings: list[Finding]) -> dict[str, object]:
@@ -97,7 +122,7 @@ def _single(page: Page, key: SeriesKey, findings: list[Finding]) -> dict[str, ob
         "key": key,
         "curve": curve,
         "outcome": findings[0].outcome,
-        "rules": [(f.rule, page.placed.get(id(f), "")) for f in findings],
+        "rules": [(f.rule, page.placed.get(id(f), "")) for f in findings[:_MOST_RULES]],
         "element": page.drawing.draw([curve], marks=marks, height=HEIGHT) if curve.low is not None else "",
     }
 

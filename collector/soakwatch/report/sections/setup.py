@@ -8,14 +8,15 @@ from collections.abc import Mapping
 
 from soakwatch.report.page import Page
 
-ORDER = 80
+ORDER = 46
 TITLE = "Set-up"
 _LONG = 30
 TEMPLATE = """\
+{% import "macros.html.jinja" as m with context %}
 {% if flags %}
 <div class="card warn"><b>Worth a look</b><ul>{% for flag in flags %}<li class="flag">! {{ flag }}</li>{% endfor %}</ul></div>
 {% endif %}
-{% if versions %}<h3>Versions</h3><div class="card"><table class="pairs"><tbody>
+{% if versions %}<h3>Versions</h3><div class="card"><table class="pairs">{{ m.caption("Versions") }}<tbody>
 {% for name, value in versions %}<tr><th>{{ name }}</th><td>{{ value }}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
 {% for target, groups in machines %}
@@ -23,8 +24,8 @@ TEMPLATE = """\
 <div class="card">
 {% for group in groups %}
 <details{% if not group.long %} open{% endif %}><summary>{{ group.name }}{% if group.long %} ({{ group.size }}){% endif %}</summary>
-<div class="scroll"><table{% if not group.columns %} class="pairs"{% endif %}>
-{% if group.columns %}<thead><tr><th></th>{% for column in group.columns %}<th>{{ column }}</th>{% endfor %}</tr></thead>{% endif %}
+<div class="scroll"><table{% if not group.columns %} class="pairs"{% endif %}>{{ m.caption(group.name) }}
+{% if group.columns %}<thead><tr><td></td>{% for column in group.columns %}<th>{{ column }}</th>{% endfor %}</tr></thead>{% endif %}
 <tbody>{% for name, cells in group.rows %}<tr><th class="name">{{ name }}</th>{% for cell in cells %}<td>{{ cell }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table></div></details>
 {% endfor %}

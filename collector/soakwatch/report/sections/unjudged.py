@@ -9,12 +9,12 @@ from soakwatch.report.page import Page, worst_first
 from soakwatch_rules.causes import doubts
 from soakwatch_rules.rule import Outcome
 
-ORDER = 50
+ORDER = 28
 TITLE = "What could not be judged"
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% if rows %}
-<div class="card scroll"><table>
+<div class="card scroll"><table>{{ m.caption("What could not be judged, and what would settle it") }}
 <thead><tr><th>outcome</th><th>target</th><th>rule</th><th>of</th><th>why</th><th>what would settle it</th></tr></thead><tbody>
 {% for row in rows %}
 <tr><td>{{ m.badge(row.outcome) }}</td><td class="name">{{ row.targets|join(", ") }}</td><td class="keep">{{ row.rule }}</td>

@@ -14,7 +14,7 @@ TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 <p class="soft">Said while the run went on, and not found again by a later look: a warm-up looks like a leak until it levels off.
 The verdict rests on the whole run only.</p>
-<div class="card scroll"><table>
+<div class="card scroll"><table>{{ m.caption("Withdrawn warnings") }}
 <thead><tr><th>said</th><th>withdrawn (UTC)</th><th>target</th><th>rule</th><th>of</th><th>what was said</th></tr></thead><tbody>
 {% for at_ns, f in rows[:most] %}
 <tr><td>{{ m.badge(f.outcome) }}</td><td class="keep">{{ at_ns|utc }}</td><td class="name">{{ f.target }}</td><td class="keep">{{ f.rule }}</td>

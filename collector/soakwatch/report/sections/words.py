@@ -25,6 +25,8 @@ _WORDS = (
     ("cause", "Findings that have one cause are told together: those at the same moments, after an event that was told, while the load was changed, of one growing thing, or in doubt for one reason. Each keeps its own outcome and evidence."),
     ("together by more than chance", "1 less the probability that findings of so many rules would all lie at these moments by chance, if each fell anywhere in the run."),
     ("if it goes on", "When a limit is reached at the present pace, and the interval that holds the truth with the probability in brackets."),
+    ("headroom", "The share of a limit that was left where the readings came nearest to it. A limit is a rule's, or what the device states as the most there is."),
+    ("acknowledged", "Somebody has seen this finding and said why it stands. It changes no outcome."),
     ("withdrawn", "A warning of a look at the run while it went on, that a later look did not find again."),
     ("measured, limit", "The number that the rule compares, and what it compares it with, as in its definition."),
     ("interval", "Where the measured value lies with 95 % confidence, unless the definition says otherwise."),

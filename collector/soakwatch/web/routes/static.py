@@ -13,6 +13,8 @@ from starlette.responses import Response
 from soakwatch.web.endpoint import Endpoint, May, Question
 
 BOKEH = "bokeh.js"
+OF_THE_REPORT = frozenset({"theme.js", "plots.js"})
+"""Scripts that a report holds inline."""
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
@@ -23,6 +25,8 @@ def _found(name: str) -> tuple[bytes, str] | None:
         from soakwatch.report.plots import javascript
 
         content = javascript().encode()
+    elif name in OF_THE_REPORT:
+        content = resources.files("soakwatch.report").joinpath(name).read_bytes()
     else:
         held = {one.name: one for one in resources.files("soakwatch.web.static").iterdir() if one.is_file()}
         if name not in held or PurePath(name).suffix not in _KINDS:

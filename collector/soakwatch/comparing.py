@@ -1,0 +1,143 @@
+"""Runs side by side: what each rule said of each target, and what of the set-up is not the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from soakwatch.errors import SoakwatchError
+from soakwatch.noteworthy import IDENTITY
+from soakwatch.plan.text import parse
+from soakwatch.record import RecordView
+from soakwatch.report.show import natural
+from soakwatch_rules.rule import Finding, Outcome
+
+Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
+ABSENT = "–"
+_OBJECTIONS = {Outcome.FAIL, Outcome.WARN}
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a rule said of a target in one run: its worst outcome, how many findings had it, of how many, and why.
+
+    ``outcome`` is None where the rule was not asked.
+    """
+
+    outcome: Outcome | None
+    count: int = 0
+    findings: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a table of runs: its head, and a cell a run. ``differs`` where runs that have it do not agree."""
+
+    head: str
+    of: str
+    cells: tuple[str, ...]
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One line of the matrix: a rule and a target, and what came of it in each run."""
+
+    rule: str
+    target: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the outcomes are not all the same; where a rule was not asked only what speaks against another run
+        differs from that."""
+        said = {cell.outcome for cell in self.cells}
+        return len(said - {None}) > 1 or (None in said and bool(said & _OBJECTIONS))
+
+
+def matrix(runs: Sequence[Sequence[Finding]]) -> tuple[Judged, ...]:
+    """What each rule said of each target in each run; what differs first, then the worst first."""
+    found: list[dict[tuple[str, str], list[Finding]]] = []
+    for findings in runs:
+        by_rule: dict[tuple[str, str], list[Finding]] = {}
+        for finding in findings:
+            by_rule.setdefault((finding.rule, finding.target), []).append(finding)
+        found.append(by_rule)
+    keys = {key for by_rule in found for key in by_rule}
+    order = [*Outcome, None]
+    rows = [Judged(rule, target, tuple(_cell(by_rule.get((rule, target), ())) for by_rule in found))
+            for rule, target in keys]  # fmt: skip
+
+    def rank(row: Judged) -> tuple[object, ...]:
+        worst = min(order.index(cell.outcome) for cell in row.cells)
+        return (worst > 2, not row.differs, worst, row.rule, natural(row.target))
+
+    return tuple(sorted(rows, key=rank))
+
+
+def _cell(findings: Sequence[Finding]) -> Cell:
+    if not findings:
+        return Cell(None)
+    worst = min(findings, key=lambda finding: list(Outcome).index(finding.outcome))
+    count = sum(finding.outcome is worst.outcome for finding in findings)
+    return Cell(worst.outcome, count, len(findings), worst.reason[:_LONGEST])
+
+
+def setup_of(view: RecordView) -> Mapping[str, str]:
+    """Everything of a run's set-up that can differ, by its way: machines, versions, the plan, the command."""
+    metas = view.metas()
+    found: dict[str, str] = {}
+    for what in ("fingerprint", "versions"):
+        found.update(_leaves(_json(metas.get(what)), what.replace("fingerprint", "machine")))
+    try:
+        found.update(_leaves(parse(metas.get("plan") or "{}", "plan").data, "plan"))
+    except SoakwatchError:
+        found["plan"] = "cannot be read"
+    for stored in view.events():
+        event = stored.event
+        if event.kind == IDENTITY and "changed" not in event.detail:
+            way = f"device {event.object or event.target}"
+            found.update({f"{way} {key}": text for key, text in event.detail.items() if key != "notes"})
+    return found
+
+
+def differences(setups: Sequence[Mapping[str, str]]) -> tuple[Line, ...]:
+    """The lines of the set-ups that are not the same in all runs; those that all runs have come first."""
+    keys = sorted({key for one in setups for key in one}, key=natural)
+    lines = []
+    for key in keys:
+        cells = tuple(one.get(key, ABSENT) for one in setups)
+        if len(set(cells)) > 1:
+            what, _, way = key.partition(" ")
+            lines.append(Line(way or what, what, cells, differs=ABSENT not in cells))
+    return tuple(sorted(lines, key=lambda line: not line.differs))
+
+
+def _json(text: str | None) -> Tree:
+    try:
+        found: Tree = json.loads(text or "{}")
+    except ValueError:
+        return text
+    return found
+
+
+def _leaves(tree: Tree, way: str) -> dict[str, str]:
+    """The single values of a tree by the way to each; a list of single values is one."""
+    if isinstance(tree, dict):
+        return {key: text for name, inner in tree.items() for key, text in _leaves(inner, f"{way} {name}").items()}
+    if isinstance(tree, list) and any(isinstance(inner, dict | list) for inner in tree):
+        return {
+            key: text for place, inner in enumerate(tree, 1) for key, text in _leaves(inner, f"{way} {place}").items()
+        }
+    if isinstance(tree, list):
+        return {way: ", ".join(map(_word, tree))[:_LONGEST]}
+    return {way: _word(tree)[:_LONGEST]}
+
+
+def _word(value: Tree) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)

@@ -1,0 +1,120 @@
+"""A picture at the foot of a terminal that is drawn over itself: nothing is cleared before it is written, so nothing
+flickers; what others print meanwhile stands above it and stays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Protocol, TextIO, cast
+
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.control import Control
+from rich.file_proxy import FileProxy
+from rich.segment import ControlType, Segment
+from rich.text import Text
+
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # terminals that know it show all of what lies between at once
+
+
+class Picture(Protocol):
+    """Something that fits itself into a width and a height, in character cells."""
+
+    def lines(self, width: int, height: int) -> Sequence[Text]:
+        """At most ``height`` lines, none of them wider than ``width``."""
+        ...
+
+
+class Frame(RenderHook):
+    """The picture on a console; ``draw`` replaces it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._picture: Picture | None = None
+        self._widths: list[int] = []  # of the lines that stand there now
+
+    def draw(self, picture: Picture) -> None:
+        """Show this one now. Raises OSError if the terminal is gone."""
+        self._picture = picture
+        self._console.print(Control())
+
+    def clear(self) -> None:
+        """Take it away."""
+        self._picture = None
+        self._console.print(Control())
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """What is printed, and the picture below it."""
+        message = any(not isinstance(one, Control) for one in renderables)
+        return [_Raw(_BEGIN), self._back(wiped=message), *renderables, _Drawn(self, self._picture), _Raw(_END)]
+
+    def _back(self, *, wiped: bool) -> ConsoleRenderable:
+        """To where the picture begins; a terminal that became narrower has broken its lines anew."""
+        width = max(self._console.width, 1)
+        rows = sum(max(1, -(-one // width)) for one in self._widths)
+        up = f"\x1b[{rows - 1}A" if rows > 1 else ""
+        narrower = any(one > width for one in self._widths)
+        return _Raw("\r" + up + ("\x1b[J" if wiped or narrower else ""))
+
+    def drawn(self, options: ConsoleOptions, picture: Picture | None) -> Iterator[Segment]:
+        """The segments of a picture, each line cleared behind its text only, and all that was below."""
+        console = self._console
+        told = [] if picture is None else picture.lines(max(options.max_width - 1, 1), max(console.height - 1, 1))
+        self._widths = [line.cell_len for line in told]
+        for at, line in enumerate(told):
+            if at:
+                yield Segment.line()
+            yield from console.render_lines(line, options.update(no_wrap=True), pad=False)[0]
+            yield _code("\x1b[K")
+        yield _code("\x1b[J")
+
+
+class _Raw:
+    """A code for the terminal that is not counted as text."""
+
+    def __init__(self, code: str) -> None:
+        self._code = code
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield _code(self._code)
+
+
+class _Drawn:
+    def __init__(self, frame: Frame, picture: Picture | None) -> None:
+        self._frame, self._picture = frame, picture
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from self._frame.drawn(options, self._picture)
+
+
+@contextmanager
+def framed(console: Console) -> Iterator[Frame]:
+    """A frame on a terminal for as long as the block lasts; then it is gone, and what was printed stays.
+
+    What is written to standard error meanwhile stands above it. A terminal that goes away raises nothing here.
+    """
+    frame = Frame(console)
+    stderr = sys.stderr
+    shared = stderr is not None and stderr.isatty()
+    console.push_render_hook(frame)
+    if shared:
+        sys.stderr = cast("TextIO", FileProxy(console, stderr))
+    try:
+        with suppress(OSError):
+            console.show_cursor(show=False)
+        yield frame
+    finally:
+        sys.stderr = stderr
+        with suppress(OSError):
+            frame.clear()
+            console.show_cursor(show=True)
+        console.pop_render_hook()
+
+
+def drawable(console: Console) -> bool:
+    """Whether a console is a terminal on which a picture can be drawn over itself."""
+    return console.is_terminal and not console.is_dumb_terminal and console.file.isatty()
+
+
+def _code(text: str) -> Segment:
+    return Segment(text, None, [(ControlType.ERASE_IN_LINE, 0)])

@@ -1,0 +1,41 @@
+"""Letters that a terminal can show: where its encoding has no such sign, a plainer one stands for it."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_PLAIN = {
+    "✗": "x", "✓": "+", "–": "-", "—": "-", "…": "...", "±": "+-", "µ": "u", "·": "-", "→": "->", "×": "x", "°": " ",
+    "≥": ">=", "≤": "<=", "━": "#", "─": "-", "│": "|", "█": "#", "░": ".", "▲": "^", "“": '"', "”": '"', "’": "'",
+}  # fmt: skip
+
+
+def spells(encoding: str, signs: str) -> bool:
+    """Whether an encoding has all of these signs.
+
+    >>> spells("utf-8", "▁█"), spells("latin-1", "▁█"), spells("no-such", "a")
+    (True, False, False)
+    """
+    try:
+        signs.encode(encoding)
+    except (UnicodeError, LookupError):
+        return False
+    return True
+
+
+def spelled(text: str, encoding: str) -> str:
+    """The text in signs that the encoding has; what has no likeness there is a question mark.
+
+    >>> spelled("✗ 5 µs ± 1 … é", "ascii"), spelled("✗ ±", "utf-8")
+    ('x 5 us +- 1 ... e', '✗ ±')
+    """
+    if spells(encoding, text):
+        return text
+    return "".join(char if spells(encoding, char) else _likeness(char, encoding) for char in text)
+
+
+def _likeness(char: str, encoding: str) -> str:
+    told = _PLAIN.get(char)
+    if told is None:
+        told = "".join(part for part in unicodedata.normalize("NFKD", char) if not unicodedata.combining(part))
+    return told if told and spells(encoding, told) else "?"

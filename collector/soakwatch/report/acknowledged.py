@@ -1,0 +1,46 @@
+"""Findings that somebody has acknowledged: what was said of them. It changes no outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from soakwatch.noteworthy import ACKNOWLEDGED
+from soakwatch.report.show import utc
+from soakwatch.report.source import StoredEvent
+from soakwatch_rules.rule import Finding
+
+Subject = tuple[str, str, str, str]
+"""Target, rule, metric and object of a finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """What somebody said of a finding, and when (UTC ns)."""
+
+    at_ns: int
+    reason: str
+
+    @property
+    def words(self) -> str:
+        """One line."""
+        return f"{self.reason or 'no reason was given'} ({utc(self.at_ns)} UTC)"
+
+
+def subject_of(finding: Finding) -> Subject:
+    """By what a finding is acknowledged."""
+    return (finding.target, finding.rule, finding.metric, finding.object)
+
+
+def acknowledgements(events: Iterable[StoredEvent]) -> Mapping[Subject, tuple[Acknowledgement, ...]]:
+    """What was said of which finding, in the order in which it was said.
+
+    The event has the finding's target and object; its detail has the rule, the metric and the reason.
+    """
+    found: dict[Subject, list[Acknowledgement]] = {}
+    for stored in sorted(events, key=lambda one: (one.event.begin_ns, one.id)):
+        event = stored.event
+        if event.kind == ACKNOWLEDGED:
+            about = (event.target, event.detail.get("rule", ""), event.detail.get("metric", ""), event.object)
+            found.setdefault(about, []).append(Acknowledgement(event.begin_ns, event.detail.get("reason", "")))
+    return {about: tuple(said) for about, said in found.items()}

@@ -1,0 +1,114 @@
+"""What changed in the set-up since an earlier run: versions, machines, plan, and who the devices said they were."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import unified_diff
+
+from soakwatch.noteworthy import IDENTITY
+from soakwatch.report.source import ReportSource
+
+EARLIER = "earlier"
+"""The meta of a record that holds the set-up of a run that was named when it began: JSON with the keys of ``SETUP``,
+``run`` (its folder) and ``identities`` (by target, key and text)."""
+SETUP = ("versions", "fingerprint", "plan")
+_DEPTH, _LONGEST = 12, 2_000_000
+
+Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One fact that is another now; ``before`` or ``now`` is empty where it was not, or is no more, there."""
+
+    about: str
+    before: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What is another than in ``run``, in order of its names, and the lines of the plan that differ."""
+
+    run: str
+    changes: tuple[Change, ...]
+    plan: tuple[str, ...]
+
+
+def setup_of(source: ReportSource, run: str = "") -> Mapping[str, object]:
+    """The set-up of a run as another record keeps it under ``EARLIER``."""
+    told: dict[str, object] = {key: source.meta(key) or "" for key in SETUP}
+    return {**told, "run": run or source.meta("run") or "", "identities": _identities(source)}
+
+
+def changed(source: ReportSource, earlier: ReportSource | None) -> Changed | None:
+    """Held against ``earlier``, or else against what the record keeps of a run; None where neither is."""
+    kept = setup_of(earlier) if earlier is not None else _kept(source.meta(EARLIER))
+    if kept is None:
+        return None
+    now = setup_of(source)
+    before_flat, now_flat = _facts(kept), _facts(now)
+    names = sorted(before_flat.keys() | now_flat.keys())
+    changes = tuple(
+        Change(name, before_flat.get(name, ""), now_flat.get(name, ""))
+        for name in names
+        if before_flat.get(name) != now_flat.get(name)
+    )
+    lines = unified_diff(str(kept["plan"]).splitlines(), str(now["plan"]).splitlines(), lineterm="", n=1)
+    return Changed(str(kept["run"]), changes, tuple(lines)[2:])
+
+
+def _kept(text: str | None) -> Mapping[str, object] | None:
+    if not text or len(text) > _LONGEST:
+        return None
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return None
+    return told if isinstance(told, dict) and {*SETUP, "run", "identities"} <= told.keys() else None
+
+
+def _facts(setup: Mapping[str, object]) -> dict[str, str]:
+    """Every single fact by the path to it."""
+    found: dict[str, str] = {}
+    for key in ("versions", "fingerprint"):
+        found |= _leaves(_tree(str(setup[key])), key if key == "versions" else "")
+    identities = setup["identities"]
+    if isinstance(identities, dict):
+        found |= {f"{name}": str(value) for name, value in identities.items()}
+    return found
+
+
+def _tree(text: str) -> Tree:
+    try:
+        read: Tree = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return read
+
+
+def _leaves(tree: Tree, path: str, depth: int = 0) -> dict[str, str]:
+    if isinstance(tree, dict) and depth < _DEPTH:
+        found: dict[str, str] = {}
+        for key, value in tree.items():
+            found |= _leaves(value, f"{path} {key}".strip(), depth + 1)
+        return found
+    return {path: tree if isinstance(tree, str) else json.dumps(tree, sort_keys=True)}
+
+
+def _identities(source: ReportSource) -> dict[str, str]:
+    """The last that each device said of itself."""
+    found: dict[str, str] = {}
+    events: Iterable[tuple[int, str, Mapping[str, str]]] = sorted(
+        (
+            (one.event.begin_ns, one.event.target, one.event.detail)
+            for one in source.events()
+            if one.event.kind == IDENTITY
+        ),
+        key=lambda one: one[:2],
+    )
+    for _, target, detail in events:
+        found |= {f"{target} {key}": value for key, value in detail.items() if key != "changed"}
+    return found

@@ -1,0 +1,88 @@
+"""A look at each of many series, one after the other, so that thousands of them never lie in memory together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.report.curves import shown
+from soakwatch.report.heat import How, binned, bins_of
+from soakwatch.report.show import natural
+from soakwatch.report.source import ReportSource, SeriesKey
+from soakwatch_rules.rule import Window
+from soakwatch_rules.series import Series
+
+MOST_READ = 300
+_STRETCHES = 3
+_LEAST_NS = 120 * 10**9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Glance:
+    """What a panel needs to know of a series before it draws it: its extremes as drawn, and its row of a heat map.
+
+    ``unit`` is that of the values as drawn, before any scale; ``row`` is empty where no heat map was asked for.
+    """
+
+    key: SeriesKey
+    unit: str
+    low: float
+    high: float
+    row: NDArray[np.float64]
+
+    @property
+    def moved(self) -> float:
+        """How far apart its extremes are."""
+        return self.high - self.low
+
+
+def order_of(key: SeriesKey) -> tuple[object, ...]:
+    """A sorting key of series: by object in natural order, the whole before its parts."""
+    return (natural(key.object), key.metric)
+
+
+def glances(
+    source: ReportSource, keys: Sequence[SeriesKey], window: Window, *, how: How | None
+) -> Iterator[tuple[Glance, Series]]:
+    """Each series that has a number in the window, with its readings as drawn; rows of a heat map with ``how``."""
+    bins = 0
+    for key in keys:
+        drawn, _ = shown(source.series(key, window.begin_ns, window.end_ns))
+        good = drawn.finite()
+        if not len(good):
+            continue
+        if how is not None and not bins:
+            bins = bins_of(window, good.cadence_s)
+        row = binned(good, window, bins, how) if how is not None else np.empty(0)
+        yield Glance(key, drawn.trait.unit, float(good.value.min()), float(good.value.max()), row), drawn
+
+
+def candidates(
+    source: ReportSource, keys: Sequence[SeriesKey], window: Window, first: Collection[SeriesKey]
+) -> tuple[SeriesKey, ...]:
+    """The series that are worth reading whole, at most 300, in natural order.
+
+    Of more, those with objections (``first``) come first, then those that counted most or stood highest in three short
+    stretches at the begin, in the middle and at the end: a peak elsewhere of a series without objection may be missed.
+    """
+    if len(keys) <= MOST_READ:
+        return tuple(sorted(keys, key=order_of))
+    length = max((window.end_ns - window.begin_ns) // 1000, _LEAST_NS)
+    starts = np.linspace(window.begin_ns, max(window.end_ns - length, window.begin_ns), _STRETCHES).astype(np.int64)
+    ranked = sorted(keys, key=lambda key: (key not in first, -_rough(source, key, starts.tolist(), length)))
+    return tuple(sorted(ranked[:MOST_READ], key=order_of))
+
+
+def _rough(source: ReportSource, key: SeriesKey, starts: Sequence[int], length: int) -> float:
+    """What a counter counted between the first and the last stretch, or how high a gauge stood in any of them."""
+    ends = starts[:: len(starts) - 1]
+    first = source.series(key, ends[0], ends[0] + length).finite()
+    if first.trait.kind == "counter":
+        last = source.series(key, ends[-1], ends[-1] + length).finite()
+        counted = float(last.value[-1]) - float(first.value[0]) if len(first) and len(last) else 0.0
+        return counted if counted >= 0 else float("inf")  # it began anew, which is news
+    parts = [first, *(source.series(key, start, start + length).finite() for start in starts[1:])]
+    return max((float(part.value.max()) for part in parts if len(part)), default=0.0)

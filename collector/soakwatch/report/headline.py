@@ -1,0 +1,127 @@
+"""The verdict in one line that needs no knowledge of the rules: what held or not, for how long, under which load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from soakwatch.report.load import Generator, figure_of
+from soakwatch.report.show import quantity
+from soakwatch.units import show_seconds
+from soakwatch.verdict import DUT, Verdict
+from soakwatch_rules.rule import Outcome, Why, Window
+
+WAIVED = "(holds up nothing)"
+"""How the headline of a doubt ends that keeps no run from passing."""
+
+_PLAIN: Mapping[str, str] = {
+    "core_dump": "a program crashed",
+    "coverage": "too many readings are missing",
+    "cpu_saturation": "the CPU had nothing left",
+    "cpu_spike": "the CPU jumped to its top",
+    "drops": "packets were lost",
+    "event_impact": "an event cost more than it may",
+    "gap": "nothing was heard for too long",
+    "generator_health": "the traffic generator did not do its part",
+    "growth": "something keeps growing",
+    "hang": "it hung",
+    "level": "a limit of the plan was passed",
+    "management_isolation": "its management suffered under the load",
+    "memory_growth": "memory keeps growing",
+    "oom_kill": "it ran out of memory",
+    "overload_loss": "it lost more under overload than it may",
+    "performance_decline": "it became slower with time",
+    "periodic_pause": "it paused again and again",
+    "process_restart": "a process restarted",
+    "queue_growth": "a queue keeps growing",
+    "reboot": "it rebooted",
+    "recovery": "it did not come back to where it was",
+    "run_difference": "it is not as it was in earlier runs",
+    "step_change": "a level jumped and stayed",
+}
+_DOUBTS: Mapping[Why, str] = {
+    Why.TOO_SHORT: "the run was too short",
+    Why.TOO_FEW: "there were too few readings",
+    Why.CADENCE: "it was read too seldom",
+    Why.RESOLUTION: "its readings are too coarse",
+    Why.GAP: "too much of it could not be read",
+    Why.GENERATOR: "the traffic generator did not do its part",
+    Why.CYCLE: "it swings more slowly than the run was long",
+    Why.RELEASE: "it had not settled",
+    Why.NOISE: "its readings are too restless",
+    Why.UNREAD: "what is needed could not be read",
+    Why.PENDING: "something was not over at the end",
+    Why.NO_REFERENCE: "there is nothing to compare it with",
+    Why.NOT_BEGUN: "a phase of the plan never began",
+}
+_MOST = 3
+
+
+def plain_words(rule: str) -> str:
+    """What a finding of a rule means, for somebody who does not know the rule; an unknown rule's name.
+
+    >>> plain_words("reboot"), plain_words("my_own_rule")
+    ('it rebooted', 'my own rule')
+    """
+    return _PLAIN.get(rule, rule.replace("_", " "))
+
+
+def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
+    """One sentence for a manager."""
+    span = f"{lasting(verdict.window.seconds)} {under(load, verdict.window)}".rstrip()
+    names = _names([t.target for t in verdict.targets if t.role == DUT])
+    if not names:
+        return f"Nothing can be said after {span}: there is no device to judge."
+    if verdict.outcome is Outcome.PASS:
+        warned = sum(f.outcome is Outcome.WARN for f in verdict.findings)
+        told = f", with {warned} warning{'s' if warned > 1 else ''}" if warned else "; nothing speaks against it"
+        return f"{names} stood {span}{told}."
+    why = _why(verdict)
+    if verdict.outcome is Outcome.FAIL:
+        hit = _names([t.target for t in verdict.targets if t.outcome is Outcome.FAIL])
+        return f"{hit} did not stand {span}: {why}."
+    return f"Whether {names} stood {span} cannot be said: {why}."
+
+
+def lasting(seconds: float) -> str:
+    """A length of time for a sentence.
+
+    >>> lasting(8 * 3600), lasting(72 * 3600), lasting(90), lasting(5400)
+    ('8 hours', '72 hours', '90 seconds', '90 minutes')
+    """
+    for length, word, least in ((3600, "hours", 2 * 3600), (60, "minutes", 120), (1, "seconds", 2)):
+        if seconds >= least and abs(seconds / length - round(seconds / length)) < 0.02 * seconds / length:
+            return f"{round(seconds / length)} {word}"
+    return show_seconds(seconds)
+
+
+def under(load: Sequence[Generator], window: Window) -> str:
+    """The load of a stretch in a few words; empty where none was recorded."""
+    figures = [figure_of(one.rate, window) for one in load if one.rate is not None]
+    figures = [one for one in figures if one.readings]
+    if not figures:
+        return ""
+    first = figures[0]
+    told = f"under {quantity(first.mean, first.unit)}"
+    if first.high is not None and first.mean is not None and first.high > 1.2 * first.mean:
+        told += f" (at most {quantity(first.high, first.unit)})"
+    more = len(figures) - 1
+    return told + (f" and {more} more load{'s' if more > 1 else ''}" if more else "")
+
+
+def _why(verdict: Verdict) -> str:
+    """The leading causes in plain words, each once."""
+    causes = [c for c in verdict.causes if c.outcome is verdict.outcome and not c.headline.endswith(WAIVED)]
+    leading = [verdict.findings[cause.leading] for cause in causes]
+    told = list(dict.fromkeys(plain_words(finding.rule) for finding in leading))
+    if verdict.outcome is Outcome.INCONCLUSIVE:
+        reasons = [_DOUBTS[f.why] if f.why is not None and f.why in _DOUBTS else plain_words(f.rule) for f in leading]
+        told = list(dict.fromkeys(reasons))
+    if not told:
+        return verdict.reason.rstrip(".")
+    more = len(told) - _MOST
+    return ", ".join(told[:_MOST]) + (f", and {more} more reason{'s' if more > 1 else ''}" if more > 0 else "")
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST])
+    return shown + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")

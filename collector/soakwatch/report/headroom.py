@@ -1,0 +1,166 @@
+"""How far everything stayed from its limit, and how long until it is reached: limits of rules, and of the device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from soakwatch.report.show import natural, quantity, share_text
+from soakwatch.report.source import ReportSource, SeriesKey
+from soakwatch.verdict import ACCOUNTS
+from soakwatch_agent.metric import CATALOGUE
+from soakwatch_rules.forecast_words import forecast_words
+from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.series import Series
+
+_UNITS = {metric.name: metric.unit for metric in CATALOGUE}
+_STATED = {
+    used: limit
+    for limit in sorted(name for name in _UNITS if name.endswith(".limit"))
+    for used in (f"{limit.removesuffix('limit')}usage", f"{limit.removesuffix('limit')}count",
+                 f"{limit.removesuffix('limit')}depth", limit.removesuffix(".limit"))
+    if _UNITS.get(used) == _UNITS[limit]
+}  # fmt: skip
+"""What is used up, and the metric in which the device states, in the same unit, how much there is."""
+_SHARES = ("system.memory.utilization", "system.memory.pool.utilization", "system.sessions.utilization")
+_PROCESSORS = ("system.cpu.utilization", "system.cpu.module.utilization")
+_MOST_READ, _END = 200, 0.05  # series; the part of a run that is its end
+_OWN, _RULE = "monitor", "rule "
+_SOON_S = 7 * 86400.0
+_FORECASTING = frozenset({"growth", "queue_growth", "memory_growth"})
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How far one thing is from one limit. ``room`` is the share of the limit that is left, negative beyond it."""
+
+    target: str
+    about: tuple[str, str]
+    measured: str
+    at_end: str
+    limit: str
+    of: str
+    room: float
+    forecast: str
+    after_s: float
+    finding: Finding | None = None
+
+    @property
+    def room_text(self) -> str:
+        """The share that is left as a percentage that is never rounded up."""
+        if self.room < 0:
+            return f"{100 * -self.room:.3g} % beyond"
+        return share_text(self.room) if math.isfinite(self.room) else "–"
+
+
+def rooms(source: ReportSource, findings: Iterable[Finding]) -> tuple[tuple[Room, ...], int]:
+    """The worst first, what is beyond its limit before everything; and how many series were not looked at."""
+    told = tuple(findings)
+    growing = _forecasts(told)
+    stated, left_out = _stated(source, growing)
+    judged = [room for finding in told if (room := _judged(finding)) is not None]
+    every = [*stated, *judged]
+    return tuple(sorted(every, key=_worst_first)), left_out
+
+
+def _worst_first(room: Room) -> tuple[object, ...]:
+    """What is beyond a limit, what is used up within a week, what can run out at all, and the limits of rules."""
+    soon_s = room.after_s if room.after_s < _SOON_S else math.inf
+    ruled = room.of.startswith(_RULE)
+    return (room.room >= 0, soon_s, ruled, room.room, room.target, room.about[0], natural(room.about[1]))
+
+
+def _judged(finding: Finding) -> Room | None:
+    """The room of a finding below an upper limit of its rule; None where there is no such limit, or none above zero."""
+    measured, limit = finding.measured, finding.limit
+    if measured is None or not limit or finding.rule in ACCOUNTS or finding.outcome is Outcome.NOT_APPLICABLE:
+        return None
+    if (measured <= limit) is (finding.outcome is Outcome.FAIL):  # a floor, or failed for another reason
+        return None
+    words = "" if finding.forecast is None else forecast_words(finding.forecast)
+    after_s = math.inf if finding.forecast is None or not words else finding.forecast.after_s
+    return Room(
+        finding.target, (finding.metric, finding.object), quantity(measured, finding.unit), "",
+        quantity(limit, finding.unit), f"{_RULE}{finding.rule}", (limit - measured) / abs(limit), words,
+        after_s, finding,
+    )  # fmt: skip
+
+
+Key = tuple[str, str, str]
+
+
+def _forecasts(findings: Iterable[Finding]) -> Mapping[Key, Finding]:
+    """What was said of the growth of each series; the gravest where several were."""
+    order = list(Outcome)
+    found: dict[Key, Finding] = {}
+    for finding in findings:
+        key = (finding.target, finding.metric, finding.object)
+        if finding.rule in _FORECASTING and finding.outcome is not Outcome.NOT_APPLICABLE:
+            before = found.get(key)
+            if before is None or _weight(finding, order) < _weight(before, order):
+                found[key] = finding
+    return found
+
+
+def _weight(finding: Finding, order: list[Outcome]) -> tuple[bool, int]:
+    return (finding.forecast is None, order.index(finding.outcome))
+
+
+def _stated(source: ReportSource, growing: Mapping[Key, Finding]) -> tuple[list[Room], int]:
+    roles = source.roles()
+    every: tuple[SeriesKey, ...] = source.keys()
+    keys = [key for key in every if roles.get(key.target) != _OWN]
+    keys.sort(key=lambda key: (key.metric, natural(key.object), key.target))
+    there = set(keys)
+    pairs = [
+        (key, limit)
+        for key in keys
+        if key.metric in _STATED and (limit := SeriesKey(key.target, _STATED[key.metric], key.object)) in there
+    ]
+    alone = [key for key in keys if key.metric in _SHARES or (key.metric in _PROCESSORS)]
+    wanted: list[tuple[SeriesKey, SeriesKey | None]] = [*((key, None) for key in alone), *pairs]
+    found = []
+    for key, limit_key in wanted[:_MOST_READ]:
+        most = 1.0 if limit_key is None else _last(source.series(limit_key))
+        growth = growing.get((key.target, key.metric, key.object))
+        if most and (room := _room(source.series(key), most, growth)) is not None:
+            found.append(room)
+    return found, len(wanted[_MOST_READ:])
+
+
+def _last(series: Series) -> float:
+    good = series.finite().value
+    return float(good[-1]) if good.size else 0.0
+
+
+def _room(series: Series, limit: float, growth: Finding | None) -> Room | None:
+    good = series.finite()
+    if not len(good):
+        return None
+    values, unit = good.value, series.trait.unit
+    end = values[int(len(values) * (1 - _END)) :]
+    high = float(values.max())
+    words, after_s = _outlook(series.metric, growth)
+    return Room(
+        series.target, (series.metric, series.object), quantity(high, unit), quantity(float(np.median(end)), unit),
+        quantity(limit, unit), "the device" if series.metric in _STATED else "all there is", (limit - high) / limit,
+        words, after_s, growth,
+    )  # fmt: skip
+
+
+def _outlook(metric: str, growth: Finding | None) -> tuple[str, float]:
+    """Until when it is used up, in words and in seconds."""
+    if metric in _PROCESSORS:
+        return "", math.inf
+    if growth is None:
+        return "not judged", math.inf
+    if growth.forecast is not None and (words := forecast_words(growth.forecast)):
+        return words, growth.forecast.after_s
+    if growth.outcome is Outcome.INCONCLUSIVE:
+        return f"not judged: {growth.why.value if growth.why is not None else 'in doubt'}", math.inf
+    if growth.outcome is Outcome.PASS:
+        return "no growth found", math.inf
+    return "grows, but no time can be told", math.inf

@@ -1,0 +1,144 @@
+"""Many series at once: a row of colours each, in bins of time. What was not read is a hatched hole, never zero."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from bokeh.models import (
+    BasicTickFormatter,
+    ColumnDataSource,
+    FixedTicker,
+    HoverTool,
+    Image,
+    LinearColorMapper,
+    LogColorMapper,
+    PlainText,
+    Range1d,
+)
+from bokeh.models.annotations import BoxAnnotation, ColorBar
+from bokeh.palettes import viridis
+from numpy.typing import NDArray
+
+from soakwatch.report.dressing import blank, dress_axis
+from soakwatch.report.lettering import plain, shortened, tip_unit
+from soakwatch.report.palette import GREY, GROUND, TEXT
+from soakwatch.report.strokes import put
+from soakwatch_rules.rule import Window
+from soakwatch_rules.series import Series
+
+MOST_BINS = 480
+MOST_ROWS = 64
+How = Literal["mean", "highest"]
+_ROW, _LOW_ROW, _LABEL, _FRAME, _BAR = 15, 9, 13, 110, 320  # pixels
+_LONGEST = 15
+_DECADES = 1e4  # of a logarithmic scale of colours
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heat:
+    """Series by time: ``cells`` (rows, bins) float32 in ``unit``, NaN where nothing was read; ``names`` one a row.
+
+    Each cell is the mean or the highest reading of its bin of ``bin_s`` seconds. ``key`` names what is shown, as JSON.
+    """
+
+    target: str
+    key: str
+    names: tuple[str, ...]
+    cells: NDArray[np.float32]
+    window: Window
+    unit: str
+    how: How
+    log: bool
+
+    @property
+    def bin_s(self) -> float:
+        """The length of a bin in seconds."""
+        return self.window.seconds / max(len(self.cells[0]), 1)
+
+
+def bins_of(window: Window, cadence_s: float | None) -> int:
+    """How many bins so that each holds two readings if none is missing, at most 480."""
+    if not cadence_s:
+        return MOST_BINS
+    return max(1, min(MOST_BINS, int(window.seconds / (2 * cadence_s))))
+
+
+def binned(series: Series, window: Window, bins: int, how: How) -> NDArray[np.float64]:
+    """The mean or the highest reading in each of ``bins`` equal parts of the window, (bins,); NaN where none is."""
+    found = np.full(bins, np.nan)
+    good = series.finite()
+    edges = np.linspace(window.begin_ns, window.end_ns, bins + 1).astype(np.int64)
+    edges[0], edges[-1] = window.begin_ns, window.end_ns
+    places = np.searchsorted(good.time_ns, edges)
+    full = np.flatnonzero(np.diff(places) > 0)
+    if not full.size:
+        return found
+    values = good.values[: places[-1]]
+    starts = places[full]
+    if how == "highest":
+        found[full] = np.maximum.reduceat(values, starts)
+    else:
+        found[full] = np.add.reduceat(values, starts) / np.diff(places)[full]
+    return found
+
+
+def blank_heat(heat: Heat, x_range: Range1d, seconds: float) -> Any:
+    """The empty figure, one line of text or less for each row."""
+    rows = len(heat.names)
+    row = _ROW if rows <= MOST_ROWS // 2 else _LOW_ROW
+    y_range = Range1d(start=0, end=rows)
+    plot = blank(x_range, y_range, max(rows * row, 60) + _FRAME, "", seconds, log=False, small=False)
+    plot.add_layout(
+        BoxAnnotation(
+            fill_color=GROUND, fill_alpha=1.0, line_color=None, hatch_pattern="/", hatch_color=GREY, hatch_alpha=0.4,
+            hatch_scale=7.0, level="underlay",
+        )
+    )  # fmt: skip
+    plot.ygrid.visible = plot.xgrid.visible = False
+    every = math.ceil(_LABEL / row)
+    named = [(rows - place - 0.5, heat.names[place]) for place in range(0, rows, every)]
+    plot.yaxis.ticker = FixedTicker(ticks=[at for at, _ in named])
+    plot.yaxis.major_label_overrides = {at: PlainText(text=plain(shortened(name, _LONGEST))) for at, name in named}
+    return plot
+
+
+def draw_heat(plot: Any, heat: Heat) -> None:
+    """The rows, their tooltip and the scale of colours. The source is named ``heat:`` and the heat's key."""
+    rows = len(heat.names)
+    begin, end = heat.window.begin_ns / 1e6, heat.window.end_ns / 1e6
+    finite = heat.cells[np.isfinite(heat.cells)]
+    high = float(finite.max()) if finite.size else 1.0
+    low = min(float(finite.min()), 0.0) if finite.size else 0.0
+    colours = viridis(128)
+    mapper: LinearColorMapper | LogColorMapper
+    if heat.log and high > 0:
+        positive = finite[finite > 0]
+        mapper = LogColorMapper(palette=colours, low=max(float(positive.min()), high / _DECADES), high=high)
+    else:
+        mapper = LinearColorMapper(palette=colours, low=low, high=high if high > low else low + 1.0)
+    mapper.nan_color = (0, 0, 0, 0.0)
+    source = ColumnDataSource(
+        {
+            "image": [heat.cells[place : place + 1] for place in range(rows)],
+            "x": [begin] * rows, "y": [rows - place - 1 for place in range(rows)], "dw": [end - begin] * rows,
+            "name": [plain(name) for name in heat.names],
+        },
+        name=f"heat:{heat.key}",
+    )  # fmt: skip
+    cells = put(plot, source, Image(image="image", x="x", y="y", dw="dw", dh=0.94, color_mapper=mapper))
+    tips = [
+        ("from (UTC)", "$x{%F %T}"), ("series", "@name"),
+        (heat.how, f"@image{{0,0.[000]}} {tip_unit(heat.unit)}".rstrip()),
+    ]  # fmt: skip
+    plot.add_tools(HoverTool(renderers=[cells], tooltips=tips, formatters={"$x": "datetime"}))
+    bar = ColorBar(
+        color_mapper=mapper, title=PlainText(text=plain(heat.unit)), orientation="horizontal", width=_BAR, height=8,
+        location="right", padding=2, margin=0, label_standoff=3, title_text_font_size="11px", title_text_color=TEXT,
+        title_text_font_style="normal", title_standoff=2, major_label_text_font_size="11px",
+        major_label_text_color=TEXT, formatter=BasicTickFormatter(use_scientific=False), background_fill_color=None,
+    )  # fmt: skip
+    plot.add_layout(bar, "below")
+    dress_axis(plot.yaxis[0])

@@ -1,0 +1,296 @@
+"""The overview: for each target the standard panels over one time axis, few series as lines and many as a heat map."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from soakwatch.noteworthy import WINDOW
+from soakwatch.report.curves import Curve, curve_of
+from soakwatch.report.flags import Flag
+from soakwatch.report.glances import MOST_READ, Glance, candidates, glances, order_of
+from soakwatch.report.heat import MOST_ROWS, Heat
+from soakwatch.report.lettering import plain
+from soakwatch.report.load import generators
+from soakwatch.report.plots import Drawing
+from soakwatch.report.show import Scale, natural, scale_of
+from soakwatch.report.source import ReportSource, SeriesKey
+from soakwatch.report.topics import TOPICS, Topic, further
+from soakwatch.units import show_seconds
+from soakwatch_agent.sample import object_labels
+from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_rules.series import Series
+
+LINES, MOVING = 12, 6
+"""Up to so many series are lines in one plot; of more, so many that move most have small plots below their heat map."""
+HEIGHT, SMALL, POINTS, LIVE_POINTS, FEW_POINTS = 260, 140, 2000, 2000, 800
+_FEW, _MOST_PANELS, _FURTHER, _MOST_FLAGS, _MARKS = 3, 60, 4, 40, 3
+_ROLES = ("dut", "host", "generator", "monitor")
+_OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Panel:
+    """One topic of one target. ``curves`` are its lines, or, below a ``heat`` map, the series that move most.
+
+    ``names`` belong to the curves; ``limit`` is in their unit; ``note`` says what is shown and what was left out. A
+    panel without curves has only its note: there was nothing to see.
+    """
+
+    target: str
+    title: str
+    metrics: frozenset[str]
+    curves: tuple[Curve, ...]
+    names: tuple[str, ...]
+    heat: Heat | None = None
+    limit: float | None = None
+    note: str = ""
+
+
+class Place(NamedTuple):
+    """Where a plot of a panel goes; ``small`` ones stand side by side below the heat map before them."""
+
+    target: str
+    title: str
+    element: str
+    height: int
+    small: bool
+    note: str
+
+
+class LiveDocument(NamedTuple):
+    """The overview of a running run: document and items as ``embed_items`` takes them (JSON), and where plots go."""
+
+    document: str
+    items: str
+    panels: tuple[Place, ...]
+
+
+def panels_of(
+    source: ReportSource, window: Window | None = None, findings: Sequence[Finding] = (), points: int = POINTS
+) -> tuple[Panel, ...]:
+    """The panels of every target: devices first, those with failures before others; the monitor's own last.
+
+    Series with ``findings`` that object are kept where not all can be shown. At most 60 panels.
+    """
+    shown = window or source.window()
+    objected = {SeriesKey(f.target, f.metric, f.object) for f in findings if f.outcome in _OBJECTIONS}
+    failing = {f.target for f in findings if f.outcome is Outcome.FAIL}
+    keys: dict[str, dict[str, list[SeriesKey]]] = {}
+    for key in sorted(source.keys()):
+        keys.setdefault(key.target, {}).setdefault(key.metric, []).append(key)
+    roles = source.roles()
+
+    def rank(target: str) -> tuple[object, ...]:
+        role = roles.get(target, "")
+        return (_ROLES.index(role) if role in _ROLES else 1, target not in failing, natural(target))
+
+    panels: list[Panel] = []
+    for target in sorted(keys, key=rank):
+        if len(panels) < _MOST_PANELS:
+            panels += _of_target(source, target, keys[target], shown, objected, points)
+    return tuple(panels)
+
+
+def draw_panel(drawing: Drawing, panel: Panel, flags: Sequence[Flag] = ()) -> tuple[Place, ...]:
+    """Draw a panel's plots; none where there was nothing to see."""
+    if panel.heat is not None:
+        first = drawing.draw_heat(panel.heat, flags=flags)
+        elements = [(panel.title, first, False)]
+        for curve, name in zip(panel.curves, panel.names, strict=True):
+            small = drawing.draw([curve], height=SMALL, small=True, beside=panel.curves, names=[name])
+            elements.append((name, small, True))
+    elif panel.curves:
+        element = drawing.draw(
+            panel.curves, names=panel.names, flags=flags, height=HEIGHT, limit=panel.limit,
+            load=not all(curve.key.metric.startswith("load.") and not _late(curve) for curve in panel.curves),
+        )  # fmt: skip
+        elements = [(panel.title, element, False)]
+    else:
+        return ()
+    heights = drawing.heights
+    return tuple(
+        Place(panel.target, title, element, heights[element], small, "" if small else panel.note)
+        for title, element, small in elements
+    )
+
+
+def numbered_findings(findings: Iterable[Finding]) -> tuple[tuple[int, Finding], ...]:
+    """What speaks against the run, numbered from the worst on; at most 40."""
+    order = list(Outcome)
+    told = [f for f in findings if f.outcome in _OBJECTIONS]
+    told.sort(key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, natural(f.object)))
+    return tuple(enumerate(told[:_MOST_FLAGS], 1))
+
+
+def flags_of(panel: Panel, findings: Sequence[tuple[int, Finding]], window: Window) -> tuple[Flag, ...]:
+    """The numbered findings on what a panel shows, at their moments; one without any along its window."""
+    flags = []
+    for number, finding in findings:
+        if finding.target != panel.target or (finding.metric and finding.metric not in panel.metrics):
+            continue
+        text = " ".join(part for part in (finding.outcome.value, finding.rule, finding.object) if part)
+        spots = [(mark.begin_ns, mark.end_ns) for mark in finding.marks[:_MARKS]]
+        flags += [Flag(number, finding.outcome, plain(text), max(begin, window.begin_ns), end) for begin, end in spots]
+        if not spots:
+            begin, end = max(finding.window.begin_ns, window.begin_ns), min(finding.window.end_ns, window.end_ns)
+            flags.append(Flag(number, finding.outcome, plain(text), begin, end, moment=False))
+    return tuple(flags)
+
+
+def live_document(source: ReportSource, window: Window, findings: Sequence[Finding] = ()) -> LiveDocument:
+    """The overview of a run that goes on, in ``window``; of a run without a reading there is no panel.
+
+    Elements are named ``panel-1`` and so on; axes of values follow what a page adds to the sources.
+    """
+    load = _load(source, window)
+    events = tuple(one.event for one in source.events() if one.event.kind != WINDOW)
+    drawing = Drawing(window, source.phases(), events, load, prefix="panel", growing=True)
+    told = numbered_findings(findings)
+    places: list[Place] = []
+    for panel in panels_of(source, window, findings, LIVE_POINTS):
+        places += draw_panel(drawing, panel, flags_of(panel, told, window))
+    return LiveDocument(*drawing.payload(), tuple(places))
+
+
+def _load(source: ReportSource, window: Window) -> list[Curve]:
+    rates = [one.rate.series.between(window.begin_ns, window.end_ns) for one in generators(source) if one.rate]
+    alike = [rate for rate in rates if rate.trait.unit == rates[0].trait.unit and len(rate.finite())]
+    return [curve_of(one, LIVE_POINTS) for one in alike[:4]]
+
+
+def _late(curve: Curve) -> bool:
+    """Whether a generator's line is what came of its load, rather than the load itself."""
+    return curve.source_unit in {"s", "1"} or "lost" in curve.key.metric or "fail" in curve.key.metric
+
+
+def _of_target(
+    source: ReportSource,
+    target: str,
+    keys: dict[str, list[SeriesKey]],
+    window: Window,
+    objected: Collection[SeriesKey],
+    points: int,
+) -> list[Panel]:
+    made = [_panel(source, target, topic, keys, window, objected, points) for topic in TOPICS]
+    if not any(panel is not None for panel in made):
+        made = [_panel(source, target, topic, keys, window, objected, points) for topic in further(keys, _FURTHER)]
+    return [panel for panel in made if panel is not None]
+
+
+def _panel(
+    source: ReportSource,
+    target: str,
+    topic: Topic,
+    keys: dict[str, list[SeriesKey]],
+    window: Window,
+    objected: Collection[SeriesKey],
+    points: int,
+) -> Panel | None:
+    for choice in topic.choices:
+        found = [key for metric in choice for key in keys.get(metric, ())]
+        chosen = candidates(source, found, window, objected)
+        many = len(chosen) > LINES
+        seen: list[Glance] = []
+        held: dict[SeriesKey, Series] = {}
+        for glance, drawn in glances(source, chosen, window, how=topic.how if many else None):
+            seen.append(glance)
+            if not many:
+                held[glance.key] = drawn
+        if seen:
+            metrics = frozenset(choice)
+            told = [one for one in seen if one.high > 0] if topic.calm else seen
+            if not told:
+                return Panel(target, topic.title, metrics, (), (), note=_calm(len(found)))
+            return _drawn(source, target, topic, told, len(found), window, objected, points, metrics)
+    return None
+
+
+def _drawn(
+    source: ReportSource,
+    target: str,
+    topic: Topic,
+    seen: Sequence[Glance],
+    there: int,
+    window: Window,
+    objected: Collection[SeriesKey],
+    points: int,
+    metrics: frozenset[str],
+) -> Panel:
+    scale = _scale(seen)
+    several = len({one.key.metric for one in seen}) > 1
+    read = min(there, MOST_READ)
+    notes = [f"{read} of {there} series were read whole: those with findings, then the highest"] if read < there else []
+    if topic.calm and read > len(seen):
+        notes.append(f"{read - len(seen)} of {read} stayed at zero")
+    heat = None
+    shown = list(seen)
+    if len(seen) > LINES:
+        worst = sorted(seen, key=lambda one: (one.key not in objected, -one.high))[:MOST_ROWS]
+        rows = sorted(worst, key=lambda one: order_of(one.key))
+        heat = Heat(
+            target, json.dumps([target, topic.title], ensure_ascii=False, separators=(",", ":")),
+            tuple(label(one.key, several=several) for one in rows),
+            (np.stack([one.row for one in rows]) * scale.factor).astype(np.float32), window, scale.label, topic.how,
+            seen[0].unit == "By",
+        )  # fmt: skip
+        notes.insert(0, f"the {topic.how} of each {show_seconds(heat.bin_s)}, hatched where nothing was read")
+        if len(rows) < len(seen):
+            notes.append(f"{len(rows)} of {len(seen)} series: those with findings, then the highest")
+        shown = sorted(seen, key=lambda one: (one.key not in objected, -one.moved, order_of(one.key)))[:MOVING]
+        shown.sort(key=lambda one: order_of(one.key))
+        notes.append(f"below, the {len(shown)} that moved most")
+    finest = min(points, FEW_POINTS) if len(shown) > _FEW else points
+    curves = [curve_of(source.series(one.key, window.begin_ns, window.end_ns), finest, scale) for one in shown]
+    if any(curve.rate for curve in curves):
+        notes.append("counters as rates")
+    return Panel(
+        target, topic.title, metrics, tuple(curves), tuple(label(one.key, several=several) for one in shown), heat,
+        None if heat else _limit(source, target, topic, scale, max(one.high for one in seen)), "; ".join(notes),
+    )  # fmt: skip
+
+
+def _scale(seen: Sequence[Glance]) -> Scale:
+    """One scale for all; of different things that are counted only the pace."""
+    if len({one.unit for one in seen}) > 1:
+        return Scale(1.0, "per second")
+    return scale_of(seen[0].unit, max(abs(one.high) for one in seen))
+
+
+def _limit(source: ReportSource, target: str, topic: Topic, scale: Scale, high: float) -> float | None:
+    """What the device states as the most there can be, where the readings come near enough to see both."""
+    if not topic.limit:
+        return None
+    stated = source.series(SeriesKey(target, topic.limit, "")).finite()
+    if not len(stated) or float(stated.value[-1]) > 3 * high:
+        return None
+    return float(stated.value[-1]) * scale.factor
+
+
+def _calm(counted: int) -> str:
+    return f"nothing to see: {'the counter' if counted == 1 else f'all {counted} counters'} stayed at zero"
+
+
+def label(key: SeriesKey, *, several: bool) -> str:
+    """The name of a line among others of its target: what its labels say, and its metric where these differ.
+
+    >>> label(SeriesKey("fw", "system.cpu.core.utilization", "core=3"), several=False)
+    'core 3'
+    >>> label(SeriesKey("fw", "process.memory.usage", "process=httpd,instance=0"), several=False)
+    'httpd 0'
+    """
+    labels = object_labels(key.object) if "=" in key.object else {}
+    words = [_word(name, value, alone=len(labels) == 1) for name, value in labels.items()]
+    text = " ".join(words) or key.object
+    if several and not key.metric.startswith("system.cpu."):
+        text = f"{key.metric.removeprefix('system.')} {text}".rstrip()
+    return text or ("all" if several else key.metric)
+
+
+def _word(name: str, value: str, *, alone: bool) -> str:
+    """A bare number would tell nothing without its label."""
+    return f"{name} {value}" if alone and value.replace(".", "", 1).isdecimal() else value

@@ -1,0 +1,58 @@
+"""The colours of the plots, for a light page and for a dark one; distinguishable with every common colour blindness.
+
+No colour stands alone: lines carry numbers, findings a shape and a number, phases their names, holes are hatched.
+``theme.js`` holds the same table as ``DARK`` and changes the plots in the browser.
+"""
+
+from __future__ import annotations
+
+from soakwatch_rules.rule import Outcome
+
+# Okabe and Ito's palette, for a light ground
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
+    "#000000", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7",
+)  # fmt: skip
+LINES = (BLUE, VERMILION, GREEN, BLACK, PURPLE, ORANGE, SKY)
+DASHES = ("solid", "dashed", "dotted")
+GROUND, GRID, OUTLINE, AXIS, TEXT, GREY, NAME = (
+    "#ffffff", "#e6e6e6", "#cccccc", "#999999", "#444444", "#767676", "#333333",
+)  # fmt: skip
+HALO = "#fefefe"
+"""Around what is drawn over a heat map; not the ground's colour, so that a dark page can tell the two apart."""
+
+DARK = {
+    BLACK: "#eef1f4", ORANGE: "#f5c04a", SKY: "#a5dcfa", GREEN: "#2cc094", YELLOW: "#f0e442", BLUE: "#4c9fe6",
+    VERMILION: "#f2793a", PURPLE: "#e3a3c8", GROUND: "#1d2126", GRID: "#343a41", OUTLINE: "#4a525a", AXIS: "#8b949d",
+    TEXT: "#c6ccd2", GREY: "#9aa3ab", NAME: "#cdd3d9", HALO: "#101214",
+}  # fmt: skip
+"""What each colour of a light page becomes on a dark one."""
+
+PHASES = {  # the soak itself is not shaded
+
+    "baseline": SKY, "ramp": YELLOW, "stress": ORANGE, "spike": VERMILION, "recovery": GREEN,
+    "cooldown": PURPLE,
+}  # fmt: skip
+OUTCOMES = {
+    Outcome.FAIL: (VERMILION, "square_x"),
+    Outcome.INCONCLUSIVE: (PURPLE, "diamond"),
+    Outcome.WARN: (ORANGE, "triangle"),
+    Outcome.PASS: (GREEN, "circle"),
+    Outcome.NOT_APPLICABLE: (GREY, "dash"),
+}
+"""Colour and shape of a finding's mark in a plot."""
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours (#rrggbb) as WCAG 2 defines it, 1 to 21.
+
+    >>> round(contrast("#000000", "#ffffff"), 1), contrast("#123456", "#123456")
+    (21.0, 1.0)
+    """
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,84 @@
+"""Plots as texts inside a page: one document of all of them, or one document each with what they share kept apart."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bokeh import __version__ as _bokeh
+from bokeh.core.json_encoder import serialize_json
+from bokeh.core.serialization import Serializer
+from bokeh.document import Document
+
+_ID = re.compile(r'"id":"(p\d+)"')
+_BUFFER = re.compile(r'"data":"([A-Za-z0-9+/=]{120,})"')
+Placed = Sequence[tuple[Any, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One plot: the element that will hold it, and its document as JSON that is safe inside a script element."""
+
+    element: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The plots one by one, in order of the page. ``shared`` is a JSON list of arrays (base64) that several of them
+    hold; ``"data":"#n"`` stands in a piece for the nth of them."""
+
+    shared: str
+    parts: tuple[Piece, ...]
+
+
+def whole(placed: Placed) -> tuple[str, str]:
+    """All plots as one document, and where its plots go, as Bokeh's ``embed_items`` takes them.
+
+    Bokeh numbers its models through the life of the process; here they are numbered by first appearance.
+    """
+    if not placed:
+        return "{}", "[]"
+    document = Document(title="")
+    with document.models.freeze():  # one look at all models; one a plot would be quadratic
+        for plot, _ in placed:
+            document.add_root(plot)
+    names: dict[str, str] = {}
+    text = _renumbered(serialize_json(document.to_json(deferred=False)), names, "m")
+    roots = {names[plot.id]: element for plot, element in placed}
+    items = [{"docid": "report", "roots": roots, "root_ids": list(roots)}]
+    return _safe(f'{{"report":{text}}}'), _safe(serialize_json(items))
+
+
+def apart(placed: Placed) -> Pieces:
+    """Each plot as a document of its own, so that a page can parse and draw it when it is looked at.
+
+    Models that plots share (a time axis, the load) are in each of their documents; ``plots.js`` links the axes.
+    """
+    texts = []
+    for number, (plot, _) in enumerate(placed, 1):
+        roots = Serializer(deferred=False).encode([plot])
+        text = serialize_json({"version": _bokeh, "title": "", "config": None, "roots": roots})
+        texts.append(_renumbered(text, {}, f"m{number}_"))
+    seen = Counter(data for text in texts for data in dict.fromkeys(_BUFFER.findall(text)))
+    places = {data: place for place, data in enumerate(data for data, times in seen.items() if times > 1)}
+
+    def referred(hit: re.Match[str]) -> str:
+        place = places.get(hit[1])
+        return hit[0] if place is None else f'"data":"#{place}"'
+
+    parts = [
+        Piece(element, _safe(_BUFFER.sub(referred, text))) for text, (_, element) in zip(texts, placed, strict=True)
+    ]
+    return Pieces(serialize_json(list(places)), tuple(parts))
+
+
+def _renumbered(text: str, names: dict[str, str], prefix: str) -> str:
+    return _ID.sub(lambda hit: f'"id":"{names.setdefault(hit[1], f"{prefix}{len(names) + 1}")}"', text)
+
+
+def _safe(text: str) -> str:
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

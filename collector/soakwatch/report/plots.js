@@ -1,0 +1,240 @@
+"use strict";
+/* The plots of a page: drawn when they come near, linked in time, moved by keys and by links.
+
+   A report holds each plot as JSON in a script element of the class plot-piece, whose data-element names the element of
+   the plot, and what several share in the one with the id plots-shared. A page that embeds a document of its own (the
+   live page) calls soakwatchPlots.join() after it did, and leave() before it embeds it anew. A link with
+   data-zoom="BEGIN,END" (ms since 1970) zooms all plots. */
+const soakwatchPlots = (() => {
+  const NEAR = "700px 0px";
+  const NARROW = 560; // pixels
+  const LETTER = 16;
+  const groups = new Map(); // name of a time axis -> {members, start, end, whole: [start, end]}
+  const pointers = new Set();
+  const joined = new WeakSet();
+  const usual = new WeakMap(); // figure -> its borders on a wide screen
+  const waiting = new Map(); // element -> the script that holds its plot
+  const underway = new Map(); // element -> promise
+  const watchers = new Set();
+  let shared = null;
+  let busy = false;
+
+  /* --- linked axes and pointer --- */
+
+  function group(name) {
+    if (!groups.has(name)) groups.set(name, {members: new Set(), start: null, end: null, whole: null});
+    return groups.get(name);
+  }
+
+  function spread(one, start, end) {
+    if (busy || !(end > start)) return;
+    busy = true;
+    one.start = start;
+    one.end = end;
+    for (const range of one.members) {
+      if (range.start !== start || range.end !== end) range.setv({start, end});
+    }
+    busy = false;
+    for (const told of watchers) told(start, end);
+  }
+
+  function joinRange(range) {
+    const one = group(range.name);
+    if (one.whole === null) one.whole = [range.start, range.end];
+    if (one.start !== null && (range.start !== one.start || range.end !== one.end)) {
+      range.setv({start: one.start, end: one.end});
+    }
+    one.members.add(range);
+    const moved = () => spread(one, range.start, range.end);
+    range.properties.start.change.connect(moved);
+    range.properties.end.change.connect(moved);
+  }
+
+  function joinPointer(span) {
+    pointers.add(span);
+    span.properties.location.change.connect(() => {
+      if (busy || pointers.size < 2) return;
+      busy = true;
+      for (const other of pointers) if (other !== span) other.location = span.location;
+      busy = false;
+    });
+  }
+
+  function join() {
+    for (const doc of Bokeh.documents) {
+      if (joined.has(doc)) continue;
+      joined.add(doc);
+      const models = new Set();
+      for (const root of doc.all_roots ?? doc.roots()) for (const model of root.references()) models.add(model);
+      for (const model of models) {
+        const name = model.name ?? "";
+        if (name === "pointer") joinPointer(model);
+        else if (model.type === "Range1d" && (name === "time" || name.startsWith("time:"))) joinRange(model);
+      }
+    }
+    fit();
+    if (typeof soakwatchTheme === "function") soakwatchTheme();
+  }
+
+  /* Forget the documents that were joined: the page has taken them away, or is about to embed others. */
+  function leave() {
+    groups.clear();
+    pointers.clear();
+  }
+
+  /* On a narrow screen the room beside the axes goes to the lines, and the legend below one another. */
+  function fit() {
+    for (const doc of Bokeh.documents) {
+      for (const root of doc.all_roots ?? doc.roots()) {
+        const width = Bokeh.index[root.id]?.el?.clientWidth ?? 0;
+        if (width === 0 || root.min_border_left === null || root.min_border_left === undefined) continue;
+        const legend = root.below.find((one) => one.type === "Legend");
+        const ticker = root.below.find((one) => one.type === "DatetimeAxis")?.ticker;
+        if (!usual.has(root)) {
+          usual.set(root, {
+            left: root.min_border_left, right: root.min_border_right, height: root.height,
+            columns: legend?.ncols, ticks: ticker?.desired_num_ticks
+          });
+        }
+        const was = usual.get(root);
+        const narrow = width < NARROW;
+        const left = narrow ? 5 : was.left;
+        if (root.min_border_left === left) continue;
+        const more = narrow && legend !== undefined ? LETTER * Math.floor(legend.items.length / 2) : 0;
+        root.setv({min_border_left: left, min_border_right: narrow ? 5 : was.right, height: was.height + more});
+        if (legend !== undefined) legend.ncols = narrow ? 1 : was.columns;
+        if (ticker !== undefined) ticker.desired_num_ticks = narrow ? 3 : was.ticks;
+      }
+    }
+  }
+
+  /* --- drawing --- */
+
+  function text(script) {
+    if (shared === null) {
+      const held = document.getElementById("plots-shared");
+      shared = held === null ? [] : JSON.parse(held.textContent);
+    }
+    return script.textContent.replace(/"data":"#(\d+)"/g, (_, place) => `"data":"${shared[Number(place)]}"`);
+  }
+
+  function draw(element) {
+    const script = waiting.get(element);
+    if (script === undefined) return underway.get(element) ?? Promise.resolve();
+    waiting.delete(element);
+    const docid = element.id;
+    const plot = JSON.parse(text(script));
+    const root = plot.roots[0].id;
+    const done = Bokeh.embed.embed_items({[docid]: plot}, [{docid, roots: {[root]: docid}, root_ids: [root]}]);
+    const linked = done.then(() => { join(); script.remove(); });
+    underway.set(element, linked);
+    return linked;
+  }
+
+  async function drawAll() {
+    await ready;
+    for (const element of [...waiting.keys()]) await draw(element);
+    await Promise.all(underway.values());
+  }
+
+  function drawOneInIdleTime() {
+    const next = [...waiting.keys()].find((element) => element.offsetParent !== null);
+    if (next === undefined) return;
+    const soon = typeof requestIdleCallback === "function" ? requestIdleCallback : (work) => setTimeout(work, 200);
+    soon(() => draw(next).then(drawOneInIdleTime));
+  }
+
+  function place() {
+    const seen = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        if (!entry.isIntersecting) continue;
+        seen.unobserve(entry.target);
+        draw(entry.target);
+      }
+    }, {rootMargin: NEAR});
+    for (const script of document.querySelectorAll("script.plot-piece")) {
+      const element = document.getElementById(script.dataset.element);
+      if (element === null) continue;
+      waiting.set(element, script);
+      focusable(element);
+      seen.observe(element);
+    }
+    addEventListener("beforeprint", drawAll);
+    if (document.readyState === "complete") drawOneInIdleTime();
+    else addEventListener("load", drawOneInIdleTime);
+  }
+
+  /* --- keys and links --- */
+
+  function focusable(element) {
+    if (element.tabIndex >= 0) return;
+    element.tabIndex = 0;
+    if (!element.hasAttribute("role")) element.setAttribute("role", "group");
+    if (!element.hasAttribute("aria-label")) {
+      const near = element.closest(".card, figure, section")?.querySelector("figcaption, h4, h3, h2");
+      const name = near === null || near === undefined ? "" : near.textContent.trim().slice(0, 120);
+      element.setAttribute("aria-label", `Plot: ${name}. Arrow keys move in time, plus and minus zoom, 0 shows all.`);
+    }
+  }
+
+  function axisOf(element) {
+    for (const doc of Bokeh.documents) {
+      for (const root of doc.all_roots ?? doc.roots()) {
+        const view = Bokeh.index[root.id];
+        if (view !== undefined && view !== null && element.contains(view.el)) return group(root.x_range.name ?? "time");
+      }
+    }
+    return groups.get("time");
+  }
+
+  function onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || !(event.target instanceof Element)) return;
+    const element = event.target.closest(".plot");
+    if (element === null || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+    const one = axisOf(element);
+    if (one === undefined || one.whole === null) return;
+    const range = one.members.values().next().value;
+    const [start, end] = [range.start, range.end];
+    const span = end - start;
+    if (event.key === "ArrowLeft") spread(one, start - span / 5, end - span / 5);
+    else if (event.key === "ArrowRight") spread(one, start + span / 5, end + span / 5);
+    else if (event.key === "+" || event.key === "=") spread(one, start + span / 4, end - span / 4);
+    else if (event.key === "-") spread(one, start - span / 2, end + span / 2);
+    else if (event.key === "0" || event.key === "Home") spread(one, ...one.whole);
+    else return;
+    event.preventDefault();
+  }
+
+  function zoom(start, end, name = "time") {
+    const one = group(name);
+    one.start = start; // for plots that are drawn later
+    one.end = end;
+    spread(one, start, end);
+  }
+
+  function reset(name = "time") {
+    const one = group(name);
+    if (one.whole !== null) spread(one, ...one.whole);
+  }
+
+  function onClick(event) {
+    const link = event.target instanceof Element ? event.target.closest("[data-zoom]") : null;
+    if (link === null) return;
+    const [start, end] = link.dataset.zoom.split(",").map(Number);
+    if (end > start) zoom(start, end);
+  }
+
+  let resized = 0;
+  addEventListener("resize", () => {
+    clearTimeout(resized);
+    resized = setTimeout(() => { if (typeof Bokeh !== "undefined") fit(); }, 250);
+  });
+  document.addEventListener("keydown", onKey);
+  document.addEventListener("click", onClick);
+  const ready = new Promise((done) => {
+    const begin = () => { place(); done(); };
+    if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+    else begin();
+  });
+  return {join, leave, drawAll, zoom, reset, focusable, watch: (told) => { watchers.add(told); return () => watchers.delete(told); }};
+})();

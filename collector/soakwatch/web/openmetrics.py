@@ -1,0 +1,158 @@
+"""Runs as OpenMetrics text: how they stand, what the monitor says of itself, and the newest readings of one of them.
+
+A metric of ours keeps its name, with underscores and the prefix ``soakwatch_``; its unit stands at the end
+(``system.memory.usage`` in By is ``soakwatch_system_memory_usage_bytes``). Labels are the run, the target and those of
+the object. Only what is fresh is told, without times: what a device does not say any more is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from soakwatch.live_state import SELF, RunState
+from soakwatch.record import SeriesKey
+from soakwatch.report.show import printable
+from soakwatch_agent.metric import BY_NAME, COUNTER
+from soakwatch_agent.sample import object_labels
+from soakwatch_rules.rule import Outcome
+
+MEDIA = CONTENT_TYPE_LATEST
+_UNITS = {
+    "By": "bytes", "s": "seconds", "1": "ratio", "Hz": "hertz", "Cel": "celsius", "bit": "bits", "V": "volts",
+    "A": "amperes", "W": "watts", "J": "joules", "%": "percent",
+}  # fmt: skip
+_STATES = ("waiting", "running", "ended", "broken off")
+_OUTCOMES = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS)
+_LONGEST = 300  # characters of a label's value
+Kind = Literal["gauge", "counter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The newest reading of a series, with what the record says of it."""
+
+    key: SeriesKey
+    unit: str
+    kind: str
+    value: float
+
+
+@dataclass(slots=True)
+class Families:
+    """Metrics by their name, as they come together. ``left`` counts what could not be told beside the rest."""
+
+    left: int = 0
+    _found: dict[str, Metric] = field(default_factory=dict)
+    _origin: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _told: set[tuple[str, tuple[tuple[str, str], ...]]] = field(default_factory=set)
+
+    def add(self, name: str, about: str, kind: Kind, value: float, labels: dict[str, str], unit: str = "",
+            origin: str = "") -> None:  # fmt: skip
+        """One value. A name belongs to the first metric (``origin``) that has it."""
+        family = name if not unit or name.endswith(f"_{unit}") else f"{name}_{unit}"
+        labels = {key: printable(text)[:_LONGEST] for key, text in labels.items()}
+        sample = family, tuple(sorted(labels.items()))
+        owner = self._origin.setdefault(family, (kind, origin))
+        if owner != (kind, origin) or sample in self._told or self._clashes(family, kind):
+            self.left += 1
+            return
+        self._told.add(sample)
+        metric = self._found.setdefault(family, Metric(family, about, kind, unit))
+        metric.add_sample(f"{family}_total" if kind == "counter" else family, labels, value)
+
+    def text(self) -> bytes:
+        """All of them, by name."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Fixed([self._found[name] for name in sorted(self._found)]))
+        text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]  # prometheus_client has no type there
+        return text
+
+    def _clashes(self, family: str, kind: Kind) -> bool:
+        """Whether what a counter is called (``x_total``) is another metric's name already."""
+        if kind == "counter":
+            return any(f"{family}{suffix}" in self._found for suffix in ("_total", "_created"))
+        base = re.sub(r"_(total|created)$", "", family)
+        return base != family and base in self._found
+
+
+class _Fixed:
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._metrics
+
+
+def add_state(families: Families, state: RunState) -> None:
+    """How a run stands, its polls, findings, and the monitor."""
+    run = {"run": state.run}
+    for word in _STATES:
+        families.add("soakwatch_run_state", "1 for the state in which the run is", "gauge",
+                     float(word == state.standing), {**run, "state": word})  # fmt: skip
+    families.add("soakwatch_run_elapsed", "how long the run has lasted", "gauge", state.elapsed_s, run, "seconds")
+    families.add("soakwatch_run_left", "how long the run has still to go, as planned", "gauge", state.left_s, run,
+                 "seconds")  # fmt: skip
+    if state.last_ns is not None:
+        families.add("soakwatch_run_recorded_until", "the time up to which the record reaches, since 1970", "gauge",
+                     state.last_ns * 1e-9, run, "seconds")  # fmt: skip
+    for outcome in _OUTCOMES:
+        count = sum(finding.outcome is outcome for finding in state.findings)
+        families.add("soakwatch_findings", "findings of the latest judging by outcome", "gauge", float(count),
+                     {**run, "outcome": outcome.value})  # fmt: skip
+    for source in state.sources:
+        named = {**run, "target": source.target, "source": source.label}
+        for word, count in sorted(source.outcomes.items()):
+            families.add("soakwatch_polls", "polls by how they ended", "counter", float(count),
+                         {**named, "outcome": word})  # fmt: skip
+    own = [
+        Reading(SeriesKey(SELF, metric, thing), entry.unit, entry.kind, value)
+        for (metric, thing), value in sorted(state.own.items())
+        if (entry := BY_NAME.get(metric)) is not None
+    ]
+    add_readings(families, state.run, own)
+
+
+def add_readings(families: Families, run: str, readings: Sequence[Reading]) -> None:
+    """The newest readings of series, counters raw."""
+    for reading in readings:
+        key = reading.key
+        labels = {"run": run} if key.target == SELF else {"run": run, "target": key.target}
+        name = "soakwatch_" + re.sub(r"\W", "_", key.metric, flags=re.ASCII)
+        kind: Kind = "counter" if reading.kind == COUNTER else "gauge"
+        if kind == "counter":
+            name = name.removesuffix("_total")
+        entry = BY_NAME.get(key.metric)
+        about = entry.about if entry is not None else f"{printable(key.metric)} in {printable(reading.unit)}"
+        families.add(name, about, kind, reading.value, labels | _labels(key.object), unit_of(reading.unit), key.metric)
+
+
+def unit_of(unit: str) -> str:
+    """The word for a UCUM unit at the end of a name; empty for what is counted.
+
+    >>> unit_of("By"), unit_of("By/s"), unit_of("{packet}"), unit_of("{packet}/s")
+    ('bytes', 'bytes_per_second', '', 'per_second')
+    """
+    base, slash, per = unit.partition("/")
+    word = _UNITS.get(base, "")
+    return "_".join(part for part in (word, "per_second" if slash and per == "s" else "") if part)
+
+
+def _labels(thing: str) -> dict[str, str]:
+    if not thing:
+        return {}
+    if "=" not in thing:
+        return {"object": thing}
+    made: dict[str, str] = {}
+    for key, text in object_labels(thing).items():
+        name = re.sub(r"\W", "_", key, flags=re.ASCII) or "_"
+        if name in {"run", "target"} or name[0].isdecimal() or name.startswith("__"):
+            name = f"object_{name}"
+        made[name] = text
+    return made

@@ -1,0 +1,34 @@
+"""Pages for people, made of the texts in ``pages``: what comes out of a record is escaped, and no script is inline."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from starlette.responses import HTMLResponse
+
+from soakwatch.report.show import SYMBOLS, printable
+
+
+def page(name: str, status: int = 200, **facts: object) -> HTMLResponse:
+    """The page of this name with what it is given. Texts lose what would turn or hide others; nothing is cached."""
+    text = _environment().get_template(name).render(facts)
+    return HTMLResponse(text, status, {"cache-control": "no-store"})
+
+
+@functools.cache
+def _environment() -> Environment:
+    def load(name: str) -> str:
+        return resources.files("soakwatch.web").joinpath("pages", name).read_text(encoding="utf-8")
+
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        loader=FunctionLoader(load),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: printable(value, lines=True) if type(value) is str else value,
+    )
+    environment.globals |= {"symbols": SYMBOLS}
+    return environment

@@ -1,0 +1,50 @@
+"""Deleting a run: first what is lost with it, then, with its name typed, the deed."""
+
+from __future__ import annotations
+
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from soakwatch.deleting import delete, loss_of, refusal
+from soakwatch.web.endpoint import Endpoint, May, Param, Question
+from soakwatch.web.folder import Folder
+from soakwatch.web.run_rows import LOSS, loss_data
+
+
+def _runs(question: Question) -> Folder:
+    """The folder of runs. Raises HTTPException 404 for the server beside one run: nothing is deleted there."""
+    if not isinstance(question.runs, Folder):
+        raise HTTPException(
+            404, "this server shows one run only: soakwatch serve shows and deletes the runs of a folder"
+        )
+    return question.runs
+
+
+def _loss(question: Question) -> Response:
+    runs = _runs(question)
+    return JSONResponse(loss_data(loss_of(question.folder, runs.summaries.overview().summaries)))
+
+
+def _delete(question: Question) -> Response:
+    _runs(question)
+    name = question.folder.name
+    if question.path["run"] != name or question.text("confirm") != name:
+        raise HTTPException(400, f"nothing is deleted: confirm is the name of the run's folder, {name}")
+    if why := refusal(question.folder):
+        raise HTTPException(409, why)
+    delete(question.folder)
+    return JSONResponse({"deleted": name})
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET", "/api/runs/{run}/loss", May.VIEW, "What is lost if the run is deleted, and why it cannot be.", _loss,
+        gives=LOSS,
+    ),
+    Endpoint(
+        "DELETE", "/api/runs/{run}", May.ACT,
+        "Delete a run with everything in its folder; 409 while it is being written.", _delete,
+        params=(Param("confirm", "the name of the run again", required=True),),
+        gives={"type": "object", "properties": {"deleted": {"type": "string"}}, "required": ["deleted"]},
+    ),
+)  # fmt: skip

@@ -1,0 +1,80 @@
+"""The page of a run: how it stands while it goes on, its verdict and its report afterwards."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from importlib import resources
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+
+from soakwatch.judging import REPORT_FILES
+from soakwatch.report.show import SYMBOLS, printable
+from soakwatch.web.drawing import BeingDrawn, Plots
+from soakwatch.web.endpoint import JSON, Endpoint, May, Question
+from soakwatch.web.entrance import GUARDS
+from soakwatch.web.routes.state import STATES, state_of
+from soakwatch.web.state_data import shown_data
+
+_PLOTS = Plots()
+_POLICY = "content-security-policy"
+_PAGE_POLICY = f"{GUARDS[_POLICY]}; frame-src 'self'"  # the report of a run that has ended
+_REPORT_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:;"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'self';"
+    " sandbox allow-scripts allow-popups allow-modals allow-downloads"
+)
+"""A report holds its scripts inside. It may run them, and reach nothing: it has an origin of its own."""
+
+
+def _page(question: Question) -> Response:
+    state = state_of(question, "")
+    facts: Mapping[str, object] = {
+        "run": question.folder.name, "name": printable(str(state["name"])), "act": question.may >= May.ACT,
+        "single": question.runs.single, "state": Markup(_safe(json.dumps(state))),  # noqa: S704 - no "<" in it
+        "symbols": Markup(_safe(json.dumps({outcome.value: sign for outcome, sign in SYMBOLS.items()}))),  # noqa: S704
+    }  # fmt: skip
+    headers = {_POLICY: _PAGE_POLICY, "cache-control": "no-store"}
+    return HTMLResponse(_environment().get_template("live.html.jinja").render(facts), headers=headers)
+
+
+def _plots(question: Question) -> Response:
+    state = STATES.read(question.folder, question.runs.now_ns())
+    mark = str(shown_data(state, "")["drawn"])
+    try:
+        text = _PLOTS.text(question.folder, mark, live=state.verdict is None)
+    except BeingDrawn:
+        return JSONResponse({"drawn": None}, 202, {"cache-control": "no-store", "retry-after": "1"})
+    return Response(text, media_type=JSON, headers={"cache-control": "no-store"})
+
+
+def _report(question: Question) -> Response:
+    file = question.folder / REPORT_FILES["html"]
+    if not file.is_file():
+        raise HTTPException(404, "there is no report yet: it is written when the run has ended")
+    return FileResponse(file, media_type="text/html; charset=utf-8", headers={_POLICY: _REPORT_POLICY})
+
+
+def _safe(text: str) -> str:
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@functools.cache
+def _environment() -> Environment:
+    def load(name: str) -> str:
+        return resources.files("soakwatch.web").joinpath("pages", name).read_text(encoding="utf-8")
+
+    return Environment(
+        autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(load), trim_blocks=True, lstrip_blocks=True
+    )
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/runs/{run}/", May.VIEW, "The page of a run.", _page, media="text/html"),
+    Endpoint("GET", "/runs/{run}/plots", May.VIEW, "What its plots show.", _plots),
+    Endpoint("GET", "/runs/{run}/report", May.VIEW, "The morning page of a run.", _report, media="text/html"),
+)

@@ -1,0 +1,45 @@
+"""The verdict of a run, and its report."""
+
+from __future__ import annotations
+
+import json
+
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, Response
+
+from soakwatch.report.json import verdict_schema
+from soakwatch.web.endpoint import JSON, Endpoint, May, Question
+from soakwatch.web.so_far import report_file, verdict_text
+
+_HTML = "text/html"
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "sandbox allow-scripts allow-popups allow-modals allow-downloads"
+)
+"""The report's script is part of its file, and a file may come from anywhere: it runs as a page of nobody, that can
+neither ask this server as the person who looks, nor anybody else."""
+
+
+def _verdict(question: Question) -> Response:
+    return Response(verdict_text(question.folder), media_type=JSON)
+
+
+def _report(question: Question) -> Response:
+    file = report_file(question.folder)
+    if file is None:
+        raise HTTPException(404, "no report is written yet: a run writes it when it ends")
+    return FileResponse(file, media_type=f"{_HTML}; charset=utf-8", headers={"content-security-policy": _POLICY})
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET", "/api/runs/{run}/verdict", May.VIEW,
+        "verdict.json: the final one; while the run goes on, what it came to so far, which is never a pass.", _verdict,
+        gives=json.loads(verdict_schema()),
+    ),
+    Endpoint(
+        "GET", "/api/runs/{run}/report", May.VIEW, "The report as one file that opens offline; 404 until the run ends.",
+        _report, gives={"type": "string"}, media=_HTML,
+    ),
+)  # fmt: skip

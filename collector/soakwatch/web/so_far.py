@@ -1,0 +1,67 @@
+"""The verdict of a run over the web: the written one, or what its record says so far."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from soakwatch.errors import PlanError
+from soakwatch.judging import REPORT_FILES, recorded_rules
+from soakwatch.record import RecordView
+from soakwatch.record.outside import is_written
+from soakwatch.report.json import render_json
+from soakwatch.verdict import Verdict, fold
+from soakwatch_rules.rule import Outcome
+
+_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
+_LARGEST = 64 * 2**20
+
+
+def verdict_text(folder: Path) -> str:
+    """verdict.json of a run that ended; of one that goes on, or broke off, the same of its findings so far.
+
+    What is not over cannot have passed: then it is inconclusive, and the reason says so. Raises RecordError.
+    """
+    with RecordView.open(folder) as view:
+        if view.meta("verdict") is not None:
+            written = _written(folder)
+            if written is not None:
+                return written
+        return render_json(verdict_so_far(view, goes_on=is_written(folder)))
+
+
+def verdict_so_far(view: RecordView, *, goes_on: bool) -> Verdict:
+    """The fold of the findings that a record holds, without judging again: of the final ones where there are such."""
+    final = view.meta("verdict")
+    window = view.window()
+    made = fold(
+        view.meta("run") or "run", window, view.roles(), view.findings(live=final is None), view.ledgers(window),
+        view.phases(), _optional(view), events=tuple(stored.event for stored in view.events()),
+    )  # fmt: skip
+    if final is not None:
+        return replace(made, outcome=_OUTCOMES.get(final, Outcome.INCONCLUSIVE), reason=view.meta("reason") or "")
+    outcome = Outcome.FAIL if made.outcome is Outcome.FAIL else Outcome.INCONCLUSIVE
+    stands = "the run goes on" if goes_on else "the monitor ended without a verdict"
+    return replace(made, outcome=outcome, reason=f"{stands}; so far: {made.reason}")
+
+
+def report_file(folder: Path) -> Path | None:
+    """The report that was written when a run ended; None while there is none."""
+    file = folder / REPORT_FILES["html"]
+    with RecordView.open(folder) as view:
+        return file if view.meta("verdict") is not None and file.is_file() else None
+
+
+def _optional(view: RecordView) -> frozenset[str]:
+    try:
+        return frozenset(rule.name for rule in recorded_rules(view) if not rule.required)
+    except PlanError:  # of rules that are not installed here
+        return frozenset()
+
+
+def _written(folder: Path) -> str | None:
+    file = folder / REPORT_FILES["json"]
+    try:
+        return file.read_text(encoding="utf-8") if file.is_file() and file.stat().st_size <= _LARGEST else None
+    except (OSError, ValueError):
+        return None

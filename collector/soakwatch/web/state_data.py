@@ -1,0 +1,239 @@
+"""How a run stands, as JSON: figures for programs, and beside them the words that a page shows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from math import isnan
+
+from soakwatch.live_state import RunState, SourceState
+from soakwatch.marking import moment_text
+from soakwatch.noteworthy import ACKNOWLEDGED, STOP, bookkeeping
+from soakwatch.record import StoredEvent
+from soakwatch.record.marks import ORIGIN as TOLD
+from soakwatch.report.show import printable, quantity, share_text, span_text, subject
+from soakwatch_agent.sample import object_labels
+from soakwatch_rules.forecast_words import forecast_words
+from soakwatch_rules.rule import Event, Finding, Outcome
+
+MOST_ALARMS, MOST_DOUBTS, _MOST_EVENTS, _MOST_MARKS, _MOST_KINDS = 150, 50, 30, 20, 20
+_SILENT, _SLACK_S = 3.5, 3.0  # intervals without an answer, and seconds on top: the record itself is a little late
+_ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE)
+_LOAD: Mapping[str, tuple[str, str, Callable[[list[float]], float]]] = {  # of several objects the sum, or the worst
+    "load.request.rate": ("", "{request}/s", sum), "load.failure.rate": ("", "{failure}/s", sum),
+    "load.tx.packet.rate": ("sent", "{packet}/s", sum), "load.rx.packet.rate": ("received", "{packet}/s", sum),
+    "load.tx.bit.rate": ("sent", "bit/s", sum), "load.rx.bit.rate": ("received", "bit/s", sum),
+    "load.loss": ("lost", "1", max), "load.latency": ("latency p99", "s", max),
+}  # fmt: skip
+
+
+def state_data(state: RunState, *, report: bool) -> dict[str, object]:
+    """The state for whoever asks; ``report`` says that the report of the run is there. Times are ISO 8601 in UTC."""
+    counts = {outcome.value: 0 for outcome in (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS)}
+    for finding in state.findings:
+        if finding.outcome.value in counts:
+            counts[finding.outcome.value] += 1
+    phase, coming = state.phase, state.coming
+    stop = next((s for s in reversed(state.events) if s.event.kind == STOP and s.origin == TOLD), None)
+    return {
+        "run": state.run, "name": printable(state.name), "state": state.standing, "now": moment_text(state.now_ns),
+        "begin": _time(state.begin_ns), "end_planned": _time(state.end_ns), "until": _time(state.last_ns),
+        "elapsed_s": round(state.elapsed_s, 3), "left_s": round(state.left_s, 3),
+        "phase": None if phase is None else _phase(phase.name, phase.begin_ns, phase.end_ns, phase.state),
+        "phases": [_phase(one.name, one.begin_ns, one.end_ns, one.state) for one in state.phases],
+        "next": None if coming is None else {
+            "kind": coming.kind, "what": coming.what, "in_s": round((coming.at_ns - state.now_ns) * 1e-9, 3),
+        },
+        "sources": [_source(state, one) for one in state.sources],
+        "self": _own(state),
+        "load": _loads(state),
+        "verdict": state.verdict, "reason": state.reason, "line": _line(state, counts),
+        "stopping": None if stop is None or state.standing != "running" else stop.event.detail.get("reason", ""),
+        "events": state.last_event,
+        "findings": {"judged": _time(state.judged_ns), "counts": counts},
+        "series": state.series,
+        "report": report,
+    }  # fmt: skip
+
+
+def shown_data(state: RunState, known: str) -> dict[str, object]:
+    """What a page shows on top of that: alarms, events, and what an event can be told of.
+
+    ``alarms`` is null where they are those that the page has already (``known`` is their digest).
+    """
+    alarms = _alarms(state)
+    digest = hashlib.sha256(json.dumps(alarms).encode()).hexdigest()[:16]
+    told = [stored for stored in state.events if not _silent(stored)]
+    kinds = [s.event.kind for s in reversed(told) if s.origin in {TOLD, "plan"} and not bookkeeping(s.event.kind)]
+    return {
+        "digest": digest,
+        "alarms": None if digest == known else alarms,
+        "told": [_event(stored) for stored in sorted(told, key=lambda s: (-s.event.begin_ns, -s.id))[:_MOST_EVENTS]],
+        "kinds": list(dict.fromkeys(kinds))[:_MOST_KINDS],
+        "targets": list(state.targets),
+        "drawn": f"{state.last_event}-{len(state.phases)}-{state.series}-{_flagged(state)}",
+    }
+
+
+def _silent(stored: StoredEvent) -> bool:
+    """Identities and the like are told once for each source and say nothing new."""
+    return bookkeeping(stored.event.kind) and stored.event.kind not in {STOP, ACKNOWLEDGED, "gap", "clock.step"}
+
+
+def _flagged(state: RunState) -> str:
+    told = sorted(f"{f.rule} {f.target} {f.metric} {f.object}" for f in state.findings if f.outcome in _ORDER[:2])
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:8]
+
+
+def _time(time_ns: int | None) -> str | None:
+    return None if time_ns is None else moment_text(time_ns)
+
+
+def _phase(name: str, begin_ns: int, end_ns: int, state: str) -> dict[str, object]:
+    return {"name": printable(name), "begin": moment_text(begin_ns), "end": moment_text(end_ns), "state": state}
+
+
+def _source(state: RunState, source: SourceState) -> dict[str, object]:
+    return {
+        "target": printable(source.target), "source": printable(source.label), "kind": source.source,
+        "role": source.role, "interval_s": source.interval_s, "due": source.due, "got": source.got,
+        "failed": source.due - source.got, "outcomes": dict(source.outcomes), "last_ok": _time(source.last_ok_ns),
+        "failing_since": _time(source.failing_since_ns), "state": _source_state(state, source),
+    }  # fmt: skip
+
+
+def _source_state(state: RunState, source: SourceState) -> str:
+    if state.standing != "running":
+        return "over" if state.standing in {"ended", "broken off"} else "waiting"
+    if source.failing_since_ns is not None and source.due:
+        return "failing"
+    last_ns = source.last_ok_ns if source.last_ok_ns is not None else state.begin_ns
+    if last_ns is not None and (state.now_ns - last_ns) * 1e-9 > _SILENT * source.interval_s + _SLACK_S:
+        return "silent"
+    return "answering" if source.due else "waiting"
+
+
+def _own(state: RunState) -> dict[str, object]:
+    own = state.own
+    sinks: dict[str, dict[str, object]] = {}
+    for (metric, thing), value in own.items():
+        if metric.startswith("monitor.sink."):
+            name = object_labels(thing).get("sink", thing) if "=" in thing else thing
+            sinks.setdefault(name, {"sink": printable(name)})[metric.rpartition(".")[2]] = value
+    missed = [own.get(("monitor.polls", f"outcome={word}")) for word in ("missed", "overrun")]
+    known = [value for value in missed if value is not None]
+    return {
+        "rss_bytes": own.get(("monitor.memory.usage", "")), "cpu": state.own_cpu,
+        "lag_s": own.get(("monitor.loop.lag", "")), "missed": sum(known) if known else None,
+        "disk_free_bytes": own.get(("monitor.disk.free", "")), "record_bytes": own.get(("monitor.record.size", "")),
+        "sinks": [sinks[name] for name in sorted(sinks)],
+    }  # fmt: skip
+
+
+def _loads(state: RunState) -> list[dict[str, object]]:
+    """The load in a few figures, each generator's own."""
+    made: list[dict[str, object]] = []
+    for target in dict.fromkeys(target for target, _, _ in state.load):
+        for metric, (word, unit, fold) in _LOAD.items():
+            values = [
+                value for (of, name, thing), value in state.load.items()
+                if (of, name) == (target, metric) and (metric != "load.latency" or "p99" in thing)
+            ]  # fmt: skip
+            if values:
+                folded = float(fold(values))
+                made.append({"target": printable(target), "metric": metric, "value": folded, "what": word,
+                             "words": f"{quantity(folded, unit)} {word}".rstrip()})  # fmt: skip
+    return made
+
+
+def _line(state: RunState, counts: Mapping[str, int]) -> str:
+    """The verdict so far in one line."""
+    if state.verdict is not None:
+        return printable(state.reason or "")
+    if state.standing == "broken off":
+        return "The monitor ended without a verdict: soakwatch resume goes on, soakwatch judge judges what is there."
+    if state.standing == "ended":
+        return "The run has ended and is being judged."
+    if state.standing == "waiting":
+        return "The run waits for its start."
+    if state.judged_ns is None:
+        return "Nothing has been judged yet: rules look at the run every minute."
+    worst = next((f for f in _sorted(state.findings) if f.outcome is Outcome.FAIL), None)
+    if worst is not None:
+        more = f", and {counts['fail'] - 1} more" if counts["fail"] > 1 else ""
+        return printable(f"{worst.rule} on {worst.target}: {worst.reason}{more}")
+    warned = counts["warn"]
+    return "No failure so far" + (f"; {warned} warning{'s' if warned > 1 else ''}." if warned else ".")
+
+
+def _sorted(findings: Iterable[Finding]) -> list[Finding]:
+    """Worst first; of warnings those that come true soonest."""
+
+    def rank(finding: Finding) -> tuple[object, ...]:
+        soon = float("inf") if finding.forecast is None or isnan(finding.forecast.after_s) else finding.forecast.after_s
+        return _ORDER.index(finding.outcome), soon, finding.target, finding.rule
+
+    return sorted((f for f in findings if f.outcome in _ORDER), key=rank)
+
+
+def _alarms(state: RunState) -> list[dict[str, object]]:
+    known = _acknowledged(state.events)
+    found = _sorted(state.findings)
+    objections = [f for f in found if f.outcome is not Outcome.INCONCLUSIVE][:MOST_ALARMS]
+    doubts = [f for f in found if f.outcome is Outcome.INCONCLUSIVE][:MOST_DOUBTS]
+    return [_alarm(finding, known) for finding in (*objections, *doubts)]
+
+
+def _acknowledged(events: Sequence[StoredEvent]) -> Mapping[tuple[str, ...], tuple[str, str]]:
+    told = [stored.event for stored in events if stored.event.kind == ACKNOWLEDGED]
+    return {
+        (e.detail.get("rule", ""), e.target, e.detail.get("metric", ""), e.object):
+        (e.detail.get("reason", ""), _said(e)) for e in told
+    }  # fmt: skip
+
+
+def _alarm(finding: Finding, known: Mapping[tuple[str, ...], tuple[str, str]]) -> dict[str, object]:
+    f = finding
+    said = known.get((f.rule, f.target, f.metric, f.object))
+    return {
+        "key": json.dumps([f.rule, f.target, f.metric, f.object], ensure_ascii=False),
+        "rule": f.rule, "target": f.target, "metric": f.metric, "object": f.object, "outcome": f.outcome.value,
+        "about": printable(subject(f.metric, f.object)), "reason": printable(f.reason),
+        "definition": printable(f.definition),
+        "measured": quantity(f.measured, f.unit), "limit": None if f.limit is None else quantity(f.limit, f.unit),
+        "forecast": "" if f.forecast is None else printable(forecast_words(f.forecast)),
+        "window": [f.window.begin_ns // 10**6, f.window.end_ns // 10**6],
+        "stretch": span_text(f.window.begin_ns, f.window.end_ns),
+        "marks": [
+            [mark.begin_ns // 10**6, None if mark.end_ns is None else mark.end_ns // 10**6, printable(mark.text)]
+            for mark in f.marks[:_MOST_MARKS]
+        ],
+        "samples": f.samples, "coverage": share_text(f.coverage),
+        "detectable": None if f.smallest_detectable is None else quantity(f.smallest_detectable, f.detectable_unit),
+        "settle": printable(f.settle), "why": None if f.why is None else f.why.value,
+        "doubts": [printable(doubt) for doubt in f.doubts],
+        "acknowledged": None if said is None else {"reason": printable(said[0]), "at": printable(said[1])},
+    }  # fmt: skip
+
+
+def _event(stored: StoredEvent) -> dict[str, object]:
+    event = stored.event
+    detail = {key: value for key, value in event.detail.items() if value}
+    return {
+        "id": stored.id, "origin": stored.origin, "kind": event.kind, "target": printable(event.target),
+        "object": printable(event.object), "begin": event.begin_ns // 10**6, "at": _clock(event.begin_ns),
+        "open": event.end_ns is None and stored.origin == TOLD,
+        "lasted_s": None if event.end_ns is None else round((event.end_ns - event.begin_ns) * 1e-9, 3),
+        "detail": printable(", ".join(f"{key} {value}" for key, value in sorted(detail.items())))[:300],
+    }  # fmt: skip
+
+
+def _clock(time_ns: int) -> str:
+    return f"{datetime.fromtimestamp(time_ns // 10**9, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _said(event: Event) -> str:
+    """When a finding was acknowledged: behind the end of a run its events cannot lie."""
+    return event.detail.get("said", "")[:19].replace("T", " ") or _clock(event.begin_ns)

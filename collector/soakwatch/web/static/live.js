@@ -1,0 +1,170 @@
+/* The page of a run: asks how it stands, shows it, hears keys. */
+import * as dialogs from "./live_dialogs.js";
+import {byId, clock, length, make, put, show} from "./live_dom.js";
+import {badge, onAcknowledge, selected, showFindings, step} from "./live_findings.js";
+import {showCourse, showEvents, showSelf, showSources} from "./live_health.js";
+import * as plots from "./live_plots.js";
+import {ask, onWake} from "./live_talk.js";
+
+const EVERY_MS = 2000, HIDDEN_MS = 15000, OVER_MS = 15000, LONGEST_MS = 15000, SLOW_MS = 6000, LATE_S = 20;
+const {run, may, single} = document.documentElement.dataset;
+const path = `/api/runs/${encodeURIComponent(run)}/state`;
+
+let digest = "", alarms = [];
+let fine = Date.now(); // when the server answered last
+let failures = 0, timer = null, asking = false, framed = false, ready = false, urgent = false;
+
+/* --- showing --- */
+
+const STANDINGS = {running: "running", waiting: "waiting for its start", ended: "ended", "broken off": "broken off"};
+
+function showVerdict(state) {
+  const {counts} = state.findings;
+  const outcome = state.verdict ?? (counts.fail > 0 ? "fail" : counts.warn > 0 ? "warn" : state.findings.judged === null ? "" : "pass");
+  const word = state.verdict !== null ? state.verdict : {fail: "failing", warn: "warnings", pass: "no failure so far", "": "not judged yet"}[outcome];
+  badge(byId("badge"), outcome === "" ? "not-applicable" : outcome, word);
+  byId("verdict").className = `card banner ${outcome}`;
+  put(byId("line"), state.line);
+  const judged = state.findings.judged === null ? "" : `, judged at ${clock(Date.parse(state.findings.judged))} UTC`;
+  put(byId("counts"), `${counts.fail} fail, ${counts.warn} warn, ${counts.inconclusive} inconclusive, ${counts.pass} pass${judged}`);
+  show(byId("counts"), state.findings.judged !== null);
+  put(byId("standing"), state.stopping !== null ? "stopping" : STANDINGS[state.state]);
+  byId("standing").className = `state ${state.state.replaceAll(" ", "-")}`;
+  document.title = `${state.verdict === null ? word : state.verdict.toUpperCase()}: ${state.name} – Soakwatch`;
+}
+
+const over = (state) => state.state === "ended" || state.state === "broken off";
+
+/* A run that is over has a verdict and a report; of its own server nothing is left soon, so the report comes in here. */
+function showEnd(state) {
+  const ended = over(state);
+  document.body.classList.toggle("over", ended);
+  for (const id of ["mark-button", "stop-button"]) {
+    const button = byId(id);
+    if (button !== null) show(button, !ended && !(id === "stop-button" && state.stopping !== null));
+  }
+  const after = byId("after");
+  show(after, ended);
+  if (!ended) return;
+  if (!state.report) {
+    put(after, state.state === "ended" ? "The report is being written." : "There is no report of it yet.");
+    return;
+  }
+  if (framed) return;
+  framed = true;
+  const place = `/runs/${encodeURIComponent(run)}/report`;
+  after.replaceChildren(make("a", {href: single === "yes" ? "#report-title" : place, class: "button"},
+    single === "yes" ? "Read the report below" : "Open the morning page"));
+  if (single === "yes") {
+    document.body.classList.add("alone");
+    put(byId("report-words"), `The server of this run ends with it. The report is also the file report.html in the run's folder; later: soakwatch serve, soakwatch report ${run}.`);
+    byId("report-frame").replaceChildren(make("iframe", {src: place, title: "The report of this run"}));
+    show(byId("report-box"), true);
+  }
+}
+
+function apply(state) {
+  dialogs.know(state);
+  if (state.shown.alarms !== null) alarms = state.shown.alarms;
+  digest = state.shown.digest;
+  showVerdict(state);
+  showCourse(state);
+  showFindings(alarms, state.findings.judged !== null, over(state));
+  showSources(state);
+  showSelf(state);
+  showEvents(state.shown.told);
+  showEnd(state);
+  showLateness(state);
+  if (ready) plots.tick(state, state.shown.drawn);
+}
+
+/* A server that answers while the run writes nothing any more shows old readings as well. */
+function showLateness(state) {
+  const late = state.state !== "running" || state.until === null ? 0 : (Date.parse(state.now) - Date.parse(state.until)) / 1000;
+  if (late > LATE_S + 2 * Math.max(0, ...state.sources.map((one) => one.interval_s)) && !over(state)) {
+    warn(`The run has recorded nothing for ${length(late)}: what is shown is from ${clock(Date.parse(state.until))} UTC.`);
+  } else warn("");
+  put(byId("link"), over(state) ? "" : `live, ${clock(Date.parse(state.now))} UTC`);
+}
+
+function warn(text) {
+  put(byId("lost"), text);
+  show(byId("lost"), text !== "");
+  document.body.classList.toggle("stale", text !== "");
+}
+
+/* --- asking --- */
+
+async function look() {
+  if (asking) { urgent = true; return; }
+  asking = true;
+  urgent = false;
+  const slow = setTimeout(() => lost("the server has not answered yet"), SLOW_MS);
+  const answer = await ask(`${path}?known=${digest}`);
+  clearTimeout(slow);
+  asking = false;
+  let next = document.hidden ? HIDDEN_MS : EVERY_MS;
+  if (answer.ok) {
+    failures = 0;
+    fine = Date.now();
+    apply(answer.data);
+    if (over(answer.data) && answer.data.report) {
+      if (single === "yes") return; // nothing more comes, and its server is about to end
+      next = OVER_MS;
+    }
+  } else {
+    failures += 1;
+    next = Math.min(LONGEST_MS, 1000 * 2 ** Math.min(failures - 1, 6));
+    put(byId("link"), "");
+    if (answer.status === 401) warn("This page is not let in any more: open a new link (soakwatch open).");
+    else if (failures > 1 || answer.status !== 0) lost(answer.error);
+  }
+  plan(urgent ? 0 : next);
+}
+
+function lost(why) {
+  put(byId("link"), "");
+  warn(`Connection lost since ${clock(fine)} UTC (${why}): what is shown is from then. Trying again.`);
+}
+
+function plan(ms) {
+  clearTimeout(timer);
+  timer = setTimeout(look, ms);
+}
+
+/* --- keys --- */
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || dialogs.isOpen()) return;
+  if (event.target instanceof Element && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+  const deeds = {
+    "?": dialogs.keys, j: () => step(1), k: () => step(-1), t: () => byId("theme").click(), f: () => plots.follow(),
+    ...(may === "act" ? {m: markIfLive, a: () => dialogs.acknowledge(selected())} : {}),
+  };
+  const deed = deeds[event.key];
+  if (deed === undefined) return;
+  event.preventDefault();
+  deed();
+}
+
+function markIfLive() {
+  if (!byId("mark-button").hidden) dialogs.mark();
+}
+
+/* --- beginning --- */
+
+onAcknowledge(dialogs.acknowledge);
+onWake(plan);
+dialogs.begin();
+document.addEventListener("keydown", onKey);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) plan(0); });
+const first = JSON.parse(byId("first-state").textContent);
+apply(first);
+const start = () => {
+  ready = typeof Bokeh !== "undefined";
+  if (ready) { plots.begin(); plots.tick(first, first.shown.drawn); }
+  else put(byId("plots-note"), "The plots cannot be drawn: their script did not arrive. Load the page again.");
+};
+if (document.readyState === "complete") start();
+else addEventListener("load", start);
+if (!(over(first) && first.report && single === "yes")) plan(EVERY_MS);

@@ -1,0 +1,80 @@
+/* Making and changing elements. Whatever comes from a run is text and nothing else. */
+
+export const byId = (id) => document.getElementById(id);
+
+/* An element with attributes and children; a string is text. Null children are left out. */
+export function make(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === true) made.setAttribute(name, "");
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+/* Changes a text only if it is another one: what is read aloud is not read again. */
+export function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+export function show(element, wanted) {
+  if (element.hidden === wanted) element.hidden = !wanted;
+}
+
+/* A name of a run, a device, a process: it may be written from right to left. */
+export const name = (text) => make("bdi", {class: "name"}, text);
+
+/* Makes the children of a list those of rows, by key. What is there already is changed in place and keeps the focus;
+   what has the focus is not moved. build(row) makes an element, change(element, row) brings it up to date. */
+export function keyed(list, rows, keyOf, build, change) {
+  const there = new Map([...list.children].map((child) => [child.dataset.key, child]));
+  let at = list.firstElementChild;
+  for (const row of rows) {
+    const key = keyOf(row);
+    let element = there.get(key);
+    if (element === undefined) {
+      element = build(row);
+      element.dataset.key = key;
+    }
+    there.delete(key);
+    change(element, row);
+    if (element === at) {
+      at = at.nextElementSibling;
+    } else if (element.parentNode === list && element.contains(document.activeElement)) {
+      while (at !== null && at !== element) { // the others go round it
+        const next = at.nextElementSibling;
+        list.append(at);
+        at = next;
+      }
+      at = element.nextElementSibling;
+    } else {
+      list.insertBefore(element, at);
+    }
+  }
+  for (const gone of there.values()) gone.remove();
+}
+
+/* Seconds in few words: 3 d 4 h, 5 min 7 s. */
+export function length(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  const [d, h, m, s] = [Math.floor(whole / 86400), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60, whole % 60];
+  if (d > 0) return h > 0 ? `${d} d ${h} h` : `${d} d`;
+  if (h > 0) return m > 0 ? `${h} h ${m} min` : `${h} h`;
+  if (m > 0) return s > 0 && m < 10 ? `${m} min ${s} s` : `${m} min`;
+  return `${s} s`;
+}
+
+/* The clock in UTC of a time in ms, with the day where it is not today. */
+export function clock(ms) {
+  const text = new Date(ms).toISOString();
+  const today = new Date().toISOString().slice(0, 10);
+  return text.slice(0, 10) === today ? text.slice(11, 19) : `${text.slice(5, 10)} ${text.slice(11, 19)}`;
+}
+
+export function bytes(number) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let at = 0;
+  for (; number >= 1024 && at < units.length - 1; at += 1) number /= 1024;
+  return `${number >= 100 || at === 0 ? number.toFixed(0) : number.toFixed(1)} ${units[at]}`;
+}

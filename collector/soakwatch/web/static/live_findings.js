@@ -1,0 +1,105 @@
+/* The findings so far: worst first, updated in place, chosen by keys. */
+import {byId, keyed, make, name, put, show} from "./live_dom.js";
+
+const SIGNS = JSON.parse(byId("symbols").textContent);
+const act = document.documentElement.dataset.may === "act";
+let acknowledge = () => {};
+
+export function badge(element, outcome, word = outcome) {
+  const text = `${SIGNS[outcome] ?? ""} ${word}`.trim();
+  put(element, text);
+  element.className = `badge ${outcome.replaceAll(" ", "-")}`;
+}
+
+export function onAcknowledge(told) { acknowledge = told; }
+
+function part(item, role) { return item.querySelector(`[data-part="${role}"]`); }
+
+function build(finding) {
+  const item = make("li", {class: "card finding", tabindex: "-1"},
+    make("p", {class: "head"}, make("span", {class: "badge", "data-part": "badge"}), " ",
+      make("b", {}, finding.rule), " on ", name(finding.target), finding.about === "" ? null : " · ",
+      finding.about === "" ? null : name(finding.about)),
+    make("p", {class: "warning", "data-part": "forecast"}),
+    make("p", {class: "reason", "data-part": "reason"}),
+    make("p", {class: "soft", "data-part": "numbers"}),
+    make("p", {class: "known", "data-part": "known"}),
+    make("details", {}, make("summary", {}, "Definition and numbers"), make("dl", {class: "pairs", "data-part": "pairs"})),
+    make("p", {class: "ends"},
+      make("a", {href: "#plots-title", "data-part": "zoom"}, "Show in the plots"),
+      act ? make("button", {type: "button", "data-part": "ack"}, "Acknowledge…") : null));
+  part(item, "ack")?.addEventListener("click", () => acknowledge(item.finding));
+  return item;
+}
+
+function pairs(list, finding) {
+  const rows = [
+    ["definition", finding.definition], ["measured", finding.measured], ["limit", finding.limit ?? "none stated"],
+    ["samples", `${finding.samples}, coverage ${finding.coverage}`],
+    ["smallest detectable", finding.detectable ?? "not stated"], ["window (UTC)", finding.stretch],
+    ...finding.marks.map(([begin, , text]) => [`at ${new Date(begin).toISOString().slice(11, 19)}`, text]),
+    ...finding.doubts.map((doubt) => ["doubt", doubt]),
+    ...(finding.settle === "" ? [] : [["what would settle it", finding.settle]]),
+  ];
+  keyed(list, rows.map(([term, text], at) => ({term, text, at})), (row) => `${row.at}`,
+    () => make("div", {}, make("dt"), make("dd")),
+    (pair, row) => { put(pair.firstChild, row.term); put(pair.lastChild, row.text); });
+}
+
+function change(item, finding) {
+  if (item.said === JSON.stringify(finding)) return;
+  item.said = JSON.stringify(finding);
+  item.finding = finding;
+  item.classList.remove("fail", "warn", "inconclusive");
+  item.classList.add(finding.outcome);
+  badge(part(item, "badge"), finding.outcome);
+  put(part(item, "reason"), finding.reason);
+  const ahead = finding.forecast === "" ? "" : `${finding.outcome === "warn" ? "Early warning: at" : "At"} this slope ${finding.forecast}.`;
+  put(part(item, "forecast"), ahead);
+  show(part(item, "forecast"), ahead !== "");
+  put(part(item, "numbers"), `measured ${finding.measured}${finding.limit === null ? "" : `, limit ${finding.limit}`}${finding.why === null ? "" : `; ${finding.why}`}`);
+  const known = finding.acknowledged;
+  put(part(item, "known"), known === null ? "" : `acknowledged: ${known.reason} (${known.at} UTC)`);
+  show(part(item, "known"), known !== null);
+  item.classList.toggle("is-known", known !== null);
+  const zoom = part(item, "zoom");
+  const [begin, end] = stretch(finding);
+  zoom.dataset.window = `${begin},${end}`;
+  pairs(part(item, "pairs"), finding);
+  item.setAttribute("aria-label", `${finding.outcome}: ${finding.rule} on ${finding.target} ${finding.about}`);
+}
+
+/* What to look at: around the moments that it points at, else the whole of what was judged. */
+function stretch(finding) {
+  if (finding.marks.length === 0) return finding.window;
+  const begin = Math.min(...finding.marks.map(([from]) => from));
+  const end = Math.max(...finding.marks.map(([from, to]) => to ?? from));
+  const room = Math.max(30000, (end - begin) * 0.25);
+  return [Math.max(begin - room, finding.window[0] - 5000), end + room];
+}
+
+export function showFindings(alarms, judged, ended) {
+  const worst = alarms.filter((one) => one.outcome !== "inconclusive");
+  const doubts = alarms.filter((one) => one.outcome === "inconclusive");
+  keyed(byId("findings"), worst, (one) => one.key, build, change);
+  keyed(byId("doubts"), doubts, (one) => one.key, build, change);
+  show(byId("doubts-box"), doubts.length > 0);
+  put(byId("doubts-title"), `${ended ? "Could not be judged" : "Could not be judged so far"}: ${doubts.length}`);
+  show(byId("no-findings"), worst.length === 0);
+  put(byId("no-findings"), !judged ? "Nothing has been judged yet: rules look at the run every minute." :
+    ended ? "No rule objected." : "No rule objects so far.");
+}
+
+export function selected() {
+  const item = document.activeElement?.closest?.(".finding");
+  return item === null || item === undefined ? null : item.finding;
+}
+
+export function step(by) {
+  const items = [...document.querySelectorAll(".finding")].filter((item) => item.offsetParent !== null);
+  if (items.length === 0) return;
+  const at = items.indexOf(document.activeElement?.closest?.(".finding"));
+  const next = at < 0 ? (by > 0 ? 0 : items.length - 1) : Math.min(items.length - 1, Math.max(0, at + by));
+  items[next].focus();
+  items[next].scrollIntoView({block: "nearest"});
+}

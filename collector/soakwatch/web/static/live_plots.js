@@ -1,0 +1,326 @@
+/* The plots: drawn by the server now and then, filled with new readings in between, in full resolution where somebody
+   zooms. At most MOST points of a line are kept, however long the page stays open. */
+/* global Bokeh, soakwatchPlots */
+import {ask, later} from "./live_talk.js";
+import {byId, clock, keyed, make, name, put, show} from "./live_dom.js";
+
+const POINTS = 2000, MOST = 3000, AT_ONCE = 100;
+const TICK_MS = 5000, PAUSE_MS = 150, REDRAW_MS = 20000, AGAIN_MS = 120000;
+const MINUTE = 60000;
+
+const run = document.documentElement.dataset.run;
+const alone = document.documentElement.dataset.single === "yes";
+const base = `/runs/${encodeURIComponent(run)}`;
+let lines = []; // {source, key, text, factor, elements, last, full}
+let views = [];
+let whole = [0, 1]; // what the run has so far, ms
+let mode = {span: 0, held: null}; // follow the last span seconds (0: all), or hold a stretch
+let patience = 1; // what is slow to draw is drawn less often
+let drawn = "", drawnAt = 0, heats = false;
+let own = false; // we move the axes ourselves
+let busy = false, again = false, timer = null;
+let seenUntil = 0, shownEnd = 0, over = false;
+const visible = new Set();
+const sight = new IntersectionObserver((entries) => {
+  let came = false;
+  for (const entry of entries) {
+    if (entry.isIntersecting && !visible.has(entry.target.id)) came = true;
+    if (entry.isIntersecting) visible.add(entry.target.id);
+    else visible.delete(entry.target.id);
+  }
+  if (came) soon(PAUSE_MS);
+}, {rootMargin: "200px 0px"});
+
+/* --- drawing --- */
+
+/* Each plot listens to the viewport, and BokehJS does not take that back: what was drawn would stay for ever. */
+const listening = [];
+if (globalThis.visualViewport) {
+  const add = visualViewport.addEventListener;
+  visualViewport.addEventListener = (...given) => { listening.push(given); add.apply(visualViewport, given); };
+}
+
+function clear() {
+  for (const doc of [...Bokeh.documents]) doc.clear();
+  Bokeh.documents.length = 0;
+  for (const view of views) view.clear?.();
+  for (const given of listening.splice(0)) visualViewport.removeEventListener(...given);
+  soakwatchPlots.leave();
+  views = [];
+  lines = [];
+}
+
+async function draw() {
+  if (drawnAt === 0) put(byId("plots-note"), "The plots are being drawn…");
+  const answer = await ask(`${base}/plots`, {timeout: 60000});
+  if (answer.status === 202) return false; // they are being drawn for somebody else
+  if (!answer.ok) {
+    if (drawnAt === 0) put(byId("plots-note"), `The plots could not be drawn: ${answer.error}. Trying again.`);
+    return false;
+  }
+  const found = answer.data;
+  drawnAt = performance.now();
+  drawn = found.drawn;
+  patience = Math.max(1, found.cost_s * 20000 / REDRAW_MS);
+  if (found.panels.length === 0) { put(byId("plots-note"), "There is nothing to plot yet."); return true; }
+  put(byId("plots-note"), "");
+  const focus = document.activeElement?.closest?.(".plot")?.id ?? null;
+  clear();
+  place(found.panels);
+  views = (await Bokeh.embed.embed_items(found.document, found.items)).filter((view) => view !== undefined);
+  const before = range();
+  whole = [found.begin, Math.max(found.end, found.begin + 1)];
+  own = true;
+  soakwatchPlots.join();
+  own = false;
+  gather(found.end);
+  for (const panel of found.panels) soakwatchPlots.focusable(byId(panel.element));
+  if (focus !== null) byId(focus)?.focus({preventScroll: true});
+  move(...(mode.held === null ? range() : before));
+  return true;
+}
+
+/* The places of the plots; one that was there stays where it is. */
+function place(panels) {
+  const groups = [];
+  for (const panel of panels) {
+    if (groups.at(-1)?.target !== panel.target) groups.push({target: panel.target, figures: []});
+    groups.at(-1).figures.push(panel);
+  }
+  keyed(byId("plots"), groups, (group) => group.target,
+    (group) => make("section", {class: "target"}, make("h3", {}, name(group.target)), make("div", {class: "figures"})),
+    (section, group) => keyed(section.lastChild, group.figures, (panel) => panel.element,
+      (panel) => make("figure", {}, make("figcaption", {}, make("h4"), make("p", {class: "soft"})),
+        make("div", {class: "plot", id: panel.element})),
+      (figure, panel) => {
+        figure.className = panel.small ? "card small" : "card";
+        const [title, note] = figure.firstChild.children;
+        put(title, panel.title);
+        put(note, panel.note);
+        show(note, panel.note !== "");
+        const plot = figure.lastChild;
+        plot.replaceChildren();
+        plot.style.minHeight = `${panel.height + 10}px`;
+        plot.removeAttribute("aria-label");
+        sight.observe(plot);
+      }));
+}
+
+function gather(until) {
+  const found = new Map();
+  heats = false;
+  for (const doc of Bokeh.documents) {
+    for (const root of doc.all_roots ?? doc.roots()) {
+      const element = Bokeh.index[root.id]?.el?.closest?.(".plot")?.id ?? holder(root);
+      for (const model of root.references()) {
+        if (model.type !== "ColumnDataSource" || typeof model.name !== "string") continue;
+        if (model.name.startsWith("heat:")) heats = true;
+        if (!model.name.startsWith("series:")) continue;
+        const line = found.get(model) ?? {source: model, key: JSON.parse(model.name.slice(7)), elements: new Set(),
+          factor: model.tags[0]?.factor ?? 1, last: until, full: null};
+        line.text = JSON.stringify(line.key);
+        line.elements.add(element);
+        found.set(model, line);
+      }
+    }
+  }
+  lines = [...found.values()];
+  seenUntil = until;
+}
+
+function holder(root) {
+  const view = Bokeh.index[root.id];
+  return view === undefined ? "" : [...document.querySelectorAll(".plot")].find((one) => one.contains(view.el))?.id ?? "";
+}
+
+/* --- the stretch that is shown --- */
+
+function range() {
+  if (mode.held !== null) return mode.held;
+  const [begin, end] = whole;
+  return mode.span === 0 ? [begin, end] : [Math.max(begin, end - mode.span * 1000), end];
+}
+
+function move(begin, end) {
+  own = true;
+  soakwatchPlots.zoom(begin, end);
+  own = false;
+  shownEnd = end;
+  tell();
+}
+
+/* The run reaches further. Less than a pixel or two is not worth drawing all plots again. */
+function grow(until) {
+  if (until <= whole[1]) return;
+  whole = [whole[0], until];
+  const [begin, end] = range();
+  if (mode.held === null && end - shownEnd > (end - begin) / 500) move(begin, end);
+}
+
+function tell() {
+  const held = mode.held;
+  put(byId("following"), held === null ? (over ? "the whole run" : "✓ following the run") : `held at ${clock(held[0])} to ${clock(held[1])}`);
+  byId("following").classList.toggle("held", held !== null);
+  for (const button of document.querySelectorAll("[data-span]")) {
+    button.setAttribute("aria-pressed", `${held === null && Number(button.dataset.span) === mode.span}`);
+  }
+}
+
+export function follow(span = mode.span) {
+  mode = {span, held: null};
+  move(...range());
+  stale();
+  soon(0);
+}
+
+export function hold(begin, end) {
+  mode = {...mode, held: [begin, end]};
+  move(begin, end);
+  stale();
+  soon(0);
+}
+
+/* What was read for another stretch is read again. */
+function stale() { for (const line of lines) line.full = null; }
+
+function moved(begin, end) {
+  if (own) return;
+  if (Math.abs(begin - whole[0]) < 2 && Math.abs(end - whole[1]) < 2) mode = {span: 0, held: null};
+  else mode = {...mode, held: [begin, end]};
+  tell();
+  stale();
+  soon(PAUSE_MS);
+}
+
+/* --- readings --- */
+
+function soon(ms) {
+  again = true;
+  clearTimeout(timer);
+  timer = setTimeout(fill, ms);
+}
+
+async function fill() {
+  if (busy || document.hidden) return;
+  busy = true;
+  again = false;
+  try {
+    await fillVisible();
+  } finally {
+    busy = false;
+    if (again) soon(PAUSE_MS);
+  }
+}
+
+async function fillVisible() {
+  const shown = range();
+  const near = lines.filter((line) => [...line.elements].some((element) => visible.has(element)));
+  const grown = [], missing = [];
+  for (const line of near) {
+    if (line.full === null || line.source.data.time.length > MOST) missing.push(line);
+    else if (line.last < seenUntil && shown[1] >= line.last) grown.push(line);
+  }
+  const pad = mode.held === null ? 0 : (shown[1] - shown[0]) / 4;
+  const begin = Math.max(whole[0], Math.floor(shown[0] - pad));
+  const end = mode.held === null ? null : Math.ceil(shown[1] + pad);
+  await fetchLines(missing, begin, end, false);
+  if (grown.length > 0) await fetchLines(grown, Math.min(...grown.map((line) => line.last)) + 1, null, true);
+}
+
+async function fetchLines(wanted, begin, end, added) {
+  const keys = [...new Map(wanted.map((line) => [line.text, line.key])).values()];
+  for (let at = 0; at < keys.length; at += AT_ONCE) {
+    const some = keys.slice(at, at + AT_ONCE);
+    if (end !== null && end <= begin) return;
+    const answer = await ask(`/api${base}/series/data`, {body: {series: some, begin, end, points: POINTS}, timeout: 30000});
+    if (!answer.ok) return;
+    const got = new Map(answer.data.series.map((one) => [JSON.stringify(one.key), one]));
+    const until = answer.data.until ?? 0;
+    for (const line of wanted) {
+      const one = got.get(line.text);
+      if (one === undefined) continue;
+      if (added) append(line, one);
+      else refill(line, one, [begin, end]);
+      line.last = end === null ? until : Math.min(end, until);
+    }
+    grow(until);
+  }
+}
+
+const scaled = (values, factor) => Float64Array.from(values, (value) => value === null ? NaN : value * factor);
+
+function refill(line, one, stretch) {
+  line.full = stretch;
+  line.source.data = {time: Float64Array.from(one.time), value: scaled(one.value, line.factor)};
+}
+
+function append(line, one) {
+  const {time, value} = line.source.data;
+  const last = time.length === 0 ? -Infinity : time[time.length - 1];
+  const first = one.time.findIndex((at) => at > last);
+  if (first < 0) return;
+  const [from] = range();
+  let drop = 0;
+  if (mode.held === null && mode.span > 0) while (drop < time.length - 1 && time[drop + 1] < from - MINUTE) drop += 1;
+  line.source.data = {
+    time: joined(time, drop, one.time, first),
+    value: joined(value, drop, scaled(one.value, line.factor), first),
+  };
+}
+
+function joined(old, drop, more, first) {
+  const made = new Float64Array(old.length - drop + more.length - first);
+  for (let at = drop; at < old.length; at += 1) made[at - drop] = old[at];
+  for (let at = first; at < more.length; at += 1) made[old.length - drop + at - first] = more[at];
+  return made;
+}
+
+/* --- what the page tells us --- */
+
+let ticked = 0, drawing = false;
+
+/* A new state of the run: fetch what is new, draw anew what can only be drawn anew. */
+export async function tick(state, mark) {
+  if (typeof Bokeh === "undefined" || document.hidden) return;
+  const now = performance.now();
+  if (over !== (state.state === "ended" || state.state === "broken off")) { over = !over; tell(); }
+  if (over && !state.report && drawnAt > 0) return; // its record is being closed: nobody looks into it now
+  if (over && alone && patience > 2 && drawnAt > 0) return; // nor is there time: its server ends
+  const until = state.until === null ? 0 : Date.parse(state.until);
+  const old = now - drawnAt;
+  if (!drawing && (drawnAt === 0 || (mark !== drawn && old > REDRAW_MS * patience) || (heats && state.state === "running" && old > AGAIN_MS * patience))) {
+    drawing = true;
+    try { if (!(await draw()) && drawnAt === 0) later(1000); } finally { drawing = false; }
+  }
+  if (now - ticked > TICK_MS - 500 && until > seenUntil) {
+    ticked = now;
+    seenUntil = until;
+    grow(until);
+    soon(0);
+  }
+}
+
+export function begin() {
+  Bokeh.set_log_level("warn");
+  soakwatchPlots.watch(moved);
+  for (const button of document.querySelectorAll("[data-span]")) {
+    button.addEventListener("click", () => follow(Number(button.dataset.span)));
+  }
+  byId("follow-button").addEventListener("click", () => follow());
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("[data-window]") : null;
+    if (link === null) return;
+    const [from, to] = link.dataset.window.split(",").map(Number);
+    if (to > from) hold(from, to);
+  });
+  // "0" in a plot is the whole run, which has grown since the plot was drawn.
+  document.addEventListener("keydown", (event) => {
+    if (!(event.target instanceof Element) || event.target.closest(".plot") === null) return;
+    if (event.key !== "0" && event.key !== "Home") return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    follow(0);
+  }, true);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) { stale(); soon(0); } });
+  tell();
+}

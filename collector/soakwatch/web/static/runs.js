@@ -1,0 +1,368 @@
+"use strict";
+/* The list of runs: fetched as JSON, filtered and sorted here, every text set as text. Rows are kept by the run's name,
+   so that what has the focus keeps it while the list is renewed. */
+(() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const MOST = 6;
+  const SOON = 700, BUSY = 4000, CALM = 20000, WORST = 60000; // milliseconds until the next question
+  const BAD = ["fail", "inconclusive", "warn", "not judged", "pass"];
+  const FILTERS = ["q", "target", "release", "verdict", "state"];
+  const SYMBOLS = {fail: "✗", inconclusive: "?", warn: "!", pass: "✓"};
+  const at = (id) => document.getElementById(id);
+  const table = at("runs"), rows = at("rows"), form = at("filter");
+  const acting = table.dataset.acting === "1";
+  const kept = new Map(); // name of a run -> {run, text, row}
+  const chosen = new Set();
+  let order = "-begin", tag = "", failed = 0, lostSince = null, timer = 0, read = 0, there = null;
+
+  /* --- small things --- */
+
+  function make(kind, text = "", name = "") {
+    const made = document.createElement(kind);
+    if (text !== "") made.textContent = text;
+    if (name !== "") made.className = name;
+    return made;
+  }
+
+  function isolated(text, name = "") { return make("bdi", text, name); }
+
+  function badge(word, symbol = SYMBOLS[word] ?? "") {
+    return make("span", `${symbol} ${word}`.trim(), `badge ${word in SYMBOLS ? word : ""}`.trim());
+  }
+
+  function verdictOf(run) { return run.verdict ?? "not judged"; }
+
+  function sparkline(spark) {
+    const svg = document.createElementNS(SVG, "svg");
+    svg.setAttribute("viewBox", "0 0 120 28");
+    svg.setAttribute("preserveAspectRatio", "none");
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", `${spark.target} ${spark.about}, from ${spark.reach}`);
+    const path = document.createElementNS(SVG, "path");
+    path.setAttribute("d", spark.path);
+    svg.append(path);
+    return svg;
+  }
+
+  /* --- one row --- */
+
+  function cell(name, label, ...parts) {
+    const made = make("td", "", name);
+    made.setAttribute("role", "cell");
+    if (label !== "") made.dataset.name = label;
+    made.append(...parts);
+    return made;
+  }
+
+  function box(run) {
+    const input = make("input");
+    input.type = "checkbox";
+    input.checked = chosen.has(run.run);
+    input.disabled = run.state === "unreadable";
+    input.dataset.key = "box";
+    input.setAttribute("aria-label", `Select ${run.run} for comparison`);
+    input.addEventListener("change", () => {
+      if (input.checked) chosen.add(run.run); else chosen.delete(run.run);
+      sayChosen();
+    });
+    return input;
+  }
+
+  function link(run) {
+    const made = make("a", "");
+    made.append(isolated(run.run));
+    made.href = `/runs/${encodeURIComponent(run.run)}/`;
+    made.dataset.key = "link";
+    return made;
+  }
+
+  function standing(run) {
+    if (run.state !== "running") {
+      const parts = run.state === "unreadable" ? [badge("unreadable", "✗")] : [badge(verdictOf(run))];
+      if (run.state === "broken off") parts.push(document.createTextNode(" "), badge("broken off", "–"));
+      return parts;
+    }
+    const parts = [badge("running", "▶")];
+    if (run.planned_s > 0 && run.seconds !== null) {
+      const bar = make("progress");
+      bar.max = run.planned_s;
+      bar.value = Math.min(run.seconds, run.planned_s);
+      bar.setAttribute("aria-label", `Progress of ${run.run}`);
+      parts.push(bar, make("span", `${run.duration} of ${run.planned}`, "small"));
+    }
+    return parts;
+  }
+
+  function worst(run) {
+    if (run.trouble !== null) return [make("span", run.trouble, "flag")];
+    if (run.worst === null) return [make("span", run.verdict === "pass" ? "nothing speaks against it" : "none", "soft")];
+    const found = run.worst;
+    const head = make("div");
+    head.append(badge(found.outcome, found.symbol), " ", isolated(found.rule, "name"), " on ", isolated(found.target, "name"));
+    const why = make("div", "", "why");
+    why.append(isolated(found.reason));
+    why.title = found.reason;
+    return [head, why];
+  }
+
+  function spark(run) {
+    if (!run.spark) return [];
+    const about = make("span", "", "small cut");
+    about.append(isolated(run.spark.target), " ", isolated(run.spark.about));
+    about.title = `${run.spark.target} ${run.spark.about}`;
+    return [sparkline(run.spark), about, make("span", run.spark.reach, "small cut")];
+  }
+
+  /* The devices; what loads and watches them is in the tip. */
+  function targets(run) {
+    const told = make("span");
+    const all = run.targets ?? [];
+    const devices = all.filter((one) => one.role === "dut");
+    const shown = (devices.length > 0 ? devices : all).slice(0, 8);
+    for (const [n, one] of shown.entries()) told.append(n > 0 ? ", " : "", isolated(one.name, "name"));
+    const more = all.length - shown.length;
+    if (more > 0) told.append(make("span", ` + ${more}`, "soft"));
+    told.title = all.slice(0, 40).map((one) => `${one.name} (${one.role})`).join(", ");
+    return told;
+  }
+
+  function cells(run) {
+    const named = make("div", "", "small");
+    named.append("plan ", isolated(run.name, "name"));
+    const known = run.trouble === null;
+    const made = [
+      cell("box", "", box(run)), cell("verdict", "", ...standing(run)),
+      cell("run", "", link(run), ...(known && run.name !== run.run ? [named] : [])),
+      cell("release", "Release", ...(run.release ? [isolated(run.release)] : [])),
+      cell("targets", "Targets", ...(run.targets?.length ? [targets(run)] : [])),
+      cell("keep begin", "Began", ...(run.began ? [run.began.slice(0, 16)] : [])),
+      cell("num", "Lasted", ...(run.duration ? [run.duration] : [])), cell("worst", "", ...worst(run)),
+      cell("spark", "", ...spark(run)), cell("num", "Coverage", ...(run.covered ? [run.covered] : [])),
+      cell("num", "Size", run.size)
+    ];
+    if (run.began) made[5].title = `${run.began} UTC`;
+    if (run.covered) made[9].title = run.uncovered;
+    if (acting) made.push(cell("gone", "", deleteButton(run)));
+    return made;
+  }
+
+  function deleteButton(run) {
+    const button = make("button", "Delete…", "delete");
+    button.type = "button";
+    button.dataset.key = "delete";
+    button.disabled = run.state === "running";
+    button.setAttribute("aria-label", `Delete ${run.run} …`);
+    if (button.disabled) button.title = "It is being written: stop it first";
+    button.addEventListener("click", () => askToDelete(run, deleted));
+    return button;
+  }
+
+  function renew(one) {
+    const focused = one.row.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+    one.row.replaceChildren(...cells(one.run));
+    one.row.className = one.run.state === "running" ? "running" : "";
+    if (focused !== undefined) one.row.querySelector(`[data-key="${focused}"]`)?.focus();
+  }
+
+  /* --- all rows --- */
+
+  function take(told) {
+    const seen = new Set();
+    for (const run of told.runs) {
+      seen.add(run.run);
+      const text = JSON.stringify(run);
+      let one = kept.get(run.run);
+      if (one !== undefined && one.text === text) continue;
+      if (one === undefined) {
+        one = {row: make("tr")};
+        one.row.setAttribute("role", "row");
+        kept.set(run.run, one);
+      }
+      one.run = run;
+      one.text = text;
+      one.words = [run.run, run.name, run.release, run.reason, run.trouble, run.worst?.rule, run.worst?.about, run.worst?.reason,
+        ...(run.targets ?? []).map((target) => target.name)].filter(Boolean).join(" ").toLowerCase();
+      renew(one);
+    }
+    for (const name of [...kept.keys()]) if (!seen.has(name)) forget(name);
+    read = told.read;
+    there = told.there;
+    options("target", [...kept.values()].flatMap((one) => (one.run.targets ?? []).map((target) => target.name)));
+    options("release", [...kept.values()].map((one) => one.run.release ?? ""));
+    show();
+  }
+
+  function forget(name) {
+    kept.get(name)?.row.remove();
+    kept.delete(name);
+    chosen.delete(name);
+  }
+
+  function options(id, words) {
+    const select = at(id);
+    const wanted = select.value || select.dataset.wanted || "";
+    const found = [...new Set(words.filter((word) => word !== ""))].sort();
+    if (wanted !== "" && !found.includes(wanted)) found.unshift(wanted);
+    if (found.join("\n") === [...select.options].slice(1).map((one) => one.value).join("\n")) return;
+    const all = make("option", "all");
+    all.value = "";
+    select.replaceChildren(all, ...found.map((word) => make("option", word)));
+    select.value = wanted;
+  }
+
+  function fits(one) {
+    const run = one.run, wish = (id) => at(id).value;
+    if (wish("verdict") !== "" && verdictOf(run) !== wish("verdict")) return false;
+    if (wish("state") !== "" && run.state !== wish("state")) return false;
+    if (wish("release") !== "" && run.release !== wish("release")) return false;
+    if (wish("target") !== "" && !(run.targets ?? []).some((target) => target.name === wish("target"))) return false;
+    return wish("q").toLowerCase().split(/\s+/).every((word) => one.words.includes(word));
+  }
+
+  const KEYS = {
+    verdict: (run) => BAD.indexOf(verdictOf(run)), run: (run) => run.run, release: (run) => run.release ?? "",
+    targets: (run) => (run.targets ?? []).map((one) => one.name).join(" "), begin: (run) => run.begin ?? "",
+    duration: (run) => run.seconds ?? -1, worst: (run) => run.worst ? BAD.indexOf(run.worst.outcome) * 2 : 99,
+    coverage: (run) => run.coverage ?? -1, size: (run) => run.bytes
+  };
+
+  function compared(one, other) {
+    const first = (other.run.state === "running") - (one.run.state === "running"); // what goes on stands on top
+    if (first !== 0) return first;
+    const down = order.startsWith("-"), key = KEYS[order.replace("-", "")];
+    const [a, b] = [key(one.run), key(other.run)];
+    const differs = typeof a === "string" ? a.localeCompare(b, "en", {numeric: true}) : a - b;
+    return (down ? -differs : differs) || other.run.run.localeCompare(one.run.run, "en");
+  }
+
+  function show() {
+    const shown = [...kept.values()].filter(fits).sort(compared);
+    const focused = document.activeElement;
+    const inside = rows.contains(focused);
+    shown.forEach((one, place) => {
+      if (rows.children[place] !== one.row) rows.insertBefore(one.row, rows.children[place] ?? null);
+    });
+    while (rows.children.length > shown.length) rows.lastElementChild.remove();
+    if (inside && document.activeElement !== focused && focused.isConnected) focused.focus();
+    for (const head of table.querySelectorAll("th[data-sort]")) {
+      if (head.dataset.sort !== order.replace("-", "")) head.removeAttribute("aria-sort");
+      else head.setAttribute("aria-sort", order.startsWith("-") ? "descending" : "ascending");
+    }
+    table.hidden = shown.length === 0;
+    at("none").hidden = there === null || shown.length > 0 || read < there;
+    at("none").textContent = there === 0
+      ? "There is no run here yet. Start one: soakwatch run PLAN, or soakwatch demo." : "No run fits this filter.";
+    sayCount(shown.length);
+    sayChosen();
+  }
+
+  function sayCount(shown) {
+    if (there === null) return;
+    const runs = `${there} ${there === 1 ? "run" : "runs"}`;
+    const told = read < there ? `Reading ${read} of ${there} runs …` : shown === kept.size ? runs : `${shown} of ${runs}`;
+    if (at("count").textContent !== told) at("count").textContent = told;
+  }
+
+  function sayChosen() {
+    const count = chosen.size;
+    at("compare").disabled = count < 2 || count > MOST;
+    const told = count === 0 ? "" : count === 1 ? "1 selected, one more to compare" : count > MOST
+      ? `${count} selected, ${MOST} at most` : `${count} selected`;
+    if (at("chosen").textContent !== told) at("chosen").textContent = told;
+  }
+
+  /* --- the address holds filter and order --- */
+
+  function fromAddress() {
+    const words = new URLSearchParams(location.search);
+    for (const name of FILTERS) {
+      const field = at(name), value = words.get(name) ?? "";
+      field.value = value;
+      if (field.tagName === "SELECT" && field.value !== value) {
+        field.dataset.wanted = value;
+        field.append(make("option", value));
+        field.value = value;
+      }
+    }
+    const told = words.get("sort") ?? "-begin";
+    order = told.replace("-", "") in KEYS && /^-?[a-z]+$/.test(told) ? told : "-begin";
+  }
+
+  function toAddress() {
+    const words = new URLSearchParams();
+    for (const name of FILTERS) if (at(name).value !== "") words.set(name, at(name).value);
+    if (order !== "-begin") words.set("sort", order);
+    const text = words.toString();
+    history.replaceState(null, "", text === "" ? location.pathname : `?${text}`);
+  }
+
+  /* --- asking --- */
+
+  async function ask() {
+    clearTimeout(timer);
+    let wait = CALM;
+    try {
+      const answer = await fetch("/api/summaries", {headers: tag === "" ? {} : {"if-none-match": tag}, cache: "no-store"});
+      if (answer.status === 401) { location.reload(); return; }
+      if (answer.status === 200) {
+        tag = answer.headers.get("etag") ?? "";
+        take(await answer.json());
+      } else if (answer.status !== 304) throw new Error(String(answer.status));
+      failed = 0;
+      lostSince = null;
+      if (!at("lost").hidden) at("lost").hidden = true;
+      wait = read < there ? SOON : [...kept.values()].some((one) => one.run.state === "running") ? BUSY : CALM;
+    } catch {
+      failed += 1;
+      lostSince ??= new Date();
+      const told = `No answer since ${lostSince.toTimeString().slice(0, 8)}: what is shown is from then.`;
+      if (at("lost").textContent !== told) at("lost").textContent = told;
+      at("lost").hidden = false;
+      wait = Math.min(WORST, 1000 * 2 ** failed);
+    }
+    timer = setTimeout(ask, document.hidden ? Math.max(wait, CALM) : wait);
+  }
+
+  function deleted(name) {
+    forget(name);
+    there -= 1;
+    read -= 1;
+    tag = "";
+    show();
+    at("count").textContent = `${name} is deleted. ${there} ${there === 1 ? "run is" : "runs are"} left.`;
+    form.q.focus();
+  }
+
+  /* --- begin --- */
+
+  for (const head of table.querySelectorAll("th[data-sort]")) {
+    head.querySelector("button").addEventListener("click", () => {
+      const name = head.dataset.sort;
+      order = order === name ? `-${name}` : order === `-${name}` ? name : /^(begin|duration|size)$/.test(name) ? `-${name}` : name;
+      toAddress();
+      show();
+    });
+  }
+  const filtered = () => { toAddress(); show(); };
+  form.addEventListener("input", filtered);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", (event) => {
+    event.preventDefault();
+    for (const name of FILTERS) at(name).value = "";
+    filtered();
+  });
+  at("compare").addEventListener("click", () => {
+    at("chosen").textContent = "Comparing …";
+    const words = [...chosen].sort().map((name) => `run=${encodeURIComponent(name)}`);
+    location.assign(`/compare?${words.join("&")}`);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || document.querySelector("dialog[open]") !== null) return;
+    event.preventDefault();
+    form.q.focus();
+  });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) ask(); });
+  fromAddress();
+  ask();
+})();

@@ -1,0 +1,145 @@
+"""The summaries of all runs below a folder, read once and again when a record changed; in threads of their own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from soakwatch.record.outside import is_written
+from soakwatch.run_summary import RunSummary, summary_of
+from soakwatch.runs import RECORD, RunLine, folders_of, unreadable
+
+THREADS = 2
+_REST_S, _REST_PER_WORK = 5.0, 20.0
+"""A run that goes on changes each second: it is read again after a rest, a longer one if reading takes long."""
+
+Stamp = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    stamp: Stamp
+    summary: RunSummary
+    read_at: float
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What is known now: summaries in order of their names, and how many runs there are that are still to be read."""
+
+    summaries: tuple[RunSummary, ...]
+    unread: int
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are."""
+        return len(self.summaries) + self.unread
+
+
+class Summaries:
+    """The runs of a folder. ``overview`` answers at once with what is known, and has the rest read meanwhile.
+
+    Used from any thread. Its own threads end as soon as there is nothing left to read.
+    """
+
+    def __init__(
+        self, runs: Path, read: Callable[[Path], RunSummary] = summary_of, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._runs, self._read, self._now_s = runs, read, now_s
+        self._known: dict[str, _Entry] = {}
+        self._waiting: dict[str, Stamp] = {}
+        self._working: set[str] = set()
+        self._threads = 0
+        self._change = threading.Condition()
+
+    def overview(self, wait_s: float = 0.0) -> Overview:
+        """What is known of all runs, after ``wait_s`` at most if some are still to be read."""
+        there = {name: stamp_of(self._runs / name) for name in self._names()}
+        with self._change:
+            self._forget(there)
+            for name, stamp in there.items():
+                if self._stale(name, stamp):
+                    self._waiting[name] = stamp
+            self._hire()
+            self._change.wait_for(lambda: not any(name not in self._known for name in there), wait_s)
+            known = [self._known[name].summary for name in sorted(there) if name in self._known]
+        return Overview(tuple(map(_as_it_is, known)), len(there) - len(known))
+
+    def _names(self) -> list[str]:
+        try:
+            return [folder.name for folder in folders_of(self._runs)]
+        except OSError:
+            return []
+
+    def _forget(self, there: Mapping[str, Stamp]) -> None:
+        for name in self._known.keys() - there.keys():
+            del self._known[name]
+        for name in self._waiting.keys() - there.keys():
+            del self._waiting[name]
+
+    def _stale(self, name: str, stamp: Stamp) -> bool:
+        entry = self._known.get(name)
+        if entry is None or name in self._working:
+            return name not in self._working
+        if entry.stamp == stamp:
+            return False
+        rest_s = max(_REST_S, _REST_PER_WORK * entry.took_s) if entry.summary.line.state == "running" else 0.0
+        return self._now_s() - entry.read_at >= rest_s
+
+    def _hire(self) -> None:
+        while self._threads < min(THREADS, len(self._waiting)):
+            self._threads += 1
+            threading.Thread(target=self._work, name="summaries", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            with self._change:
+                if not self._waiting:
+                    self._threads -= 1
+                    return
+                name = max(self._waiting)  # the newest first
+                stamp = self._waiting.pop(name)
+                self._working.add(name)
+            began = self._now_s()
+            try:
+                summary = self._read(self._runs / name)
+                entry = _Entry(stamp, summary, self._now_s(), self._now_s() - began)
+            except Exception as error:  # noqa: BLE001 - one record that nobody foresaw must not hide all others
+                summary = RunSummary(_defect(self._runs / name, error))
+                entry = _Entry(stamp, summary, self._now_s(), 0.0)
+            with self._change:
+                self._working.discard(name)
+                self._known[name] = entry
+                self._change.notify_all()
+
+
+def _defect(folder: Path, error: Exception) -> RunLine:
+    return unreadable(folder, f"reading it met a defect of Soakwatch: {type(error).__name__}")
+
+
+def _as_it_is(summary: RunSummary) -> RunSummary:
+    """A run that was going on when it was read may have been killed since: its record does not change by that."""
+    if summary.line.state not in {"running", "broken off"}:
+        return summary
+    state = "running" if is_written(summary.line.folder) else "broken off"
+    return summary if state == summary.line.state else replace(summary, line=replace(summary.line, state=state))
+
+
+def stamp_of(folder: Path) -> Stamp:
+    """By what a change is seen: time and size of the record and of what lies beside it.
+
+    An empty log beside it is none: whoever reads makes one.
+    """
+    found = []
+    for suffix in ("", "-wal", "-journal"):
+        try:
+            status = (folder / f"{RECORD}{suffix}").stat()
+        except OSError:
+            continue
+        if status.st_size or not suffix:
+            found.append((status.st_mtime_ns, status.st_size))
+    return tuple(found)

@@ -1,0 +1,99 @@
+"""A real run in a browser: opened by the link of the command, its server killed, marked, stopped, ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.browser.conftest import Opens
+from tests.browser.tab import Tab
+
+from soakwatch.record import RecordView
+
+SOAKWATCH = Path(sys.executable).with_name("soakwatch")
+Run = tuple["subprocess.Popen[str]", Path]
+_LATEST = """(before) => soakwatchProbe.models().some((one) => one.time.length > 3
+  && one.name.startsWith('series:["local","system.cpu') && one.time[one.time.length - 1] > before)"""
+
+
+def until(happened: Callable[[], bool], what: str) -> None:
+    """Wait for something that must happen, with a deadline."""
+    deadline = time.monotonic() + 40
+    while not happened():
+        assert time.monotonic() < deadline, f"{what} did not happen within 40 s"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Run]:
+    """A run of this machine, served as runs are."""
+    words = ["run", "--target", "local", "--interval", "500ms", "--duration", "10m", "--into", "run"]
+    environment = {**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "160"}
+    process = subprocess.Popen([SOAKWATCH, *words], cwd=tmp_path, env=environment, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT)  # fmt: skip
+    try:
+        until((tmp_path / "run" / "web.url").is_file, "a server")
+        yield process, tmp_path / "run"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def link(run: Path, *options: str) -> str:
+    """What ``soakwatch open --print`` says."""
+    done = subprocess.run([SOAKWATCH, "open", run, "--print", *options], capture_output=True, text=True, timeout=60,
+                          check=True)  # fmt: skip
+    return done.stdout.strip()
+
+
+def servers(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The web server's processes beside a run."""
+    return [one for one in psutil.Process(process.pid).children(recursive=True) if "soakwatch.web" in one.cmdline()]
+
+
+def last_ms(tab: Tab) -> float:
+    """The newest reading in the page."""
+    return max(float(line.time[-1]) for line in tab.lines())
+
+
+def test_a_run_is_watched_to_its_end(tabs: Opens, running: Run) -> None:
+    """Lines grow; a killed server is told of and comes back without anybody's help; a stopped run shows its report."""
+    process, run = running
+    tab = tabs()
+    tab.page.goto(link(run), wait_until="load")
+    tab.page.wait_for_function(_LATEST, arg=0)
+    before = last_ms(tab)
+    tab.page.wait_for_function(_LATEST, arg=before)
+
+    tab.forgive("ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_SOCKET")
+    (server,) = servers(process)
+    server.kill()
+    until(lambda: [one for one in servers(process) if one.pid != server.pid] != [], "another server")
+    gone = last_ms(tab)
+    tab.page.wait_for_function(_LATEST, arg=gone)
+
+    tab.page.keyboard.press("m")
+    tab.page.locator("#mark-kind").fill("failover")
+    tab.page.keyboard.press("Enter")
+    tab.page.locator("#events", has_text="failover").wait_for()
+
+    tab.page.get_by_role("button", name="Stop the run…").click()
+    tab.page.locator("#stop-reason").fill("seen enough")
+    tab.page.locator("#stop-dialog").get_by_role("button", name="Stop the run", exact=True).click()
+    tab.page.locator("#standing", has_text="ended").wait_for()
+    frame = tab.page.frame_locator("#report-frame iframe")
+    frame.locator("#verdict").wait_for()
+    process.wait(timeout=60)
+    assert process.returncode in {0, 1, 3}
+    with RecordView.open(run) as view:
+        kinds = [stored.event.kind for stored in view.events() if stored.origin == "user"]
+    assert kinds.count("failover") == 1
+    assert re.search(r"seen enough", (run / "report.html").read_text(encoding="utf-8"))
+    assert "seen enough" in (frame.locator("body").text_content() or "")

@@ -1,0 +1,139 @@
+"""The report in a browser: light and dark, on paper, on a telephone, by keyboard alone, and for a screen reader."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Page
+from tests.browser.conftest import Opens
+from tests.browser.tab import Tab, contrast, luminance
+
+
+def is_dark(tab: Tab) -> bool:
+    """Whether page and every figure, down to the pixels of the first, are dark; all must agree."""
+    figures = tab.figures()
+    grounds = {luminance(tab.style("body", "backgroundColor")) < 0.2}
+    grounds |= {luminance(one.ground) < 0.2 for one in figures} | {luminance(one.border) < 0.2 for one in figures}
+    grounds.add(luminance(tab.colours(figures[0].element)[0]) < 0.2)
+    assert len(grounds) == 1, (tab.style("body", "backgroundColor"), figures)
+    return grounds.pop()
+
+
+def toggle(tab: Tab) -> None:
+    """Press the button for light and dark."""
+    tab.page.locator("#theme").click()
+
+
+def settled(page: Page) -> None:
+    """Wait until what was changed is painted."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def test_the_page_is_dark_where_the_reader_wishes_it(small: Tab) -> None:
+    """Page and figures follow the wish of the system, both ways, and lines and labels stay readable."""
+    assert not is_dark(small)
+    small.page.emulate_media(color_scheme="dark")
+    settled(small.page)
+    assert is_dark(small)
+    heat = {one.element for one in small.heat_maps()}  # its load lies on the colours, with an edge of its own
+    for figure in small.figures():
+        assert figure.element in heat or all(contrast(line, figure.ground) >= 3 for line in figure.lines), figure
+        assert contrast(figure.labels, figure.ground) >= 4.5, figure
+    small.page.emulate_media(color_scheme="light")
+    settled(small.page)
+    assert not is_dark(small)
+    assert all(contrast(line, one.ground) >= 2 for one in small.figures() for line in one.lines)
+
+
+def test_paper_is_always_light(small: Tab) -> None:
+    """Printing a dark page does not drown it in ink, no bar covers it, and nothing is folded away."""
+    small.page.emulate_media(color_scheme="dark")
+    settled(small.page)
+    assert is_dark(small)
+    small.page.emulate_media(media="print")
+    settled(small.page)
+    assert not is_dark(small)
+    assert contrast(small.style("main", "color"), small.style("body", "backgroundColor")) >= 7
+    stuck = small.page.evaluate(
+        "() => [...document.querySelectorAll('body *')].filter((e) => e.checkVisibility() && e.clientHeight > 0 && "
+        "['sticky', 'fixed'].includes(getComputedStyle(e).position)).length"
+    )
+    assert stuck == 0
+
+
+def test_all_plots_are_on_paper(small: Tab) -> None:
+    """A page that is printed holds a picture of every plot, those too that nobody has looked at."""
+    pictures = len(re.findall(rb"/Subtype\s*/Image", small.page.pdf(format="A4")))
+    assert pictures >= len(small.figures())
+
+
+def test_the_button_turns_light_to_dark_and_is_remembered(tabs: Opens, small_report: Path) -> None:
+    """What the reader chose holds against the wish of the system, and for the next time."""
+    tab = tabs(offline=True)
+    tab.open(small_report)
+    tab.draw_all()
+    toggle(tab)
+    settled(tab.page)
+    assert is_dark(tab)
+    tab.page.reload()
+    tab.draw_all()
+    assert is_dark(tab)
+    tab.page.emulate_media(color_scheme="dark")
+    toggle(tab)
+    settled(tab.page)
+    assert not is_dark(tab)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_barrier(small: Tab, scheme: Literal["light", "dark"]) -> None:
+    """Names, roles, contrast, order of headings: nothing serious, in light and dark."""
+    small.page.emulate_media(color_scheme=scheme)
+    settled(small.page)
+    assert small.barriers() == []
+
+
+def test_a_telephone_scrolls_in_one_direction_only(tabs: Opens, small_report: Path) -> None:
+    """Nothing is wider than 400 pixels but what scrolls in its own place, and nothing is a barrier there."""
+    tab = tabs(offline=True, width=400)
+    tab.open(small_report)
+    tab.draw_all()
+    assert tab.too_wide() == []
+    assert tab.barriers() == []
+
+
+def test_the_first_key_offers_the_way_past_the_contents(small: Tab) -> None:
+    """Tab shows a link, Enter goes to the verdict, and the next Tab is behind it."""
+    press = small.page.keyboard.press
+    press("Tab")
+    first = small.page.locator(":focus")
+    assert first.get_attribute("href") == "#verdict"
+    box = first.bounding_box()
+    assert box is not None
+    assert box["y"] >= 0
+    assert box["x"] >= 0
+    press("Enter")
+    assert small.page.url.endswith("#verdict")
+    press("Tab")
+    assert small.page.evaluate(
+        "() => !!(document.getElementById('verdict').compareDocumentPosition(document.activeElement)"
+        " & (Node.DOCUMENT_POSITION_FOLLOWING | Node.DOCUMENT_POSITION_CONTAINED_BY))"
+    )
+
+
+def test_every_control_is_reached_by_tab_in_order_and_seen(small: Tab) -> None:
+    """Tab visits links, buttons, folds and plots from top to bottom, shows where it is, and is never caught."""
+    assert small.tour() == []
+
+
+def test_a_fold_opens_by_keyboard(small: Tab) -> None:
+    """Enter on its summary opens what is folded away, and closes it again."""
+    fold = small.page.locator("details:not([open]):visible").first
+    handle = fold.element_handle()
+    fold.locator("summary").first.focus()
+    small.page.keyboard.press("Enter")
+    assert handle.evaluate("(e) => e.open")
+    small.page.keyboard.press("Enter")
+    assert not handle.evaluate("(e) => e.open")

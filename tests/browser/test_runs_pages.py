@@ -1,0 +1,205 @@
+"""The page of all runs in a browser: finding, comparing and deleting runs, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.browser.conftest import Opens
+from tests.browser.going import Going
+from tests.browser.records import HOSTILE
+from tests.browser.tab import Tab, luminance
+
+from soakwatch.record import Record
+from soakwatch.web.access import Token, WebPlan
+from soakwatch.web.folder import Folder
+from soakwatch.web.passes import derived, entering
+from soakwatch.web.serving import serve
+from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_rules.rule import Finding, Outcome, Window
+
+SECOND = 10**9
+TOKEN = Token("a-token-of-a-test-0123456789")
+Links = tuple[str, str]
+
+
+def make_run(folder: Path, verdict: str, before_s: int, name: str = "night", reason: str = "") -> None:
+    """A run of two minutes that ended so many seconds ago, its memory a ramp where it failed."""
+    begin_ns = time.time_ns() - before_s * SECOND
+    with Record.create(folder) as made:
+        for key, text in {
+            "run": name, "start_ns": str(begin_ns), "ended_ns": str(begin_ns + 120 * SECOND), "verdict": verdict,
+            "reason": reason or f"it is a {verdict}",
+        }.items():  # fmt: skip
+            made.set_meta(key, text)
+        made.target("fw-7", "dut")
+        source = made.source("fw-7", "local", "local", SECOND, required=True).id
+        made.begin_phase("soak", begin_ns)
+        for at in range(120):
+            due = begin_ns + at * SECOND
+            value = 40.0 * 2**20 + (at * 2**18 if verdict == "fail" else 0)
+            answer = Answer((Sample("system.memory.usage", "", value, due),), (), ())
+            made.put([Poll(source, due, due, 9, PollOutcome.OK, None, answer)])
+        made.end_phase(begin_ns + 120 * SECOND)
+        outcome = Outcome.FAIL if verdict == "fail" else Outcome.PASS
+        window = Window(begin_ns, begin_ns + 120 * SECOND)
+        said = Finding(
+            "growth", 1, outcome, "fw-7", "system.memory.usage", "", window, "as defined", reason or "so it is", 120
+        )
+        made.put_findings([said], live=False, judged_ns=begin_ns + 120 * SECOND)
+        made.finish()
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Four runs that ended, one with a name that attacks."""
+    folder = tmp_path / "runs"
+    make_run(folder / "a-pass", "pass", 4000)
+    make_run(folder / "b-fail", "fail", 3000)
+    make_run(folder / "c-pass", "pass", 2000)
+    make_run(folder / "d-hostile", "fail", 1000, HOSTILE[0], HOSTILE[1])
+    return folder
+
+
+@pytest.fixture
+def links(runs: Path) -> Iterator[Links]:
+    """Links into the page of that folder: one that acts, one that looks."""
+    with serve(WebPlan("127.0.0.1:0"), TOKEN, Folder(runs)) as served:
+        yield (
+            f"{served.url}/enter/{entering(TOKEN, time.time() + 600)}",
+            f"{served.url}/view/{derived(TOKEN, 'view')}",
+        )
+
+
+@pytest.fixture
+def page(tabs: Opens, links: Links) -> Tab:
+    """The page for somebody who may act, with all runs."""
+    return opened(tabs(), links[0])
+
+
+def opened(tab: Tab, link: str) -> Tab:
+    """The page behind a link when all four runs are there."""
+    tab.page.goto(link)
+    tab.page.locator("#rows tr").nth(3).wait_for()
+    return tab
+
+
+def order(tab: Tab) -> list[str]:
+    """The runs as they are listed."""
+    words = tab.page.locator("#rows tr").all_inner_texts()
+    return [next(name for name in ("a-pass", "b-fail", "c-pass", "d-hostile") if name in text) for text in words]
+
+
+def test_runs_are_sorted_and_the_address_keeps_it(page: Tab) -> None:
+    """Newest first; a heading sorts, again turns round, says so to a screen reader, and the address shares it."""
+    assert order(page) == ["d-hostile", "c-pass", "b-fail", "a-pass"]
+    head = page.page.locator("th[data-sort='run']")
+    head.get_by_role("button").click()
+    assert order(page) == ["a-pass", "b-fail", "c-pass", "d-hostile"]
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.get_by_role("button").click()
+    assert order(page) == ["d-hostile", "c-pass", "b-fail", "a-pass"]
+    head.get_by_role("button").click()
+    page.page.reload()
+    page.page.locator("#rows tr").nth(3).wait_for()
+    assert order(page) == ["a-pass", "b-fail", "c-pass", "d-hostile"]
+
+
+def test_runs_are_filtered(page: Tab) -> None:
+    """By verdict and by text, with the number told; the address keeps it; all come back."""
+    page.page.get_by_label("Verdict").first.select_option("pass")
+    assert sorted(order(page)) == ["a-pass", "c-pass"]
+    assert "2 of 4 runs" in page.page.locator("#count").inner_text()
+    page.page.keyboard.press("Escape")
+    page.page.locator("#clear").click()
+    page.page.locator("h1").click()
+    page.page.keyboard.press("/")
+    page.page.keyboard.type("b-fa")
+    assert order(page) == ["b-fail"]
+    page.page.reload()
+    page.page.locator("#rows tr").first.wait_for()
+    assert order(page) == ["b-fail"]
+
+
+def test_the_worst_series_has_a_sparkline(page: Tab) -> None:
+    """Each failed run shows its series as a small line of its own."""
+    assert page.page.locator("#rows tr", has_text="b-fail").locator("svg path, svg polyline").count() >= 1
+
+
+def test_two_runs_are_compared(page: Tab) -> None:
+    """Selected by their boxes, shown side by side, their lines over one another."""
+    for name in ("a-pass", "b-fail"):
+        page.page.locator("#rows tr", has_text=name).get_by_role("checkbox").check()
+    page.page.locator("#compare").click()
+    page.page.wait_for_url("**/compare?*")
+    page.page.locator(".plot .bk-Figure").first.wait_for()
+    words = page.page.locator("main").inner_text()
+    assert "a-pass" in words
+    assert "b-fail" in words
+    page.draw_all()
+    sizes = page.page.evaluate("() => soakwatchProbe.overlaid()")
+    assert {(round(float(values[0])), round(float(values[-1]))) for values in sizes} == {(40, 40), (40, 70)}
+    assert page.barriers() == []
+
+
+def test_deleting_asks_for_the_name(page: Tab, runs: Path) -> None:
+    """It tells what is lost; only the typed name deletes, and only that run."""
+    page.page.locator("#rows tr", has_text="b-fail").get_by_role("button").last.click()
+    dialog = page.page.locator("#delete")
+    assert dialog.is_visible()
+    dialog.locator("#delete-lost", has_text="120").wait_for()
+    do = page.page.locator("#delete-do")
+    assert do.is_disabled()
+    page.page.locator("#delete-name").fill("b-fai")
+    assert do.is_disabled()
+    page.page.keyboard.press("Enter")
+    assert (runs / "b-fail").is_dir()
+    assert page.barriers() == []
+    page.page.locator("#delete-cancel").click()
+    assert (runs / "b-fail").is_dir()
+    page.page.locator("#rows tr", has_text="b-fail").get_by_role("button").last.click()
+    page.page.locator("#delete-name").fill("b-fail")
+    page.page.keyboard.press("Enter")
+    page.page.locator("#count", has_text="b-fail is deleted").wait_for()
+    assert sorted(one.name for one in runs.iterdir() if one.is_dir()) == ["a-pass", "c-pass", "d-hostile"]
+    assert sorted(order(page)) == ["a-pass", "c-pass", "d-hostile"]
+
+
+def test_a_run_that_goes_on_stands_on_top_and_is_not_deleted(page: Tab, runs: Path) -> None:
+    """It comes in without a reload, and says why it cannot be deleted."""
+    with Going(runs / "e-going", 30):
+        page.page.evaluate("() => { document.dispatchEvent(new Event('visibilitychange')); }")  # else it asks by itself
+        row = page.page.locator("#rows tr", has_text="e-going")
+        row.wait_for()
+        assert "e-going" in page.page.locator("#rows tr").first.inner_text()
+        button = row.get_by_role("button").last
+        assert button.is_disabled()
+        assert "being written" in (button.get_attribute("title") or "")
+        assert (runs / "e-going").is_dir()
+
+
+def test_who_only_looks_deletes_nothing(tabs: Opens, links: Links, runs: Path) -> None:
+    """The link for looking shows no button, and the server refuses."""
+    tab = opened(tabs(), links[1])
+    assert tab.count("#delete, .danger") == 0
+    tab.forgive("status of 403")
+    status = tab.page.evaluate(
+        "async () => (await fetch('/api/runs/a-pass?confirm=a-pass', {method: 'DELETE'})).status"
+    )
+    assert status == 403
+    assert (runs / "a-pass").is_dir()
+
+
+def test_the_page_is_for_everybody(page: Tab) -> None:
+    """Light and dark without a barrier, by keyboard alone, on a telephone, and names are text."""
+    assert page.barriers() == []
+    assert page.tour() == []
+    page.page.emulate_media(color_scheme="dark")
+    assert luminance(page.style("body", "backgroundColor")) < 0.2
+    assert page.barriers() == []
+    page.page.set_viewport_size({"width": 400, "height": 900})
+    assert page.too_wide() == []
+    assert HOSTILE[1] in page.page.locator("#rows").inner_text()
+    assert page.count("#rows img, #rows script") == 0

@@ -1,0 +1,152 @@
+"""The picture of a run: within any width and height, the worst first, and nothing in it steers a terminal."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from soakwatch.progress import Lines, Silences, panel
+from soakwatch.progress_words import load_words
+from soakwatch.status import SourceStatus, Status
+from soakwatch_agent.sample import PollOutcome
+from soakwatch_rules.rule import Finding, Forecast, Outcome, Window
+
+OK, FAILED = PollOutcome.OK, PollOutcome.FAILED
+FORECAST = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
+
+
+def finding(outcome: Outcome, rule: str, reason: str, thing: str = "", forecast: Forecast | None = None) -> Finding:
+    """What the live judge said."""
+    return Finding(
+        rule, 1, outcome, "dut", "system.memory.usage", thing, Window(0, 10**9), "d", reason, 9, forecast=forecast
+    )
+
+
+def source(label: str, got: int, failed: int = 0, silent_s: float | None = None) -> SourceStatus:
+    """The account of a source."""
+    return SourceStatus(label, Counter({OK: got, FAILED: failed}), silent_s)
+
+
+STATUS = Status(
+    "fw-7.2-overnight", "soak", 26_510.0, 59_890.0,
+    (source("dut/snmp", 26_510), source("dut/ssh", 430, 11, 130.0), source("tg/trex", 26_509, 1)),
+    {("load.tx.packet.rate", ""): 2.9694e6, ("load.loss", ""): 0.00013},
+    (finding(Outcome.FAIL, "process_restart", "1 restart at 02:13:04 UTC"),
+     finding(Outcome.WARN, "growth", "rises by 82 MiB/h ± 6 MiB/h", forecast=FORECAST)),
+    26_480.0, ("02:11:00 failover dut",), None, place="2 of 4", coming="phase stress in 14h12m",
+    own="84.2 MiB, never late",
+)  # fmt: skip
+
+
+def drawn(status: Status, width: int, height: int, encoding: str = "utf-8") -> list[str]:
+    """The lines of the picture."""
+    return [line.plain for line in panel(status, encoding=encoding).lines(width, height)]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_everything_that_matters_is_there_at_every_width(width: int) -> None:
+    """Phase, share, time left, what comes, load, sources that fail, findings with their early warning, events."""
+    text = "\n".join(drawn(STATUS, width, 40))
+    for words in ("fw-7.2-overnight", "phase soak (2 of 4)", "31 %", "7h21m gone, 16h38m left",
+                  "phase stress in 14h12m",
+                  "2.969 M packets/s sent", "26,510", "no answer for 2m10s", "FAIL process_restart", "WARN growth",
+                  "if it goes on: system.memory.limit", "02:11:00 failover dut", "84.2 MiB", "Ctrl-C"):  # fmt: skip
+        assert words in text, words
+
+
+def test_no_line_is_wider_and_no_picture_higher_than_it_may_be() -> None:
+    """For any size, many sources, many findings, and names of any length and script."""
+    chooser = random.Random(3)
+    names = ["x" * 300, "صندوق-النار", "防火墙" * 20, "e\u0301" * 40, "🔥" * 30, "plain"]
+    for _ in range(200):
+        many = tuple(source(chooser.choice(names), chooser.randrange(10**9), chooser.randrange(3)) for _ in range(30))
+        said = tuple(
+            finding(Outcome.FAIL, "growth", chooser.choice(names), str(n)) for n in range(chooser.randrange(20))
+        )
+        status = replace(STATUS, run=chooser.choice(names), sources=many, findings=said)
+        width, height = chooser.randrange(20, 220), chooser.randrange(1, 60)
+        lines = panel(status, said).lines(width, height)
+        assert len(lines) <= height
+        assert all(line.cell_len <= width for line in lines)
+
+
+def test_a_low_terminal_shows_what_fails_first() -> None:
+    """Of thirty sources the failing ones, and that all others answer; of the findings the worst."""
+    status = replace(STATUS, sources=(*(source(f"leaf{n}/snmp", 100) for n in range(30)), *STATUS.sources))
+    lines = drawn(status, 80, 20)
+    assert len(lines) <= 20
+    assert any(line.startswith("dut/ssh") and "no answer for 2m10s" in line for line in lines)
+    assert any("more sources, all of them answer" in line for line in lines)
+    assert any("FAIL process_restart" in line for line in lines)
+
+
+def test_a_terminal_without_blocks_gets_letters() -> None:
+    """Every sign that ASCII lacks has a likeness; nothing is lost but the looks."""
+    text = "\n".join(drawn(STATUS, 100, 40, "ascii"))
+    assert text.isascii()
+    assert "82 MiB/h +- 6 MiB/h" in text
+    assert "####" in text
+
+
+def test_names_do_not_steer_the_terminal() -> None:
+    """Escape sequences, markup and direction marks of a device are shown, not obeyed."""
+    evil = "\x1b[2J\x1b]0;pwned\x07[bold]\u202ex"
+    status = replace(
+        STATUS, run=evil, phase=evil, sources=(source(evil, 1, 1, 5.0),), events=(evil,), coming=evil,
+        findings=(finding(Outcome.FAIL, "growth", evil, evil),), behind=(evil,), doing=evil, trouble=evil,
+    )  # fmt: skip
+    target = io.StringIO()
+    console = Console(file=target, width=200)
+    console.print(panel(status, (finding(Outcome.WARN, "growth", evil),)))
+    Lines(console).show(status)
+    assert not {"\x1b", "\x07", "\u202e"} & set(target.getvalue())
+    assert "[bold]" in target.getvalue()
+
+
+def test_a_source_that_falls_silent_is_told_by_its_account_alone() -> None:
+    """From the moment of its last answer on; a slow source that was not due meanwhile is not silent."""
+    silences = Silences()
+
+    def look(at_s: float, got: int, failed: int) -> float | None:
+        status = replace(STATUS, elapsed_s=at_s, sources=(source("dut/ssh", got, failed),))
+        return silences.look(status).sources[0].silent_s
+
+    assert [look(0, 0, 0), look(10, 1, 0), look(60, 1, 0)] == [None, None, None]
+    assert [look(70, 1, 1), look(130, 1, 2)] == [60.0, 120.0]
+    assert look(140, 2, 2) is None
+
+
+def test_plain_lines_are_few() -> None:
+    """Start, phases, new findings, a source that falls silent and comes back, each ten minutes of a long run."""
+    target = io.StringIO()
+    lines = Lines(Console(file=target, width=300))
+    quiet = replace(STATUS, findings=(), sources=(source("dut/snmp", 1),), load={}, place="", elapsed_s=0.0)
+    for second in range(3600):
+        phase = "baseline" if second < 1800 else "soak"
+        answers = not 2000 <= second < 2100
+        own = source("dut/snmp", second if answers else 2000, 0 if second < 2000 else min(second - 2000, 100) + 1)
+        found = STATUS.findings[1:] if second >= 3000 else ()
+        lines.show(replace(quiet, elapsed_s=float(second), left_s=86400.0 - second, phase=phase, findings=found,
+                           judged_at_s=float(second), sources=(own,)))  # fmt: skip
+    told = target.getvalue().splitlines()
+    assert [line.split("]")[0][1:] for line in told] == [
+        "0s", "10m", "20m", "30m", "33m21s", "35m", "40m", "50m", "50m",
+    ]  # fmt: skip
+    assert "source dut/snmp does not answer" in told[4]
+    assert "source dut/snmp answers again" in told[5]
+    assert "WARN growth" in told[7]
+    assert "exhausted in 31 h" in told[7]
+
+
+def test_the_load_is_summed_over_generators() -> None:
+    """Bits only where nothing else is told; large rates with a prefix."""
+    two = {("load.tx.bit.rate", "a"): 4e9, ("load.tx.bit.rate", "b"): 5e9}
+    assert load_words(replace(STATUS, load=two)) == "load 9 G bits/s sent"
+    both = {**two, ("load.request.rate", ""): 99.6}
+    assert load_words(replace(STATUS, load=both)) == "load 100 requests/s"
+    assert load_words(replace(STATUS, load={})) == ""

@@ -1,0 +1,127 @@
+"""A run as displays see it, by its record: the same words as of a run in this process."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from soakwatch.attending import Look, RecordedRun, attend, conclude, glance
+from soakwatch.live_state import Coming, PhaseState, StateReader
+from soakwatch.phasing import stretches
+from soakwatch.plan import plan_from_text
+from soakwatch.record import Record
+from soakwatch.watching import coming_words, course_words, place_words, status_of
+from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
+
+SECOND = 10**9
+BEGIN = 1_780_000_000 * SECOND
+PLAN = """\
+name: night
+duration: 10m
+phases: [{baseline: 2m}, {soak: 8m}]
+targets:
+  dut: {role: dut, sources: [{local: {interval: 1s}}]}
+  tg: {role: generator, sources: [{local: {interval: 1s}}]}
+events: [{kind: failover, at: 5m}]
+"""
+FORECAST = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
+
+
+def polled(source: int, at: int, outcome: PollOutcome, *samples: tuple[str, float]) -> Poll:
+    """A poll that was due so many seconds after the begin."""
+    due = BEGIN + at * SECOND
+    made = tuple(Sample(metric, "", value, due) for metric, value in samples)
+    why = None if outcome is PollOutcome.OK else "no answer"
+    return Poll(source, due, due, 1, outcome, why, Answer(made, (), ()))
+
+
+def record_of(folder: Path) -> Record:
+    """A minute of a device that fell silent after half of it, under a load, with a warning and an event."""
+    made = Record.create(folder)
+    for key, text in {"run": "night", "start_ns": str(BEGIN), "plan": PLAN}.items():
+        made.set_meta(key, text)
+    made.target("dut", "dut")
+    made.target("tg", "generator")
+    dut = made.source("dut", "local", "local", SECOND, required=True)
+    tg = made.source("tg", "local", "local", SECOND, required=True)
+    made.begin_phase("baseline", BEGIN)
+    ok, lost = PollOutcome.OK, PollOutcome.TIMEOUT
+    made.put([polled(dut.id, at, ok if at < 30 else lost, *([("system.uptime", at)] if at < 30 else []))
+              for at in range(60)])  # fmt: skip
+    made.put([polled(tg.id, at, ok, ("load.tx.packet.rate", 2e6)) for at in range(60)])
+    warned = Finding("growth", 1, Outcome.WARN, "dut", "system.memory.usage", "", Window(BEGIN, BEGIN + 50 * SECOND),
+                     "d", "it rises", 9, forecast=FORECAST)  # fmt: skip
+    made.put_findings((warned,), live=True, judged_ns=BEGIN + 50 * SECOND)
+    made.add_event("dut", Event("failover", "dut", "", BEGIN + 40 * SECOND, None), "told")
+    return made
+
+
+def test_the_record_tells_what_a_display_needs(tmp_path: Path) -> None:
+    """Phase, time left, what comes, load, the source that is silent and since when, findings, events."""
+    with record_of(tmp_path / "run"):
+        status = status_of(StateReader(tmp_path / "run").read(BEGIN + 60 * SECOND))
+        assert (status.run, status.phase, status.place, status.standing) == ("night", "baseline", "1 of 2", "running")
+        assert (round(status.elapsed_s), round(status.left_s)) == (60, 540)
+        assert status.coming == "phase soak in 1m"
+        (dut, tg) = status.sources
+        assert (dut.due, dut.got, dut.failed) == (60, 30, 30)
+        assert dut.silent_s is not None
+        assert round(dut.silent_s, 3) == 30
+        assert (tg.due, tg.got, tg.silent_s) == (60, 60, None)
+        assert sum(status.load.values()) == 2e6
+        assert status.judged_at_s == 50.0
+        assert status.events == ("20:27:20 failover dut",)
+        target = io.StringIO()
+        glance(RecordedRun(tmp_path / "run", lambda: BEGIN + 60 * SECOND).look(), Console(file=target, width=60))
+    for words in ("phase baseline (1 of 2)", "2 M packets/s sent", "no answer for 30s", "WARN growth",
+                  "exhausted in 31 h ± 6 h (90 %)", "20:27:20 failover dut"):  # fmt: skip
+        assert words in target.getvalue()
+
+
+def test_a_run_is_shown_until_its_verdict_is_there(tmp_path: Path) -> None:
+    """First it runs, then it is judged, then it is over; the exit codes are those of the verdict, or of none yet."""
+    looks: list[Look] = []
+    with record_of(tmp_path / "run") as record:
+        way = RecordedRun(tmp_path / "run", lambda: BEGIN + 60 * SECOND)
+        target = io.StringIO()
+        console = Console(file=target, width=80)
+        assert (way.look().over, way.look().exit_code) == (False, 3)
+
+        def pause(_seconds: float) -> None:
+            looks.append(way.look())
+            if len(looks) == 2:
+                record.set_meta("ended_ns", str(BEGIN + 60 * SECOND))
+            if len(looks) == 4:
+                record.set_meta("verdict", "fail")
+                record.set_meta("reason", "dut failed\x1b[2J growth")
+
+        last = attend(way, console, pause=pause)
+    assert [look.status.doing != "" for look in looks] == [False, False, True, True]
+    assert (last.over, last.verdict, last.exit_code) == (True, "fail", 1)
+    conclude(last, "run", console)
+    told = target.getvalue().splitlines()
+    assert any("being judged" in line for line in told)
+    assert told[-3:] == ["✗ FAIL  night", "dut failed[2J growth", "soakwatch report run tells it all"]
+
+
+def test_a_run_that_was_left_while_it_was_judged_is_broken_off(tmp_path: Path) -> None:
+    """Its end is recorded, its verdict is not, and nobody writes any more."""
+    with record_of(tmp_path / "run") as record:
+        record.set_meta("ended_ns", str(BEGIN + 60 * SECOND))
+    look = RecordedRun(tmp_path / "run", lambda: BEGIN + 70 * SECOND).look()
+    assert (look.over, look.verdict, look.status.standing, look.exit_code) == (True, None, "broken off", 4)
+
+
+def test_what_comes_next_by_the_plan_alone() -> None:
+    """For the display of the run's own process: place and what is next, from its phases as they are now."""
+    plan = plan_from_text(PLAN, "plan.yaml")
+    known = stretches(plan.phases, BEGIN)
+    assert course_words(known, plan, BEGIN + 60 * SECOND) == ("1 of 2", "phase soak in 1m")
+    assert course_words(known, plan, BEGIN + 200 * SECOND) == ("2 of 2", "event failover in 1m40s")
+    assert course_words(known, plan, BEGIN + 400 * SECOND) == ("2 of 2", "")
+    assert place_words([PhaseState("soak", 0, 1, "now")]) == ""
+    assert place_words([PhaseState("a", 0, 1, "over"), PhaseState("b", 1, 2, "over")]) == ""
+    assert coming_words(Coming("end", "end of the run", 5), 0) == ""

@@ -1,0 +1,244 @@
+"""The page of a run and what it asks: how the run stands, acknowledging, stopping, and who may do that."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+from jsonschema import validate
+
+from soakwatch.judging import judge_record
+from soakwatch.record import Record, RecordView
+from soakwatch.testing.served import ServedRun, serve_run
+from soakwatch.web.access import Token, WebPlan
+from soakwatch.web.passes import derived
+from soakwatch.web.routes.state import STATE
+from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_rules.rule import Finding, Forecast, Outcome, Window
+
+SECOND = 10**9
+HOSTILE = 'x"><img src=x onerror=alert(1)>\u202eevil'
+
+
+def finding(begin_ns: int, outcome: Outcome, **changed: object) -> Finding:
+    """A finding about the device's memory."""
+    made = Finding(
+        "memory_growth", 1, outcome, "dut", "system.memory.usage", HOSTILE.replace("\u202e", ""),
+        Window(begin_ns, begin_ns + 60 * SECOND), "memory grows by less than 5 %", "it grew by 20 MiB/h", 60,
+        measured=20.0 * 2**20, limit=5.0 * 2**20, unit="By",
+    )  # fmt: skip
+    return replace(made, **changed)  # type: ignore[arg-type] # what the caller changes
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[tuple[Record, Path, int]]:
+    """A run that is being written, since a minute: record, folder, begin."""
+    folder, begin_ns = tmp_path / "runs" / "now", time.time_ns() - 60 * SECOND
+    with Record.create(folder) as made:
+        for key, text in {"run": HOSTILE, "start_ns": str(begin_ns)}.items():
+            made.set_meta(key, text)
+        made.target("dut", "dut")
+        made.target("tg", "generator")
+        device = made.source("dut", "local", "local", SECOND, required=True)
+        load = made.source("tg", "command", "command", SECOND, required=True)
+        made.begin_phase("soak", begin_ns)
+        for at in range(60):
+            due = begin_ns + at * SECOND
+            memory = Sample("system.memory.usage", HOSTILE, 10.0 + at, due)
+            rate = Sample("load.request.rate", "", 50.0, due)
+            lost = at > 50
+            outcome = PollOutcome.TIMEOUT if lost else PollOutcome.OK
+            answer = Answer(() if lost else (memory,), (), ())
+            made.put([Poll(device.id, due, due, 1, outcome, "no answer" if lost else None, answer)])
+            made.put([Poll(load.id, due, due, 1, PollOutcome.OK, None, Answer((rate,), (), ()))])
+        yield made, folder, begin_ns
+
+
+@pytest.fixture
+def live(running: tuple[Record, Path, int]) -> Iterator[ServedRun]:
+    """Its server."""
+    with serve_run(WebPlan("127.0.0.1:0"), running[1], time.time_ns) as made:
+        yield made
+
+
+def token(served: ServedRun) -> str:
+    """What its file says."""
+    assert served.token_file is not None
+    return served.token_file.read_text(encoding="ascii").strip()
+
+
+@pytest.fixture
+def page(live: ServedRun) -> Iterator[httpx.Client]:
+    """Somebody who may act."""
+    headers = {"authorization": f"Bearer {token(live)}"}
+    with httpx.Client(base_url=live.url, headers=headers, trust_env=False, timeout=30) as made:
+        yield made
+
+
+def test_the_state_tells_how_the_run_stands(running: tuple[Record, Path, int], page: httpx.Client) -> None:
+    """Counts, who fails since when, the load, the worst finding in one line, what comes true soonest first."""
+    record, _, begin_ns = running
+    soon = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
+    late = replace(soon, after_s=90 * 3600.0, high_s=95 * 3600.0)
+    findings = [
+        finding(begin_ns, Outcome.WARN, forecast=late, object="b"),
+        finding(begin_ns, Outcome.WARN, forecast=soon, object="a"),
+        finding(begin_ns, Outcome.PASS, object="c"), finding(begin_ns, Outcome.FAIL),
+        finding(begin_ns, Outcome.INCONCLUSIVE, object="d"),
+    ]  # fmt: skip
+    record.put_findings(findings, live=True, judged_ns=begin_ns + 50 * SECOND)
+    state = page.get("/api/runs/now/state?known=").json()
+    validate(state, dict(STATE))
+    assert (state["state"], state["verdict"], state["report"]) == ("running", None, False)
+    assert state["phase"]["name"] == "soak"
+    assert 59 < state["elapsed_s"] < 120
+    device, load = state["sources"]
+    assert (device["due"], device["got"], device["failed"], device["state"]) == (60, 51, 9, "failing")
+    assert device["failing_since"] is not None
+    assert (load["got"], load["failing_since"]) == (60, None)
+    assert [one["words"] for one in state["load"]] == ["50 requests/s"]
+    assert state["findings"]["counts"] == {"fail": 1, "warn": 2, "inconclusive": 1, "pass": 1}
+    assert state["line"] == "memory_growth on dut: it grew by 20 MiB/h"
+    shown = state["shown"]
+    assert [(one["outcome"], one["object"][:1]) for one in shown["alarms"]] == [
+        ("fail", "x"), ("warn", "a"), ("warn", "b"), ("inconclusive", "d"),
+    ]  # fmt: skip
+    assert shown["alarms"][1]["forecast"] == "system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)"
+    assert shown["alarms"][0]["measured"] == "20.0 MiB"
+    again = page.get("/api/runs/now/state", params={"known": shown["digest"]}).json()
+    assert again["shown"]["alarms"] is None, "what the page has is not sent again"
+    assert "shown" not in page.get("/api/runs/now/state").json()
+
+
+def test_an_acknowledged_finding_stays_what_it_is(running: tuple[Record, Path, int], page: httpx.Client) -> None:
+    """Everybody sees that it is known; no rule looks at that, and what is not there cannot be acknowledged."""
+    record, folder, begin_ns = running
+    record.put_findings([finding(begin_ns, Outcome.FAIL)], live=True, judged_ns=begin_ns)
+    with RecordView.open(folder) as view:
+        before = judge_record(view)
+    way = "/api/runs/now/findings/acknowledge"
+    said = {"rule": "memory_growth", "target": "dut", "metric": "system.memory.usage",
+            "object": HOSTILE.replace("\u202e", ""), "reason": "known since 7.1"}  # fmt: skip
+    assert page.post(way, json={**said, "object": "another"}).status_code == 404
+    assert page.post(way, json={**said, "reason": "  "}).status_code == 400
+    assert page.post(way, json={**said, "rule": 7}).status_code == 400
+    assert page.post(way, json={**said, "reason": "x" * 501}).status_code == 400
+    assert page.get("/api/runs/now/state?known=").json()["shown"]["alarms"][0]["acknowledged"] is None
+    assert page.post(way, json=said).status_code == 201
+    state = page.get("/api/runs/now/state?known=").json()
+    assert state["shown"]["alarms"][0]["acknowledged"]["reason"] == "known since 7.1"
+    assert state["shown"]["alarms"][0]["outcome"] == "fail"
+    assert state["shown"]["kinds"] == [], "it is no kind of event to tell again"
+    with RecordView.open(folder) as view:
+        after = judge_record(view)
+    assert (after.outcome, after.reason, after.findings) == (before.outcome, before.reason, before.findings)
+
+
+def test_a_finding_of_a_run_that_is_over_is_acknowledged(running: tuple[Record, Path, int], page: httpx.Client) -> None:
+    """A day later, and two of the same object: each is kept, with the time at which it was said."""
+    record, _, begin_ns = running
+    both = [
+        finding(begin_ns, Outcome.FAIL, object="o"),
+        finding(begin_ns, Outcome.WARN, object="o", rule="step_change"),
+    ]
+    record.put_findings(both, live=False, judged_ns=begin_ns)
+    for key, text in {"ended_ns": str(begin_ns + 60 * SECOND), "verdict": "fail", "reason": "it grew"}.items():
+        record.set_meta(key, text)
+    for rule in ("memory_growth", "step_change"):
+        body = {"rule": rule, "target": "dut", "metric": "system.memory.usage", "object": "o", "reason": f"of {rule}"}
+        assert page.post("/api/runs/now/findings/acknowledge", json=body).status_code == 201
+    state = page.get("/api/runs/now/state?known=").json()
+    assert [one["acknowledged"]["reason"] for one in state["shown"]["alarms"]] == ["of memory_growth", "of step_change"]
+    assert (state["state"], state["verdict"], state["line"]) == ("ended", "fail", "it grew")
+    assert page.post("/api/runs/now/stop", json={}).status_code == 409
+
+
+def test_a_run_is_told_to_stop_once(running: tuple[Record, Path, int], page: httpx.Client) -> None:
+    """The reason is kept; the page knows that it is coming."""
+    assert page.post("/api/runs/now/stop", json={"reason": 7}).status_code == 400
+    answer = page.post("/api/runs/now/stop", json={"reason": " seen \n enough "})
+    assert (answer.status_code, answer.json()["kind"]) == (202, "run.stop")
+    assert page.post("/api/runs/now/stop", json={}).status_code == 409
+    state = page.get("/api/runs/now/state").json()
+    assert state["stopping"] == "seen enough"
+    with RecordView.open(running[1]) as view:
+        (told,) = view.events()
+    assert (told.event.kind, told.event.detail["reason"]) == ("run.stop", "seen enough")
+
+
+def test_who_only_looks_sees_nothing_to_act_with(live: ServedRun, page: httpx.Client) -> None:
+    """The page has no button to mark, acknowledge or stop, and asking all the same is refused."""
+    word = derived(Token(token(live)), "view")
+    with httpx.Client(base_url=live.url, trust_env=False, timeout=30, follow_redirects=True) as guest:
+        seen = guest.get(f"/view/{word}")
+        assert (seen.status_code, seen.url.path) == (200, "/runs/now/")
+        assert 'data-may="view"' in seen.text
+        for own in ("mark-button", "stop-button", "ack-dialog", "mark-dialog", "stop-dialog"):
+            assert own not in seen.text
+            assert own in page.get("/runs/now/").text
+        for path in ("stop", "findings/acknowledge", "events"):
+            body = {"kind": "failover", "rule": "r", "reason": "because"}
+            assert guest.post(f"/api/runs/now/{path}", json=body).status_code == 403
+        assert guest.get("/api/runs/now/state?known=").status_code == 200
+    with httpx.Client(base_url=live.url, trust_env=False) as stranger:
+        for path in ("/runs/now/", "/runs/now/plots", "/runs/now/report", "/api/runs/now/state"):
+            assert stranger.get(path).status_code == 401
+
+
+def test_names_are_text(page: httpx.Client) -> None:
+    """A run named like markup is text in the page, also inside the script element that holds the first state."""
+    answer = page.get("/runs/now/")
+    assert answer.status_code == 200
+    assert "<img" not in answer.text
+    assert "\u202e" not in answer.text
+    assert "script-src 'self';" in answer.headers["content-security-policy"]
+    held = answer.text.partition('id="first-state">')[2].partition("</script>")[0]
+    assert json.loads(held)["run"] == "now"
+
+
+def test_the_plots_hold_the_readings(
+    running: tuple[Record, Path, int], page: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their sources are named by their series; the same plots serve the next who asks, until there is something new."""
+    monkeypatch.setattr("soakwatch.web.drawing._NEWS_S", 0.0)
+    monkeypatch.setattr("soakwatch.web.drawing._NEWS_COSTS", 0.0)
+    answer = page.get("/runs/now/plots")
+    told = answer.json()
+    assert told["panels"][0]["target"] == "dut"
+    assert "series:" in json.dumps(told["document"])
+    assert told["end"] > told["begin"]
+    assert page.get("/runs/now/plots").content == answer.content
+    running[0].begin_phase("stress", running[2] + 59 * SECOND)
+    assert page.get("/runs/now/plots").json()["drawn"] != told["drawn"]
+
+
+def test_a_run_without_a_reading_has_a_page(tmp_path: Path) -> None:
+    """It has begun, and no poll has come yet."""
+    folder = tmp_path / "runs" / "young"
+    with Record.create(folder) as made:
+        made.set_meta("run", "young")
+        made.set_meta("start_ns", str(time.time_ns()))
+        with serve_run(WebPlan("127.0.0.1:0"), folder, time.time_ns) as served:
+            headers = {"authorization": f"Bearer {token(served)}"}
+            with httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=30) as client:
+                assert client.get("/runs/young/").status_code == 200
+                assert client.get("/runs/young/plots").json()["panels"] == []
+                assert client.get("/runs/young/report").status_code == 404
+
+
+def test_a_report_can_reach_nothing(running: tuple[Record, Path, int], page: httpx.Client) -> None:
+    """It may run the scripts that it holds, in an origin of its own: it cannot act with the cookie of who reads it."""
+    (running[1] / "report.html").write_text("<p>all is well</p>", encoding="utf-8")
+    answer = page.get("/runs/now/report")
+    assert answer.text == "<p>all is well</p>"
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "sandbox allow-scripts" in policy
+    assert "allow-same-origin" not in policy
+    assert "connect-src" not in policy

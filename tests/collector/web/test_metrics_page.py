@@ -1,0 +1,188 @@
+"""What Prometheus can scrape: by its own strict parser, bounded, and never a reading that is old."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import cast
+
+import httpx
+import pytest
+from prometheus_client import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from soakwatch.record import Record, SeriesKey
+from soakwatch.testing.records import SECOND
+from soakwatch.testing.served import ServedRun
+from soakwatch.web.openmetrics import Families, Reading, add_readings, unit_of
+from soakwatch.web.routes import metrics
+from soakwatch_agent.metric import CATALOGUE
+from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_rules.rule import Finding, Outcome, Window
+
+MEDIA = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+@pytest.fixture
+def scraper(served: ServedRun) -> Iterator[httpx.Client]:
+    """Prometheus, with the token of the server."""
+    assert served.token_file is not None
+    headers = {"authorization": f"Bearer {served.token_file.read_text(encoding='ascii').strip()}"}
+    with httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=20) as made:
+        yield made
+
+
+@pytest.fixture
+def going_on(run: Path) -> Iterator[Record]:
+    """The record of the run while it is being written."""
+    with Record.open(run) as record:
+        yield record
+
+
+def families(text: str) -> Mapping[str, Metric]:
+    """What the strict parser of OpenMetrics reads."""
+    read = list(text_string_to_metric_families(text))  # type: ignore[no-untyped-call]  # it has no types
+    return {metric.name: metric for metric in cast("list[Metric]", read)}
+
+
+def values(metric: Metric) -> dict[tuple[str, ...], float]:
+    """The values of a metric by the values of its labels, in order of their names."""
+    return {tuple(sample.labels[name] for name in sorted(sample.labels)): sample.value for sample in metric.samples}
+
+
+def polled(record: Record, at_ns: int, *samples: tuple[str, str, float], outcome: PollOutcome = PollOutcome.OK) -> None:
+    """One poll of another source of the device."""
+    source = record.source("dut", "other", "other", SECOND, required=False)
+    record.target("dut", "dut")
+    told = tuple(Sample(metric, thing, value, at_ns) for metric, thing, value in samples)
+    answer = Answer(told if outcome is PollOutcome.OK else (), (), ())
+    record.put([Poll(source.id, at_ns, at_ns, 1, outcome, None if outcome is PollOutcome.OK else "no", answer)])
+
+
+def finding(outcome: Outcome) -> Finding:
+    """A finding of which only the outcome matters."""
+    return Finding("cpu_spike", 1, outcome, "dut", "system.uptime", "", Window(0, 1), "defined", "reason", 10)
+
+
+def test_a_run_that_goes_on(scraper: httpx.Client, going_on: Record) -> None:
+    """State, time, polls and findings by outcome; every unit and type as the strict parser wants it."""
+    last_ns = going_on.last_ns
+    assert last_ns is not None
+    polled(going_on, last_ns, ("system.uptime", "", 5.0))
+    polled(going_on, last_ns + SECOND, outcome=PollOutcome.TIMEOUT)
+    going_on.put_findings([finding(Outcome.FAIL), finding(Outcome.PASS)], live=True, judged_ns=last_ns)
+    answer = scraper.get("/metrics")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, MEDIA)
+    assert answer.text.endswith("# EOF\n")
+    told = families(answer.text)
+    assert values(told["soakwatch_run_state"]) == {
+        ("run", "waiting"): 0.0, ("run", "running"): 1.0, ("run", "ended"): 0.0, ("run", "broken off"): 0.0,
+    }  # fmt: skip
+    assert 595 < values(told["soakwatch_run_elapsed_seconds"])[("run",)] < 700
+    assert told["soakwatch_run_elapsed_seconds"].unit == "seconds"
+    assert values(told["soakwatch_findings"]) == {
+        ("fail", "run"): 1.0, ("warn", "run"): 0.0, ("inconclusive", "run"): 0.0, ("pass", "run"): 1.0,
+    }  # fmt: skip
+    polls = told["soakwatch_polls"]
+    assert polls.type == "counter"
+    assert values(polls) == {
+        ("ok", "run", "dut/local", "dut"): 601.0, ("ok", "run", "dut/other", "dut"): 1.0,
+        ("timeout", "run", "dut/other", "dut"): 1.0,
+    }  # fmt: skip
+    assert "soakwatch_system_uptime_seconds" not in told, "series are told of a run that is named"
+
+
+def test_the_newest_readings_of_a_run_that_is_named(scraper: httpx.Client, going_on: Record) -> None:
+    """Under their own names with their units; what is older than a minute is not there."""
+    last_ns = going_on.last_ns
+    assert last_ns is not None
+    thing = object_text(core=3)
+    polled(going_on, last_ns - 200 * SECOND, ("system.memory.usage", "", 7.0))
+    polled(going_on, last_ns, ("system.cpu.core.utilization", thing, 0.25), ("system.context_switches", "", 12.0))
+    told = families(scraper.get("/metrics", params={"run": "last"}).text)
+    assert values(told["soakwatch_system_cpu_core_utilization_ratio"]) == {("3", "run", "dut"): 0.25}
+    switches = told["soakwatch_system_context_switches"]
+    assert (switches.type, switches.documentation) == ("counter", "context switches since boot")
+    assert [sample.name for sample in switches.samples] == ["soakwatch_system_context_switches_total"]
+    assert "soakwatch_system_uptime_seconds" in told
+    assert "soakwatch_system_memory_usage_bytes" not in told
+    assert values(told["soakwatch_series_left_out"]) == {("run",): 0.0}
+
+
+def test_no_more_than_the_most(scraper: httpx.Client, going_on: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest is counted."""
+    monkeypatch.setattr(metrics, "MOST_SERIES", 10)
+    last_ns = going_on.last_ns
+    assert last_ns is not None
+    polled(going_on, last_ns, *((f"system.{name}", "", 1.0) for name in ("memory.usage", "processes")),
+           *(("system.cpu.core.utilization", object_text(core=core), 0.5) for core in range(20)))  # fmt: skip
+    told = families(scraper.get("/metrics", params={"run": "run"}).text)
+    assert len(told["soakwatch_system_cpu_core_utilization_ratio"].samples) == 10
+    assert values(told["soakwatch_series_left_out"]) == {("run",): 13.0}
+
+
+def test_a_run_that_is_over_has_no_readings(scraper: httpx.Client) -> None:
+    """It is not among the runs; named, it says that it is over."""
+    assert families(scraper.get("/metrics").text) == {}
+    told = families(scraper.get("/metrics", params={"run": "run"}).text)
+    assert values(told["soakwatch_run_state"])["run", "broken off"] == 1.0
+    assert not [name for name in told if name.startswith("soakwatch_system")]
+    assert scraper.get("/metrics", params={"run": "moon"}).status_code == 404
+
+
+def test_strangers_get_nothing(served: ServedRun) -> None:
+    """As everywhere else."""
+    answer = httpx.get(f"{served.url}/metrics", trust_env=False)
+    assert answer.status_code == 401
+
+
+def test_every_metric_of_the_catalogue_can_be_told() -> None:
+    """All at once: each has a name of its own that the strict parser takes."""
+    made = Families()
+    readings = [
+        Reading(SeriesKey("dut", one.name, object_text(**dict.fromkeys(one.labels, "x"))), one.unit, one.kind, 1.0)
+        for one in CATALOGUE
+    ]
+    add_readings(made, "run", readings)
+    assert made.left == 0
+    assert len(families(made.text().decode())) == len(CATALOGUE)
+
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    'a"b\\c\nd',
+    "\u202egnp.exe",
+    "😀",
+    "\ud800",
+    "\x00\x1b[31m",
+    "x" * 5000,
+    "",
+    "{}",
+)
+
+
+def test_hostile_names_are_text() -> None:
+    """Names and labels of anybody's series: parsed again, with one value each, and the file stays whole."""
+    made = Families()
+    readings = [
+        Reading(SeriesKey(name, f"their.{name}", object_text(process=name, run=name)), name, "gauge", 1.0)
+        for name in HOSTILE
+    ]
+    readings += [Reading(SeriesKey("t", "some.free", name), "By", "counter", math.pi) for name in HOSTILE]
+    readings += [Reading(SeriesKey("t", name, ""), "1", "gauge", 2.0) for name in ("a.b", "a_b", "c", "c.total")]
+    readings += [Reading(SeriesKey("t", "c", "x=1"), "", "counter", 2.0)]
+    add_readings(made, "run", readings)
+    told = families(made.text().decode())
+    assert made.left >= 1, "a_b is a.b already"
+    told_samples = [sample for metric in told.values() for sample in metric.samples]
+    assert len(told_samples) == len(readings) - made.left
+    assert max(len(text) for sample in told_samples for text in sample.labels.values()) <= 300
+
+
+@pytest.mark.parametrize(
+    ("unit", "word"), [("By", "bytes"), ("bit/s", "bits_per_second"), ("{packet}", ""), ("Cel", "celsius"), ("", "")]
+)
+def test_units(unit: str, word: str) -> None:
+    """UCUM as Prometheus writes it."""
+    assert unit_of(unit) == word
