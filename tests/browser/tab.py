@@ -21,7 +21,7 @@ BEYOND = re.compile(
 SERIOUS = frozenset({"serious", "critical"})
 Scheme = Literal["light", "dark"]
 Key = tuple[str, str, str]
-_LONGEST_MS = 20_000
+_LONGEST_MS = 40_000
 _OURS = "willReadFrequently"
 """What the browser says of our own looking at the pixels."""
 _PROBE = Path(__file__).with_name("probe.js")

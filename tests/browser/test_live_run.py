@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -53,9 +55,14 @@ def link(run: Path, *options: str) -> str:
     return done.stdout.strip()
 
 
-def servers(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The web server's processes beside a run."""
-    return [one for one in psutil.Process(process.pid).children(recursive=True) if "soakwatch.web" in one.cmdline()]
+def servers(process: subprocess.Popen[str]) -> list[int]:
+    """The web server's processes beside a run, those that are over excepted."""
+    found = []
+    for one in psutil.Process(process.pid).children(recursive=True):
+        with suppress(psutil.Error):
+            if "soakwatch.web" in one.cmdline():
+                found.append(one.pid)
+    return found
 
 
 def last_ms(tab: Tab) -> float:
@@ -74,8 +81,8 @@ def test_a_run_is_watched_to_its_end(tabs: Opens, running: Run) -> None:
 
     tab.forgive("ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_SOCKET")
     (server,) = servers(process)
-    server.kill()
-    until(lambda: [one for one in servers(process) if one.pid != server.pid] != [], "another server")
+    os.kill(server, signal.SIGKILL)
+    until(lambda: set(servers(process)) - {server} != set(), "another server")
     gone = last_ms(tab)
     tab.page.wait_for_function(_LATEST, arg=gone)
 

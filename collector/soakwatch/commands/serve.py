@@ -1,4 +1,4 @@
-"""Serves the runs of a folder over HTTP: test scripts tell events and read what is said, with a token."""
+"""Serves the runs of a folder: a page of all of them to filter, compare and delete, each run's page, and the API."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Other addresses than loopback are served with TLS only. Ctrl-C ends it."""
 @click.option("--cert", metavar="FILE", help="Certificate (PEM): serve HTTPS.")
 @click.option("--key", metavar="FILE", help="The certificate's key (PEM).")
 def command(folder: Path, listen: str, token: str | None, cert: str | None, key: str | None) -> None:
-    """Serve the event API of the runs in DIR (default: runs) until Ctrl-C."""
+    """Serve the pages and the API of the runs in DIR (default: runs) until Ctrl-C."""
     from soakwatch.errors import SoakwatchError
     from soakwatch.secret import reference
     from soakwatch.web.access import PORT, WebPlan, address, token_for, write_address

@@ -194,7 +194,7 @@ class PlanShape(Shape):
     stop_on_fail: Annotated[
         list[Text] | bool, Field(description="rules whose live failure ends the run; true: every rule")
     ] = False
-    web: Annotated[WebShape | bool, Field(description="event API of the run while it goes on; false: none")] = True
+    web: Annotated[WebShape | bool, Field(description="page and API of the run while it goes on; false: none")] = True
     sinks: Annotated[
         list[SinkShape],
         Field(default_factory=list, max_length=8, description="databases that are fed from the record"),

@@ -51,8 +51,9 @@ def facts(page: Page) -> Mapping[str, object]:
     moments = [cause.begin_ns for cause in verdict.causes if cause.timeline and cause.outcome is Outcome.FAIL]
     if moments:
         run.append(("first failure seen (UTC)", utc(min(moments))))
-    for event in [one for one in page.events if one.kind == STOP][:1]:
-        run.append(("stopped on request", f"{event.detail.get('reason') or 'no reason given'} ({utc(event.begin_ns)})"))
+    stop = next((event for event in page.events if event.kind == STOP), None)
+    if stop is not None:
+        run.append(("stopped on request", f"{stop.detail.get('reason') or 'no reason given'} ({utc(stop.begin_ns)})"))
     known = sum(bool(page.acknowledged(finding)) for finding in verdict.findings if finding.outcome in _OBJECTIONS)
     if known:
         of = sum(finding.outcome in _OBJECTIONS for finding in verdict.findings)
