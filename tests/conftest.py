@@ -10,6 +10,8 @@ import pytest
 from tests.needs import influxd_build_log, needs_influxd, wait_for_influxd
 
 LONGEST = (
+    "browser/test_report_plots.py", "browser/test_live_acting.py", "browser/test_report_look.py",
+    "browser/test_report_hostile.py", "collector/test_watch.py", "collector/notify/test_notified_run.py",
     "e2e/test_run.py", "e2e/test_devices.py", "collector/web/test_pytest_plugin.py", "e2e/test_demo.py",
     "collector/web/test_run_web.py", "collector/test_report/test_html.py", "collector/test_shared_series.py",
     "test_house.py", "collector/sinks/test_influxdb_outage.py", "e2e/test_judge_csv.py", "e2e/test_cli_catalogue.py",

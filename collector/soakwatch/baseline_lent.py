@@ -23,6 +23,7 @@ from soakwatch.plan import Plan
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.blocks import decode, decode_ints, encode
 from soakwatch.record.reader import trait_of
+from soakwatch.report.changed import EARLIER, setup_of
 from soakwatch_rules.rule import Rule, Window
 from soakwatch_rules.series import Series
 
@@ -43,6 +44,7 @@ class Lent:
     series: tuple[Series, ...]
     left_out: int
     warnings: tuple[str, ...]
+    setup: str  # of that run, as the record keeps it for the report to say what changed since
 
 
 def lend(folder: Path, plan: Plan, rules: Iterable[Rule]) -> Lent:
@@ -59,16 +61,18 @@ def lend(folder: Path, plan: Plan, rules: Iterable[Rule]) -> Lent:
         keys = [key for key in sorted(view.keys(metrics_of(rules))) if key.target in names]
         read = [_thinned(view.series(key, window.begin_ns, window.end_ns)) for key in keys[:MOST_SERIES]]
         missing = sorted({t.name for t in plan.targets if t.role == "dut"} - view.roles().keys())
+        setup = json.dumps(setup_of(view, run))
     warnings = [f"the baseline of {run} knows no target {name}: it is another device" for name in missing]
     kept = tuple(series for series in read if len(series))
     if not kept:
         warnings.append(f"the baseline of {run} holds no readings that the rules of this plan look at")
-    return Lent(run, window, kept, max(0, len(keys) - MOST_SERIES), tuple(warnings))
+    return Lent(run, window, kept, max(0, len(keys) - MOST_SERIES), tuple(warnings), setup)
 
 
 def keep(record: Record, lent: Lent) -> None:
     """Copy a lent baseline into the record of a run that begins. Raises RecordError."""
     record.set_meta(SERIES_META, packed(lent.series))
+    record.set_meta(EARLIER, lent.setup)
     record.set_meta(META, Frozen(lent.run, lent.window, levels_of(lent.series), lent.left_out).text())
 
 

@@ -209,6 +209,10 @@ def test_a_lent_baseline_is_kept_in_the_record_and_judged_alike_without_the_othe
     assert spike["doubts"] == ["its own level is that of an earlier run's baseline"]
     page = (second / "report.html").read_text(encoding="utf-8")
     assert "The baseline of an earlier run" in page
+    assert "Changed since the earlier run" in page
+    told = soakwatch(tmp_path, "report", second, "--html", "against.html", "--against", first)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "Changed since the earlier run" in (tmp_path / "against.html").read_text(encoding="utf-8")
     mailed = tmp_path / "mailed"
     mailed.mkdir()
     shutil.copy(second / "record.sqlite", mailed)

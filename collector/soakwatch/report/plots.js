@@ -8,6 +8,7 @@
 const soakwatchPlots = (() => {
   const NEAR = "700px 0px";
   const NARROW = 560; // pixels
+  const paper = matchMedia("print");
   const LETTER = 16;
   const groups = new Map(); // name of a time axis -> {members, start, end, whole: [start, end]}
   const pointers = new Set();
@@ -16,6 +17,7 @@ const soakwatchPlots = (() => {
   const waiting = new Map(); // element -> the script that holds its plot
   const underway = new Map(); // element -> promise
   const watchers = new Set();
+  const seen = new Map(); // figure's view -> {near, due: () => void or null}
   let shared = null;
   let busy = false;
 
@@ -72,6 +74,7 @@ const soakwatchPlots = (() => {
         else if (model.type === "Range1d" && (name === "time" || name.startsWith("time:"))) joinRange(model);
       }
     }
+    spare();
     fit();
     if (typeof soakwatchTheme === "function") soakwatchTheme();
   }
@@ -80,6 +83,43 @@ const soakwatchPlots = (() => {
   function leave() {
     groups.clear();
     pointers.clear();
+  }
+
+  /* A figure that nobody sees is painted when it comes near, or for paper: painting all of them takes a second. */
+  const sight = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      for (const [view, state] of seen) {
+        if (view.el !== entry.target) continue;
+        state.near = entry.isIntersecting;
+        if (state.near) settle(state);
+      }
+    }
+  }, {rootMargin: NEAR});
+
+  function settle(state) {
+    const paint = state.due;
+    state.due = null;
+    if (paint !== null) paint();
+  }
+
+  function settleAll() { for (const state of seen.values()) settle(state); }
+
+  function spare() {
+    for (const [view, state] of seen) if (!view.el.isConnected) { sight.unobserve(view.el); seen.delete(view); }
+    for (const doc of Bokeh.documents) {
+      for (const root of doc.all_roots ?? doc.roots()) {
+        const view = Bokeh.index[root.id];
+        if (typeof view?.paint !== "function" || seen.has(view)) continue;
+        const state = {near: true, due: null};
+        const paint = view.paint.bind(view);
+        view.paint = (...given) => {
+          if (state.near || paper.matches) paint(...given);
+          else state.due = () => paint(...given);
+        };
+        seen.set(view, state);
+        sight.observe(view.el);
+      }
+    }
   }
 
   /* On a narrow screen the room beside the axes goes to the lines, and the legend below one another. */
@@ -135,6 +175,7 @@ const soakwatchPlots = (() => {
     await ready;
     for (const element of [...waiting.keys()]) await draw(element);
     await Promise.all(underway.values());
+    settleAll();
   }
 
   function drawOneInIdleTime() {
@@ -229,6 +270,8 @@ const soakwatchPlots = (() => {
     clearTimeout(resized);
     resized = setTimeout(() => { if (typeof Bokeh !== "undefined") fit(); }, 250);
   });
+  paper.addEventListener("change", settleAll);
+  addEventListener("beforeprint", settleAll);
   document.addEventListener("keydown", onKey);
   document.addEventListener("click", onClick);
   const ready = new Promise((done) => {
