@@ -84,6 +84,7 @@ def assert_complete(polls: list[Poll], interval_s: float, hours: float) -> None:
     assert len(due) == round(hours * HOUR / interval_s)
 
 
+@pytest.mark.slow
 def test_72_hours_of_20_pollers_run_on_the_grid() -> None:
     """A 72 h soak of 20 pollers brings every poll at its due time."""
     polls = soak(VirtualTime(), at_once, interval_s=60, hours=72, sources=20)

@@ -124,6 +124,7 @@ def check(folder: Path, hours: int, interval_s: float, sources: int) -> None:
                 assert series.value[-1] - series.value[0] == round((due - 1) * interval_s) * 4096
 
 
+@pytest.mark.slow
 def test_a_day_of_20_devices(tmp_path: Path) -> None:
     """24 h of 20 devices at one poll a minute: complete, with an hour of silence told as what it was."""
     soak(tmp_path / "run", 24, 60, 20)

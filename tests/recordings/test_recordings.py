@@ -154,6 +154,7 @@ def test_a_device_that_is_read_as_expected_passes(folder: Folder) -> None:
     assert done.stdout.count("1/1 match, 0 explained, 0 not (100.00%") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
@@ -174,6 +175,7 @@ def test_a_difference_is_found_named_and_fails(folder: Folder, changes: dict[str
     assert "BELOW THE FLOOR" in done.stdout
 
 
+@pytest.mark.slow
 def test_an_explanation_excuses_one_difference_and_is_told_when_it_is_stale(folder: Folder, tmp_path: Path) -> None:
     folder.add("bad", discards=18)
     folder.add("good")
@@ -190,6 +192,7 @@ def test_an_explanation_excuses_one_difference_and_is_told_when_it_is_stale(fold
     assert "entry 1 needs the keys" in refused.stderr
 
 
+@pytest.mark.slow
 def test_broken_files_are_told_and_end_nothing(folder: Folder) -> None:
     folder.add("good")
     for name in ("cut", "empty", "json", "lines"):
@@ -213,6 +216,7 @@ def test_broken_files_are_told_and_end_nothing(folder: Folder) -> None:
     assert devices["lines"]["tallies"]["ports"]["matched"] == 0
 
 
+@pytest.mark.slow
 def test_a_device_gets_its_time_and_not_more(folder: Folder) -> None:
     folder.add("good")
     done = folder.replay("--limit", "0.001")

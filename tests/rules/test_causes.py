@@ -338,7 +338,7 @@ EVENTS = st.builds(
 PHASES = st.builds(Phase, st.sampled_from(["soak", "spike"]), st.builds(Window, TIMES, TIMES))
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(derandomize=True, deadline=None, max_examples=120)
 @given(st.lists(FINDINGS, max_size=12), st.lists(EVENTS, max_size=3), st.lists(PHASES, max_size=2))
 def test_nothing_is_lost_and_nothing_is_told_twice(
     findings: list[Finding], events: list[Event], phases: list[Phase]

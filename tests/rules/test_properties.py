@@ -153,6 +153,7 @@ def test_outcomes_depend_on_neither_date_nor_unit_and_input_stays(
         assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(kept, after, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", [name for name in NAMES if rule_named(name).scope == "metric"])
 def test_ten_million_readings_are_judged(name: str) -> None:
