@@ -118,6 +118,7 @@ def test_calibrate_keeps_the_ceiling_beside_the_plan(calibrated: tuple[Path, Don
     assert " old, for tg" in checked.stdout
 
 
+@pytest.mark.slow
 def test_a_run_states_its_headroom_and_is_inconclusive_without(
     calibrated: tuple[Path, Done, Done], tmp_path: Path
 ) -> None:
@@ -145,6 +146,7 @@ def test_a_run_states_its_headroom_and_is_inconclusive_without(
     assert "of its calibrated ceiling" in str(short["reason"])
 
 
+@pytest.mark.slow
 def test_a_reference_of_another_generator_is_left_out_with_a_warning(
     calibrated: tuple[Path, Done, Done], tmp_path: Path
 ) -> None:

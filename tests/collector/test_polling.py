@@ -131,6 +131,7 @@ def test_a_look_that_hangs_is_abandoned_and_says_so() -> None:
     assert_complete(polls, 10, 0.1)
 
 
+@pytest.mark.slow
 def test_a_failing_source_is_asked_less_and_complained_about_once(caplog: pytest.LogCaptureFixture) -> None:
     """Six hours of failures cost few looks and few log lines; the recovery is told and the pace returns."""
     time = VirtualTime()

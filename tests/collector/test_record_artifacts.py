@@ -35,6 +35,7 @@ def test_an_artifact_comes_back_with_what_it_is_about(tmp_path: Path) -> None:
                 view.artifact("c")
 
 
+@pytest.mark.slow
 def test_all_artifacts_together_are_bounded(tmp_path: Path) -> None:
     """What would make them too large is refused, and what is there stays; a replacement makes its own room."""
     noise = random.Random(5).randbytes(MOST_BYTES // 2)

@@ -136,6 +136,7 @@ def test_a_look_before_the_run_starts_nothing(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.slow
 @needs_iperf3
 def test_a_whole_run(tmp_path: Path) -> None:
     """A server that is kept, and a client as a command whose document comes at its end: both are in the record."""

@@ -267,6 +267,7 @@ def test_keys_that_are_refused(keys: dict[str, object]) -> None:
         Config.model_validate(keys)
 
 
+@pytest.mark.slow
 def test_a_whole_run(tmp_path: Path) -> None:
     """The command, a plan, and the figures in the record."""
     with pktgen_server(two_ports()) as server:

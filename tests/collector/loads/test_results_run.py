@@ -83,6 +83,7 @@ def run_with_files(folder: Path, plan: str) -> subprocess.CompletedProcess[str]:
         writer.join()
 
 
+@pytest.mark.slow
 def test_the_figures_of_all_files_arrive(tmp_path: Path) -> None:
     """Counters, rates and latencies of each generator; a file that is no table fails its source and nothing else."""
     done = run_with_files(tmp_path, PLAN)

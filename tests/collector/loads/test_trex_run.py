@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.testing.ports import free_port
@@ -40,6 +41,7 @@ def values(view: RecordView, metric: str, thing: str = "") -> list[float]:
     return [float(value) for value in np.asarray(view.series(SeriesKey("tg", metric, thing)).value)]
 
 
+@pytest.mark.slow
 def test_the_figures_arrive_in_the_record(tmp_path: Path) -> None:
     """Totals as counters, flows, latency, ports; the facts of the generator as an event."""
     model = TrexModel(ports=[Port(state="TX"), Port(state="TX")], groups={7: Group(latency=14.0)})

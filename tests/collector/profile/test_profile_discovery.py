@@ -6,6 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
 from tests.collector.profile.kit import IF, IFX, Device, group, interfaces, poll, profile, table
 
 from soakwatch.profile import Value, load_profiles
@@ -150,6 +151,7 @@ def test_a_device_that_answers_nothing_is_an_empty_answer() -> None:
     assert reading.faults == ()
 
 
+@pytest.mark.slow
 def test_ten_thousand_interfaces_are_found_and_read_beside_the_event_loop() -> None:
     device = Device(interfaces({index: f"Ethernet{index}" for index in range(1, 10_001)}))
     reader = Reader(device, load_profiles()["generic"])

@@ -206,6 +206,7 @@ async def killed(life: Life, folder: Path) -> tuple[str, list[str]]:
         return life.name, [kind for kind in kinds(answer.events) if kind != "snmp.engine.rollback"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("keys")
 def test_an_agent_that_was_killed_is_polled_again_at_once_and_is_no_reboot(tmp_path: Path) -> None:
     """Killed in the middle of the polls, with its memory or without: an event says what it was."""

@@ -7,6 +7,8 @@ import random
 from copy import copy
 from typing import Protocol
 
+import pytest
+
 from soakwatch.baselines import Frozen, Level
 from soakwatch.report.html import render_html
 from soakwatch.report.source import ReportSource
@@ -74,6 +76,7 @@ def test_it_shows_the_ceilings_and_the_baseline(night: tuple[WithMetas, Verdict]
     assert both.count("core=") == 40
 
 
+@pytest.mark.slow
 def test_a_baseline_that_was_changed_is_told(night: tuple[WithMetas, Verdict]) -> None:
     """Its hash no longer fits, whatever was changed; a reference that cannot be read is left out."""
     changed = section_of(night, baseline=baseline().replace("0.25", "0.35"))
