@@ -24,6 +24,7 @@ from soakwatch.notify.words import (
 from soakwatch.plan import Plan
 from soakwatch.plan.notify import END, FAILURE, START, NotifyPlan
 from soakwatch.verdict import Verdict
+from soakwatch.web.access import ADDRESS_FILE
 from soakwatch_rules.rule import Event, Finding
 
 FINISH_S = 30.0
@@ -73,7 +74,7 @@ class Notifying:
             if END in one.planned.on:
                 text = text or ("" if one.planned.attach == "none" else _read(summary))
                 one.courier.post(
-                    end_letter(verdict, self._start_ns, self._where(), one.planned.attach, report, text)
+                    end_letter(verdict, self._start_ns, self._where(ended=True), one.planned.attach, report, text)
                 )  # fmt: skip
             else:
                 self._tell_failures(one, verdict.findings, final=True)
@@ -82,7 +83,7 @@ class Notifying:
         """The monitor itself broke, and there will be no verdict."""
         for one in self._recipients:
             if END in one.planned.on:
-                one.courier.post(broken_letter(self._plan.name, why, self._where()))
+                one.courier.post(broken_letter(self._plan.name, why, self._where(ended=True)))
 
     @property
     def busy(self) -> bool:
@@ -123,8 +124,10 @@ class Notifying:
             return withdrawn_letter(run, news, where)
         return more_letter(run, news, where, final=final)
 
-    def _where(self) -> Where:
-        return Where(socket.gethostname(), self._folder.absolute(), self._page())
+    def _where(self, *, ended: bool = False) -> Where:
+        """Where the run is found; its own server is gone before anybody reads that it has ended."""
+        own = (self._folder / ADDRESS_FILE).is_file()
+        return Where(socket.gethostname(), self._folder.absolute(), "" if ended and own else self._page())
 
 
 class _Recipient:
