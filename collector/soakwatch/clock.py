@@ -91,10 +91,9 @@ class Grid(BaseTrigger):  # type: ignore[misc] # APScheduler publishes no types
         self._anchor_ns, self._interval_ns, self._zone = anchor_ns, interval_ns, zone
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
-        """The first due time after ``now`` (at the start also now itself); what lies between was missed, and
-        the wrapper says so."""
-        passed_ns = to_ns(now) - self._anchor_ns
-        slot = -(-passed_ns // self._interval_ns) if previous is None else passed_ns // self._interval_ns + 1
+        """The first due time after ``now``; what lies between was missed, and the wrapper says so. At the start it is
+        the newest that has passed, which is kept late: the grid may have begun while the sources were opened."""
+        slot = (to_ns(now) - self._anchor_ns) // self._interval_ns + (previous is not None)
         return at(self._anchor_ns + max(slot, 0) * self._interval_ns, self._zone)
 
 

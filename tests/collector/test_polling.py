@@ -44,8 +44,8 @@ async def at_once(now_ns: int) -> Answer:
 
 
 def soak(time: VirtualTime, look: Look, *, interval_s: float, hours: float, timeout_s: float | None = None,
-         sources: int = 1) -> list[Poll]:  # fmt: skip
-    """Run pollers for some hours of virtual time; all their polls."""
+         sources: int = 1, busy_s: float = 0) -> list[Poll]:  # fmt: skip
+    """Run pollers for some hours of virtual time, with a monitor that is busy at the start; all their polls."""
     polls: list[Poll] = []
 
     async def connect(_: AsyncExitStack) -> Poller:
@@ -60,10 +60,11 @@ def soak(time: VirtualTime, look: Look, *, interval_s: float, hours: float, time
                 )
                 for n in range(sources)
             ]
+            time.stall(busy_s)
             async with Timers(time) as timers:
                 for source in watched:
                     timers.poll(source)
-                await asyncio.sleep(hours * HOUR - 0.001)  # what is due at the end itself is none of it
+                await asyncio.sleep(hours * HOUR - busy_s - 0.001)  # what is due at the end itself is none of it
             for source in watched:
                 source.close_account(start_ns + round(hours * HOUR * 1e9))
 
@@ -226,6 +227,16 @@ def test_a_stalled_monitor_records_what_it_missed() -> None:
     assert outcomes(polls)[PollOutcome.MISSED] == 29
     assert {poll.error for poll in polls if poll.outcome is PollOutcome.MISSED} == {"the monitor was late"}
     assert max(poll.start_ns - poll.due_ns for poll in polls) == pytest.approx(0.7e9, rel=0.01)
+
+
+@pytest.mark.parametrize(("busy_s", "missed"), [(0.3, 0), (2.3, 2)])
+def test_a_monitor_that_is_late_with_its_first_look_looks_at_once(busy_s: float, missed: int) -> None:
+    """A first due time that passed while the monitor opened its sources is kept late, not missed."""
+    polls = soak(VirtualTime(), at_once, interval_s=1, hours=0.1, busy_s=busy_s)
+    assert_complete(polls, 1, 0.1)
+    assert [poll.outcome for poll in polls[: missed + 1]] == [PollOutcome.MISSED] * missed + [PollOutcome.OK]
+    assert outcomes(polls)[PollOutcome.MISSED] == missed
+    assert polls[missed].start_ns - polls[missed].due_ns == pytest.approx(0.3e9, rel=0.01)
 
 
 @pytest.mark.parametrize("step_s", [-3600, 3600])
