@@ -210,8 +210,9 @@ async def _run(
         async with asyncio.timeout(patience_s):
             process = await _opened(line, command)
             try:
-                process.stdin.write(data)
-                process.stdin.write_eof()
+                with contextlib.suppress(BrokenPipeError):  # it has ended already; what it said is read all the same
+                    process.stdin.write(data)
+                    process.stdin.write_eof()
                 out, err = await asyncio.gather(_all(line, process.stdout), _all(line, process.stderr))
                 await process.wait_closed()
             finally:

@@ -27,6 +27,7 @@ from soakwatch_agent.framing import (
 _CHUNK = 1 << 16
 _MOST_FRAMES = 600
 _MOST_BEFORE = 50  # lines that a .bashrc of the account may say before the agent greets
+PATIENCE_S = 45.0  # of a greeting: an agent that has to be started first says itself after 30 s that it does not start
 _GREETS = f"{HELLO} ".encode()
 
 
@@ -155,7 +156,7 @@ class StreamTalk:
         await self._stream.close()
 
 
-async def greet(stream: ByteStream, what: str, patience_s: float = 20.0) -> StreamTalk:
+async def greet(stream: ByteStream, what: str, patience_s: float = PATIENCE_S) -> StreamTalk:
     """Waits for the agent's greeting. ``what`` names it in errors. Raises SourceFailed; the stream is closed then."""
     lines = lines_of(stream)
     try:

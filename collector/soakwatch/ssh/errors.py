@@ -61,7 +61,8 @@ def _because(error: BaseException, tried: str) -> str:
         case socket.gaierror():
             return "has a name that cannot be resolved: check host"
         case OSError():
-            known = _SYSTEM.get(error.errno or 0)
+            # asyncssh raises it without a number for a channel that is closed.
+            known = _SYSTEM.get(error.errno or (errno.EPIPE if isinstance(error, ConnectionError) else 0))
             return known or f"cannot be reached: {(error.strerror or type(error).__name__).lower()}"
         case asyncssh.Error():
             return f"failed: {printable(error.reason)}"

@@ -9,8 +9,13 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import asyncssh
 import pytest
 
+from soakwatch.agent_link.install import look_at
+from soakwatch.errors import SoakwatchError
+from soakwatch.ssh.access import Access
+from soakwatch.ssh.connection import SshLine
 from soakwatch.testing.agents import config, follow
 from soakwatch.testing.sshd import Sshd, run_sshd
 
@@ -97,6 +102,36 @@ def test_a_status_that_is_none_is_told_in_one_sentence(sshd: Sshd, words: str) -
     refused = agent(sshd, "status")
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
     assert "is no agent, or other text stands in its output" in refused.stderr
+
+
+def test_a_command_that_has_ended_before_it_was_given_any_input_is_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quick host under a busy monitor: its words, its exit code and the end come in one piece (asyncssh's server)."""
+
+    class Host(asyncssh.SSHServer):
+        def begin_auth(self, username: str) -> bool:
+            return False
+
+    def ends(process: asyncssh.SSHServerProcess[str]) -> None:
+        process.stdout.write("so long\n")
+        process.exit(0)
+
+    async def go() -> None:
+        key = asyncssh.generate_private_key("ssh-ed25519")
+        server = await asyncssh.create_server(Host, "127.0.0.1", 0, server_host_keys=[key], process_factory=ends)
+        monkeypatch.setenv("GUEST", "no need of one")
+        keys = {"host": "127.0.0.1", "port": server.get_port(), "user": "guest", "host_key": key.get_fingerprint(),
+                "password": "env:GUEST"}  # fmt: skip
+        try:
+            async with SshLine(Access.model_validate(keys), tmp_path) as line:
+                await look_at(line, "guest")
+        finally:
+            server.close()
+            await server.wait_closed()
+
+    with pytest.raises(SoakwatchError, match=r"ran the questions of the installation and answered .*: so long"):
+        asyncio.run(go())
 
 
 def test_a_bashrc_that_greets_is_no_hindrance(tmp_path: Path, sshd: Sshd) -> None:
