@@ -242,7 +242,7 @@ def test_whoever_waits_is_told() -> None:
 
 PLAN = """
 duration: 6s
-targets: {dut: {sources: [{agent: {socket: SOCKET, interval: 200ms, timeout: 1s, probes: [load]}}]}}
+targets: {dut: {sources: [{agent: {socket: SOCKET, interval: 500ms, timeout: 1s, probes: [load]}}]}}
 """
 
 
@@ -279,8 +279,8 @@ def test_a_real_agent_behind_a_cut_network_that_is_mended_at_the_last_moment(tmp
         (ledger,) = [ledger for ledger in view.ledgers(view.window()) if ledger.target == "dut"]
         times = view.series(view.keys(["system.cpu.load"])[0]).time_ns
     assert (ledger.got, ledger.lost) == (ledger.due, {})
-    assert 29 <= ledger.due <= 31
-    assert ledger.recovered >= 15
+    assert 11 <= ledger.due <= 13
+    assert ledger.recovered >= 6
     assert len(times) == ledger.due
     assert times.max() <= end_ns
     assert SENTENCE in doing
