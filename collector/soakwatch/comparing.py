@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,10 +9,10 @@ from soakwatch.errors import SoakwatchError
 from soakwatch.noteworthy import IDENTITY
 from soakwatch.plan.text import parse
 from soakwatch.record import RecordView
+from soakwatch.report.leaves import leaves, tree_of
 from soakwatch.report.show import natural
 from soakwatch_rules.rule import Finding, Outcome
 
-Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
 ABSENT = "–"
 _OBJECTIONS = {Outcome.FAIL, Outcome.WARN}
 _LONGEST = 300
@@ -91,9 +90,9 @@ def setup_of(view: RecordView) -> Mapping[str, str]:
     metas = view.metas()
     found: dict[str, str] = {}
     for what in ("fingerprint", "versions"):
-        found.update(_leaves(_json(metas.get(what)), what.replace("fingerprint", "machine")))
+        found.update(leaves(tree_of(metas.get(what)), what.replace("fingerprint", "machine")))
     try:
-        found.update(_leaves(parse(metas.get("plan") or "{}", "plan").data, "plan"))
+        found.update(leaves(parse(metas.get("plan") or "{}", "plan").data, "plan"))
     except SoakwatchError:
         found["plan"] = "cannot be read"
     for stored in view.events():
@@ -114,30 +113,3 @@ def differences(setups: Sequence[Mapping[str, str]]) -> tuple[Line, ...]:
             what, _, way = key.partition(" ")
             lines.append(Line(way or what, what, cells, differs=ABSENT not in cells))
     return tuple(sorted(lines, key=lambda line: not line.differs))
-
-
-def _json(text: str | None) -> Tree:
-    try:
-        found: Tree = json.loads(text or "{}")
-    except ValueError:
-        return text
-    return found
-
-
-def _leaves(tree: Tree, way: str) -> dict[str, str]:
-    """The single values of a tree by the way to each; a list of single values is one."""
-    if isinstance(tree, dict):
-        return {key: text for name, inner in tree.items() for key, text in _leaves(inner, f"{way} {name}").items()}
-    if isinstance(tree, list) and any(isinstance(inner, dict | list) for inner in tree):
-        return {
-            key: text for place, inner in enumerate(tree, 1) for key, text in _leaves(inner, f"{way} {place}").items()
-        }
-    if isinstance(tree, list):
-        return {way: ", ".join(map(_word, tree))[:_LONGEST]}
-    return {way: _word(tree)[:_LONGEST]}
-
-
-def _word(value: Tree) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "none" if value is None else str(value)

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from soakwatch.noteworthy import IDENTITY
+from soakwatch.report.leaves import leaves, tree_of
 from soakwatch.report.source import ReportSource
 
 EARLIER = "earlier"
 """The meta of a record that holds the set-up of a run that was named when it began: JSON with the keys of ``SETUP``,
 ``run`` (its folder) and ``identities`` (by target, key and text)."""
 SETUP = ("versions", "fingerprint", "plan")
-_DEPTH, _LONGEST = 12, 2_000_000
-
-Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
+_LONGEST = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,28 +73,11 @@ def _facts(setup: Mapping[str, object]) -> dict[str, str]:
     """Every single fact by the path to it."""
     found: dict[str, str] = {}
     for key in ("versions", "fingerprint"):
-        found |= _leaves(_tree(str(setup[key])), key if key == "versions" else "")
+        found |= leaves(tree_of(str(setup[key])), key if key == "versions" else "")
     identities = setup["identities"]
     if isinstance(identities, dict):
         found |= {f"{name}": str(value) for name, value in identities.items()}
     return found
-
-
-def _tree(text: str) -> Tree:
-    try:
-        read: Tree = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return read
-
-
-def _leaves(tree: Tree, path: str, depth: int = 0) -> dict[str, str]:
-    if isinstance(tree, dict) and depth < _DEPTH:
-        found: dict[str, str] = {}
-        for key, value in tree.items():
-            found |= _leaves(value, f"{path} {key}".strip(), depth + 1)
-        return found
-    return {path: tree if isinstance(tree, str) else json.dumps(tree, sort_keys=True)}
 
 
 def _identities(source: ReportSource) -> dict[str, str]:

@@ -58,7 +58,7 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
         window=verdict.window,
         parts=parts,
         style=Markup(_text("style.css")),  # noqa: S704 - our own files, and Bokeh's
-        script=Markup(_script("report.js")),  # noqa: S704
+        script=Markup(_script("shade.js") + _script("report.js")),  # noqa: S704
         bokeh=Markup(javascript() if drawn else ""),  # noqa: S704
         theme=Markup(_script("theme.js") if drawn else ""),  # noqa: S704
         plots=Markup(_script("plots.js") if drawn else ""),  # noqa: S704

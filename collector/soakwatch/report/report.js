@@ -1,21 +1,6 @@
 "use strict";
-/* The page without its plots: light and dark, what is folded, and what scrolls by the keyboard. Runs in the head. */
+/* The report without its plots: what is folded, what scrolls by the keyboard, and paper. */
 (() => {
-  const root = document.documentElement;
-  const KEY = "soakwatch-theme";
-  const wish = matchMedia("(prefers-color-scheme: dark)");
-
-  function remembered() {
-    try { return localStorage.getItem(KEY); } catch { return null; } // a page from disk may have no storage
-  }
-
-  const before = remembered();
-  if (before === "light" || before === "dark") root.dataset.theme = before;
-
-  function dark() {
-    return root.dataset.theme === "dark" || (root.dataset.theme !== "light" && wish.matches);
-  }
-
   function unfold(hash) {
     const found = hash.length > 1 ? document.getElementById(decodeURIComponent(hash.slice(1))) : null;
     if (found === null) return;
@@ -40,16 +25,6 @@
   }
 
   function begin() {
-    const button = document.getElementById("theme");
-    const say = () => { button.textContent = dark() ? "Light" : "Dark"; };
-    button.hidden = false;
-    say();
-    wish.addEventListener("change", say);
-    button.addEventListener("click", () => {
-      root.dataset.theme = dark() ? "light" : "dark";
-      try { localStorage.setItem(KEY, root.dataset.theme); } catch { /* then it is for this time only */ }
-      say();
-    });
     addEventListener("hashchange", () => unfold(location.hash));
     unfold(location.hash);
     if (typeof requestIdleCallback === "function") requestIdleCallback(reachable); else setTimeout(reachable, 200);

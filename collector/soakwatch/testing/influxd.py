@@ -9,7 +9,6 @@ import secrets
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -19,12 +18,11 @@ from typing import Any
 import httpx
 
 from soakwatch.testing.ports import free_port
+from soakwatch.testing.servers import ended, started
 
 ORG, BUCKET = "lab", "soak"
 Row = dict[str, Any]
 """One row of an answer: numbers and texts as the server's JSON has them."""
-_LONGEST_START_S = 60.0
-_LONGEST_STOP_S = 30.0
 
 
 def find_influxd() -> Path | None:
@@ -67,39 +65,20 @@ class Influxd:
             "--bolt-path", str(self.folder / "influxd.bolt"), "--sqlite-path", str(self.folder / "influxd.sqlite"),
             "--engine-path", str(self.folder / "engine"), *self.options,
         ]  # fmt: skip
-        with log.open("ab") as said:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=self.folder, start_new_session=True,
-                env={**os.environ, "HOME": str(self.folder)},
-            )  # fmt: skip
-        deadline = time.monotonic() + _LONGEST_START_S
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                if self.ask("GET", "/health").status_code == 200:
-                    return
-            except httpx.TransportError:
-                pass
-            time.sleep(0.05)
-        raise AssertionError(log.read_text(errors="replace")[-4000:])
+        self.process = started(command, log, self._well, {**os.environ, "HOME": str(self.folder)})
+
+    def _well(self) -> bool:
+        return self.ask("GET", "/health").status_code == 200
 
     def kill(self) -> None:
         """SIGKILL: a power cut."""
-        self._end(signal.SIGKILL)
+        process, self.process = self.process, None
+        ended(process, signal.SIGKILL)
 
     def stop(self) -> None:
         """SIGINT, the only signal on which it ends properly; SIGKILL if it does not."""
-        self._end(signal.SIGINT)
-
-    def _end(self, how: signal.Signals) -> None:
         process, self.process = self.process, None
-        if process is None:
-            return
-        process.send_signal(how)
-        try:
-            process.wait(_LONGEST_STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        ended(process, signal.SIGINT)
 
     def ask(self, method: str, path: str, **more: object) -> httpx.Response:
         """One request with the token, whatever it is answered."""

@@ -8,7 +8,6 @@ import secrets
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -17,10 +16,9 @@ from pathlib import Path
 import httpx
 
 from soakwatch.testing.ports import free_port
+from soakwatch.testing.servers import ended, started
 
 Labels = Mapping[str, str]
-_LONGEST_START_S = 60.0
-_LONGEST_STOP_S = 30.0
 
 
 def find_victoria() -> Path | None:
@@ -60,23 +58,23 @@ class Victoria:
 
     def start(self) -> None:
         """Starts it and waits until it answers. Raises AssertionError with what it said if it does not."""
-        self.process = _started(
+        self.process = started(
             [
                 str(self.program), f"-storageDataPath={self.folder / 'data'}", f"-httpListenAddr=127.0.0.1:{self.port}",
                 "-retentionPeriod=100y", "-search.latencyOffset=0s", *self.options,
             ],
-            self.folder / "victoria.log", self.url,
+            self.folder / "victoria.log", lambda: _listens(self.url),
         )  # fmt: skip
 
     def kill(self) -> None:
         """SIGKILL: what it has not written to its disk is lost, although it has said yes to it."""
         process, self.process = self.process, None
-        _end(process, signal.SIGKILL)
+        ended(process, signal.SIGKILL)
 
     def stop(self) -> None:
         """SIGTERM: it writes all and ends; SIGKILL if it does not."""
         process, self.process = self.process, None
-        _end(process, signal.SIGTERM)
+        ended(process, signal.SIGTERM)
 
     def ask(self, path: str, **fields: str) -> str:
         """One request. Raises httpx.HTTPError."""
@@ -142,34 +140,12 @@ def start_gate(server: Victoria, stack: ExitStack) -> Gate:
     config.touch(0o600)
     config.write_text(f"users:\n- bearer_token: '{gate.token}'\n  url_prefix: '{server.url}'\n")
     command = [str(program), f"-auth.config={config}", f"-httpListenAddr=127.0.0.1:{gate.port}"]
-    gate.process = _started(command, server.folder / "vmauth.log", gate.url)
-    stack.callback(_end, gate.process, signal.SIGTERM)
+    gate.process = started(command, server.folder / "vmauth.log", lambda: _listens(gate.url))
+    stack.callback(ended, gate.process, signal.SIGTERM)
     return gate
 
 
-def _started(command: Sequence[str], log: Path, url: str) -> subprocess.Popen[bytes]:
-    with log.open("ab") as said:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=log.parent, start_new_session=True
-        )
-    deadline = time.monotonic() + _LONGEST_START_S
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            httpx.get(f"{url}/metrics", timeout=5, trust_env=False)
-        except httpx.TransportError:
-            time.sleep(0.05)
-        else:
-            return process
-    _end(process, signal.SIGKILL)
-    raise AssertionError(log.read_text(errors="replace")[-4000:])
-
-
-def _end(process: subprocess.Popen[bytes] | None, how: signal.Signals) -> None:
-    if process is None:
-        return
-    process.send_signal(how)
-    try:
-        process.wait(_LONGEST_STOP_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def _listens(url: str) -> bool:
+    """Whether it answers at all; raises httpx.TransportError for not yet."""
+    httpx.get(f"{url}/metrics", timeout=5, trust_env=False)
+    return True

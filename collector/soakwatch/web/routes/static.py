@@ -13,7 +13,7 @@ from starlette.responses import Response
 from soakwatch.web.endpoint import Endpoint, May, Question
 
 BOKEH = "bokeh.js"
-OF_THE_REPORT = frozenset({"theme.js", "plots.js"})
+OF_THE_REPORT = frozenset({"shade.js", "theme.js", "plots.js"})
 """Scripts that a report holds inline."""
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 

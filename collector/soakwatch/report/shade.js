@@ -1,12 +1,12 @@
 "use strict";
-/* Light and dark, remembered; a script of the head, so that no page flashes. Plots follow by theme.js. */
+/* Light and dark, remembered; a script of the head of every page, so that none flashes. Plots follow by theme.js. */
 (() => {
   const root = document.documentElement;
   const KEY = "soakwatch-theme";
   const wish = matchMedia("(prefers-color-scheme: dark)");
 
   function remembered() {
-    try { return localStorage.getItem(KEY); } catch { return null; }
+    try { return localStorage.getItem(KEY); } catch { return null; } // a page from disk may have no storage
   }
 
   const before = remembered();
