@@ -23,13 +23,13 @@ from soakwatch_agent.looker import Looker
 from soakwatch_agent.recorder import Recorder
 from soakwatch_agent.session import Agent
 from soakwatch_agent.settings import kept_settings
+from soakwatch_agent.socketpath import bounded
 from soakwatch_agent.spool import BOUND, Spool
 
 SOCKET = "socket"
 CHILD = "child of the SSH session"
 COMMANDS = ("run", "serve", "attach", "status", "stop")
 _MOST_TALKS = 8
-_LONGEST_PATH = 107  # bytes of a unix socket's path
 _START_S = 30.0
 _TAKEOVER_S = 5.0
 _GONE_S = 5.0
@@ -178,17 +178,18 @@ def _locked(fd: int) -> bool:
 
 
 def _listener(path: str) -> socket.socket:
-    if len(path.encode()) > _LONGEST_PATH:
-        raise ServeError(f"the folder's path is too long for a socket ({_LONGEST_PATH} bytes): name a shorter --dir")
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):
         os.unlink(path)  # noqa: PTH108 - the lock is ours, so this is the socket of an agent that was killed
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        listener.bind(path)
+        with bounded(path) as short:
+            listener.bind(short)
         listener.listen(_MOST_TALKS)
     except OSError as error:
         listener.close()
-        raise ServeError(f"no socket can be made in the agent's folder: {error.strerror}") from None
+        raise ServeError(
+            f"no socket can be made in the agent's folder: {error.strerror}; name another with --dir"
+        ) from None
     return listener
 
 
@@ -254,7 +255,7 @@ def _serve(folder: str, options: argparse.Namespace) -> int:
 
 
 def _attach(folder: str, options: argparse.Namespace) -> int:
-    with _connected(folder, start=options.start) as there:
+    with connected(folder, start=options.start) as there:
         threading.Thread(target=_pump_up, args=(there,), name="up", daemon=True).start()
         while True:
             data = there.recv(1 << 16)
@@ -282,19 +283,21 @@ def _write_all(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
-def _connected(folder: str, *, start: bool) -> socket.socket:
+def connected(folder: str, *, start: bool, patience_s: float = _START_S) -> socket.socket:
+    """A connection to the agent that runs there, or that is started first. Raises ServeError with the reason."""
     path = os.path.join(folder, SOCKET)
-    deadline, started = time.monotonic() + _START_S, False
+    deadline, started = time.monotonic() + patience_s, False
     while True:
         there = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            there.connect(path)
+            with bounded(path) as short:
+                there.connect(short)
         except OSError:
             there.close()
         else:
             return there
         if not start or time.monotonic() > deadline:
-            raise ServeError(f"no agent runs in {folder}: start it with soakwatch-agent run, or install it anew")
+            raise ServeError(_none_runs(folder, started=started))
         if not started:
             started = True
             subprocess.run(
@@ -303,8 +306,17 @@ def _connected(folder: str, *, start: bool) -> socket.socket:
         time.sleep(0.05)
 
 
+def _none_runs(folder: str, *, started: bool) -> str:
+    if not started:
+        return f"no agent runs in {folder}: start it with soakwatch-agent run, or install it anew"
+    said: List[str] = []
+    with contextlib.suppress(OSError), open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
+        said = log.read().splitlines()[-1:]
+    return f"the agent in {folder} does not start; its log ends with: {said[0] if said else 'nothing'}"
+
+
 def _ask(folder: str, word: str) -> int:
-    with _connected(folder, start=False) as there:
+    with connected(folder, start=False) as there:
         there.settimeout(10.0)
         try:
             there.sendall(question_line(1, word))

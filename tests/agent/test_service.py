@@ -20,7 +20,9 @@ from typing import BinaryIO, Self
 import pytest
 
 from soakwatch_agent.framing import MAX_QUESTION, Frame, frame_of, question_line
+from soakwatch_agent.itself import ServeError
 from soakwatch_agent.segments import found, lines_of
+from soakwatch_agent.serve import connected
 from soakwatch_agent.wire import decode
 
 _AGENT = (sys.executable, "-m", "soakwatch_agent")
@@ -278,3 +280,28 @@ def test_what_cannot_be_is_one_sentence(tmp_path: Path, arguments: list[str], se
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert sentence in done.stderr
+
+
+def test_a_folder_whose_path_is_longer_than_a_sockets_is_one_like_any_other(tmp_path: Path) -> None:
+    """Started by whoever attaches, asked how it stands, and ended."""
+    folder = str(tmp_path / ("deep in a home " * 8).strip() / "a")
+    assert len(folder) > 107
+
+    def agent(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*_AGENT, *words, "--dir", folder], input="", capture_output=True, text=True, timeout=60,
+                              check=False)  # fmt: skip
+
+    try:
+        attached = agent("attach", "--start")
+        assert (attached.returncode, attached.stderr) == (0, "")
+        assert agent("status").stdout.startswith("hello ")
+    finally:
+        stopped = agent("stop")
+    assert (stopped.returncode, stopped.stderr) == (0, "")
+
+
+def test_whoever_attaches_is_told_why_no_agent_starts(tmp_path: Path) -> None:
+    """What the agent said when it ended stands in its log."""
+    (tmp_path / "a" / "socket").mkdir(parents=True)  # where it would listen
+    with pytest.raises(ServeError, match=r"does not start; its log ends with: soakwatch-agent: .* socket"):
+        connected(str(tmp_path / "a"), start=True, patience_s=3)

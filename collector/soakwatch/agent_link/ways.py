@@ -14,6 +14,7 @@ from soakwatch.agent_link.stream import Talk, greet
 from soakwatch.poller import SourceFailed
 from soakwatch.ssh.connection import SshLine
 from soakwatch.ssh.errors import printable
+from soakwatch_agent.socketpath import bounded
 
 _FAREWELL_S = 2.0
 _WORDS = 4096
@@ -98,7 +99,8 @@ class LocalWay:
         """See Way."""
         if self._socket is not None:
             try:
-                reader, writer = await asyncio.open_unix_connection(self._socket, limit=_CHUNK)
+                with bounded(self._socket) as path:
+                    reader, writer = await asyncio.open_unix_connection(path, limit=_CHUNK)
             except OSError:
                 raise SourceFailed(f"no agent listens on {self._socket}: start it with soakwatch-agent run") from None
             return await greet(_PipeStream(reader, writer), f"the agent on {self._socket}")

@@ -18,6 +18,7 @@ from soakwatch.poller import Recovered, Site, SourceFailed
 from soakwatch.pollers.agent import AgentPoller, Config
 from soakwatch.pollers.agent import start as start_poller
 from soakwatch_agent.sample import Answer
+from soakwatch_agent.socketpath import bounded
 
 _AGENT = (sys.executable, "-m", "soakwatch_agent")
 INTERVAL_NS = 200_000_000
@@ -43,8 +44,8 @@ class LocalAgent:
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise AssertionError("the agent ended at once")
-            with suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
-                probe.connect(str(self.socket))
+            with suppress(OSError), socket.socket(socket.AF_UNIX) as probe, bounded(str(self.socket)) as path:
+                probe.connect(path)
                 return
             time.sleep(0.02)
         raise AssertionError("the agent does not listen")

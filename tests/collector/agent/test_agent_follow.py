@@ -56,6 +56,23 @@ def test_a_network_that_is_cut_loses_nothing(tmp_path: Path, make_agent: Make) -
     asyncio.run(run())
 
 
+def test_an_agent_deep_in_a_home_is_followed(tmp_path: Path) -> None:
+    """Its socket's path is longer than the system has room for in an address."""
+    agent = LocalAgent(tmp_path / ("deep in a home " * 8).strip() / "a", ("--no-recorder",))
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            follower = await follow(config(socket=str(agent.socket)), tmp_path, stack)
+            await follower.poll(2)
+        assert len(follower.answers) == 2
+
+    try:
+        agent.start()
+        asyncio.run(run())
+    finally:
+        agent.kill()
+
+
 def test_a_trial_leaves_alone_what_a_killed_run_has_not_fetched(tmp_path: Path, make_agent: Make) -> None:
     """``soakwatch check`` beside a run whose monitor died takes nothing from it, and says what to do."""
 
