@@ -66,9 +66,12 @@ def main() -> int:
         count, size = lines_of(bodies), sum(file.stat().st_size for file in bodies)
         print(f"{options.hours:g} h x {options.series} series x 1 s: {count:,} lines of {size / count:.0f} bytes in"
               f" {len(bodies)} requests; {psutil.cpu_count()} cores\n")  # fmt: skip
+        options.hours = 1 / 3600
+        make(Path(work, "moment"), options)
         with run_influxd(program, Path(work, "influxd")) as server:
+            start_s = start(server, Path(work, "moment"), options.rounds)
             rounds = [one_round(server, folder, bodies, number) for number in range(options.rounds)]
-        tell(rounds, count)
+        tell(rounds, count, start_s)
         packed(bodies)
     return 0
 
@@ -134,6 +137,14 @@ def one_round(server: Influxd, folder: Path, bodies: Sequence[Path], number: int
     return found["sink"], found["raw"]
 
 
+def start(server: Influxd, moment: Path, rounds: int) -> float:
+    """CPU seconds of a push of next to nothing: what a process costs before it has sent anything."""
+    server.make_bucket("start")
+    found = [push(moment, server.url, server.token, "start") for _ in range(rounds)]
+    server.delete_bucket("start")
+    return statistics.median(found)
+
+
 def measured(server: Influxd, work: Callable[[], float]) -> Spent:
     """One push to a server that is at rest; ``work`` gives its own CPU seconds."""
     assert server.process is not None
@@ -175,7 +186,7 @@ def post(server: Influxd, bodies: Sequence[Path], bucket: str) -> float:
     return time.process_time() - begun
 
 
-def tell(rounds: Sequence[tuple[Spent, Spent]], count: int) -> None:
+def tell(rounds: Sequence[tuple[Spent, Spent]], count: int, start_s: float) -> None:
     """The tables."""
     million = count / 1e6
     print("| round | sink: points/s | raw: points/s | ratio | sink: CPU s a million | raw | server: sink, raw |")
@@ -187,7 +198,8 @@ def tell(rounds: Sequence[tuple[Spent, Spent]], count: int) -> None:
     ratio = statistics.median(raw.wall_s / sink.wall_s for sink, raw in rounds)
     cpu_s = statistics.median(sink.cpu_s for sink, _ in rounds) / million
     print(f"\nthroughput beside raw HTTP, median: {ratio:.2f} (at least {AT_LEAST})")
-    print(f"CPU s of the sink a million points, median: {cpu_s:.2f} (at most {AT_MOST_S})")
+    print(f"CPU s of the sink a million points, median: {cpu_s:.2f} (at most {AT_MOST_S}),"
+          f" {start_s / million:.2f} of it the start of a process")  # fmt: skip
 
 
 def packed(bodies: Sequence[Path]) -> None:

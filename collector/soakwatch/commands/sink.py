@@ -55,8 +55,12 @@ def command(
     (look,) = look_at_sinks([place])
     if look.wrong:  # what somebody has to mend first is no matter of patience
         raise PlanError(f"--to: {look.trouble}")
-    with Console(stderr=True).status(f"sending {shown}") as status:
-        pushed = push(found, shown, place, patience_s, lambda words: status.update(f"sending {shown}: {words}"))
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with console.status(f"sending {shown}", refresh_per_second=4) as status:
+            pushed = push(found, shown, place, patience_s, lambda words: status.update(f"sending {shown}: {words}"))
+    else:  # a spinner that nobody sees turns all the same
+        pushed = push(found, shown, place, patience_s)
     if pushed.trouble is not None:
         click.echo(f"soakwatch: {pushed.trouble}; tried for {patience}, {pushed.written} lines are written", err=True)
         return EXIT_FAIL

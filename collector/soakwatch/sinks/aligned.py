@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from soakwatch.record import RecordView
-from soakwatch.sinks.lines import key, line
+from soakwatch.sinks.lines import decimals, key
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import object_labels
 
@@ -69,7 +69,10 @@ def aligned(view: RecordView, run: str) -> Iterator[bytes]:
                 "metric": series_key.metric}  # fmt: skip
         head = key(MEASUREMENT, tags, object_labels(series_key.object))
         minutes, starts, counts = np.unique((times - begin_ns) // MINUTE_NS, return_index=True, return_counts=True)
-        means, highest = np.add.reduceat(values, starts) / counts, np.maximum.reduceat(values, starts)
-        rows = zip(minutes.tolist(), means.tolist(), highest.tolist(), strict=True)
-        for minute, mean, most in rows:
-            yield line(head, {"mean": mean, "max": most}, ZERO_NS + minute * MINUTE_NS)
+        with np.errstate(over="ignore"):
+            means, highest = np.add.reduceat(values, starts) / counts, np.maximum.reduceat(values, starts)
+        told = np.isfinite(means)
+        minutes, means, highest = minutes[told], means[told], highest[told]
+        fields = f"{head} mean=".encode(errors="replace")
+        for minute, mean, most in zip(minutes.tolist(), decimals(means), decimals(highest), strict=True):
+            yield b"%b%b,max=%b %d" % (fields, mean, most, ZERO_NS + minute * MINUTE_NS)

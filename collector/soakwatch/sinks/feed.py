@@ -19,7 +19,7 @@ from soakwatch.record.tail import Batch, News, Table, Tail
 from soakwatch.sinks.block import Block, ahead, gathered
 from soakwatch.sinks.influxdb import Passing, Pauses, Writer
 from soakwatch.sinks.late import Late
-from soakwatch.sinks.lines import decimals, key, line, table_block, text
+from soakwatch.sinks.lines import alike, decimals, key, line, table_block, text
 from soakwatch.sinks.replay import Replay
 from soakwatch.sinks.told import Events, Opinions, phase_lines
 from soakwatch_agent.sample import PollOutcome, object_labels
@@ -136,10 +136,10 @@ class Feed:
     def _blocks(self, news: News) -> Iterator[Block]:
         for batch in news.batches:
             yield self._polls(batch)
-            for table in batch.tables:
+            for table in (part for mixed in batch.tables for part in alike(mixed)):
+                coarse = self._coarse(table)
                 for phase, begin, end in stretches(self._phases, table.time_ns):
                     heads = [self._head(number, phase) for number in table.series]
-                    coarse = self._coarse(table)
                     rows = max(1, self._writer.size // len(heads))
                     for low in range(begin, end, rows):
                         yield table_block(heads, coarse, low, min(end, low + rows))

@@ -2,7 +2,7 @@ r"""Line protocol: names, texts and numbers as InfluxDB 2 reads them back.
 
 InfluxDB knows no escape for a backslash in a tag: a value that ends with one would swallow what follows, and no tag
 or measurement can hold a line's end. These few characters are replaced by look-alikes; all others come back as they
-were. Numbers are always floats, for the first line fixes the type of a field.
+were. Numbers are always floats, for the first line fixes the type of a field; a number without a point is one, too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from soakwatch.sinks.block import NO_LINES, Block
 RESERVED = frozenset({"run", "target", "role", "phase", "time", "_field", "_measurement", "_value", "_time", "value"})
 """Names of tags that mean something else already; a label of the same name gets ``object_`` before it."""
 LONGEST = 8_000  # characters of a name or value; InfluxDB refuses keys of 65,535 bytes
+_PIECE = 1_000  # lines that are made at once
 _ENDS = (0x85, 0x2028, 0x2029)  # ends of lines to those who read Unicode
 _ODD: dict[int, int | str] = {
     **{number: 0x2400 + number for number in range(32)},
@@ -34,6 +35,7 @@ _TEXT: dict[int, int | str] = {ord("\\"): "\\\\", ord('"'): '\\"', ord("\n"): " 
 _INSTEAD = "\u2216"  # ∖ for a backslash at an end
 
 Value = float | str | None
+Numbers = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
 
 
 @lru_cache(1024)  # the same few names come again and again
@@ -93,47 +95,61 @@ def line(head: str, fields: Mapping[str, Value], time_ns: int) -> bytes:
     return f"{head} {','.join(shown)} {time_ns}".encode(errors="replace") if shown else b""
 
 
-def table_block(heads: Sequence[bytes], table: Table, begin: int, end: int) -> Block:
-    """Some rows of a table; ``heads`` are the keys of its series. A reading that is no finite number has no line.
+def alike(table: Table) -> tuple[Table, ...]:
+    """The same readings as tables of one kind of number each."""
+    if len(set(table.kinds)) < 2:
+        return (table,)
+    made = []
+    for kind in sorted(set(table.kinds)):
+        columns = [at for at, one in enumerate(table.kinds) if one == kind]
+        words = np.ascontiguousarray(table.words[:, columns])
+        made.append(Table(tuple([table.series[at] for at in columns]), kind * len(columns), table.time_ns, words))
+    return tuple(made)
 
-    The pieces of all lines are put into one list and joined once: a call a line would cost ten times as much.
-    """
-    rows = floats(table.words[begin:end], table.kinds)
-    if not rows.size:
+
+def table_block(heads: Sequence[bytes], table: Table, begin: int, end: int) -> Block:
+    """Some rows of a table of one kind of number; ``heads`` are the keys of its series. A reading that is no finite
+    number has no line; an integer is written as it is, and beyond 2**53 the database rounds it to a float."""
+    words = table.words[begin:end]
+    if not words.size:
         return NO_LINES
-    width = len(heads)
-    starts = [head + b" value=" for head in heads] * (end - begin)
-    ends = [b" %d\n" % time for time in table.time_ns[begin:end].tolist()]
-    if width > 1:
-        ends = [one for one in ends for _ in range(width)]
+    (kind,) = set(table.kinds)
+    rows = _numbers(words, kind)
+    finite = np.isfinite(rows) if kind == "d" else np.ones(rows.shape, dtype=np.bool_)
+    starts = [head + b" value=" for head in heads]
+    times = table.time_ns[begin:end].tolist()
+    step = max(1, _PIECE // len(heads))
+    parts = [
+        _rows(starts, rows[low : low + step], times[low : low + step], finite[low : low + step])
+        for low in range(0, len(times), step)
+    ]
+    count = int(finite.sum())
+    return Block(b"".join(parts)[:-1], count) if count else NO_LINES
+
+
+def _rows(starts: Sequence[bytes], rows: Numbers, times: Sequence[int], finite: NDArray[np.bool_]) -> bytes:
+    """Some lines, each with its end. Their pieces are put into one list and joined once: a call a line would cost ten
+    times as much. They are so few that they stay in the cache of a core on which the server works as well."""
+    ends = [b" %d\n" % time for time in times]
+    if len(starts) > 1:
+        ends = [one for one in ends for _ in starts]
     pieces = [b""] * (3 * rows.size)
-    pieces[0::3], pieces[1::3], pieces[2::3] = starts, decimals(rows), ends
-    count = rows.size
-    finite = np.isfinite(rows)
+    pieces[0::3], pieces[1::3], pieces[2::3] = list(starts) * len(times), decimals(rows), ends
     if not finite.all():
         pieces = list(compress(pieces, np.repeat(finite.ravel(), 3).tolist()))
-        count = len(pieces) // 3
-    if not count:
-        return NO_LINES
-    pieces[-1] = pieces[-1][:-1]
-    return Block(b"".join(pieces), count)
+    return b"".join(pieces)
 
 
-def decimals(values: NDArray[np.float64]) -> list[bytes]:
-    """Floats as the shortest decimals that mean the same float, row by row.
+def _numbers(words: Words, kind: str) -> Numbers:
+    words = np.ascontiguousarray(words)
+    if kind == "Q":
+        return words
+    return words.view(np.float64) if kind == "d" else words.view(np.int64)
+
+
+def decimals(values: Numbers) -> list[bytes]:
+    """Integers, and floats as the shortest decimals that mean the same float, row by row.
 
     pydantic's writer of JSON makes them in a fifth of the time that ``repr`` takes.
     """
     return to_json(values.ravel().tolist())[1:-1].split(b",") if values.size else []
-
-
-def floats(words: Words, kinds: str) -> NDArray[np.float64]:
-    """The words of a table as floats, shape (n, k); integers beyond 2**53 are rounded."""
-    words = np.ascontiguousarray(words)
-    made = words.view(np.float64)
-    if kinds.strip("d"):
-        made = made.copy()
-        for kind, of in (("q", np.int64), ("Q", np.uint64)):
-            columns = [at for at, one in enumerate(kinds) if one == kind]
-            made[:, columns] = words[:, columns].view(of)
-    return made

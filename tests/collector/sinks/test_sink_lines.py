@@ -16,7 +16,7 @@ from soakwatch.errors import RecordError
 from soakwatch.record.tail import Table
 from soakwatch.sinks.block import NO_LINES, Block, ahead, gathered
 from soakwatch.sinks.influxdb import Influxdb
-from soakwatch.sinks.lines import decimals, key, line, table_block
+from soakwatch.sinks.lines import alike, decimals, key, line, table_block
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import T0
 
@@ -42,28 +42,42 @@ def test_a_decimal_means_the_same_float_to_the_last_bit(values: list[float]) -> 
 def test_a_block_is_the_lines_one_by_one() -> None:
     columns: list[list[float]] = [[0.1, 1e300, -0.0], [2**53 - 1, -5, 0], [2**64 - 1, 7, 0], [5e-324, 3.0, 1 / 3]]
     heads = [key("m", {"run": "100 %s", "n": str(at)}, {"x": "\x00\\%b {} =,"}) for at in range(4)]
-    block = table_block([head.encode() for head in heads], table_of("dqQd", columns), 0, 3)
+    blocks = [
+        table_block([heads[number].encode() for number in table.series], table, 0, 3)
+        for table in alike(table_of("dqQd", columns))
+    ]
     one_by_one = [
         line(head, {"value": float(column[row])}, int(TIMES[row]))
         for row in range(3)
         for head, column in zip(heads, columns, strict=True)
     ]
-    assert [told.split(b" ")[-1] for told in block.lines()] == [told.split(b" ")[-1] for told in one_by_one]
-    assert [parts(told) for told in block.lines()] == [parts(told) for told in one_by_one]
-    assert block.count == 12
+    assert sorted(parts(told) for block in blocks for told in block.lines()) == sorted(map(parts, one_by_one))
+    assert [block.count for block in blocks] == [3, 6, 3]
 
 
-def parts(told: bytes) -> tuple[bytes, float]:
-    """What stands before the number, and the number: it may be written in several ways (1e300, 1e+300)."""
+def parts(told: bytes) -> tuple[bytes, float, bytes]:
+    """What stands before the number, the number (it may be written in several ways: 1e300, 1e+300), and the time."""
     head, _, rest = told.rpartition(b" value=")
-    return head, float(rest.split(b" ")[0])
+    number, time = rest.split(b" ")
+    return head, float(number), time
+
+
+def test_many_rows_are_in_order_without_an_empty_line() -> None:
+    rows, width = 700, 3  # more lines than are made at once
+    times = 10**18 + np.arange(rows, dtype=np.int64)
+    words = np.arange(rows * width, dtype=np.int64).reshape(rows, width).view(np.uint64)
+    block = table_block([b"a", b"b", b"c"], Table((1, 2, 3), "qqq", times, words), 0, rows)
+    assert block.count == rows * width
+    assert block.lines() == [
+        b"%b value=%d %d" % (head, at * width + place, time)
+        for at, time in enumerate(times.tolist())
+        for place, head in enumerate((b"a", b"b", b"c"))
+    ]
 
 
 def test_rows_are_a_part_of_the_table() -> None:
-    table = table_of("dq", [[1.5, 2.5, 3.5], [1, 2, 3]])
-    assert table_block([b"a", b"b"], table, 1, 2) == Block(
-        f"a value=2.5 {TIMES[1]}\nb value=2.0 {TIMES[1]}".encode(), 2
-    )
+    table = table_of("qq", [[1, 2, 3], [4, 5, 6]])
+    assert table_block([b"a", b"b"], table, 1, 2) == Block(f"a value=2 {TIMES[1]}\nb value=5 {TIMES[1]}".encode(), 2)
     assert table_block([b"a", b"b"], table, 1, 1) == NO_LINES
 
 
@@ -155,3 +169,15 @@ def test_the_database_reads_the_same_floats(bucket_of: Callable[[str], Influxdb]
     assert answer.status_code == 204, answer.text
     rows = influxd.influxql("SELECT value FROM floats", "floats")
     assert [float(row["value"]) for row in rows] == values
+
+
+def test_an_integer_is_a_float_in_the_database(influxd: Influxd, bucket_of: Callable[[str], None]) -> None:
+    """One series may be counted by a source and measured by another; the first line fixes the type of a field."""
+    bucket_of("mixed")
+    whole = Table((1,), "Q", T0 + np.arange(3), np.array([[7], [2**53 + 1], [2**64 - 1]], dtype=np.uint64))
+    broken = Table((1,), "d", T0 + np.arange(3, 4), np.array([[0.5]]).view(np.uint64))
+    for table in (whole, broken):
+        answer = influxd.write(table_block([b"mixed"], table, 0, len(table.words)).text, "mixed")
+        assert answer.status_code == 204, answer.text
+    rows = influxd.influxql("SELECT value FROM mixed", "mixed")
+    assert [float(row["value"]) for row in rows] == [7.0, 2.0**53, 2.0**64, 0.5]
