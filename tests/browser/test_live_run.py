@@ -70,7 +70,6 @@ def last_ms(tab: Tab) -> float:
     return max(float(line.time[-1]) for line in tab.lines())
 
 
-@pytest.mark.slow
 def test_a_run_is_watched_to_its_end(tabs: Opens, running: Run) -> None:
     """Lines grow; a killed server is told of and comes back without anybody's help; a stopped run shows its report."""
     process, run = running

@@ -120,14 +120,11 @@ def draw_load(
     return items
 
 
-def draw_events(plot: Any, events: Sequence[Event], window: Window, *, name: str = "") -> list[LegendItem]:
-    """A dashed vertical for each event, a strip where it lasted; the first two hundred.
-
-    With the ``name`` of a source it is there without an event, too.
-    """
+def draw_events(plot: Any, events: Sequence[Event], window: Window) -> list[LegendItem]:
+    """A dashed vertical for each event, a strip where it lasted; the first two hundred."""
     told = sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object))[:_MOST_EVENTS]
     rows = [(e.begin_ns, e.end_ns, f"{e.kind} {e.object}".strip()) for e in told]
-    return draw_moments(plot, rows, "event", PURPLE, 0.22, "dashed", window, source_name=name)
+    return draw_moments(plot, rows, "event", PURPLE, 0.22, "dashed", window)
 
 
 def draw_marks(plot: Any, marks: Sequence[Mark], word: str, window: Window, *, numbered: bool) -> list[LegendItem]:
@@ -149,16 +146,13 @@ def draw_moments(
     alpha: float,
     dash: str,
     window: Window,
-    source_name: str = "",
 ) -> list[LegendItem]:
     """A vertical for each begin, a strip up to each end; both tell their text."""
-    if not rows and not source_name:
+    if not rows:
         return []
     points = [(begin // 10**6, text) for begin, _, text in rows]
     spans = [(begin // 10**6, end // 10**6, text) for begin, end, text in rows if end is not None and end > begin]
     source = ColumnDataSource({"x": [x for x, _ in points], "text": [plain(text) for _, text in points]})
-    if source_name:
-        source.name = source_name
     stroke = VSpan(x="x", line_color=colour, line_dash=dash, line_width=1.5, line_alpha=0.85)
     line = put(plot, source, stroke)
     drawn = [line]

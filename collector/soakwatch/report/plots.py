@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -56,8 +55,7 @@ class Drawing:
 
     Each source of a series is named ``series:[target,metric,object]`` (JSON) and tagged with the factor and unit of its
     values and whether they are a counter's rate, so that a page can refill it; the shared time axis is named ``time``.
-    ``prefix`` begins the names of the elements; where the plots of a run are ``growing``, the axes of values follow,
-    and the sources ``phases``, ``phase-names`` and ``events:[targets]`` (JSON) can be added to.
+    ``prefix`` begins the names of the elements; where the plots of a run are ``growing``, the axes of values follow.
     """
 
     def __init__(
@@ -121,7 +119,7 @@ class Drawing:
         items += self._loaded(plot, axis=not small, fixed=steep) if load else []
         targets = {curve.key.target for curve in curves}
         events = self._happened(targets, everywhere=everywhere, window=window)
-        items += draw_events(plot, events, self._window, name=self._name_of(targets))
+        items += draw_events(plot, events, self._window)
         items += draw_marks(plot, marks, marked, self._window, numbered=window is not None)
         items += draw_flags(plot, flags, self._window)
         words = numbered([plain(name) for name in names]) or names_of(curves)
@@ -144,7 +142,7 @@ class Drawing:
         draw_heat(plot, heat)
         if load:
             items += self._loaded(plot, axis=True, over=True)
-        items += draw_events(plot, self._happened({heat.target}), self._window, name=self._name_of({heat.target}))
+        items += draw_events(plot, self._happened({heat.target}), self._window)
         items += draw_flags(plot, flags, self._window)
         _explain(plot, items, ncols="auto")
         return self._placed(plot)
@@ -166,10 +164,6 @@ class Drawing:
     def pieces(self) -> Pieces:
         """The same plots as documents of their own, for a page that draws what is looked at; see ``plots.js``."""
         return apart(self._plots)
-
-    def _name_of(self, targets: set[str]) -> str:
-        """The name of a source of events, to which the page of a running run adds what happens to these targets."""
-        return "events:" + json.dumps(sorted(targets), ensure_ascii=False) if self._growing else ""
 
     def _placed(self, plot: Any) -> str:
         plot.add_tools(CrosshairTool(overlay=self._pointer))

@@ -20,6 +20,7 @@ from soakwatch_rules.rule import Event, Finding, Outcome
 
 MOST_ALARMS, MOST_DOUBTS, _MOST_EVENTS, _MOST_MARKS, _MOST_KINDS = 150, 50, 30, 20, 20
 _SILENT, _SLACK_S = 3.5, 3.0  # intervals without an answer, and seconds on top: the record itself is a little late
+_LOOKS_NS = 60_000_000_000  # from a look of the rules to the next
 _ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE)
 _LOAD: Mapping[str, tuple[str, str, Callable[[list[float]], float]]] = {  # of several objects the sum, or the worst
     "load.request.rate": ("", "{request}/s", sum), "load.failure.rate": ("", "{failure}/s", sum),
@@ -164,8 +165,18 @@ def _line(state: RunState, counts: Mapping[str, int]) -> str:
     if worst is not None:
         more = f", and {counts['fail'] - 1} more" if counts["fail"] > 1 else ""
         return printable(f"{worst.rule} on {worst.target}: {worst.reason}{more}")
-    warned = counts["warn"]
-    return "No failure so far" + (f"; {warned} warning{'s' if warned > 1 else ''}." if warned else ".")
+    warned, fresh = counts["warn"], _fresh(state, state.judged_ns)
+    told = [f"{warned} warning{'s' if warned > 1 else ''}"] if warned else []
+    if fresh:
+        told.append(f"{fresh} event{'s' if fresh > 1 else ''} of the last minute may not be judged yet")
+    return "; ".join(["No failure so far", *told]) + "."
+
+
+def _fresh(state: RunState, judged_ns: int) -> int:
+    """How many events may be newer than the last look of the rules: the record tells only when they said something
+    else."""
+    after_ns = max(judged_ns, state.now_ns - _LOOKS_NS)
+    return sum(s.event.begin_ns > after_ns and not bookkeeping(s.event.kind) for s in state.events)
 
 
 def _sorted(findings: Iterable[Finding]) -> list[Finding]:

@@ -148,7 +148,6 @@ def told(run: Path) -> list[str]:
         return [stored.event.detail["what"] for stored in view.events() if stored.event.kind == SENT]
 
 
-@pytest.mark.slow
 def test_the_test_command(tmp_path: Path) -> None:
     """Each recipient gets one message and is told of; one that fails makes the exit code 2."""
     (tmp_path / "plan.yaml").write_text(

@@ -19,7 +19,7 @@ from soakwatch.web.access import Token, WebPlan
 from soakwatch.web.passes import derived
 from soakwatch.web.routes.state import STATE
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Finding, Forecast, Outcome, Window
+from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
 
 SECOND = 10**9
 HOSTILE = 'x"><img src=x onerror=alert(1)>\u202eevil'
@@ -113,6 +113,21 @@ def test_the_state_tells_how_the_run_stands(running: tuple[Record, Path, int], p
     again = page.get("/api/runs/now/state", params={"known": shown["digest"]}).json()
     assert again["shown"]["alarms"] is None, "what the page has is not sent again"
     assert "shown" not in page.get("/api/runs/now/state").json()
+
+
+def test_what_happened_since_the_last_look_is_no_quiet_pass(
+    running: tuple[Record, Path, int], page: httpx.Client
+) -> None:
+    """Rules look each minute: until then the line says that there is something that they may not have seen."""
+    record, _, begin_ns = running
+    record.put_findings([finding(begin_ns, Outcome.PASS)], live=True, judged_ns=begin_ns + 50 * SECOND)
+    for kind, at in (("process.exit", 45), ("device.identity", 55)):  # looked at already, and no happening
+        record.add_event("dut", Event(kind, "dut", "", begin_ns + at * SECOND, None), "local")
+    assert page.get("/api/runs/now/state").json()["line"] == "No failure so far."
+    for at in (56, 57):
+        record.add_event("dut", Event("process.restart", "dut", "", begin_ns + at * SECOND, None), "local")
+    told = "No failure so far; 2 events of the last minute may not be judged yet."
+    assert page.get("/api/runs/now/state").json()["line"] == told
 
 
 def test_an_acknowledged_finding_stays_what_it_is(running: tuple[Record, Path, int], page: httpx.Client) -> None:
