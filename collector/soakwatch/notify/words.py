@@ -10,6 +10,7 @@ from soakwatch.notify.letter import Kind, Letter, Tone
 from soakwatch.notify.telling import News, began_ns, words_of
 from soakwatch.plan import Plan
 from soakwatch.record.findings import identity_of
+from soakwatch.report.moments import outcome_at, told_moments
 from soakwatch.report.show import printable, quantity, share_text, utc
 from soakwatch.units import show_seconds
 from soakwatch.verdict import Verdict
@@ -144,11 +145,12 @@ def sample_letter(run: str, report: Path | None) -> Letter:
 
 def first_failure(verdict: Verdict) -> tuple[int, str] | None:
     """When the first of what fails was to be seen, and its cause in words; None if nothing fails."""
-    moments = []
+    moments, told = [], told_moments(verdict)
     for cause in verdict.causes:
         if cause.outcome is Outcome.FAIL:
-            marks = [(mark.begin_ns, mark.text) for mark in cause.timeline]
-            at_ns = min(marks)[0] if marks else began_ns(verdict.findings[cause.leading])
+            failed = [mark.begin_ns for mark in cause.timeline if outcome_at(mark, told) is Outcome.FAIL]
+            begun = failed or [mark.begin_ns for mark in cause.timeline]
+            at_ns = min(begun, default=began_ns(verdict.findings[cause.leading]))
             moments.append((at_ns, f"{cause.target} {cause.headline}".strip()))
     return min(moments, default=None)
 

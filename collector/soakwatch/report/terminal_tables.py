@@ -55,9 +55,9 @@ def print_chain(paper: Paper, page: Page) -> None:
 
 
 def _whose(row: chain.Row) -> Part:
-    """Whose moment it is; of a silence, which is no finding, with a sign of its own."""
+    """Whose moment it is; of an event and of a silence, which are no findings, with a sign of its own."""
     name = row.target or "several"
-    return head(row.cause.outcome, name) if row.cause is not None else (f"· {name}", "dim")
+    return head(row.outcome, name) if row.outcome is not None else (f"· {name}", "dim")
 
 
 def _moments(paper: Paper, rows: Sequence[chain.Row]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from soakwatch.report.moments import first_failure_ns, outcome_at, told_moments
 from soakwatch.report.page import Page
 from soakwatch.report.show import number, source_name, span_text, zoom_of
 from soakwatch.units import show_seconds
@@ -23,7 +24,7 @@ TEMPLATE = """\
 <table class="chain">{{ m.caption("What happened, in order of time, over all targets") }}
 <thead><tr><th>outcome</th><th>when (UTC)</th><th class="num">after the first</th><th>target</th><th>what happened</th>{% if loaded %}<th class="num">load then</th>{% endif %}</tr></thead><tbody>
 {% for row in some %}
-<tr{% if row.first %} class="first"{% endif %}><td>{% if row.cause %}{{ m.badge(row.cause.outcome) }}{% else %}<span class="badge not-applicable">silent</span>{% endif %}</td><td class="keep">{{ m.zoomed(row.zoom, to, row.when) }}</td><td class="num">{{ row.lag }}</td>
+<tr{% if row.first %} class="first"{% endif %}><td>{% if row.outcome %}{{ m.badge(row.outcome) }}{% else %}<span class="badge not-applicable">{{ "event" if row.cause else "silent" }}</span>{% endif %}</td><td class="keep">{{ m.zoomed(row.zoom, to, row.when) }}</td><td class="num">{{ row.lag }}</td>
 <td class="name">{{ row.target or "several" }}</td><td class="why">{% set link = links.get(row.place) if row.cause else "coverage" %}{% if link %}<a href="#{{ link }}">{{ row.text }}</a>{% else %}{{ row.text }}{% endif %}</td>{% if loaded %}<td class="num">{{ row.load or "–" }}</td>{% endif %}</tr>
 {% endfor %}
 </tbody></table>
@@ -49,10 +50,12 @@ TEMPLATE = """\
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A moment: of which cause (its place; none of a silence), how long after the first failure, and the load then."""
+    """A moment: of which cause (its place; none of a silence), what it came to by itself (None of an event or a
+    silence), how long after the first failure, and the load then."""
 
     place: int
     cause: Cause | None
+    outcome: Outcome | None
     target: str
     mark: Mark
     when: str
@@ -69,10 +72,11 @@ def facts(page: Page) -> Mapping[str, object]:
     timed = [(place, cause) for place, cause in told if cause.timeline]
     lasting = [(place, cause) for place, cause in told if not cause.timeline and _objects(cause)]
     moments = sorted([*_ordered(timed), *_silences(page, timed)], key=lambda one: (one[3].begin_ns, one[0]))
-    failing = [cause.begin_ns for _, cause in timed if cause.outcome is Outcome.FAIL]
-    first_ns = min(failing, default=min((mark.begin_ns for *_, mark in moments), default=0))
+    marks = told_moments(page.verdict)
+    failed_ns = first_failure_ns(page.verdict, marks)
+    first_ns = min((mark.begin_ns for *_, mark in moments), default=0) if failed_ns is None else failed_ns
     run = page.verdict.window
-    rows = [_row(page, one, first_ns) for one in moments]
+    rows = [_row(page, one, first_ns, outcome_at(one[3], marks) if one[1] else None) for one in moments]
     return {
         "rows": rows,
         "shown": _SHOWN,
@@ -80,7 +84,7 @@ def facts(page: Page) -> Mapping[str, object]:
         "lasting": lasting,
         "most_lasting": _MOST_LASTING,
         "loaded": any(row.load for row in rows),
-        "failed": bool(failing),
+        "failed": failed_ns is not None,
         "links": page.causes_placed,
         "to": "overview" if page.keys else "findings",
         "zooms": {place: zoom_of(_clipped(cause.begin_ns, cause.end_ns, run)) for place, cause in lasting},
@@ -143,7 +147,7 @@ def _ordered(timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
     return [(place, cause, cause.target, mark) for *_, place, cause, mark in kept]
 
 
-def _row(page: Page, moment: Moment, first_ns: int) -> Row:
+def _row(page: Page, moment: Moment, first_ns: int, outcome: Outcome | None) -> Row:
     place, cause, target, mark = moment
     ends = mark.end_ns if mark.end_ns is not None and mark.end_ns - mark.begin_ns >= 10**9 else mark.begin_ns
     when = span_text(mark.begin_ns, ends) if ends > mark.begin_ns else span_text(mark.begin_ns, mark.begin_ns)[:19]
@@ -151,7 +155,6 @@ def _row(page: Page, moment: Moment, first_ns: int) -> Row:
         lag(first_ns, mark.begin_ns) if mark.begin_ns >= first_ns else lag(mark.begin_ns, first_ns).replace("+", "−")
     )
     return Row(
-        place, cause, target, mark, when, after, mark.text, page.load_at(mark.begin_ns),
-        zoom_of(around(mark, page.verdict.window)),
-        mark.begin_ns == first_ns and cause is not None and cause.outcome is Outcome.FAIL,
+        place, cause, outcome, target, mark, when, after, mark.text, page.load_at(mark.begin_ns),
+        zoom_of(around(mark, page.verdict.window)), mark.begin_ns == first_ns and outcome is Outcome.FAIL,
     )  # fmt: skip

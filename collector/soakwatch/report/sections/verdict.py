@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from soakwatch.noteworthy import STOP
 from soakwatch.report.headline import headline
+from soakwatch.report.moments import first_failure_ns, told_moments
 from soakwatch.report.page import Page
 from soakwatch.report.show import number, share_text, utc
 from soakwatch.units import show_bytes, show_seconds
@@ -48,9 +49,9 @@ def facts(page: Page) -> Mapping[str, object]:
         ("polls answered", f"{number(got)} of {number(due)} ({share_text(got / due)})" if due else "none was due"),
         ("record on disk", show_bytes(counts.bytes)),
     ]
-    moments = [cause.begin_ns for cause in verdict.causes if cause.timeline and cause.outcome is Outcome.FAIL]
-    if moments:
-        run.append(("first failure seen (UTC)", utc(min(moments))))
+    failed_ns = first_failure_ns(verdict, told_moments(verdict))
+    if failed_ns is not None:
+        run.append(("first failure seen (UTC)", utc(failed_ns)))
     stop = next((event for event in page.events if event.kind == STOP), None)
     if stop is not None:
         run.append(("stopped on request", f"{stop.detail.get('reason') or 'no reason given'} ({utc(stop.begin_ns)})"))

@@ -1,0 +1,69 @@
+"""What each moment of a cause says by itself: a pass beside a failure is none, and what was planned broke nothing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from soakwatch.report.html import render_html
+from soakwatch.report.moments import first_failure_ns, outcome_at, told_moments
+from soakwatch.report.source import ReportSource
+from soakwatch.verdict import Verdict
+from soakwatch_rules.causes import Cause, CauseKind
+from soakwatch_rules.rule import Finding, Mark, Outcome, Window
+
+Night = tuple[ReportSource, Verdict]
+BEGIN = 1_795_200_000 * 10**9
+SECOND = 10**9
+RESTART, UPGRADE = BEGIN + 60 * SECOND, BEGIN + 61 * SECOND
+CRASH = BEGIN + 62 * SECOND
+
+
+def found(outcome: Outcome, rule: str, *marks: Mark) -> Finding:
+    """A finding of the leaker over two minutes."""
+    window = Window(BEGIN, BEGIN + 120 * SECOND)
+    return Finding(rule, 1, outcome, "leaker", "process.up", "process=bgpd", window, "Stated.", f"{rule} said so", 9,
+                   marks=marks)  # fmt: skip
+
+
+def upgraded(night: Night, *, marked: bool = True) -> Verdict:
+    """A crash after a planned upgrade, whose restart was announced."""
+    findings = (
+        found(Outcome.FAIL, "core_dump", *[Mark(CRASH, None, "core: crash of zebra")] * marked),
+        found(Outcome.PASS, "process_restart", Mark(RESTART, None, "restart: new start time")),
+    )
+    line = (
+        Mark(RESTART, None, "process_restart bgpd: restart: new start time"),
+        Mark(UPGRADE, None, "upgrade: planned"),
+        *[Mark(CRASH, None, "core_dump: core: crash of zebra")] * marked,
+    )
+    cause = Cause(CauseKind.EVENT, "leaker", RESTART, CRASH, "after upgrade", Outcome.FAIL, (0, 1), timeline=line)
+    return replace(night[1], findings=findings, causes=(cause,))
+
+
+def test_each_moment_has_its_own_outcome(night: Night) -> None:
+    verdict = upgraded(night)
+    told = told_moments(verdict)
+    (cause,) = verdict.causes
+    assert [outcome_at(mark, told) for mark in cause.timeline] == [Outcome.PASS, None, Outcome.FAIL]
+    assert first_failure_ns(verdict, told) == CRASH
+
+
+def test_a_failure_without_a_moment_is_dated_by_what_goes_with_it(night: Night) -> None:
+    verdict = upgraded(night, marked=False)
+    assert first_failure_ns(verdict, told_moments(verdict)) == RESTART
+    quiet = replace(verdict, causes=())
+    assert first_failure_ns(quiet, told_moments(quiet)) is None
+
+
+def test_the_page_counts_from_what_failed(night: Night) -> None:
+    """An announced restart comes before it, with the sign of a pass."""
+    page = render_html(night[0], upgraded(night))
+    chain = page.split('<section id="chain">', 1)[1].split("</section>", 1)[0]
+    rows = [" ".join(re.sub(r"<[^>]*>", " ", row).split()) for row in re.findall(r"<tr.*?</tr>", chain, re.DOTALL)]
+    told = [row for row in rows if "leaker" in row]
+    assert [row.split()[:2] for row in told[:3]] == [["✓", "pass"], ["event", told[1].split()[1]], ["✗", "fail"]]
+    assert ["−2 s" in told[0], "−1 s" in told[1], "+0 s" in told[2]] == [True] * 3
+    first = re.search(r'<tr class="first">.*?</tr>', chain, re.DOTALL)
+    assert first is not None
+    assert "core_dump" in first[0]
