@@ -118,13 +118,15 @@ def _queue(one: Router) -> None:
 
 
 def _tunnel(one: Router) -> None:
-    """A VXLAN whose addresses BGP EVPN tells the partner."""
+    """A VXLAN whose addresses BGP EVPN tells the partner. Nothing on it asks for routers: while the daemons restart it
+    leads nowhere, and such a packet would be a loss that no scenario means."""
     name = f"vxlan{VNI}"
     ends = ("id", str(VNI), "local", one.core, "dstport", "4789", "nolearning")
     call("ip", "-n", one.space, "link", "add", "br0", "type", "bridge", "forward_delay", "0")
     call("ip", "-n", one.space, "link", "add", name, "type", "vxlan", *ends)
-    call("ip", "-n", one.space, "link", "set", name, "master", "br0", "up")
     call("ip", "-n", one.space, "link", "add", "host0", "type", "veth", "peer", "name", "host1")
+    _sysctl(one.space, *(f"net.ipv6.conf.{each}.router_solicitations=0" for each in ("br0", name, "host0", "host1")))
+    call("ip", "-n", one.space, "link", "set", name, "master", "br0", "up")
     call("ip", "-n", one.space, "link", "set", "host0", "master", "br0", "up")
     call("ip", "-n", one.space, "link", "set", "host1", "up")
     call("ip", "-n", one.space, "link", "set", "br0", "up")
