@@ -111,5 +111,6 @@ def differences(setups: Sequence[Mapping[str, str]]) -> tuple[Line, ...]:
         cells = tuple(one.get(key, ABSENT) for one in setups)
         if len(set(cells)) > 1:
             what, _, way = key.partition(" ")
-            lines.append(Line(way or what, what, cells, differs=ABSENT not in cells))
+            shown = tuple([cell[:_LONGEST] for cell in cells])  # cut only where it is shown: the end may differ
+            lines.append(Line(way or what, what, shown, differs=ABSENT not in cells))
     return tuple(sorted(lines, key=lambda line: not line.differs))

@@ -10,7 +10,7 @@ from soakwatch.notify.letter import Kind, Letter, Tone
 from soakwatch.notify.telling import News, began_ns, words_of
 from soakwatch.plan import Plan
 from soakwatch.record.findings import identity_of
-from soakwatch.report.moments import outcome_at, told_moments
+from soakwatch.report.moments import failed_ns, told_moments
 from soakwatch.report.show import printable, quantity, share_text, utc
 from soakwatch.units import show_seconds
 from soakwatch.verdict import Verdict
@@ -148,10 +148,9 @@ def first_failure(verdict: Verdict) -> tuple[int, str] | None:
     moments, told = [], told_moments(verdict)
     for cause in verdict.causes:
         if cause.outcome is Outcome.FAIL:
-            failed = [mark.begin_ns for mark in cause.timeline if outcome_at(mark, told) is Outcome.FAIL]
-            begun = failed or [mark.begin_ns for mark in cause.timeline]
-            at_ns = min(begun, default=began_ns(verdict.findings[cause.leading]))
-            moments.append((at_ns, f"{cause.target} {cause.headline}".strip()))
+            at_ns = failed_ns(cause, told)
+            begun_ns = began_ns(verdict.findings[cause.leading]) if at_ns is None else at_ns
+            moments.append((begun_ns, f"{cause.target} {cause.headline}".strip()))
     return min(moments, default=None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
-_DEPTH, _LONGEST = 12, 300
+_DEPTH = 12
 
 
 def tree_of(text: str | None) -> Tree:
@@ -28,7 +28,7 @@ def leaves(tree: Tree, way: str, depth: int = _DEPTH) -> dict[str, str]:
     elif depth and isinstance(tree, list) and any(isinstance(inner, dict | list) for inner in tree):
         parts = [(str(place), inner) for place, inner in enumerate(tree, 1)]
     else:
-        return {way: (", ".join(map(_word, tree)) if isinstance(tree, list) else _word(tree))[:_LONGEST]}
+        return {way: ", ".join(map(_word, tree)) if isinstance(tree, list) else _word(tree)}
     return {
         key: text for name, inner in parts for key, text in leaves(inner, f"{way} {name}".strip(), depth - 1).items()
     }

@@ -31,10 +31,14 @@ def outcome_at(mark: Mark, told: Told) -> Outcome | None:
     return min(found, key=list(Outcome).index, default=None)
 
 
+def failed_ns(cause: Cause, told: Told) -> int | None:
+    """The first moment of a cause that failed; where what fails has none of its own, the first that goes with it; None
+    where it has no moment."""
+    own = [mark.begin_ns for mark in cause.timeline if outcome_at(mark, told) is Outcome.FAIL]
+    return min(own or [mark.begin_ns for mark in cause.timeline], default=None)
+
+
 def first_failure_ns(verdict: Verdict, told: Told) -> int | None:
-    """The first moment that failed; where what fails has none of its own, the first that goes with it."""
-    failing: list[Cause] = [cause for cause in verdict.causes if cause.outcome is Outcome.FAIL]
-    own = [
-        mark.begin_ns for cause in failing for mark in cause.timeline if outcome_at(mark, told) is Outcome.FAIL
-    ]  # fmt: skip
-    return min(own or [cause.begin_ns for cause in failing if cause.timeline], default=None)
+    """The first of these moments of all that fails."""
+    found = [failed_ns(cause, told) for cause in verdict.causes if cause.outcome is Outcome.FAIL]
+    return min((at_ns for at_ns in found if at_ns is not None), default=None)

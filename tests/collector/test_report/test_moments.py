@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from soakwatch.notify.words import first_failure
 from soakwatch.report.html import render_html
 from soakwatch.report.moments import first_failure_ns, outcome_at, told_moments
 from soakwatch.report.source import ReportSource
@@ -47,11 +48,13 @@ def test_each_moment_has_its_own_outcome(night: Night) -> None:
     (cause,) = verdict.causes
     assert [outcome_at(mark, told) for mark in cause.timeline] == [Outcome.PASS, None, Outcome.FAIL]
     assert first_failure_ns(verdict, told) == CRASH
+    assert first_failure(verdict) == (CRASH, "leaker after upgrade"), "the message of the end says the same"
 
 
 def test_a_failure_without_a_moment_is_dated_by_what_goes_with_it(night: Night) -> None:
     verdict = upgraded(night, marked=False)
     assert first_failure_ns(verdict, told_moments(verdict)) == RESTART
+    assert first_failure(verdict) == (RESTART, "leaker after upgrade")
     quiet = replace(verdict, causes=())
     assert first_failure_ns(quiet, told_moments(quiet)) is None
 

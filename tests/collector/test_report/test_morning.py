@@ -230,6 +230,17 @@ def test_what_changed_since_an_earlier_run_is_told(night: Night) -> None:
     assert '<section id="changed">' not in render_html(*night)
 
 
+def test_a_long_list_that_differs_at_its_end_has_changed(night: Night) -> None:
+    """What is cut, where it is cut, is the picture and not what is held against each other."""
+    flags = [f"cpuflag{n}" for n in range(100)]
+    now, before = (
+        Beside(night[0], fingerprint=json.dumps({"leaker": {"flags": [*flags, last]}})) for last in ("avx", "amx")
+    )
+    difference = changed(now, before)  # type: ignore[arg-type]
+    assert difference is not None
+    assert [(c.about, c.before[-3:], c.now[-3:]) for c in difference.changes] == [("leaker flags", "amx", "avx")]
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"run": "x"}', "null"])
 def test_a_damaged_earlier_set_up_is_left_out(night: Night, text: str) -> None:
     assert changed(Beside(night[0], earlier=text), None) is None  # type: ignore[arg-type]

@@ -121,6 +121,8 @@ def test_only_what_differs_of_the_set_up_is_told(made: Made) -> None:
         ("machine", "tg smt", ("–", "yes"), False),
     ]
     assert differences([{"plan": "a"}, {"plan": "a"}]) == ()
+    (line,) = differences([{"plan": "a" * 500}, {"plan": "a" * 499 + "b"}])
+    assert (line.cells[0], line.differs) == ("a" * 300, True)
 
 
 def test_a_set_up_that_is_no_json_or_no_yaml_is_told_as_it_is(made: Made) -> None:

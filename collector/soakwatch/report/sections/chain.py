@@ -156,5 +156,5 @@ def _row(page: Page, moment: Moment, first_ns: int, outcome: Outcome | None) -> 
     )
     return Row(
         place, cause, outcome, target, mark, when, after, mark.text, page.load_at(mark.begin_ns),
-        zoom_of(around(mark, page.verdict.window)), mark.begin_ns == first_ns and outcome is Outcome.FAIL,
+        zoom_of(around(mark, page.verdict.window)), mark.begin_ns == first_ns and cause is not None and cause.outcome is Outcome.FAIL,
     )  # fmt: skip
