@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from tests.bench.accuracy.night import BEGIN_NS, DUT, TG, Floats, Night, Source
+from tests.bench.accuracy.night import BEGIN_NS, DUT, TG, Floats, Night, Source, floats
 
 MIB = 2.0**20
 ALL = ("system.", "process.", "queue.", "recorder.", "monitor.")
@@ -103,7 +103,7 @@ def batches(night: Night) -> Floats:
     every = night.rng.uniform(2.5, 7.0) * 3600.0 if night.hours > 6 else night.length_s / 4
     lasts = min(night.rng.uniform(600.0, 2400.0), every / 3)
     inside = (night.at_s + night.rng.uniform(0, every)) % every < lasts
-    return 1 + night.rng.uniform(0.1, 0.3) * inside
+    return floats(1 + night.rng.uniform(0.1, 0.3) * inside)
 
 
 def flat(night: Night) -> Floats:
@@ -136,7 +136,7 @@ def process(night: Night, number: int) -> Floats:
     night.put("process.pid", np.full(made.size, 1000.0 + number), name)
     night.put("process.start_time", np.full(made.size, BEGIN_NS // 10**9 - 5000.0 - number), name)
     threads = float(night.rng.integers(4, 60))
-    night.put("process.threads", threads + night.rng.poisson(0.2, made.size), name)
+    night.put("process.threads", floats(threads + night.rng.poisson(0.2, made.size)), name)
     night.put("process.open_files", np.round(60 + 5 * threads + night.rng.poisson(6, made.size)).astype(float), name)
     return made
 
@@ -199,7 +199,7 @@ def counter(night: Night, each: Floats, start: float = 0.0, bits: int = 64) -> F
     """A counter of so many a poll, drawn around it; wraps at 2**bits."""
     drawn = np.round(np.maximum(each + night.rng.normal(0, 1, each.size) * np.sqrt(np.maximum(each, 0)), 0))
     total = np.cumsum(drawn) + start
-    return total % 2.0**bits if bits < 53 else total
+    return floats(total % 2.0**bits if bits < 53 else total)
 
 
 def load(night: Night) -> Floats:
@@ -319,7 +319,7 @@ def reach(night: Night) -> None:
     n = night.at_s.size
     name = "peer=198.18.0.1,protocol=icmp"
     lost = night.rng.random(n) < (0.0002 if night.rng.random() < 0.4 else 0.0)
-    night.put("reach.up", 1.0 - lost, name)
+    night.put("reach.up", floats(1.0 - lost), name)
     night.put("reach.sent", np.arange(1.0, n + 1), name)
     night.put("reach.lost", np.cumsum(lost).astype(float), name)
     night.put("reach.round_trip", np.where(lost, np.nan, 0.0004 * np.exp(noise(night, 0.25))), name)
@@ -342,7 +342,7 @@ def healthy(seed: int, length: tuple[float, float, int] | None = None) -> Night:
     weights = np.array([one[2] for one in LENGTHS], dtype=float)
     drawn = LENGTHS[int(rng.choice(len(LENGTHS), p=weights / weights.sum()))]
     length_s, cadence_s, most = length or (drawn[0], drawn[1], drawn[3])
-    at_s = np.arange(0, round(length_s / cadence_s)) * cadence_s + 0.01 * cadence_s
+    at_s = floats(np.arange(0, round(length_s / cadence_s)) * cadence_s + 0.01 * cadence_s)
     night = Night(rng, seed, length_s, cadence_s, at_s, SOURCES)
     night.answered = {source.name: np.ones(at_s.size, np.bool_) for source in SOURCES}
     phases(night)

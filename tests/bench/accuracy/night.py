@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from soakwatch.judge import PLANNED_KEY, planned_text
 from soakwatch.record import Record
@@ -120,6 +120,11 @@ def _series(night: Night, source: Source) -> Iterator[tuple[Key, Floats]]:
             yield key, night.value[key]
 
 
+def floats(value: ArrayLike) -> Floats:
+    """As an array of float64."""
+    return np.asarray(value, dtype=np.float64)
+
+
 def typed(key: Key, value: Floats) -> NDArray[np.float64] | NDArray[np.int64]:
     """The readings as a source brings them: counts and identities are whole numbers."""
     entry = BY_NAME[key.metric]
@@ -142,8 +147,8 @@ def write_run(night: Night, folder: Path) -> None:
         plan = f"name: night\nduration: {night.length_s:g}s\n" + (f"phases: [{phases}]\n" if phases else "")
         meta = {"run": f"night-{night.seed}", "plan": f"{plan}targets:\n{targets}", "start_ns": str(BEGIN_NS),
                 PLANNED_KEY: planned_text(night.length_s, names)}  # fmt: skip
-        for key, text in meta.items():
-            record.set_meta(key, text)
+        for word, text in meta.items():
+            record.set_meta(word, text)
         for name, role in roles.items():
             record.target(name, role)
         record.begin_span(BEGIN_NS)

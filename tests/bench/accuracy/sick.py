@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from tests.bench.accuracy.lives import MIB, counter, restart
-from tests.bench.accuracy.night import BEGIN_NS, DUT, TG, Floats, Key, Mask, Night, Source, rewired
+from tests.bench.accuracy.night import BEGIN_NS, DUT, TG, Floats, Key, Mask, Night, Source, floats, rewired
 
 Stated = dict[tuple[str, str], float]
 """The smallest growth that the findings of ``growth`` state on the healthy night, per hour, by metric and object."""
@@ -452,7 +452,7 @@ def dropping(night: Night, stated: Stated) -> Truth | None:
         return None
     name = names[0]
     since = night.at_s >= night.rng.uniform(0.2, 0.6) * night.length_s
-    night.of("system.network.packet.dropped", name)[:] = counter(night, since * 5.0 * night.cadence_s)
+    night.of("system.network.packet.dropped", name)[:] = counter(night, floats(since * 5.0 * night.cadence_s))
     return Truth("drops at a port", gross=False, rules=("drops", "loss"), objects=(name,))
 
 
