@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import numpy as np  # noqa: E402
 from tests.bench.accuracy.gc_log import collections  # noqa: E402
+from tests.bench.accuracy.night import floats  # noqa: E402
 from tests.bench.accuracy.sets import SETS  # noqa: E402
 from tests.bench.accuracy.trials import Floats, Truth, columns, epoch, number, opened, rows  # noqa: E402
 
@@ -149,7 +150,7 @@ def perseus_failover(folder: Path) -> Iterator[Table]:
     """A node is isolated, untold: ill where no operation came for 10 s and more."""
     for trial in SETS["perseus_failover"](folder):
         load = trial.case.load[0]
-        at = load.time_ns * 1e-9 + 1.6e9
+        at = floats(load.time_ns * 1e-9 + 1.6e9)
         longest = max(((b - a) * 1e-9 - 2 for a, b in trial.labels or ()), default=0.0)
         yield Table("perseus_failover", trial.file, "ill" if longest >= 10 else "well",
                     (Readings("load.request.rate", "", "{request}/s", at, load.values),),
@@ -163,7 +164,7 @@ def cisco_telemetry_11(folder: Path) -> Iterator[Table]:
             one = trial.case.series[0]
             unit = "1" if trial.rule == "cpu_spike" else "By"
             yield Table("cisco_telemetry_11", f"{trial.file} {trial.rule}", "well",
-                        (Readings(one.metric, "", unit, one.time_ns * 1e-9, one.values),))  # fmt: skip
+                        (Readings(one.metric, "", unit, floats(one.time_ns * 1e-9), one.values),))  # fmt: skip
 
 
 def alibaba_mem(folder: Path) -> Iterator[Table]:
