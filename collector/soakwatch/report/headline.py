@@ -24,6 +24,7 @@ _PLAIN: Mapping[str, str] = {
     "generator_health": "the traffic generator did not do its part",
     "growth": "something keeps growing",
     "hang": "it hung",
+    "kernel_fault": "its kernel logged a fault",
     "level": "a limit of the plan was passed",
     "management_isolation": "its management suffered under the load",
     "memory_growth": "memory keeps growing",
