@@ -87,7 +87,7 @@ def tell(run: Path, ask: Ask, now_ns: int) -> StoredEvent:
         event = Event(ask.kind, ask.target, ask.object, at_ns, end_ns, dict(ask.labels), dict(ask.expect), deadline_ns)
         _alone(kept.events(ask.kind, ask.target, ask.object), event)
         if kept.number() >= MOST_EVENTS:
-            raise MarkRefused(f"the run was told of {MOST_EVENTS} events already: more than that nobody can judge")
+            raise MarkRefused(f"the run has {MOST_EVENTS} events already, the most that are kept")
         return kept.add(event)
 
 

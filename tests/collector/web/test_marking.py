@@ -197,7 +197,7 @@ def test_a_script_that_lost_its_way_fills_no_record(run: Path, monkeypatch: pyte
     monkeypatch.setattr(marking, "MOST_EVENTS", 2)
     tell(run, Ask("begin", "upgrade"), now())
     tell(run, Ask("mark", "config"), now())
-    with pytest.raises(MarkRefused, match="told of 2 events already"):
+    with pytest.raises(MarkRefused, match="has 2 events already"):
         tell(run, Ask("mark", "failover"), now())
     assert tell(run, Ask("end", "upgrade"), now()).event.end_ns
 
