@@ -111,8 +111,12 @@ def judge(
     rules: Iterable[RuleUse],
     told: Callable[[str], None] | None = None,
     earlier: Sequence[Judged] = (),
+    *,
+    goes_on: bool = False,
 ) -> Verdict:
-    """The verdict of a record under these rules. ``told`` hears which rule and object is looked at (for progress).
+    """The verdict of a record under these rules; a preliminary one of a run that ``goes_on``.
+
+    ``told`` hears which rule and object is looked at (for progress).
 
     ``earlier`` are the records of other runs, with which the rules that compare runs compare this one.
     """
@@ -134,7 +138,10 @@ def judge(
         if not (use.required if use.required is not None else length_s >= use.rule.manner.shortest_s)
     )
     accounts = court.accounts(court.window)
-    return fold(run, court.window, court.roles, findings, accounts, court.phases, optional, planned_s, court.events)
+    return fold(
+        run, court.window, court.roles, findings, accounts, court.phases, optional, planned_s, court.events,
+        goes_on=goes_on,
+    )  # fmt: skip
 
 
 def _never_begun(rule: Rule, case: Case) -> Finding:
