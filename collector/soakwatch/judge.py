@@ -14,6 +14,7 @@ from typing import Protocol
 from soakwatch.baseline_lent import SERIES_META as LENT
 from soakwatch.baseline_lent import unpacked
 from soakwatch.baselines import baseline_of
+from soakwatch.demand import Demand
 from soakwatch.derived import derived_events
 from soakwatch.noteworthy import own_affair
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
@@ -97,11 +98,13 @@ def planned_text(duration_s: float, phases: Iterable[str]) -> str:
 class RuleUse:
     """A rule with the plan's parameters; ``required`` says whether its doubt makes the run inconclusive.
 
-    None, where the plan does not name the rule: it does unless the run is shorter than the rule can judge.
+    None, where the plan does not say: it does unless the run, as it was planned, could not show what the rule looks for
+    (``demand``). ``named``: the plan gives the rule parameters.
     """
 
     rule: Rule
     required: bool | None = None
+    named: bool = False
 
 
 def judge(
@@ -129,10 +132,15 @@ def judge(
     optional = frozenset(
         use.rule.name
         for use in uses
-        if not (use.required if use.required is not None else length_s >= use.rule.manner.shortest_s)
+        if use.required is False or (use.required is None and not use.named and length_s < use.rule.manner.shortest_s)
+    )
+    demand = Demand(
+        optional,
+        frozenset(use.rule.name for use in uses if use.named),
+        frozenset(use.rule.name for use in uses if use.required),
     )
     accounts = court.accounts(court.window)
-    return fold(run, court.window, court.roles, findings, accounts, court.phases, optional, planned_s, court.events)
+    return fold(run, court.window, court.roles, findings, accounts, court.phases, demand, planned_s, court.events)
 
 
 def _never_begun(rule: Rule, case: Case) -> Finding:
