@@ -16,6 +16,7 @@ from soakwatch.baseline_lent import unpacked
 from soakwatch.baselines import baseline_of
 from soakwatch.demand import Demand
 from soakwatch.derived import derived_events
+from soakwatch.lifetime import lifetime
 from soakwatch.noteworthy import own_affair
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
 from soakwatch.reference import SOURCE as REFERENCE
@@ -27,6 +28,8 @@ from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, R
 from soakwatch_rules.series import Series
 
 PLANNED_KEY = "planned"
+OF_LIVES = frozenset({"process_restart"})
+"""Rules that judge whether a thing was there: they look at the whole window, others from its birth to its death."""
 ACCOUNTS = frozenset({"coverage", "generator_health"})  # in doubt of these nobody knows what the device stood
 GENERATOR_RULE = "generator_health"
 _ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPLICABLE}
@@ -263,6 +266,9 @@ class Court:
         calm = self._in_baseline(ordered) if rule.manner.baseline else ()
         read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
         series = tuple(labelled(one, target, self.roles) for one in read)
+        whole = window
+        if single and rule.name not in OF_LIVES:
+            window = lifetime(series, whole, self._ledgers_in(target, whole), self._faults)
         told_by = frozenset({target, *(key.target for key in ordered)})
         return Case(
             target=target,
@@ -271,7 +277,7 @@ class Court:
             series=series,
             phases=self.phases,
             events=self._events_in(told_by, window),
-            ledgers=self._ledgers_in(target, window),
+            ledgers=self._ledgers_in(target, whole),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
             baseline=tuple(labelled(one, target, self.roles) for one in calm),
             facts=self._facts.get(target, {}),
