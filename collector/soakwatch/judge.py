@@ -19,6 +19,7 @@ from soakwatch.derived import derived_events
 from soakwatch.lifetime import lifetime
 from soakwatch.noteworthy import own_affair
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
+from soakwatch.record.reader import UNPOLLED
 from soakwatch.reference import SOURCE as REFERENCE
 from soakwatch.returned import GENERATOR, RETURNED, bearer, labelled
 from soakwatch.verdict import DUT, Verdict, fold
@@ -344,7 +345,7 @@ class Court:
         """The account of every source that is polled, in a window, made up once: many cases share one."""
         if window not in self._accounts:
             every = self._record.ledgers(window)
-            self._accounts[window] = tuple(one for one in every if one.source != f"{one.target}/{REFERENCE}")
+            self._accounts[window] = tuple(one for one in every if not _never_due(one))
         return self._accounts[window]
 
     def _read_facts(self) -> dict[str, dict[str, float]]:
@@ -356,6 +357,12 @@ class Court:
                 if len(series):
                     facts.setdefault(key.target, {})[key.metric] = float(series.value[-1])
         return facts
+
+
+def _never_due(ledger: Ledger) -> bool:
+    """Whether nothing was ever due of a source: a reference, or readings that were written when something happened."""
+    name = ledger.source.removeprefix(f"{ledger.target}/")
+    return name == REFERENCE or name.partition(" ")[0] == UNPOLLED
 
 
 def _order(key: SeriesKey) -> tuple[str, str, str]:
