@@ -14,10 +14,13 @@ from typing import Protocol
 from soakwatch.baseline_lent import SERIES_META as LENT
 from soakwatch.baseline_lent import unpacked
 from soakwatch.baselines import baseline_of
+from soakwatch.demand import Demand
 from soakwatch.derived import derived_events
+from soakwatch.lifetime import lifetime
 from soakwatch.memory_judging import of_memory
 from soakwatch.noteworthy import own_affair
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
+from soakwatch.record.reader import UNPOLLED
 from soakwatch.reference import SOURCE as REFERENCE
 from soakwatch.returned import GENERATOR, RETURNED, bearer, labelled
 from soakwatch.verdict import DUT, Verdict, fold
@@ -27,6 +30,8 @@ from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, R
 from soakwatch_rules.series import Series
 
 PLANNED_KEY = "planned"
+OF_LIVES = frozenset({"process_restart"})
+"""Rules that judge whether a thing was there: they look at the whole window, others from its birth to its death."""
 ACCOUNTS = frozenset({"coverage", "generator_health"})  # in doubt of these nobody knows what the device stood
 GENERATOR_RULE = "generator_health"
 _ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPLICABLE}
@@ -98,11 +103,13 @@ def planned_text(duration_s: float, phases: Iterable[str]) -> str:
 class RuleUse:
     """A rule with the plan's parameters; ``required`` says whether its doubt makes the run inconclusive.
 
-    None, where the plan does not name the rule: it does unless the run is shorter than the rule can judge.
+    None, where the plan does not say: it does unless the run, as it was planned, could not show what the rule looks for
+    (``demand``). ``named``: the plan gives the rule parameters.
     """
 
     rule: Rule
     required: bool | None = None
+    named: bool = False
 
 
 def judge(
@@ -135,11 +142,16 @@ def judge(
     optional = frozenset(
         use.rule.name
         for use in uses
-        if not (use.required if use.required is not None else length_s >= use.rule.manner.shortest_s)
+        if use.required is False or (use.required is None and not use.named and length_s < use.rule.manner.shortest_s)
+    )
+    demand = Demand(
+        optional,
+        frozenset(use.rule.name for use in uses if use.named),
+        frozenset(use.rule.name for use in uses if use.required),
     )
     accounts = court.accounts(court.window)
     return fold(
-        run, court.window, court.roles, findings, accounts, court.phases, optional, planned_s, court.events,
+        run, court.window, court.roles, findings, accounts, court.phases, demand, planned_s, court.events,
         goes_on=goes_on,
     )  # fmt: skip
 
@@ -264,6 +276,9 @@ class Court:
         calm = self._in_baseline(ordered) if rule.manner.baseline else ()
         read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
         series = tuple(labelled(one, target, self.roles) for one in read)
+        whole = window
+        if single and rule.name not in OF_LIVES:
+            window = lifetime(series, whole, self._ledgers_in(target, whole), self._faults)
         told_by = frozenset({target, *(key.target for key in ordered)})
         return Case(
             target=target,
@@ -272,7 +287,7 @@ class Court:
             series=series,
             phases=self.phases,
             events=self._events_in(told_by, window),
-            ledgers=self._ledgers_in(target, window),
+            ledgers=self._ledgers_in(target, whole),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
             baseline=tuple(labelled(one, target, self.roles) for one in calm),
             facts=self._facts.get(target, {}),
@@ -344,7 +359,7 @@ class Court:
         """The account of every source that is polled, in a window, made up once: many cases share one."""
         if window not in self._accounts:
             every = self._record.ledgers(window)
-            self._accounts[window] = tuple(one for one in every if one.source != f"{one.target}/{REFERENCE}")
+            self._accounts[window] = tuple(one for one in every if not _never_due(one))
         return self._accounts[window]
 
     def _read_facts(self) -> dict[str, dict[str, float]]:
@@ -356,6 +371,12 @@ class Court:
                 if len(series):
                     facts.setdefault(key.target, {})[key.metric] = float(series.value[-1])
         return facts
+
+
+def _never_due(ledger: Ledger) -> bool:
+    """Whether nothing was ever due of a source: a reference, or readings that were written when something happened."""
+    name = ledger.source.removeprefix(f"{ledger.target}/")
+    return name == REFERENCE or name.partition(" ")[0] == UNPOLLED
 
 
 def _order(key: SeriesKey) -> tuple[str, str, str]:

@@ -123,7 +123,8 @@ def under(load: Sequence[Generator], window: Window) -> str:
 
 def _why(verdict: Verdict) -> str:
     """The leading causes in plain words, each once."""
-    causes = [c for c in verdict.causes if c.outcome is verdict.outcome and not c.headline.endswith(NOT_REQUIRED)]
+    every = [c for c in verdict.causes if c.outcome is verdict.outcome]
+    causes = [c for c in every if not c.headline.endswith(NOT_REQUIRED)] or every  # where nothing at all was decided
     leading = [verdict.findings[cause.leading] for cause in causes]
     told = list(dict.fromkeys(_failure(finding) for finding in leading))
     if verdict.outcome is Outcome.INCONCLUSIVE:
