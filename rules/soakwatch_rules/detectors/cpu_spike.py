@@ -144,7 +144,7 @@ class CpuSpike:
         return tuple(self._of(case, series) for series in case.series)
 
     def _of(self, case: Case, series: Series) -> Finding:
-        series = series.between(case.window.begin_ns, case.window.end_ns).finite()
+        series = _shares(series.between(case.window.begin_ns, case.window.end_ns))
         made = replace(draft(self, case, series), limit=self.seconds, unit="s")
         apart, n = cadence(series), len(series)
         if n < LEAST or apart is None:
@@ -392,9 +392,14 @@ def _begins(mark: Mark, case: Case, apart: float) -> bool:
     return any(begin - slack_ns <= mark.begin_ns <= begin + after_ns for begin in begins)
 
 
+def _shares(series: Series) -> Series:
+    known = series.finite()
+    return replace(known, value=np.clip(known.values, 0.0, 1.0))
+
+
 def _baseline(case: Case, series: Series, apart_s: float) -> Level | None:
     for other in case.baseline:
-        calm = other.finite() if (other.metric, other.object) == (series.metric, series.object) else None
+        calm = _shares(other) if (other.metric, other.object) == (series.metric, series.object) else None
         if calm is not None and len(calm) >= LEAST:
             return Level(calm.values, cadence(calm) or apart_s)
     return None

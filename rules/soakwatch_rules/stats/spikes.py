@@ -20,6 +20,7 @@ _FEW, _FEWER = 5 / 6, 2 / 3  # of the sigmas
 _LONG, _LONGER = 2.0, 3.0  # times the seconds
 _READINGS = 3
 _BLOCKS = 12  # of fewer means a scatter is wrong by a third
+_TOUCH = 0.05  # of the trailing time: noise touches the top, it does not stay there
 _CHANCE = 0.1  # plateaus in the whole run that the scatter alone makes: more explain one
 _LONGEST = 600.0  # s: a plateau that must last longer to be told from scatter is no spike
 
@@ -149,6 +150,7 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
     for begin, end in pairs[long].tolist():
         calm[begin:end] = False
     spiking = np.zeros(value.size, dtype=bool)
+    rest = Level(value[calm], reading_s) if np.count_nonzero(calm) >= LEAST else None
     made: list[Plateau] = []
     for (begin, end), above_s in zip(pairs[long].tolist(), lasted[long].tolist(), strict=True):
         here = level if level is not None else _before(value, begin, end, ~spiking, calm, keep, reading_s)
@@ -156,7 +158,9 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
         above = inside >= shape.enter
         top = float(np.average(inside[above], weights=cover_s[begin:end][above]))
         spiked = here is not None and shape.spiked(top, above_s, here, reading_s)
-        scatter = here is not None and not spiked and _scatters(top, above_s, here, float(cover_s.sum()))
+        brief = above_s <= max(_TOUCH * shape.trailing, _READINGS * reading_s)
+        noises = [one for one in (here, rest) if one is not None] if brief and not spiked else []
+        scatter = any(_scatters(top, above_s, one, float(cover_s.sum())) for one in noises)
         spiking[begin:end] = spiked
         middle, sigma = (None, 0.0) if here is None else (here.middle, here.sigma(above_s))
         made.append(Plateau(begin, end, above_s, top, float(inside.max()), middle, sigma, spiked, scatter))
