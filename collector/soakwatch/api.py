@@ -149,7 +149,9 @@ def judge_csv(
     tz: str | None = None,
     start: str | None = None,
     target: str | None = None,
-    role: str = "dut",
+    role: str | Mapping[str, str] = "dut",
+    phases: Sequence[str] = (),
+    events: str | Path | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
     parameters: Mapping[str, Parameters] | None = None,
@@ -158,8 +160,10 @@ def judge_csv(
     """The verdict of a table, as ``soakwatch judge FILE --rule …`` gives it.
 
     ``columns`` says what columns are (``{"rss": "process.memory.usage,process=nginx:KB"}``), the others are the
-    options of that command; ``parameters`` are those of single rules by name. ``told`` hears every sentence about what
-    was guessed or left out; without it they are warnings. Raises ValueError for a table that cannot be used.
+    options of that command: ``role`` also by target (``{"gen": "generator"}``), ``phases`` such as
+    ``["soak=30m..22h"]``, ``events`` a file; ``parameters`` are those of single rules by name. ``told`` hears every
+    sentence about what was guessed or left out; without it they are warnings. Raises ValueError for a table that cannot
+    be used.
     """
     names = (rule,) if isinstance(rule, str) else tuple(rule)
     directions = (growth,) if isinstance(growth, str) else tuple(f"{c}={g}" for c, g in (growth or {}).items())
@@ -168,7 +172,9 @@ def judge_csv(
         "units": tuple(f"{column}={what}" for column, what in (units or {}).items()),
         "kinds": tuple(f"{column}={what}" for column, what in (kinds or {}).items()),
         "growths": directions, "by": tuple(by), "skip": tuple(skip), "time": time, "time_format": time_format,
-        "zone": tz, "start": start, "target": target, "role": role, "delimiter": delimiter, "decimal": decimal,
+        "zone": tz, "start": start, "target": target, "phases": tuple(phases),
+        "role": (role,) if isinstance(role, str) else tuple(f"{target}={word}" for target, word in role.items()),
+        "events": None if events is None else str(events), "delimiter": delimiter, "decimal": decimal,
     }  # fmt: skip
     try:
         chosen = [_rule(name, (parameters or {}).get(name, {})) for name in names or rules()]

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from soakwatch_rules.rule import Event
+from soakwatch_rules.series import Series
+
+_MOST = 1000
+_TOLD_NS = 60 * 10**9
+"""How far apart two sources may date what both of them tell of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,12 @@ class Incident:
         return max(w.end_ns for w in self.witnesses)
 
     @property
+    def when(self) -> tuple[int, int | None]:
+        """When it was, as the witness knows that says it best: the others only saw it later. No end for a moment."""
+        best = min(self.witnesses, key=lambda w: (w.end_ns - w.begin_ns, w.begin_ns))
+        return best.begin_ns, best.end_ns if best.end_ns > best.begin_ns else None
+
+    @property
     def text(self) -> str:
         """What the witnesses say, joined."""
         return "; ".join(dict.fromkeys(w.text for w in self.witnesses))
@@ -83,3 +96,51 @@ def incidents(witnesses: Iterable[Witness], slack_ns: int) -> tuple[Incident, ..
         ends[at] = max(ends[at], witness.end_ns)
         next_of[witness.source] = at + 1
     return tuple(Incident(tuple(group)) for group in joined)
+
+
+def counts(series: Series, text: str) -> list[Witness]:
+    """A witness for each happening that a counter counted, at most 1000: nobody reads more.
+
+    A counter that falls began again at 0: what it shows came since then.
+    """
+    if len(series) < 2:
+        return []
+    with np.errstate(over="ignore"):
+        steps = series.increments().values
+    steps = np.where(np.isnan(steps), series.values[1:], steps)
+    made: list[Witness] = []
+    for i in np.flatnonzero(np.nan_to_num(steps) >= 1).tolist():
+        begin, end = int(series.time_ns[i]), int(series.time_ns[i + 1])
+        number = int(min(steps[i], _MOST - len(made)))
+        made += [Witness(series.metric + series.object, begin, end, text) for _ in range(number)]
+    return made
+
+
+def told_once(events: Iterable[Event]) -> list[Event]:
+    """Events in order of time, each happening once though several sources tell of it (agent and ssh, log and syslog).
+
+    The one with the kernel's own time stays, else the first. A source that tells of two means two.
+    """
+    kept: list[Event] = []
+    for event in sorted(events, key=lambda e: ("uptime_s" not in e.detail, e.begin_ns, e.kind, e.object)):
+        if not any(_same(event, other) for other in kept):
+            kept.append(event)
+    return sorted(kept, key=lambda e: (e.begin_ns, e.kind, e.object))
+
+
+def _same(event: Event, other: Event) -> bool:
+    if event.kind != other.kind or abs(event.begin_ns - other.begin_ns) > _TOLD_NS:
+        return False
+    for own in ("uptime_s", "new_pid"):  # the line's own time, and a birth: nothing else has the same
+        if own in event.detail and own in other.detail:
+            return event.detail[own] == other.detail[own]
+    return _way(event) != _way(other) and all(
+        event.detail[name] == other.detail[name]
+        for name in ("pid", "process")
+        if {name} <= event.detail.keys() & other.detail
+    )
+
+
+def _way(event: Event) -> str:
+    """By which way it was told."""
+    return next((way for way in ("uptime_s", "address", "last_before_ns") if way in event.detail), "")

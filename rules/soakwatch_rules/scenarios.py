@@ -48,6 +48,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "reboot": ("crash",),
     "core_dump": ("crash",),
     "oom_kill": ("crash",),
+    "kernel_fault": ("crash",),
     "hang": ("silence",),
     "gap": ("silence",),
     "coverage": ("silence",),

@@ -236,20 +236,23 @@ counters fall                    | I
 no headroom                      | I
 not drained                      | PI
 
-crash                            | process_restart | reboot | core_dump | oom_kill
-calm device                      | P  | P | P | P
-restart                          | F  | P | P | P
-restart that no event tells      | F  | P | P | P
-restart that was announced       | P  | P | P | P
-process gone                     | F  | P | P | P
-reboot                           | F  | F | P | P
-reboot seen by uptime only       | F  | F | P | P
-reboot that was announced        | P  | P | P | P
-uptime wraps after 497 days      | P  | P | P | P
-agent begins anew                | P  | P | P | P
-clock step                       | P  | P | P | P
-core file                        | P  | P | F | P
-killed for want of memory        | F  | P | P | F
+crash                            | process_restart | reboot | core_dump | oom_kill | kernel_fault
+calm device                      | P  | P | P | P | P
+restart                          | F  | P | P | P | P
+restart that no event tells      | F  | P | P | P | P
+restart that was announced       | P  | P | P | P | P
+process gone                     | F  | P | P | P | P
+reboot                           | F  | F | P | P | P
+reboot seen by uptime only       | F  | F | P | P | P
+reboot that was announced        | P  | P | P | P | P
+uptime wraps after 497 days      | P  | P | P | P | P
+agent begins anew                | P  | P | P | P | P
+clock step                       | P  | P | P | P | P
+core file                        | P  | P | F | P | P
+killed for want of memory        | F  | P | P | F | P
+segfault without a core          | F  | P | P | P | F
+segfault of another tenant       | P  | P | P | P | W
+lockup that the counter shows    | P  | P | P | P | F
 
 silence                          | hang | gap | coverage
 no silence                       | P    | P  | P

@@ -84,7 +84,7 @@ def read_table(path: str, target: str, told: Options) -> Imported:
                      " (--by COLUMN tells objects apart)")  # fmt: skip
     if not made:
         raise DataError(f"{file} holds no reading: nothing can be judged")
-    series_all = tuple(_load_apart(made.values(), target, told.role))
+    series_all = tuple(_load_apart(made.values(), target))
     return Imported(file, target, series_all, tuple(notes))
 
 
@@ -152,7 +152,8 @@ def _settled(
         with np.errstate(all="ignore"):
             value = ordered.value.astype(np.float64) * scale
     series = ImportedSeries(
-        *(column.target, told.role, named.metric, named.object, named.unit, named.kind, named.growth, column.name),
+        *(column.target, told.role_of(column.target), named.metric, named.object, named.unit, named.kind),
+        *(named.growth, column.name),
         *(ordered.time_ns, value),
     )
     return _within(file, series, ordered.line, notes), notes, guess
@@ -187,15 +188,12 @@ def _within(file: str, series: ImportedSeries, line: Ints, notes: list[str]) -> 
     return replace(series, time_ns=series.time_ns[good], value=value[good], refused=why)
 
 
-def _load_apart(series: Iterable[ImportedSeries], target: str, role: str) -> Iterator[ImportedSeries]:
+def _load_apart(series: Iterable[ImportedSeries], target: str) -> Iterator[ImportedSeries]:
     """What a generator measured belongs to a target of its own, so that rules take it for the load."""
     told = list(series)
-    if role != DUT:
-        yield from told
-        return
     others = {one.target for one in told if not one.metric.startswith("load.")}
     for one in told:
-        if not one.metric.startswith("load."):
+        if one.role != DUT or not one.metric.startswith("load."):
             yield one
         elif one.target == target or one.target in others:
             yield replace(one, target=f"{one.target}-load", role=GENERATOR)

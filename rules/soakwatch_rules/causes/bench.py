@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from soakwatch_rules.causes.moments import Moments, merged, moments, moments_of, slack_of
+from soakwatch_rules.crash_kinds import RULE_OF
 from soakwatch_rules.rule import Event, Finding, Outcome, Phase
 
 TOLD = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN})
@@ -16,11 +17,6 @@ LEADERS = frozenset({*CRASHES, "hang"})
 _WITNESSES = frozenset({*LEADERS, "gap", "cpu_spike", "cpu_saturation", "drops", "periodic_pause"})
 LIKELY = 0.5
 """Moments that would lie together by chance more often than this are not taken to belong together."""
-_RULE_OF = {
-    "reboot": "reboot", "process.restart": "process_restart", "process.exit": "process_restart",
-    "process.start": "process_restart", "kernel.oom": "oom_kill", "core.dump": "core_dump", "core.present": "core_dump",
-    "process.crash": "core_dump", "device.crash": "core_dump", "kernel.panic": "core_dump", "watchdog": "core_dump",
-}  # fmt: skip
 _SEEN = (
     "process.", "kernel.", "core.", "clock.", "device.", "snmp.", "link.", "log.", "hardware.", "memory.", "cpu.",
     "recorder.", "source.", "phase.", "generator.",
@@ -43,8 +39,8 @@ class Bench:
         self.moments = [moments_of(f) for f in findings]
         self.partial = [p for p, f in enumerate(findings) if f.rule in _WITNESSES and len(self.moments[p]) > 1]
         ordered = sorted(events, key=lambda e: (e.begin_ns, e.target, e.kind, e.object))
-        self.seen = [e for e in ordered if e.kind in _RULE_OF or e.kind.startswith(_SEEN)]
-        self.done = [e for e in ordered if not (e.kind in _RULE_OF or e.kind.startswith(_SEEN)) or e.expect]
+        self.seen = [e for e in ordered if e.kind in RULE_OF or e.kind.startswith(_SEEN)]
+        self.done = [e for e in ordered if not (e.kind in RULE_OF or e.kind.startswith(_SEEN)) or e.expect]
         self.phases = [
             phase
             for phase in phases
@@ -100,4 +96,4 @@ class Bench:
 
 def rule_of(event: Event) -> str | None:
     """The rule that judges events of this kind."""
-    return _RULE_OF.get(event.kind)
+    return RULE_OF.get(event.kind)
