@@ -21,7 +21,7 @@ from soakwatch_rules.silences import silent_all
 from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.saturation import cover
-from soakwatch_rules.stats.spikes import poll_mode
+from soakwatch_rules.stats.spikes import busy_throughout
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
@@ -200,7 +200,7 @@ class Hang:
         return replace(made, outcome=Outcome.PASS, reason=f"no hang: {quiet}{beside}")
 
     def _pinned(self, cpu: Series | None) -> tuple[Window, ...]:
-        if cpu is None or len(cpu) < _LEAST_CPU or poll_mode(np.clip(cpu.values, 0, 2), None, _LEAST_CPU):
+        if cpu is None or len(cpu) < _LEAST_CPU or busy_throughout(cpu.values, None, _LEAST_CPU, 0.5):
             return ()
         covered = np.round(cover(cpu.time_ns, cadence(cpu) or 1.0) * 1e9)
         at = cpu.time_ns
