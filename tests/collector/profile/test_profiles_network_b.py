@@ -130,8 +130,11 @@ LINUX = [
     ("kernel: mce: [Hardware Error]: CPU 3: Machine Check Exception: 5 Bank 1: be00", "kernel.hardware", {}),
     ("kernel: mce: [Hardware Error]: Machine check events logged", "kernel.hardware_corrected", {}),
     ("kernel: EDAC MC0: 1 CE memory read error on CPU_SrcID#0", "kernel.hardware_corrected", {}),
-    ("kernel: mce: CPU2: Package temperature above threshold, cpu clock throttled (total events = 7)", "kernel.thermal",
-     {"processor": "2"}),
+    (
+        "kernel: mce: CPU2: Package temperature above threshold, cpu clock throttled (total events = 7)",
+        "kernel.thermal",
+        {"processor": "2"},
+    ),
     ("kernel: nf_conntrack: nf_conntrack: table full, dropping packet", "memory.low", {}),
     ("kernel: ixgbe 0000:01:00.0 eth2: NIC Link is Down", "link.down", {"interface": "eth2"}),
     ("kernel: ixgbe 0000:01:00.0 eth2: NIC Link is Up 10 Gbps", "link.up", {"interface": "eth2"}),
