@@ -15,6 +15,7 @@ from soakwatch.baseline_lent import SERIES_META as LENT
 from soakwatch.baseline_lent import unpacked
 from soakwatch.baselines import baseline_of
 from soakwatch.derived import derived_events
+from soakwatch.memory_judging import of_memory
 from soakwatch.noteworthy import own_affair
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
 from soakwatch.reference import SOURCE as REFERENCE
@@ -110,8 +111,12 @@ def judge(
     rules: Iterable[RuleUse],
     told: Callable[[str], None] | None = None,
     earlier: Sequence[Judged] = (),
+    *,
+    goes_on: bool = False,
 ) -> Verdict:
-    """The verdict of a record under these rules. ``told`` hears which rule and object is looked at (for progress).
+    """The verdict of a record under these rules; a preliminary one of a run that ``goes_on``.
+
+    ``told`` hears which rule and object is looked at (for progress).
 
     ``earlier`` are the records of other runs, with which the rules that compare runs compare this one.
     """
@@ -123,6 +128,7 @@ def judge(
         for case in court.cases(use.rule, told)
         for finding in (use.rule.judge(case) if court.begun(use.rule) else (_never_begun(use.rule, case),))
     ]
+    findings = of_memory(findings, court, record, (use.rule for use in uses))
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
     planned_s = None if court.planned is None else court.planned.duration_s
     length_s = court.window.seconds if planned_s is None else planned_s
@@ -132,7 +138,10 @@ def judge(
         if not (use.required if use.required is not None else length_s >= use.rule.manner.shortest_s)
     )
     accounts = court.accounts(court.window)
-    return fold(run, court.window, court.roles, findings, accounts, court.phases, optional, planned_s, court.events)
+    return fold(
+        run, court.window, court.roles, findings, accounts, court.phases, optional, planned_s, court.events,
+        goes_on=goes_on,
+    )  # fmt: skip
 
 
 def _never_begun(rule: Rule, case: Case) -> Finding:
@@ -274,6 +283,11 @@ class Court:
             devices=self.devices,
             earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
         )  # fmt: skip
+
+    def parts(self, target: str, metrics: Sequence[str], window: Window) -> tuple[Series, ...]:
+        """All series of some metrics of a target, in a window."""
+        keys = [key for key in sorted(self._record.keys(metrics), key=_order) if key.target == target]
+        return tuple(self._record.series(key, window.begin_ns, window.end_ns) for key in keys)
 
     def _in_baseline(self, keys: Sequence[SeriesKey]) -> tuple[Series, ...]:
         """The run's own baseline phase; without one that of the run that lent it."""

@@ -14,6 +14,7 @@ from soakwatch.clock import Clock, SteadyClock
 from soakwatch.course import Course
 from soakwatch.errors import RecordError
 from soakwatch.judge import PLANNED_KEY, planned_text
+from soakwatch.memory_judging import SHARED_KEY, shared_text
 from soakwatch.judging import recorded_plan
 from soakwatch.plan import Plan, TargetPlan, plan_text
 from soakwatch.record import Record, RecordView
@@ -55,6 +56,7 @@ def begin(
         "plan": plan_text(plan),
         "start_ns": str(start_ns),
         PLANNED_KEY: planned_text(plan.duration_s, [phase.name for phase in plan.phases]),
+        SHARED_KEY: shared_text(target.name for target in plan.targets if target.shared),
         "command": " ".join(command),
         "versions": json.dumps(versions(), sort_keys=True),
         "fingerprint": json.dumps(

@@ -22,6 +22,7 @@ _APART: Final = 4  # blocks between falls: faster cycles vanish in the block mea
 _LASTING: Final = 0.75  # of a fall, by which the medians before and after it differ
 _RISES: Final = 0.5  # abrupt rises for each abrupt fall: batches and level flips rise abruptly too
 _CLIMB: Final = 0.5  # correlation with time within a cycle
+_ALIKE: Final = 0.5  # of the climb after a release, that the climb before it has at least
 _ABOVE: Final = 0.25  # of the range, between the floors and the median
 
 
@@ -75,11 +76,23 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
     return Cycles(np.array(times), np.array(floors), centre[falls])
 
 
-def released(value: Floats) -> int | None:
-    """The block of a last lasting abrupt fall whose height the end has not regained, None where there is none.
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A lasting abrupt fall: its block, its height, and whether it took all that had come before at the same pace."""
+
+    at: int
+    height: float
+    whole: bool
+
+
+def released(value: Floats, allowed: float = 0.0) -> Release | None:
+    """The last lasting abrupt fall whose height the end has not regained, None where there is none.
 
     What grows since then may be the climb of a long sawtooth: a cache flush, a rotation, a full collection. Heights are
-    medians of a sixteenth of the blocks, so that a single block is neither a peak nor a fall.
+    medians of a sixteenth of the blocks, so that a single block is neither a peak nor a fall; ``allowed`` is the growth
+    a block by which a later peak may be higher. The release was ``whole`` if it fell as low as the run had been before
+    it (but for what is allowed), from a climb at least half as steep as the one after it: then it is a sawtooth that
+    was seen once.
     """
     jump, _ = _abrupt(value, 0.0)
     if not jump > 0:
@@ -93,8 +106,20 @@ def released(value: Floats) -> int | None:
         after = float(np.median(value[fall : fall + some]))
         if before - after < _LASTING * jump:
             continue
-        return fall if float(np.median(value[-some:])) < before else None
+        if float(np.median(value[-some:])) > before + allowed * (value.size - fall):
+            return None
+        low = value[fall : fall + 2].mean() <= value[: fall - 1].min() + allowed * value.size
+        steep = _steep(value[: fall - 1]) >= _ALIKE * _steep(value[fall:])
+        return Release(fall, before - after, bool(low) and steep)
     return None
+
+
+def _steep(value: Floats) -> float:
+    """The slope of the straight line, per block; 0 for fewer than three."""
+    if value.size < 3:
+        return 0.0
+    place = np.arange(value.size) - (value.size - 1) / 2
+    return float(place @ value) / float(place @ place)
 
 
 def _abrupt(value: Floats, quantum: float) -> tuple[float, float]:

@@ -138,7 +138,7 @@ def test_markdown_fits_a_pull_request(make_night: Callable[[int], Night], extra:
     text = render_markdown(verdict)
     assert len(text.splitlines()) <= 60
     assert text.startswith("## ✗ Soakwatch: FAIL")
-    assert f"✓ memory\\_growth: {1 + extra} without objection; smallest detectable 5 %" in text
+    assert f"✓ memory\\_growth: {1 + extra} check{'s' if extra else ''} passed; smallest detectable 5 %" in text
 
 
 def test_markdown_stays_short_when_everything_fails(make_night: Callable[[int], Night]) -> None:

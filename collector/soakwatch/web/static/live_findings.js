@@ -87,7 +87,7 @@ export function showFindings(alarms, judged, ended) {
   put(byId("doubts-title"), `${ended ? "Could not be judged" : "Could not be judged so far"}: ${doubts.length}`);
   show(byId("no-findings"), worst.length === 0);
   put(byId("no-findings"), !judged ? "Nothing has been judged yet: rules look at the run every minute." :
-    ended ? "No rule objected." : "No rule objects so far.");
+    ended ? "No findings." : "No findings so far.");
 }
 
 export function selected() {
