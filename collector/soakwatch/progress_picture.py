@@ -127,10 +127,15 @@ class RunPicture:
             yield Text(f"  withdrawn: {finding_words(finding)}", style="dim")
         if len(self.withdrawn) > _SHOWN_WITHDRAWN:
             yield Text(f"  and {len(self.withdrawn) - _SHOWN_WITHDRAWN} withdrawn before", style="dim")
-        for place, rate in enumerate(status.rates[:_SHOWN_RATES]):
-            yield _row("" if place else "so far", harmless(rate.words))
-        if len(status.rates) > _SHOWN_RATES:
-            yield _row("", f"and {len(status.rates) - _SHOWN_RATES} more that grow", "dim")
+        yield from self._rates(width)
+
+    def _rates(self, width: int) -> Iterator[Text]:
+        rates = self.status.rates
+        lines = [line for rate in rates[:_SHOWN_RATES] for line in textwrap.wrap(harmless(rate.words), width - _LABEL)]
+        if len(rates) > _SHOWN_RATES:
+            lines.append(f"and {len(rates) - _SHOWN_RATES} more that grow")
+        for place, line in enumerate(lines):
+            yield _row("" if place else "growing", line)
 
     def _foot(self) -> Iterator[Text]:
         status = self.status

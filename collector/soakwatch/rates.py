@@ -51,18 +51,18 @@ class Rate:
         """One line: of what, how fast, when the limit would be reached, and that it may be a warm-up.
 
         >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6).words
-        'fw: memory of bgpd +52.0 MiB/h so far (43.9 MiB/h to 60.1 MiB/h); provisional: it may be a warm-up'
+        'fw: memory of bgpd +52.0 MiB/h so far (provisional: it may be a warm-up)'
+        >>> to = 4.0 * 2**30, 31 * 3600.0, 25 * 3600.0, 37 * 3600.0
+        >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6, *to).words[31:]
+        'so far, would reach its limit of 4.0 GiB in 31 h ± 6 h (provisional: it may be a warm-up)'
         """
-        per = f"{self.unit}/h"
         sign = "+" if self.per_hour > 0 else "−"
-        ends = sorted((abs(self.low), abs(self.high)))
-        text = (
-            f"{self.target}: {subject_words(self.metric, self.object)} {sign}{quantity(abs(self.per_hour), per)} so far"
-        )
-        text += f" ({quantity(ends[0], per)} to {quantity(ends[1], per)})"
+        rate = f"{sign}{quantity(abs(self.per_hour), f'{self.unit}/h')}"
+        text = f"{self.target}: {subject_words(self.metric, self.object)} {rate} so far"
         if self.forecast is not None and (when := forecast_words(self.forecast)):
-            text += f"; at this rate its limit of {when.replace(' exhausted ', ' is reached ', 1)}"
-        return f"{text}; provisional: it may be a warm-up"
+            limit, _, at = when.rpartition(" (")[0].partition(" exhausted ")
+            text += f", would reach its limit of {limit} {at}"
+        return f"{text} (provisional: it may be a warm-up)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ A rate is worth saying when
 
 * there are ``LEAST`` minutes with readings in one life of a device's process or of the device (a restart begins anew),
 * the straight line through means of at most ``BLOCKS`` equal times, its error corrected for AR(1), rises with 99 %
-  confidence faster than rule ``growth`` allows (a share of the level a day, or the metric's floor in the time so far),
-* its second half still rises with 95 % confidence: a warm-up that has ended says nothing,
+  confidence faster than rule ``growth`` allows (a share of the level a day, or the metric's floor in the time so far)
+  and the second half still rises with 95 % confidence; or the second half alone rises as the whole would have to, and
+  its rate is the one that is told: a warm-up that has ended says nothing,
 * and it has risen by ``RISEN`` of the level so far.
 
 It is provisional: a warm-up that goes on looks the same. No finding, hook or notification comes of it, and it is gone
@@ -104,9 +105,10 @@ def _rate(
     whole, later = slope(times, means), slope(times[half:], means[half:])
     span_s, level = float(times[-1] - times[0]), abs(float(np.median(means)))
     allowed = Tolerance(tolerance, horizon_s, entry.floor).per_second(level, span_s)
-    if not (whole.low(0.01) > allowed and later.low() > 0 and whole.slope * span_s >= RISEN * level):
+    steady, newly = whole.low(0.01) > allowed and later.low() > 0, later.low(0.01) > allowed
+    if not (steady or newly) or whole.slope * span_s < RISEN * level:
         return None
-    shown = later if later.high() < whole.slope else whole  # it slows down: the newer rate is the one that goes on
+    shown = whole if steady and not (newly and later.high() < whole.slope) else later
     sign = -1 if down else 1
     low, high = sorted((sign * shown.low() * 3600, sign * shown.high() * 3600))
     made = Rate(key.target, key.metric, key.object, unit, begin_ns, sign * shown.slope * 3600, low, high)
