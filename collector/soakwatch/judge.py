@@ -329,13 +329,16 @@ class Court:
 
     def _bounded(self, series: Series) -> Series:
         """With what the device states as the most there can be, of this object or of the whole."""
-        entry = BY_NAME.get(series.metric)
-        if entry is None or entry.ceiling is None:
-            return series
-        ceilings = self._ceilings
-        stated = ceilings.get((series.target, entry.ceiling, series.object))
-        stated = ceilings.get((series.target, entry.ceiling, "")) if stated is None else stated
+        stated = self.ceiling(SeriesKey(series.target, series.metric, series.object))
         return series if stated is None else replace(series, trait=replace(series.trait, ceiling=stated))
+
+    def ceiling(self, key: SeriesKey) -> float | None:
+        """The most that there can be, as the device states it of this object or of the whole; None if it does not."""
+        entry = BY_NAME.get(key.metric)
+        if entry is None or entry.ceiling is None:
+            return None
+        own = self._ceilings.get((key.target, entry.ceiling, key.object))
+        return self._ceilings.get((key.target, entry.ceiling, "")) if own is None else own
 
     def _read_ceilings(self) -> dict[tuple[str, str, str], float]:
         names = {metric.ceiling for metric in BY_NAME.values() if metric.ceiling is not None}
