@@ -39,7 +39,8 @@ class TargetVerdict:
 class Verdict:
     """What holds for the run. ``outcome`` is fail, inconclusive or pass; ``reason`` is one line for a manager.
 
-    ``causes`` hold each finding that fails, warns or is in doubt exactly once, by its place in ``findings``.
+    ``causes`` hold each finding that fails, warns or is in doubt exactly once, by its place in ``findings``;
+    ``waived`` are the places of the doubts that hold up nothing.
     """
 
     run: str
@@ -51,6 +52,7 @@ class Verdict:
     ledgers: tuple[Ledger, ...]
     phases: tuple[Phase, ...]
     causes: tuple[Cause, ...] = ()
+    waived: frozenset[int] = frozenset()
 
     @property
     def exit_code(self) -> int:
@@ -79,6 +81,9 @@ def fold(
     order = list(Outcome)
     ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
     stretches = tuple(phases)
+    waived = frozenset(
+        place for place, f in enumerate(ordered) if f.outcome is Outcome.INCONCLUSIVE and f.rule in optional_rules
+    )
     found = _holding_first(causes(ordered, events, stretches), ordered, optional_rules)
     led = {place: rank for rank, place in enumerate(place for cause in found for place in cause.findings)}
     first = sorted(range(len(ordered)), key=lambda place: led.get(place, len(led)))
@@ -94,7 +99,7 @@ def fold(
     if planned_s is not None and lasted_s < REACHED * planned_s:
         headline = f"ended early, {show_seconds(lasted_s)} of {show_seconds(planned_s)}: {headline}"
         outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
-    return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, found)
+    return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, found, waived)
 
 
 def _holding_first(
