@@ -56,8 +56,8 @@ def test_prepare_names_the_packages_of_what_is_missing(tmp_path: Path) -> None:
     """A command, a file and a shared library of any architecture: named by their package where they are not."""
     (tmp_path / "there").touch()
     wanted = (
-        f"shell:sh absent-command:no-such-command file:{tmp_path}/there pattern:{tmp_path}/t*e absent-file:{tmp_path}/*/there "
-        "libc6:libc.so.6 absent-library:libnone-such.so.6"
+        f"shell:sh absent-command:no-such-command file:{tmp_path}/there pattern:{tmp_path}/t*e "
+        f"absent-file:{tmp_path}/*/there libc6:libc.so.6 absent-library:libnone-such.so.6"
     )
     script = f'. {ROOT}/deploy/prepare; missing_packages "$1"'
     done = subprocess.run(["bash", "-c", script, "bash", wanted], capture_output=True, text=True, check=True)
