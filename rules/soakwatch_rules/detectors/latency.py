@@ -298,7 +298,7 @@ class Latency:
         floor = np.full(away.shape, self.floor)
         if series.metric != _ROUND_TRIP:
             floor = np.minimum(_OF_LOAD * floor, (_BEYOND - 1) * usual)
-        off = np.where(away >= floor, slow.off, np.minimum(slow.off, 0.0))[at]
+        off = np.where(away >= floor, slow.off, np.minimum(slow.off, 0.99 * least))[at]
         found = []
         length_s = case.window.seconds
         knows = series.metric != _ROUND_TRIP and bool(np.isfinite(grid.load[at]).sum() >= 0.5 * at.size)
@@ -306,6 +306,8 @@ class Latency:
             begin, end = int(at[first]), int(at[close - 1]) + 1
             inside = at[first:close]
             times, to_end = float(np.median(slow.off[inside])), close == at.size
+            if float(np.median((away - floor)[inside])) < 0:
+                continue
             same = alike(grid.value_log, grid.load, begin, end, grid.judged)
             if same.share >= 1 / 3 and same.off < _LEAVE * least:
                 continue
