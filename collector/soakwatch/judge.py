@@ -24,6 +24,7 @@ from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Why, Window, wanted
 from soakwatch_rules.series import Series
+from soakwatch_rules.traffic_verdict import agreed
 
 PLANNED_KEY = "planned"
 ACCOUNTS = frozenset({"coverage", "generator_health"})  # in doubt of these nobody knows what the device stood
@@ -124,6 +125,7 @@ def judge(
         for finding in (use.rule.judge(case) if court.begun(use.rule) else (_never_begun(use.rule, case),))
     ]
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
+    findings = agreed(findings)
     planned_s = None if court.planned is None else court.planned.duration_s
     length_s = court.window.seconds if planned_s is None else planned_s
     optional = frozenset(
@@ -183,10 +185,19 @@ def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding
             reason=f"the generator was at fault ({fault.reason}); without that: {f.outcome}, {f.reason}",
             settle="mend the generator, then run again",
         )
-        if (f.rule in bound or f.metric in RETURNED) and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}
+        if (f.rule in bound or f.metric in RETURNED)
+        and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}
+        and not _whatever_was_sent(f)
         else f
         for f in findings
     ]
+
+
+def _whatever_was_sent(finding: Finding) -> bool:
+    """Whether a finding stands with any load: on probes, or on a standstill, in which nothing of any load came back."""
+    return finding.metric.startswith("reach.") or (
+        finding.outcome is Outcome.FAIL and (finding.rule == "hang" or finding.numbers.get("stops", 0.0) > 0)
+    )
 
 
 class Court:

@@ -37,6 +37,7 @@ _SURE = 0.999
 _DRAIN_NS = 5 * 10**9
 _AFTER_NS = 600 * 10**9  # of an event without a deadline
 _TOTAL = 0.99  # lost in an overload: that is no longer what was offered too much
+_MUCH = 0.1  # of a load: without it nobody knows what the device stood
 _TAIL_S, _TAIL = 60.0, 0.01
 _CHANGING = frozenset({"ramp", "cooldown"})
 _ENDING = frozenset({"cooldown", "recovery"})
@@ -111,7 +112,7 @@ class Loss:
     Who lost it: where the device's interfaces are read (system.network.packets), the four numbers are given: sent,
     device in, device out, received. If all that came in went out and the device's own counters of drops say nothing,
     it was lost by the path or by the generator's receiver, and the device is not to blame: a warning; inconclusive
-    if it was lost before the device. If interfaces that carried the load stop, or never carried it, while the
+    from a tenth of the load on, for stops, and if it was lost before the device. If interfaces that carried the load stop, or never carried it, while the
     generator says that all came back, that is a contradiction: inconclusive, or a warning.
 
     How often wrong: see tests/bench/loss.md. Known weaknesses: what a generator asks and gets answered (other packets
@@ -432,7 +433,10 @@ class Loss:
             return replace(said, reason=f"{said.reason}; {worst.text}")
         if all(c.behind for c in found):
             reason = f"{said.reason}; the generator's receiver or the path lost them, not the device: {worst.text}"
-            return replace(said, outcome=Outcome.WARN, reason=reason)
+            if said.numbers["stops"] <= 0 and worst.lost < _MUCH * worst.sent:
+                return replace(said, outcome=Outcome.WARN, reason=reason)
+            settle = "mend the path or the generator's receiver, then run again"
+            return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GENERATOR, settle=settle)
         reason = f"{said.reason}; they were lost before the device took them in: {worst.text}"
         settle = "read the device's counters of what its ports miss, or look at the path to it"
         return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.NO_REFERENCE, settle=settle)
