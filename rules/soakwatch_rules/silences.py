@@ -15,6 +15,8 @@ _LEAST = 3.0  # intervals: shorter silences are not kept
 _LISTENING = frozenset({"syslog", "traps"})
 _TRYING = frozenset({"icmp", "tcp", "http"})
 _EVER = 2**62
+_POLLS = 5  # that brought nothing, for a silence to the end
+_ENDS = 2.5  # intervals before the end of the run that the account may end
 
 
 def of_monitor(lost: Mapping[str, int]) -> bool:
@@ -51,6 +53,21 @@ def silent_all(ledgers: Sequence[Ledger], up: Sequence[Series] = ()) -> tuple[Wi
     if tried:
         spans = reduce(common, [joined([*down(series), *unasked]) for series in up], spans)
     return spans
+
+
+def to_the_end(ledgers: Sequence[Ledger], silent: Sequence[Window], window: Window, least_s: float) -> Window | None:
+    """The silence of all (of ``silent_all``) that lasts to the end of a window, after they had answered in it.
+
+    It lasts ``least_s`` and five polls of the quickest at least; None without one.
+    """
+    asked = [ledger.interval_s for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
+    if not asked or not silent:
+        return None
+    last = Window(silent[-1].begin_ns, min(silent[-1].end_ns, window.end_ns))
+    slack_ns = round(_ENDS * max(asked) * 1e9)
+    if last.begin_ns <= window.begin_ns or last.end_ns + slack_ns < window.end_ns:
+        return None
+    return last if last.seconds >= max(least_s, _POLLS * min(asked)) else None
 
 
 def only_tried(ledgers: Sequence[Ledger]) -> bool:

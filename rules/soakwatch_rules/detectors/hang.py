@@ -17,7 +17,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
-from soakwatch_rules.silences import only_tried, silent_all
+from soakwatch_rules.silences import only_tried, silent_all, to_the_end
 from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.saturation import cover
@@ -33,8 +33,6 @@ _LEAVE = 0.9  # of ``pinned``
 _LEAST_CPU = 16  # readings without which nothing is said of the CPU
 _LATE = 0.25  # of a silence: how much later than it forwarding may be seen to stop
 _MOST = 100
-_POLLS = 5  # that brought nothing, for a silence to the end
-_POLLS_END = 2.5  # how many intervals before the end of the run the account may end
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,23 +185,22 @@ class Hang:
     def _dead(self, case: Case, silent: tuple[Window, ...], stops: list[_Stop]) -> list[_Stop]:
         """With the silences that are death: to the end of the run, or of a device that is watched from outside only."""
         window, outside = case.window, only_tried(case.ledgers)
-        polled = [x.interval_s for x in case.ledgers if x.due] or [0.0]
-        slack_ns = round(_POLLS_END * max(polled) * 1e9)
-        least_s = self.seconds if outside else max(self.dead, _POLLS * min(polled))
+        end = to_the_end(case.ledgers, silent, window, self.seconds if outside else self.dead)
+        found = [] if end is None else [end]
+        if outside:
+            spans = (Window(s.begin_ns, min(s.end_ns, window.end_ns)) for s in silent if s.begin_ns > window.begin_ns)
+            found += [s for s in spans if s.seconds >= self.seconds and (end is None or s.begin_ns != end.begin_ns)]
         made = list(stops)
-        for span in silent:
-            gone = Window(span.begin_ns, min(span.end_ns, window.end_ns))
-            last = gone.end_ns + slack_ns >= window.end_ns
-            never = gone.begin_ns <= window.begin_ns  # answered: that is no death in this run
-            if never or gone.seconds < least_s or not (last or outside) or comes_back(case, gone):
+        for gone in found:
+            if comes_back(case, gone):
                 continue
             told = f"has not answered since {moment(gone.begin_ns)}, to the end of the run"
-            if not last:
+            if gone is not end:
                 told = f"did not answer from {moment(gone.begin_ns)} until {moment(gone.end_ns)}"
             over = [s for s in made if s.window.begin_ns < gone.end_ns and s.window.end_ns > gone.begin_ns]
             beside = tuple(x for s in over if s.stood_s is not None for x in s.witnesses)
             made = [s for s in made if s not in over]
-            made.append(_Stop(gone, (told, *beside), gone.seconds, last=last, dead=True))
+            made.append(_Stop(gone, (told, *beside), gone.seconds, dead=True, last=gone is end))
         return sorted(made, key=lambda s: s.window.begin_ns)
 
     def _outcome(

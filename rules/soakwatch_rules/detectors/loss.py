@@ -112,8 +112,9 @@ class Loss:
     Who lost it: where the device's interfaces are read (system.network.packets), the four numbers are given: sent,
     device in, device out, received. If all that came in went out and the device's own counters of drops say nothing,
     it was lost by the path or by the generator's receiver, and the device is not to blame: a warning; inconclusive
-    from a tenth of the load on, for stops, and if it was lost before the device. If interfaces that carried the load stop, or never carried it, while the
-    generator says that all came back, that is a contradiction: inconclusive, or a warning.
+    from a tenth of the load on, for stops, and if it was lost before the device. If interfaces that carried the load
+    stop, or never carried it, while the generator says that all came back, that is a contradiction: inconclusive, or
+    a warning.
 
     How often wrong: see tests/bench/loss.md. Known weaknesses: what a generator asks and gets answered (other packets
     than were sent) can only be seen to stop; where nothing tells what was offered, a generator that pauses by itself
