@@ -28,6 +28,7 @@ from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Why, Window, wanted
 from soakwatch_rules.series import Series
+from soakwatch_rules.traffic_verdict import agreed
 
 PLANNED_KEY = "planned"
 OF_LIVES = frozenset({"process_restart"})
@@ -137,6 +138,7 @@ def judge(
     ]
     findings = of_memory(findings, court, record, (use.rule for use in uses))
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
+    findings = agreed(findings)
     planned_s = None if court.planned is None else court.planned.duration_s
     length_s = court.window.seconds if planned_s is None else planned_s
     optional = frozenset(
@@ -204,10 +206,19 @@ def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding
             reason=f"the generator was at fault ({fault.reason}); without that: {f.outcome}, {f.reason}",
             settle="mend the generator, then run again",
         )
-        if (f.rule in bound or f.metric in RETURNED) and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}
+        if (f.rule in bound or f.metric in RETURNED)
+        and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}
+        and not _whatever_was_sent(f)
         else f
         for f in findings
     ]
+
+
+def _whatever_was_sent(finding: Finding) -> bool:
+    """Whether a finding stands with any load: on probes, or on a standstill, in which nothing of any load came back."""
+    return finding.metric.startswith("reach.") or (
+        finding.outcome is Outcome.FAIL and (finding.rule == "hang" or finding.numbers.get("stops", 0.0) > 0)
+    )
 
 
 class Court:
