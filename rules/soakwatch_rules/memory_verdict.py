@@ -66,8 +66,5 @@ def _of_shared(finding: Finding, *, watched: bool) -> Finding:
     if finding.outcome is Outcome.FAIL:
         return replace(finding, outcome=Outcome.WARN, reason=f"{finding.reason} ({why})")
     if finding.outcome is Outcome.INCONCLUSIVE:
-        return replace(
-            finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{finding.reason} ({why})", why=None, settle=""
-        )
+        return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{finding.reason} ({why})", why=None, settle="")
     return finding
-

@@ -39,9 +39,7 @@ def of_floors(place: Floats, floor: Floats, limit: float, resolution: float) -> 
     """
     n, last = floor.size, float(place.max())
     shapes: list[tuple[float, Floats, float]] = [(1.0, np.empty((0, n)), 0.0), (_LEAK, place[None, :], 1.0)]
-    shapes += [
-        (1.0 / len(_TAUS), -np.exp(-place / tau)[None, :], float(np.exp(-last / tau)) / tau) for tau in _TAUS
-    ]
+    shapes += [(1.0 / len(_TAUS), -np.exp(-place / tau)[None, :], float(np.exp(-last / tau)) / tau) for tau in _TAUS]
     shapes += [(1.0 / len(_RESTED), np.minimum(place, at)[None, :], 0.0) for at in _RESTED]
     cuts = 0.5 * (place[1:] + place[:-1])
     shapes += [(1.0 / cuts.size, (place > at).astype(np.float64)[None, :], 0.0) for at in cuts.tolist()]
