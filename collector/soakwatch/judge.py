@@ -233,6 +233,7 @@ class Court:
         self.phases = record.phases()
         events = tuple(stored.event for stored in record.events() if not own_affair(stored.event.kind))
         self.events = (*events, *derived_events(record, events))
+        self._families: dict[str, int] = {}
         self._accounts: dict[Window, tuple[Ledger, ...]] = {}
         self._touching: dict[tuple[frozenset[str], Window], tuple[Event, ...]] = {}
         self._faults = [fault for fault in record.faults() if not fault.elsewhere]
@@ -275,7 +276,7 @@ class Court:
 
     def look_through(self, record: Judged) -> None:
         """Go on with another view of the same record."""
-        self._record, self._accounts = record, {}
+        self._record, self._accounts, self._families = record, {}, {}
         self._load = self._read_load()
 
     def case(self, rule: Rule, target: str, keys: Sequence[SeriesKey], window: Window) -> Case:
@@ -308,7 +309,15 @@ class Court:
             role=self.roles.get(target, DUT),
             devices=self.devices,
             earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
+            family=self._family(rule),
         )  # fmt: skip
+
+    def _family(self, rule: Rule) -> int:
+        """How many cases of devices the rule judges in this run."""
+        if rule.name not in self._families:
+            judged = [target for target, _ in self.subjects(rule) if self.roles[target] == DUT]
+            self._families[rule.name] = max(1, len(judged))
+        return self._families[rule.name]
 
     def parts(self, target: str, metrics: Sequence[str], window: Window) -> tuple[Series, ...]:
         """All series of some metrics of a target, in a window."""
