@@ -67,8 +67,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """The last line, behind pytest's own: tests of databases that were skipped are not overlooked among the dots."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    line = "" if reporter is None else database_tests_skipped(reporter.stats.get("skipped", ()))
-    if line:
+    if reporter is not None and (line := database_tests_skipped(reporter.stats.get("skipped", ()))):
         reporter.write_line(line)
 
 
