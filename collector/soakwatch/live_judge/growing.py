@@ -41,7 +41,7 @@ class Growing:
 
     rule: Rule | None
     rates: tuple[Rate, ...] = ()
-    _seen: dict[SeriesKey, int] = field(default_factory=dict)
+    _seen: dict[tuple[SeriesKey, int], int] = field(default_factory=dict)
 
     def look(self, court: Court, following: Following) -> None:
         """Work out the rates that are worth saying now."""
@@ -60,9 +60,9 @@ class Growing:
                 continue
             begin_ns = _life_begins(court.events, key, stretch)
             time_ns, values = following.minutes.read(known.number, begin_ns, stretch.end_ns)
-            if key not in before and time_ns.size < max(LEAST, _AGAIN * self._seen.get(key, 0)):
+            if key not in before and time_ns.size < max(LEAST, _AGAIN * self._seen.get((key, begin_ns), 0)):
                 continue
-            self._seen[key] = int(time_ns.size)
+            self._seen[key, begin_ns] = int(time_ns.size)
             rate = _rate(court, key, known.unit, begin_ns, time_ns, values, tolerance, horizon_s)
             found += [] if rate is None else [rate]
         found.sort(key=lambda rate: (rate.limit_s if rate.limit_s is not None else math.inf, rate.target, rate.metric))
