@@ -61,7 +61,7 @@ class Rate:
         text = f"{self.target}: {subject_words(self.metric, self.object)} {rate} so far"
         if self.forecast is not None and (when := forecast_words(self.forecast)):
             limit, _, at = when.rpartition(" (")[0].partition(" exhausted ")
-            text += f", would reach its limit of {limit} {at}"
+            text += f", would reach its limit of {limit} {at}" if self.limit else f", would be used up {at}"
         return f"{text} (provisional: it may be a warm-up)"
 
 

@@ -168,47 +168,51 @@ def test_a_leak_has_a_rate_and_a_time_to_its_limit_within_minutes(tmp_path: Path
     rng = np.random.default_rng(6)
     leak = 52 * 2**20 / HOUR
     device.levels["system.memory.limit", ""] = lambda _: 4.0 * 2**30
-    device.levels["process.memory.usage", WORKER] = lambda at: 2**28 + leak * at + 2e4 * rng.normal()
+    device.levels["process.memory.usage", WORKER] = lambda at: 2**28 + leak * at + 2e3 * rng.normal()
     device.levels["process.threads", WORKER] = lambda _: float(9 + rng.integers(2))
     looked = looking(device, Growth())
-    for _ in range(LEAST - 1):
+    for _ in range(LEAST):
         device.run(60)
         looked.look()
         assert looked.rates == ()
-    device.run(120)
-    looked.look()
+    for _ in range(2):
+        device.run(60)
+        looked.look()
     device.record.close()
     (rate,) = looked.rates
     assert rate.metric == "process.memory.usage"
-    assert rate.low <= 52 * 2**20 <= rate.high
+    assert rate.low < rate.per_hour < rate.high
+    assert rate.per_hour == pytest.approx(52 * 2**20, rel=0.01)
     left_s = (4.0 * 2**30 - 2**28) / leak - device.at
     assert rate.forecast is not None
-    assert rate.forecast.low_s - 60 <= left_s <= rate.forecast.high_s + 60
-    assert rate.words.startswith("dut: memory of worker +52.")
+    assert rate.forecast.after_s == pytest.approx(left_s, rel=0.01)
+    assert rate.words.startswith("dut: memory of worker +52.0 MiB/h so far, would")
     assert " so far, would reach its limit of 4.0 GiB in 3.1 d ±" in rate.words
     assert rate.words.endswith("(provisional: it may be a warm-up)")
     assert not [finding for finding in looked.findings if finding.outcome in {Outcome.WARN, Outcome.FAIL}]
 
 
-def test_a_rate_is_withdrawn_with_the_warm_up_and_begins_anew_with_a_restart(tmp_path: Path) -> None:
-    """A warm-up has a rate until it bends, and none when it is over; a restart begins anew and is no fall."""
+def test_a_rate_is_withdrawn_when_it_ends_and_begins_anew_with_a_restart(tmp_path: Path) -> None:
+    """A cache that fills has a rate until it is full; a restart begins anew and is no fall."""
     device = Device(tmp_path / "run", interval_s=60, hours=24)
     rng = np.random.default_rng(7)
     device.levels["process.memory.usage", WORKER] = lambda at: (
-        1e9 * (1.3 - 0.3 * np.exp(-(at % 20_000) / 1800)) + 2e5 * rng.normal()
+        1e9 * (1 + 0.3 * min(at % 20_000, HOUR) / HOUR) + 2e5 * rng.normal()
     )
     looked, said = looking(device, Growth()), []
-    for _ in range(20_000 // 600):
-        device.run(600)
-        looked.look()
+    for _ in range(20_000 // 720):
+        for seconds in (660, 60):
+            device.run(seconds)
+            looked.look()
         said.append(looked.rates[0].per_hour if looked.rates else 0.0)
-    assert said[0] > 0
+    assert said[0] == pytest.approx(3e8, rel=0.05)
     assert said[-5:] == [0.0] * 5
     device.run(20_000 - device.at)
     restart = Event("process.restart", "dut", WORKER, T0 + 20_000 * SECOND, None)
     device.record.add_event("dut", restart, "probe")
-    device.run(660)
-    looked.look()
+    for seconds in (720, 60):
+        device.run(seconds)
+        looked.look()
     device.record.close()
     (rate,) = looked.rates
     assert rate.since_ns == restart.begin_ns

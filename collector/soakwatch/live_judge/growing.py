@@ -3,11 +3,12 @@
 A rate is worth saying when
 
 * there are ``LEAST`` minutes with readings in one life of a device's process or of the device (a restart begins anew),
-* the straight line through means of at most ``BLOCKS`` equal times, its error corrected for AR(1), rises with 99 %
+* the straight line through means of at most ``BLOCKS`` equal times, its error corrected for AR(1), rises with 99.8 %
   confidence faster than rule ``growth`` allows (a share of the level a day, or the metric's floor in the time so far)
   and the second half still rises with 95 % confidence; or the second half alone rises as the whole would have to, and
   its rate is the one that is told: a warm-up that has ended says nothing,
-* and it has risen by ``RISEN`` of the level so far.
+* it has risen by ``RISEN`` of the level so far,
+* and the look before found the same.
 
 It is provisional: a warm-up that goes on looks the same. No finding, hook or notification comes of it, and it is gone
 with the look at which one of these does not hold.
@@ -31,7 +32,7 @@ from soakwatch.verdict import DUT
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Event, Rule, Window
 
-LEAST, BLOCKS, RISEN, MOST = 8, 48, 0.01, 20
+LEAST, BLOCKS, RISK, RISEN, MOST = 8, 48, 0.002, 0.01, 20
 _AGAIN = 1.1  # what says nothing is looked at again when so many times the minutes are there: a look costs little
 
 
@@ -41,7 +42,8 @@ class Growing:
 
     rule: Rule | None
     rates: tuple[Rate, ...] = ()
-    _seen: dict[SeriesKey, int] = field(default_factory=dict)
+    _met: frozenset[SeriesKey] = frozenset()  # those of the last look
+    _seen: dict[tuple[SeriesKey, int], int] = field(default_factory=dict)
 
     def look(self, court: Court, following: Following) -> None:
         """Work out the rates that are worth saying now."""
@@ -50,9 +52,9 @@ class Growing:
         horizon_s: object = getattr(rule, "horizon", None)
         if rule is None or not isinstance(tolerance, float) or not isinstance(horizon_s, float):
             return
-        stretch, before = court.stretch(rule), {self._key(rate) for rate in self.rates}
+        stretch, before = court.stretch(rule), self._met
         if not court.begun(rule) or stretch.end_ns < court.window.end_ns:
-            self.rates = ()
+            self.rates, self._met = (), frozenset()
             return
         found = []
         for key, known in following.known.items():
@@ -60,17 +62,15 @@ class Growing:
                 continue
             begin_ns = _life_begins(court.events, key, stretch)
             time_ns, values = following.minutes.read(known.number, begin_ns, stretch.end_ns)
-            if key not in before and time_ns.size < max(LEAST, _AGAIN * self._seen.get(key, 0)):
+            if key not in before and time_ns.size < max(LEAST, _AGAIN * self._seen.get((key, begin_ns), 0)):
                 continue
-            self._seen[key] = int(time_ns.size)
+            self._seen[key, begin_ns] = int(time_ns.size)
             rate = _rate(court, key, known.unit, begin_ns, time_ns, values, tolerance, horizon_s)
             found += [] if rate is None else [rate]
+        self._met = frozenset(SeriesKey(rate.target, rate.metric, rate.object) for rate in found)
+        found = [rate for rate in found if SeriesKey(rate.target, rate.metric, rate.object) in before]
         found.sort(key=lambda rate: (rate.limit_s if rate.limit_s is not None else math.inf, rate.target, rate.metric))
         self.rates = tuple(found[:MOST])
-
-    @staticmethod
-    def _key(rate: Rate) -> SeriesKey:
-        return SeriesKey(rate.target, rate.metric, rate.object)
 
 
 def _life_begins(events: Iterable[Event], key: SeriesKey, stretch: Window) -> int:
@@ -105,7 +105,7 @@ def _rate(
     whole, later = slope(times, means), slope(times[half:], means[half:])
     span_s, level = float(times[-1] - times[0]), abs(float(np.median(means)))
     allowed = Tolerance(tolerance, horizon_s, entry.floor).per_second(level, span_s)
-    steady, newly = whole.low(0.01) > allowed and later.low() > 0, later.low(0.01) > allowed
+    steady, newly = whole.low(RISK) > allowed and later.low() > 0, later.low(RISK) > allowed
     if not (steady or newly) or whole.slope * span_s < RISEN * level:
         return None
     shown = whole if steady and not (newly and later.high() < whole.slope) else later
