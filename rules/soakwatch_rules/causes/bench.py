@@ -15,6 +15,8 @@ CRASHES = ("kernel_fault", "reboot", "oom_kill", "core_dump", "process_restart")
 """Rules that say that something died, in the order in which the others follow from it."""
 LEADERS = frozenset({*CRASHES, "hang"})
 """Rules whose findings explain others."""
+_WHOLE = frozenset({"reboot", "hang", "kernel_fault"})
+_SOON_NS, _BOOTED_NS = 30 * 10**9, 60 * 10**9
 _WITNESSES = frozenset({*LEADERS, "gap", "cpu_spike", "cpu_saturation", "drops", "periodic_pause"})
 LIKELY = 0.5
 """Moments that would lie together by chance more often than this are not taken to belong together."""
@@ -58,19 +60,42 @@ class Bench:
         """
         if all(self.findings[place].rule in CRASHES for place in (one, other)):
             return self.proven(one, other)
+        if any(self.aside(place) for place in (one, other)):
+            return False
         first, second = self.moments[one], self.moments[other]
         leads = [self.findings[place].rule in LEADERS for place in (one, other)]
         if leads[0] == leads[1]:
             within, back = self._falls(first, second), self._falls(second, first)
             return (within or back) if leads[0] else (within and back)
         leader, place = (one, other) if leads[0] else (other, one)
-        if self.moments[place].begin[0] < self.moments[leader].begin[0] - self.unsure_ns(place):
-            return False  # no effect comes before its cause
-        return self._falls(self.moments[place], self.moments[leader])
+        return self.after(place, (leader,)) and self._falls(self.moments[place], self.moments[leader])
+
+    def after(self, place: int, leaders: Iterable[int]) -> bool:
+        """Whether each moment of a finding may follow from something that died: it began with that or soon after it,
+        for no effect comes before its cause."""
+        early_ns = self.unsure_ns(place)
+        rooms = [(leader, self._room(leader, place)) for leader in leaders]
+        return all(
+            any(
+                since - early_ns <= begin <= until + room_ns
+                for leader, room_ns in rooms
+                for since, until in zip(self.moments[leader].begin, self.moments[leader].end, strict=True)
+            )
+            for begin in self.moments[place].begin
+        )
+
+    def _room(self, leader: int, place: int) -> int:
+        """How long after something that died its effects may begin: a process is back sooner than a device."""
+        soon_ns = _BOOTED_NS if self.findings[leader].rule in _WHOLE else _SOON_NS
+        return min(self.slack_ns, soon_ns + self.unsure_ns(place))
 
     def apart_ns(self, one: int, other: int) -> int:
         """How far apart the first moments of two findings are."""
         return abs(self.moments[one].begin[0] - self.moments[other].begin[0])
+
+    def aside(self, place: int) -> bool:
+        """Whether it is what the kernel warns of another tenant: that explains nothing here, and nothing here it."""
+        return self.findings[place].rule == "kernel_fault" and self.findings[place].outcome is Outcome.WARN
 
     def proven(self, one: int, other: int) -> bool:
         """Whether two deaths are proven to be one happening."""

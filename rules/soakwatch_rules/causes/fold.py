@@ -89,10 +89,16 @@ def _rank(cause: Cause, findings: Sequence[Finding]) -> tuple[object, ...]:
     first = findings[cause.leading]
     return (
         _WORST.index(cause.outcome), cause.kind is CauseKind.UNSETTLED, not cause.timeline,
-        cause.begin_ns if cause.timeline else -len(cause.findings),
-        cause.kind is CauseKind.FINDING,
+        _first_ns(cause, findings) if cause.timeline else -len(cause.findings),
+        cause.kind is CauseKind.FINDING, CRASHES.index(first.rule) if first.rule in CRASHES else len(CRASHES),
         cause.target, first.rule, first.metric, first.object, cause.leading,
     )  # fmt: skip
+
+
+def _first_ns(cause: Cause, findings: Sequence[Finding]) -> int:
+    """When the first of its own moments was: its time line has those of others beside them."""
+    own = (findings[place] for place in cause.findings if findings[place].outcome is cause.outcome)
+    return min((mark.begin_ns for finding in own for mark in finding.marks), default=cause.begin_ns)
 
 
 def _join_moments(bench: Bench, groups: Groups, timed: Sequence[int]) -> None:
@@ -137,13 +143,14 @@ def _join_outages(bench: Bench, groups: Groups, free: Sequence[int]) -> None:
 
 def _join_covered(bench: Bench, groups: Groups, places: Sequence[int]) -> None:
     """What lies at the moments of several crashes, but of no single one, belongs to the first of them."""
-    dead = [p for p in places if bench.findings[p].rule in LEADERS]
+    dead = [p for p in places if bench.findings[p].rule in LEADERS and not bench.aside(p)]
     if not dead:
         return
     when = bench.at(dead)
     by_time = sorted(dead, key=lambda p: (bench.moments[p].begin[0], p))
     for place in places:
-        if bench.findings[place].rule not in LEADERS and bench.witness(place, when):
+        free = bench.findings[place].rule not in LEADERS and groups.root(place) not in {groups.root(p) for p in dead}
+        if free and bench.witness(place, when) and bench.after(place, dead):
             first = bench.moments[place].begin[0]
             last = bench.moments[place].end[0]
             near = [

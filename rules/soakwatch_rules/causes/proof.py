@@ -19,6 +19,7 @@ _KILLED = re.compile(r"[Kk]ill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)")
 _OF = re.compile(r" of (?P<name>[^\s\[]+)(?: \[(?P<pid>\d+)\])?(?: \(planned\))?$")
 _FILE = re.compile(r"core: (?P<file>.+)$")
 _COMM = 15  # the kernel cuts the name of a process here
+_WRITING_NS = 30 * 10**9  # a process dies when its core is written
 _DEVICE = tuple(kind.words for kind in KERNEL.values() if kind.outcome is Outcome.FAIL)
 _FOLLOWS = {
     "kernel_fault": ("reboot", "process_restart"),
@@ -49,6 +50,15 @@ class Death:
         """Whether the two may lie so close together."""
         return self.begin_ns <= other.end_ns + slack_ns and other.begin_ns <= self.end_ns + slack_ns
 
+    def before(self, other: Death, early_ns: int) -> bool:
+        """Whether all of it was before the other: a stretch that ends where the other one begins is."""
+        stretches = self.end_ns > self.begin_ns and other.end_ns > other.begin_ns
+        return self.end_ns <= other.begin_ns if stretches else self.end_ns + early_ns < other.begin_ns
+
+    def together(self, other: Death, early_ns: int) -> bool:
+        """Whether they may have been at the same time, as far as it is known when they were."""
+        return not self.before(other, early_ns) and not other.before(self, early_ns)
+
     def same(self, other: Death) -> bool | None:
         """Whether it is of one process; None where one of them does not say."""
         if self.names and other.names:
@@ -69,9 +79,10 @@ def pids_of(events: Iterable[Event]) -> Pids:
 
 
 def proven(one: Finding, other: Finding, pids: Pids, slack_ns: int, early_ns: int) -> bool:
-    """Whether two findings on deaths are proven to be of one happening, every moment of one of them."""
-    pair = ((one, other), (other, one))
-    return any(_explained(effect, cause, pids, slack_ns, early_ns) for effect, cause in pair)
+    """Whether two findings on deaths are proven to be of one happening, every moment of one of them; of two processes
+    that restart together, every moment of both."""
+    told = (_explained(effect, cause, pids, slack_ns, early_ns) for effect, cause in ((one, other), (other, one)))
+    return all(told) if one.rule == other.rule else any(told)
 
 
 def _explained(effect: Finding, cause: Finding, pids: Pids, slack_ns: int, early_ns: int) -> bool:
@@ -80,19 +91,23 @@ def _explained(effect: Finding, cause: Finding, pids: Pids, slack_ns: int, early
     if not (follows or same) or not effect.marks:
         return False
     causes = list(_deaths(cause, pids))
+    killed = "oom_kill" in {effect.rule, cause.rule}
 
-    def holds(death: Death) -> bool:
-        for first in causes:
-            known = death.same(first)
-            if follows and first.device and first.near(death, slack_ns) and first.begin_ns <= death.end_ns + early_ns:
-                return True
-            if same and ((known and first.near(death, slack_ns)) or (known is None and first.near(death, early_ns))):
-                return True
-            if effect.rule == cause.rule and first.near(death, early_ns):
-                return True  # several processes that restart at once
-        return False
+    def fits(death: Death, first: Death) -> bool:
+        known = death.same(first)
+        if follows and first.device and first.near(death, slack_ns) and not death.before(first, early_ns):
+            return True
+        if same and (known is not False or effect.rule == cause.rule) and first.together(death, early_ns):
+            return True  # of one process, or of several that restart at once
+        return same and known is True and not killed and first.near(death, min(slack_ns, _WRITING_NS))
 
-    return all(holds(death) for death in _deaths(effect, pids))
+    for death in _deaths(effect, pids):
+        found = next((at for at, first in enumerate(causes) if fits(death, first)), None)
+        if found is None:
+            return False
+        if effect.rule == "process_restart":
+            del causes[found]  # nothing takes one process twice
+    return True
 
 
 def _deaths(finding: Finding, pids: Pids) -> Iterator[Death]:
