@@ -185,7 +185,7 @@ class CpuSpike:
                 reason=f"at {middle} from the first reading to the last: saturated, or in poll mode; nothing was read "
                 "before it, and nothing says that it polls",
                 why=Why.NO_REFERENCE,
-                settle="a baseline phase without load, or the cores that poll named in the plan",
+                settle="a baseline phase without load, or poll_mode of the target in the plan (poll_mode: [2, 3])",
             )
         else:
             return None
