@@ -62,7 +62,7 @@ def judge_record(
     required = {rule.name: rule.required for rule in said} | dict.fromkeys(only, True)
     outside = outside_gauges(view) if only else ()
     uses = [
-        RuleUse(widened(rule, outside), required.get(rule.name))
+        RuleUse(widened(rule, outside), required.get(rule.name), rule.name in required)
         for rule in planned_rules(said)
         if not only or rule.name in only
     ]

@@ -13,6 +13,8 @@ from soakwatch_rules.series import Series
 _MOST = 1000
 _TOLD_NS = 60 * 10**9
 """How far apart two sources may date what both of them tell of."""
+_KNOWN_NS = 3600 * 10**9
+"""... and how far apart where it has a name of its own: a pid may come again, but not to the same program so soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,26 +121,46 @@ def counts(series: Series, text: str) -> list[Witness]:
 def told_once(events: Iterable[Event]) -> list[Event]:
     """Events in order of time, each happening once though several sources tell of it (agent and ssh, log and syslog).
 
-    The one with the kernel's own time stays, else the first. A source that tells of two means two.
+    The same line of the kernel, the same birth or death of a process is one; so are words of the same within a minute
+    that came by different ways, one of each. The kernel's own time stays, else the first.
     """
     kept: list[Event] = []
-    for event in sorted(events, key=lambda e: ("uptime_s" not in e.detail, e.begin_ns, e.kind, e.object)):
-        if not any(_same(event, other) for other in kept):
+    ways: list[set[str]] = []
+    known: dict[tuple[str, ...], int] = {}
+    for event in sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object)):
+        own = _identity(event)
+        at = known.get(own) if own else None
+        if at is None or event.begin_ns - kept[at].begin_ns > _KNOWN_NS:
+            at = _also_told(event, kept, ways)
+        if at is None:
+            at = len(kept)
             kept.append(event)
+            ways.append(set())
+        elif "uptime_s" in event.detail and "uptime_s" not in kept[at].detail:
+            kept[at] = event
+        ways[at].add(_way(event))
+        if own:
+            known[own] = at
     return sorted(kept, key=lambda e: (e.begin_ns, e.kind, e.object))
 
 
-def _same(event: Event, other: Event) -> bool:
-    if event.kind != other.kind or abs(event.begin_ns - other.begin_ns) > _TOLD_NS:
-        return False
-    for own in ("uptime_s", "new_pid"):  # the line's own time, and a birth: nothing else has the same
-        if own in event.detail and own in other.detail:
-            return event.detail[own] == other.detail[own]
-    return _way(event) != _way(other) and all(
-        event.detail[name] == other.detail[name]
-        for name in ("pid", "process")
-        if {name} <= event.detail.keys() & other.detail
-    )
+def _identity(event: Event) -> tuple[str, ...]:
+    """What nothing else has: the line's own time, or the pid of a process that was born or died."""
+    names = ("uptime_s", "new_pid", *(("pid",) if event.kind == "process.exit" else ()))
+    return next(((event.kind, name, event.detail[name]) for name in names if name in event.detail), ())
+
+
+def _also_told(event: Event, kept: list[Event], ways: list[set[str]]) -> int | None:
+    """The one of these, not more than a minute before, of which another way told the same."""
+    for at in range(len(kept) - 1, -1, -1):
+        other = kept[at]
+        if event.begin_ns - other.begin_ns > _TOLD_NS:
+            return None
+        both = [name for name in ("pid", "process", "new_pid") if name in event.detail and name in other.detail]
+        alike = event.kind == other.kind and all(event.detail[name] == other.detail[name] for name in both)
+        if alike and _way(event) not in ways[at]:
+            return at
+    return None
 
 
 def _way(event: Event) -> str:

@@ -16,7 +16,7 @@ from soakwatch.importing.timeline import Timeline
 from soakwatch.record import Record
 from soakwatch.record.bulk import Readings, Stretch
 from soakwatch.record.marks import ORIGIN as EVENTS
-from soakwatch.record.reader import GROWTH_KEY, IMPORTED_KEY
+from soakwatch.record.reader import GROWTH_KEY, IMPORTED_KEY, UNPOLLED
 from soakwatch.units import show_seconds
 from soakwatch.verdict import DUT
 from soakwatch.widening import RULES_KEY
@@ -74,7 +74,8 @@ def write_record(
             if not polls.regular and polls.time_ns.size > 1:
                 notes.append(f"{file}: the lines of {_names(part)} come irregularly: none counts as missing")
             last_ns = max(last_ns, int(polls.time_ns[-1]))
-            source = record.source(target, SOURCE, label, polls.interval_ns, required=True)
+            name_of = SOURCE if polls.regular else UNPOLLED
+            source = record.source(target, name_of, label, polls.interval_ns, required=True)
             for stretch in _stretches(polls, part, due.why):
                 record.put_stretch(source, stretch)
         for phase in phases:

@@ -27,12 +27,13 @@ _PLAIN: Mapping[str, str] = {
     "hang": "it hung",
     "kernel_fault": "its kernel logged a fault",
     "level": "a limit of the plan was passed",
+    "loss": "not all that was offered came back",
     "management_isolation": "its management suffered under the load",
     "memory_growth": "memory keeps growing",
     "oom_kill": "it ran out of memory",
     "overload_loss": "it lost more under overload than it may",
     "performance_decline": "it became slower with time",
-    "periodic_pause": "it paused again and again",
+    "periodic_pause": "its throughput paused",
     "process_restart": "a process restarted",
     "queue_growth": "a queue keeps growing",
     "reboot": "it rebooted",
@@ -123,7 +124,8 @@ def under(load: Sequence[Generator], window: Window) -> str:
 
 def _why(verdict: Verdict) -> str:
     """The leading causes in plain words, each once."""
-    causes = [c for c in verdict.causes if c.outcome is verdict.outcome and not c.headline.endswith(NOT_REQUIRED)]
+    every = [c for c in verdict.causes if c.outcome is verdict.outcome]
+    causes = [c for c in every if not c.headline.endswith(NOT_REQUIRED)] or every  # where nothing at all was decided
     leading = [verdict.findings[cause.leading] for cause in causes]
     told = list(dict.fromkeys(_failure(finding) for finding in leading))
     if verdict.outcome is Outcome.INCONCLUSIVE:
