@@ -19,6 +19,7 @@ from soakwatch.derived import derived_events
 from soakwatch.lifetime import lifetime
 from soakwatch.memory_judging import of_memory
 from soakwatch.noteworthy import own_affair
+from soakwatch.poll_mode import poll_modes
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
 from soakwatch.record.reader import UNPOLLED
 from soakwatch.reference import SOURCE as REFERENCE
@@ -26,6 +27,7 @@ from soakwatch.returned import GENERATOR, RETURNED, bearer, labelled
 from soakwatch.verdict import DUT, Verdict, fold
 from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_agent.metric_load import WHOLE_LOAD
+from soakwatch_rules.polling import CORE
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Why, Window, wanted
 from soakwatch_rules.series import Series
 from soakwatch_rules.traffic_verdict import agreed
@@ -239,6 +241,7 @@ class Court:
         self._faults = [fault for fault in record.faults() if not fault.elsewhere]
         self._lent: Mapping[SeriesKey, Series] | None = None
         self._facts = self._read_facts()
+        self._polling: dict[str, Mapping[str, str]] = {}
         self._ceilings = self._read_ceilings()
         self._load = self._read_load()
 
@@ -276,7 +279,7 @@ class Court:
 
     def look_through(self, record: Judged) -> None:
         """Go on with another view of the same record."""
-        self._record, self._accounts, self._families = record, {}, {}
+        self._record, self._accounts, self._families, self._polling = record, {}, {}, {}
         self._load = self._read_load()
 
     def case(self, rule: Rule, target: str, keys: Sequence[SeriesKey], window: Window) -> Case:
@@ -303,6 +306,7 @@ class Court:
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
             baseline=tuple(labelled(one, target, self.roles) for one in calm),
             facts=self._facts.get(target, {}),
+            polling=self._polls(target) if CORE in rule.metrics else {},
             faults=tuple(
                 fault.text for fault in self._faults if fault.target in told_by and fault.metric in rule.metrics
             ),
@@ -323,6 +327,11 @@ class Court:
         """All series of some metrics of a target, in a window."""
         keys = [key for key in sorted(self._record.keys(metrics), key=_order) if key.target == target]
         return tuple(self._record.series(key, window.begin_ns, window.end_ns) for key in keys)
+
+    def _polls(self, target: str) -> Mapping[str, str]:
+        if target not in self._polling:
+            self._polling[target] = poll_modes(self._record, target)
+        return self._polling[target]
 
     def _in_baseline(self, keys: Sequence[SeriesKey]) -> tuple[Series, ...]:
         """The run's own baseline phase; without one that of the run that lent it."""

@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from soakwatch_rules.rule import Case
 
 CORE: Final = "system.cpu.core.utilization"
+EVERY: Final = "*"
+"""What holds for a target as a whole."""
 _TOP: Final = 0.985  # the median of a core that polls
 _EASED: Final = 0.95  # what it reads in all but a twentieth of the time
 
 
 def evidence(case: Case, name: str) -> str:
     """What says that this object polls, in words; empty where nothing does."""
-    return case.polling.get(name, "")
+    return case.polling.get(name) or case.polling.get(EVERY, "")
 
 
 def constant(metric: str, value: NDArray[np.float64]) -> bool:

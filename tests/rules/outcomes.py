@@ -125,13 +125,15 @@ cpu                              | cpu_spike | cpu_saturation | level
 quiet 30 %                       | P         | P  | P
 quiet 30 %, each second          | P         | P  | P
 bursts of 2 s                    | P         | P  | PF
-60 % bursty                      | N         | P  | PF
+60 % bursty                      | PIW       | P  | PF
 wave of a day 40 ± 25 %          | P         | P  | P
-busy 85 ± 8 %                    | N         | PNW | F
-poll mode 100 %                  | N         | N  | F
-poll mode 99 %                   | N         | N  | F
-half polling 97 %                | N         | N  | F
-climbs to the top                | P         | W  | F
+busy 85 ± 8 %                    | PIW       | PW | F
+poll mode 100 %                  | I         | W  | F
+poll mode 99 %                   | I         | W  | F
+half polling 97 %                | I         | W  | F
+core in poll mode                | N         | N  | N
+20 s of each minute at the top   | P         | P  | F
+climbs to the top                | I         | W  | F
 spike 5 s each second            | P         | P  | F
 spike 11 s each second           | F         | P  | F
 spike 15 s each 5 s              | F         | P  | PF

@@ -64,6 +64,7 @@ class TargetPlan:
     processes: tuple[WatchedProcess, ...] = ()
     interfaces: tuple[str, ...] | None = None
     shared: bool = False  # other programs run there too: growth of the machine as a whole only warns
+    poll_mode: tuple[int, ...] | None = None  # cores that a driver polls with; (): all that are always busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,9 +351,15 @@ def _target(
     everything = interfaces is None or INTERFACES_ALL in interfaces
     made = TargetPlan(
         name, shape.role, sources, tuple(watched.values()), None if everything else tuple(interfaces or ()),
-        shape.shared,
+        shape.shared, _polling(shape.poll_mode),
     )  # fmt: skip
     return made, found
+
+
+def _polling(told: list[int] | bool) -> tuple[int, ...] | None:  # noqa: FBT001
+    if isinstance(told, list):
+        return tuple(told) or None
+    return () if told else None
 
 
 def _watched(shape: ProcessShape) -> WatchedProcess:

@@ -70,14 +70,17 @@ class CpuSaturation:
     saturated stretch. A counter that always counts a little is not evidence: n drops count if
     n > 2·m + 3·sqrt(m), where m is what its rate outside of the saturated stretches would give in that time.
 
-    Stretches inside phases named spike or stress were asked for: told, neither warned of nor failed. Cores that are
-    busy (over 90 %) from the begin on poll: they are named, and not judged. Utilisations are ratios, times seconds.
+    Stretches inside phases named spike or stress were asked for: told, neither warned of nor failed. What is busy (over
+    90 %) throughout, from the begin on, polls where something says so: the baseline phase, ``Case.polling`` (plan,
+    isolated cores, DPDK, VPP), or a single core that hardly ever eases off; the total does where the other cores have
+    room. It is named, and not judged; without evidence it is saturated.
 
     How often wrong, on 100 seeded days a background, 10 s readings with a correlation of 30 s: no warning on 30 % ± 6,
     60 % ± 12, 85 % ± 4 and a daily wave of 25 points; 0.8 a day on 85 % ± 8, where the mean does reach 95 % over 5 min.
-    290 s at 100 % were found in all, 280 s in 93 %; at a cadence c, ``seconds`` + c always. Known weaknesses: a device
-    that is saturated from its first reading on is taken for one that polls; one saturated core of eight is invisible
-    in the total (read the cores); drops of something else in the same minutes make a warning a failure.
+    290 s at 100 % were found in all, 280 s in 93 %; at a cadence c, ``seconds`` + c always. Known weaknesses: a core
+    that is saturated from its first reading to its last is taken for one that polls; one saturated core of eight is
+    invisible in the total (read the cores); drops of something else in the same minutes make a warning a failure, and
+    so do drops that always come where it was saturated all along.
 
     Neighbours: ``cpu_spike`` for seconds, ``hang`` where forwarding stopped, ``drops`` for drops at any load,
     ``management_isolation`` for whether it still answers then.
@@ -122,7 +125,7 @@ class CpuSaturation:
         return (
             f"saturated is a mean utilisation of at least {100 * self.enter:g} % over {self.seconds:g} s, of all "
             "cores or of one, outside of phases named spike or stress; it warns, and fails if more than twice as much "
-            "was dropped meanwhile as at other times; cores that poll are not judged"
+            "was dropped meanwhile as at other times; cores that are known to poll are not judged"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

@@ -21,7 +21,7 @@ _LONG, _LONGER = 2.0, 3.0  # times the seconds
 _READINGS = 3
 _BLOCKS = 12  # of fewer means a scatter is wrong by a third
 _TOUCH = 0.05  # of the trailing time: noise touches the top, it does not stay there
-_CHANCE = 0.1  # plateaus in the whole run that the scatter alone makes: more explain one
+_CHANCE = 0.05  # plateaus in the whole run that the scatter alone makes: more explain one
 _LONGEST = 600.0  # s: a plateau that must last longer to be told from scatter is no spike
 
 
@@ -90,6 +90,18 @@ class Level:
             self._known[number] = robust(_means(self._value, number))[1]
         return self._known[number]
 
+    def jitter(self, lasting_s: float) -> float:
+        """The same without what rises or falls all along: by the differences of means that follow each other.
+
+        >>> ramp = Level(np.linspace(0.2, 0.9, 1200), 1.0)
+        >>> round(ramp.sigma(10.0), 2), round(ramp.jitter(10.0), 2)
+        (0.26, 0.0)
+        """
+        number = max(1, min(math.floor(lasting_s / self._apart_s + 0.1), self._value.size // _BLOCKS))
+        whole = self._value.size // number * number
+        steps = np.diff(self._value[:whole].reshape(-1, number).mean(axis=1))
+        return robust(steps)[1] / math.sqrt(2) if steps.size else 0.0
+
 
 def _means(value: Floats, number: int) -> Floats:
     """Means of so many neighbours, each begun half of them after the one before."""
@@ -143,35 +155,40 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
     """
     pairs = stretches(value, shape.enter, shape.leave)
     high_s = np.append(0.0, np.cumsum(np.where(value >= shape.enter, cover_s, 0.0)))
-    lasted = high_s[pairs[:, 1]] - high_s[pairs[:, 0]]
+    high = high_s[pairs[:, 1]] - high_s[pairs[:, 0]]
     reading_s = float(np.median(cover_s)) if cover_s.size else 0.0
-    long = lasted + 0.1 * min(reading_s, shape.seconds) >= shape.seconds
+    long = high + 0.1 * min(reading_s, shape.seconds) >= shape.seconds
     calm = np.ones(value.size, dtype=bool)
     for begin, end in pairs[long].tolist():
         calm[begin:end] = False
     spiking = np.zeros(value.size, dtype=bool)
     rest = Level(value[calm], reading_s) if np.count_nonzero(calm) >= LEAST else None
     made: list[Plateau] = []
-    for (begin, end), above_s in zip(pairs[long].tolist(), lasted[long].tolist(), strict=True):
+    for (begin, end), above_s in zip(pairs[long].tolist(), high[long].tolist(), strict=True):
         here = level if level is not None else _before(value, begin, end, ~spiking, calm, keep, reading_s)
         inside = value[begin:end]
         above = inside >= shape.enter
         top = float(np.average(inside[above], weights=cover_s[begin:end][above]))
         spiked = here is not None and shape.spiked(top, above_s, here, reading_s)
-        brief = above_s <= max(_TOUCH * shape.trailing, _READINGS * reading_s)
-        noises = [one for one in (here, rest) if one is not None] if brief and not spiked else []
-        scatter = any(_scatters(top, above_s, one, float(cover_s.sum())) for one in noises)
+        noises = [] if spiked else [one for one in (here, rest) if one is not None]
+        lasted_s = float(cover_s[begin:end].sum())
+        mean = float(np.average(inside, weights=cover_s[begin:end]))
+        brief = lasted_s <= max(_TOUCH * shape.trailing, _READINGS * reading_s)
+        scatter = any(_scatters(mean, lasted_s, one, float(cover_s.sum()), brief=brief) for one in noises)
         spiking[begin:end] = spiked
         middle, sigma = (None, 0.0) if here is None else (here.middle, here.sigma(above_s))
         made.append(Plateau(begin, end, above_s, top, float(inside.max()), middle, sigma, spiked, scatter))
-    return Plateaus(tuple(made), pairs[:, 0], lasted)
+    return Plateaus(tuple(made), pairs[:, 0], high)
 
 
-def _scatters(top: float, above_s: float, level: Level, whole_s: float) -> bool:
-    """Whether normal noise of this scatter makes such a mean at least once in ten runs of this length."""
-    sigma = level.sigma(above_s)
-    beyond = 0.5 * math.erfc((top - level.middle) / sigma / math.sqrt(2)) if sigma > 0 else 0.0
-    return beyond * whole_s / above_s >= _CHANCE
+def _scatters(mean: float, lasted_s: float, level: Level, whole_s: float, *, brief: bool) -> bool:
+    """Whether normal noise of this scatter makes such a mean at least once in twenty runs of this length.
+
+    A climb scatters too: of what is not ``brief`` only the scatter about it counts.
+    """
+    sigma = level.sigma(lasted_s) if brief else level.jitter(lasted_s)
+    beyond = 0.5 * math.erfc((mean - level.middle) / sigma / math.sqrt(2)) if sigma > 0 else 0.0
+    return beyond * whole_s / lasted_s >= _CHANCE
 
 
 def _before(
