@@ -15,6 +15,8 @@ KINDS = (
 """The kinds that probes, receivers and profiles tell, and what ``event_impact`` measures."""
 _OF_RULES = {"core_dump": "core.dump", "oom_kill": "kernel.oom", "process_restart": "process.restart",
              "hang": "outage", "periodic_pause": "outage", "event_impact": "outage"}  # fmt: skip
+_MEANT = ("process.restart", "process.exit", "device.crash", "core.dump", "kernel.oom", "kernel.panic", "link.down")
+"""The kinds that may be meant by their last words."""
 _LIKE = 0.75
 
 
@@ -35,7 +37,7 @@ def slip(kind: str, own: Collection[str] = ()) -> str:
         return f"expect: {kind} is a rule: write {_OF_RULES[kind]}, the kind of event"
     if kind in rule_names():
         return f"expect: {kind} is a rule: write a kind of event, such as {', '.join(KINDS[-5:-2])} or outage"
-    part = next((known for known in KINDS if kind == known.rpartition(".")[2] and kind != known), None)
+    part = next((known for known in _MEANT if kind == known.rpartition(".")[2]), None)
     near = get_close_matches(kind.lower().replace("_", "."), [*KINDS, *own], n=1, cutoff=_LIKE)
     meant = part or (near[0] if near else None)
     return "" if meant is None else f"expect: no event is of the kind {kind!r}; did you mean {meant!r}?"

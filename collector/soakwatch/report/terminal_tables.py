@@ -21,7 +21,7 @@ from soakwatch.report.told import about
 from soakwatch.units import show_bytes, show_seconds
 from soakwatch.verdict import Verdict
 from soakwatch_rules.causes import Cause, doubts
-from soakwatch_rules.rule import Finding, Ledger, Outcome
+from soakwatch_rules.rule import Finding, Ledger, Outcome, Why
 from soakwatch_rules.words import counted
 
 _MOMENTS, _ROOMS, _DOUBTS, _SOURCES, _STREAMS, _MACHINES, _CHANGES = 12, 12, 10, 40, 6, 4, 8
@@ -105,7 +105,9 @@ def print_doubts(paper: Paper, findings: Sequence[Finding], causes: Sequence[Cau
     waived = {place for cause in causes if cause.headline.endswith("(holds up nothing)") for place in cause.findings}
     paper.title("What could not be judged")
     for row in rows[:_DOUBTS]:
-        note = " (holds up nothing)" if waived.issuperset(row.places) else ""
+        coarse = all(findings[place].why is Why.CADENCE for place in row.places)
+        note = "not observable at this cadence" if coarse else "holds up nothing"
+        note = f" ({note})" if waived.issuperset(row.places) else ""
         paper.say(head(row.outcome, row.outcome.value), f"  {', '.join(row.targets)}  {row.words}{note}", hang=4)
         paper.say((f"of {row.about or 'the target'}", "dim"), indent=4)
     if len(rows) > _DOUBTS:
