@@ -17,6 +17,7 @@ from soakwatch.baselines import baseline_of
 from soakwatch.demand import Demand
 from soakwatch.derived import derived_events
 from soakwatch.lifetime import lifetime
+from soakwatch.memory_judging import of_memory
 from soakwatch.noteworthy import own_affair
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
 from soakwatch.record.reader import UNPOLLED
@@ -29,6 +30,7 @@ from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Why, Window, wanted
 from soakwatch_rules.series import Series
+from soakwatch_rules.traffic_verdict import agreed
 
 PLANNED_KEY = "planned"
 OF_LIVES = frozenset({"process_restart"})
@@ -120,8 +122,12 @@ def judge(
     rules: Iterable[RuleUse],
     told: Callable[[str], None] | None = None,
     earlier: Sequence[Judged] = (),
+    *,
+    goes_on: bool = False,
 ) -> Verdict:
-    """The verdict of a record under these rules. ``told`` hears which rule and object is looked at (for progress).
+    """The verdict of a record under these rules; a preliminary one of a run that ``goes_on``.
+
+    ``told`` hears which rule and object is looked at (for progress).
 
     ``earlier`` are the records of other runs, with which the rules that compare runs compare this one.
     """
@@ -137,9 +143,11 @@ def judge(
             else (_never_begun(use.rule, case),)
         )
     ]
+    findings = of_memory(findings, court, record, (use.rule for use in uses))
     insisted = all(use.required for use in uses)
     findings += unread(record, [use.rule for use in uses], findings, court.window, insisted=insisted)
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
+    findings = agreed(findings)
     planned_s = None if court.planned is None else court.planned.duration_s
     length_s = court.window.seconds if planned_s is None else planned_s
     optional = frozenset(
@@ -153,7 +161,10 @@ def judge(
         frozenset(use.rule.name for use in uses if use.required),
     )
     accounts = court.accounts(court.window)
-    return fold(run, court.window, court.roles, findings, accounts, court.phases, demand, planned_s, court.events)
+    return fold(
+        run, court.window, court.roles, findings, accounts, court.phases, demand, planned_s, court.events,
+        goes_on=goes_on,
+    )  # fmt: skip
 
 
 def _never_begun(rule: Rule, case: Case) -> Finding:
@@ -222,10 +233,19 @@ def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding
             reason=f"the generator was at fault ({fault.reason}); without that: {f.outcome}, {f.reason}",
             settle="mend the generator, then run again",
         )
-        if (f.rule in bound or f.metric in RETURNED) and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}
+        if (f.rule in bound or f.metric in RETURNED)
+        and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}
+        and not _whatever_was_sent(f)
         else f
         for f in findings
     ]
+
+
+def _whatever_was_sent(finding: Finding) -> bool:
+    """Whether a finding stands with any load: on probes, or on a standstill, in which nothing of any load came back."""
+    return finding.metric.startswith("reach.") or (
+        finding.outcome is Outcome.FAIL and (finding.rule == "hang" or finding.numbers.get("stops", 0.0) > 0)
+    )
 
 
 class Court:
@@ -240,6 +260,7 @@ class Court:
         self.phases = record.phases()
         events = tuple(stored.event for stored in record.events() if not own_affair(stored.event.kind))
         self.events = (*events, *derived_events(record, events))
+        self._families: dict[str, int] = {}
         self._accounts: dict[Window, tuple[Ledger, ...]] = {}
         self._touching: dict[tuple[frozenset[str], Window], tuple[Event, ...]] = {}
         self._faults = [fault for fault in record.faults() if not fault.elsewhere]
@@ -282,7 +303,7 @@ class Court:
 
     def look_through(self, record: Judged) -> None:
         """Go on with another view of the same record."""
-        self._record, self._accounts = record, {}
+        self._record, self._accounts, self._families = record, {}, {}
         self._load = self._read_load()
 
     def case(self, rule: Rule, target: str, keys: Sequence[SeriesKey], window: Window) -> Case:
@@ -315,7 +336,20 @@ class Court:
             role=self.roles.get(target, DUT),
             devices=self.devices,
             earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
+            family=self._family(rule),
         )  # fmt: skip
+
+    def _family(self, rule: Rule) -> int:
+        """How many cases of devices the rule judges in this run."""
+        if rule.name not in self._families:
+            judged = [target for target, _ in self.subjects(rule) if self.roles[target] == DUT]
+            self._families[rule.name] = max(1, len(judged))
+        return self._families[rule.name]
+
+    def parts(self, target: str, metrics: Sequence[str], window: Window) -> tuple[Series, ...]:
+        """All series of some metrics of a target, in a window."""
+        keys = [key for key in sorted(self._record.keys(metrics), key=_order) if key.target == target]
+        return tuple(self._record.series(key, window.begin_ns, window.end_ns) for key in keys)
 
     def _in_baseline(self, keys: Sequence[SeriesKey]) -> tuple[Series, ...]:
         """The run's own baseline phase; without one that of the run that lent it."""
@@ -342,13 +376,16 @@ class Court:
 
     def _bounded(self, series: Series) -> Series:
         """With what the device states as the most there can be, of this object or of the whole."""
-        entry = BY_NAME.get(series.metric)
-        if entry is None or entry.ceiling is None:
-            return series
-        ceilings = self._ceilings
-        stated = ceilings.get((series.target, entry.ceiling, series.object))
-        stated = ceilings.get((series.target, entry.ceiling, "")) if stated is None else stated
+        stated = self.ceiling(SeriesKey(series.target, series.metric, series.object))
         return series if stated is None else replace(series, trait=replace(series.trait, ceiling=stated))
+
+    def ceiling(self, key: SeriesKey) -> float | None:
+        """The most that there can be, as the device states it of this object or of the whole; None if it does not."""
+        entry = BY_NAME.get(key.metric)
+        if entry is None or entry.ceiling is None:
+            return None
+        own = self._ceilings.get((key.target, entry.ceiling, key.object))
+        return self._ceilings.get((key.target, entry.ceiling, "")) if own is None else own
 
     def _read_ceilings(self) -> dict[tuple[str, str, str], float]:
         names = {metric.ceiling for metric in BY_NAME.values() if metric.ceiling is not None}

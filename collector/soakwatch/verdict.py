@@ -14,6 +14,10 @@ from soakwatch_rules.rule import Event, Finding, Ledger, Outcome, Phase, Window
 DUT = "dut"
 ACCOUNTS = frozenset({"coverage", "gap", "hang", "generator_health"})
 """Rules that can pass on nothing but polls that were answered: alone they clear no device."""
+NOT_REQUIRED = "(not required)"
+"""How the headline of a cause ends that is inconclusive and keeps no run from passing."""
+NOT_OBSERVABLE = "(not observable at this cadence)"
+"""The same of what is inconclusive for want of cadence, where such rows are listed."""
 REACHED = 0.95  # the floor of coverage, applied to the run itself
 VERDICTS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 EXIT_CODES: Mapping[Outcome, int] = {
@@ -41,7 +45,8 @@ class Verdict:
     """What holds for the run. ``outcome`` is fail, inconclusive or pass; ``reason`` is one line for a manager.
 
     ``causes`` hold each finding that fails, warns or is in doubt exactly once, by its place in ``findings``;
-    ``waived`` are the places of the doubts that hold up nothing.
+    ``waived`` are the places of the doubts that are not required. ``preliminary`` says that the run goes on: it may
+    have failed already, and cannot have passed.
     """
 
     run: str
@@ -54,6 +59,14 @@ class Verdict:
     phases: tuple[Phase, ...]
     causes: tuple[Cause, ...] = ()
     waived: frozenset[int] = frozenset()
+    preliminary: bool = False
+
+    @property
+    def words(self) -> str:
+        """The verdict in a word, or what can be said before the end."""
+        if not self.preliminary:
+            return self.outcome.value.upper()
+        return f"preliminary: {'fails so far' if self.outcome is Outcome.FAIL else 'no failure so far'}"
 
     @property
     def exit_code(self) -> int:
@@ -71,15 +84,18 @@ def fold(
     demand: Demand | frozenset[str] = frozenset(),
     planned_s: float | None = None,
     events: Iterable[Event] = (),
+    *,
+    goes_on: bool = False,
 ) -> Verdict:
     """Fail if any finding fails; else inconclusive if a doubt holds it up; else pass.
 
     ``demand`` says which doubts do; a bare set names the rules whose doubts do not.
 
-    A run that ended, or is looked at, before ``REACHED`` of its planned length cannot pass: the polls that it did not
-    live to see were due. A run in which nothing was judged is inconclusive, never pass; so is a target of role
-    ``dut`` of which nothing was judged. Findings are ordered worst first, then by target, rule and object, so that
-    equal records give equal verdicts. Causes only group the findings: they change no outcome.
+    A run that ended before ``REACHED`` of its planned length cannot pass: the polls that it did not live to see were
+    due. A run that ``goes_on`` has not ended early, but its verdict is preliminary and never a pass. A run in which
+    nothing was judged is inconclusive, never pass; so is a target of role ``dut`` of which nothing was judged. Findings
+    are ordered worst first, then by target, rule and object, so that equal records give equal verdicts. Causes only
+    group the findings: they change no outcome.
     """
     order = list(Outcome)
     ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
@@ -98,14 +114,18 @@ def fold(
     # The first poll is due up to a second after the run began, and that second was not missing at its end.
     begun_ns = min([window.begin_ns, *(stretch.window.begin_ns for stretch in stretches)])
     lasted_s = (window.end_ns - begun_ns) * 1e-9
-    if planned_s is not None and lasted_s < REACHED * planned_s:
+    if goes_on:
+        of = "" if planned_s is None else f" of {show_seconds(planned_s)}"
+        headline = f"still running, {show_seconds(lasted_s)}{of}; so far {headline}"
+        outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
+    elif planned_s is not None and lasted_s < REACHED * planned_s:
         headline = f"ended early, {show_seconds(lasted_s)} of {show_seconds(planned_s)}: {headline}"
         outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
-    return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, found, waived)
+    return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, found, waived, goes_on)
 
 
 def _holding_first(found: Iterable[Cause], places: frozenset[int]) -> tuple[Cause, ...]:
-    """A doubt that holds up nothing says so, and stands behind those that do."""
+    """What is inconclusive and not required says so, and stands behind what is required."""
     holding: list[Cause] = []
     waived: list[Cause] = []
     behind: list[Cause] = []
@@ -115,7 +135,7 @@ def _holding_first(found: Iterable[Cause], places: frozenset[int]) -> tuple[Caus
         elif cause.outcome is Outcome.FAIL or not places.issuperset(cause.findings):
             holding.append(cause)
         else:
-            waived.append(replace(cause, headline=f"{cause.headline} (holds up nothing)"))
+            waived.append(replace(cause, headline=f"{cause.headline} {NOT_REQUIRED}"))
     return (*holding, *waived, *behind)
 
 
@@ -141,13 +161,13 @@ def _of_target(
     others = [f for f in findings if f.rule not in ACCOUNTS]
     if role == DUT and others and not any(f.outcome in {Outcome.PASS, Outcome.WARN} for f in others):
         first = (waived or others)[0]
-        told = f"nothing was decided of it but whether it answered: {first.rule}: {first.reason}"
+        told = f"only its availability was judged: {first.rule}: {first.reason}"
         return TargetVerdict(name, role, Outcome.INCONCLUSIVE, told)
-    doubt = f"; {_counted(len(waived), 'doubt')} of {_rules(waived)} held up nothing" if waived else ""
+    doubt = f"; {len(waived)} inconclusive, not required: {_rules(waived)}" if waived else ""
     if warned:
-        told = f"passed with a warning of {_rules(warned)}: {warned[0].reason}{doubt}"
+        told = f"{_counted(len(warned), 'warning')}, {_rules(warned)}: {warned[0].reason}{doubt}"
         return TargetVerdict(name, role, Outcome.PASS, told)
-    return TargetVerdict(name, role, Outcome.PASS, f"{_counted(len(well), 'finding')}, none against it{doubt}")
+    return TargetVerdict(name, role, Outcome.PASS, f"{_counted(len(well), 'check')} passed{doubt}")
 
 
 def _rules(findings: list[Finding]) -> str:
@@ -165,9 +185,6 @@ def _worst(targets: tuple[TargetVerdict, ...]) -> Outcome:
     return next(outcome for outcome in VERDICTS if outcome in {target.outcome for target in targets})
 
 
-_SAID = {Outcome.FAIL: "failed", Outcome.INCONCLUSIVE: "cannot be judged by"}
-
-
 def _headline(
     outcome: Outcome, targets: tuple[TargetVerdict, ...], findings: tuple[Finding, ...], waived: frozenset[int]
 ) -> str:
@@ -177,7 +194,7 @@ def _headline(
     well = [t.target for t in targets if t.outcome is Outcome.PASS and t.role == DUT]
     if outcome is Outcome.PASS:
         warned = sum(f.outcome is Outcome.WARN for f in findings)
-        told = f"{', '.join(well)} stood it: nothing speaks against {'it' if len(well) == 1 else 'them'}"
+        told = f"{', '.join(well)}: no rule failed"
         return told + (f" ({_counted(warned, 'warning')})" if warned else "")
     parts = []
     for target in (t for t in targets if t.outcome is outcome):
@@ -185,5 +202,8 @@ def _headline(
             f for place, f in enumerate(findings)
             if f.target == target.target and f.outcome is outcome and place not in waived
         ])  # fmt: skip
-        parts.append(f"{target.target} {_SAID[outcome]} {rules}" if rules else f"{target.target}: {target.reason}")
-    return "; ".join(parts) + (f"; {', '.join(well)} stood it" if well else "")
+        said = (
+            f"{target.target} failed {rules}" if outcome is Outcome.FAIL else f"{target.target}: {rules} inconclusive"
+        )
+        parts.append(said if rules else f"{target.target}: {target.reason}")
+    return "; ".join(parts) + (f"; {', '.join(well)} passed" if well else "")

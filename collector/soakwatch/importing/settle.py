@@ -12,12 +12,12 @@ from soakwatch.importing.cells import middle
 from soakwatch.importing.gather import Column, Gathered, Ints, Sorted, gather, in_order
 from soakwatch.importing.names import MEMORY, MEMORY_SHARE, OTHERWISE, Naming, naming, outside, scale_of
 from soakwatch.importing.options import Options, checked
+from soakwatch.importing.possible import possible
 from soakwatch.importing.problem import DataError
 from soakwatch.importing.table import opened
 from soakwatch.nearest import hint
 from soakwatch.record.blocks import Values
 from soakwatch.verdict import DUT
-from soakwatch_agent.metric import BY_NAME
 
 GENERATOR = "generator"
 Key = tuple[str, str, str]
@@ -181,16 +181,14 @@ def _with_object(named: Naming, column: Column) -> Naming:
 
 
 def _within(file: str, series: ImportedSeries, line: Ints, notes: list[str]) -> ImportedSeries | None:
-    """The series without what its metric cannot be; every such reading is told of, never made to fit."""
-    entry = BY_NAME.get(series.metric)
-    low = None if entry is None else entry.low
-    high = None if entry is None else entry.high
-    value = series.value
-    good = np.isfinite(value)
-    if low is not None:
-        good &= value >= low
-    if high is not None:
-        good &= value <= high
+    """The series without what its metric cannot be; every such reading is told of, and so is what was clipped."""
+    value, good, over = possible(series.metric, series.value)
+    if over:
+        notes.append(
+            f"{file}: column {series.column}: {over} {'reading' if over == 1 else 'readings'} a little outside of 0 to "
+            f"100 % (up to {float(series.value[good].max()):.2%}), taken as the nearest of both"
+        )
+        series = replace(series, value=value)
     refused = int((~good).sum())
     if not refused:
         return series

@@ -64,6 +64,7 @@ class TargetPlan:
     sources: tuple[SourcePlan, ...]
     processes: tuple[WatchedProcess, ...] = ()
     interfaces: tuple[str, ...] | None = None
+    shared: bool = False  # other programs run there too: growth of the machine as a whole only warns
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +151,12 @@ def quick_plan(
     """The plan of ``run --target T --process P --interval I --duration D``; numbers are seconds.
 
     A target is an address (see address.py); a process ``NAME``, a glob, ``pid:N``, ``cmdline:REGEX`` or
-    ``pidfile:FILE``. Raises PlanError.
+    ``pidfile:FILE``. This machine is ``shared``: who looks at one of its processes runs other programs on it too.
+    Raises PlanError.
     """
     listed = targets_of(targets or (LOCAL,), None if interval is None else _seconds_text(interval), registry)
+    if LOCAL in listed:
+        listed[LOCAL]["shared"] = True
     told = [text.partition(":")[2] or text for text in processes]
     data: dict[str, Plain] = {
         "name": name or _name_of([*listed, *told]),
@@ -352,8 +356,9 @@ def _target(
         watched[watch.name] = watch
     everything = interfaces is None or INTERFACES_ALL in interfaces
     made = TargetPlan(
-        name, shape.role, sources, tuple(watched.values()), None if everything else tuple(interfaces or ())
-    )
+        name, shape.role, sources, tuple(watched.values()), None if everything else tuple(interfaces or ()),
+        shape.shared,
+    )  # fmt: skip
     return made, found
 
 

@@ -165,6 +165,10 @@ class TargetShape(Shape):
         Literal["dut", "generator", "monitor"],
         Field(description="device under test, what loads it, or what watches it"),
     ] = "dut"
+    shared: Annotated[
+        bool,
+        Field(description="other programs run on this machine too: growth of the machine as a whole only warns"),
+    ] = False
     sources: Annotated[list[JsonValue], Field(min_length=1, description="where its samples come from")]
     watch: Annotated[WatchShape | None, Field(description="overrides the plan's watch, key by key")] = None
 

@@ -100,6 +100,10 @@ def parameter_value(parameter: Parameter, value: object) -> float:
     >>> parameter_value(Parameter("tolerance", 0.05, "1", "", ""), "5%")
     0.05
     """
+    if parameter.words:
+        if value not in parameter.words:
+            raise ValueError(f"expected {' or '.join(parameter.words)}, found {shown(value)}")
+        return float(parameter.words.index(str(value)))
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"expected {_EXAMPLES.get(parameter.unit, 'a number')}, found {shown(value)}")
     found = _READERS.get(parameter.unit, _number)(value)

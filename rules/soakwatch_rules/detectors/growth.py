@@ -23,6 +23,7 @@ from soakwatch_rules.words import counted, lasting, quantity
 
 Floats = NDArray[np.float64]
 
+_GUARD = 0.05  # risk of the straight line's bound
 _BIG = 0.25  # of the window: lives that must pass each
 _HOUR = 3600.0
 _LARGEST = 1.7e308
@@ -180,6 +181,8 @@ class Growth:
     def _of(self, case: Case, series: Series) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
         made = draft(self, case, series)
+        if case.family > 1:
+            made = replace(made, definition=f"{made.definition}; {self._of_family(case.family)}")
         apart, found = cadence(series), lives(series, case.window, case.events)
         dead_s = dead_seconds(series, case.window, case.events)
         if dead_s > 0:
@@ -233,7 +236,7 @@ class Growth:
         time_s = np.asarray((life.series.time_ns - life.window.begin_ns) * 1e-9, dtype=np.float64)
         value: Floats = life.series.values
         value = -value if trait.growth == "down" else value
-        raw = self._trend(time_s, value, life, trait)
+        raw = self._trend(time_s, value, life, trait, case.family)
         if not case.load or raw.mode != "mean":
             return _Judged(life, raw, raw)
         with np.errstate(all="ignore"):
@@ -246,16 +249,26 @@ class Growth:
                 raw = replace(raw, outcome=Outcome.INCONCLUSIVE, why=Why.NO_REFERENCE, hours_needed=None)
                 return _Judged(life, raw, raw, follows)
             return _Judged(life, raw, raw)
-        return _Judged(life, self._trend(time_s, rest, life, trait), raw, follows)
+        return _Judged(life, self._trend(time_s, rest, life, trait, case.family), raw, follows)
 
-    def _trend(self, time_s: Floats, value: Floats, life: Life, trait: Trait) -> Trend:
+    def _bar(self, family: int) -> float:
+        """The probability from which one of so many series fails, so that all together are as often wrong as one."""
+        return 1 - (1 - self.fail) / family
+
+    def _of_family(self, family: int) -> str:
+        return (
+            f"one of {family} series that are judged so in this run, so it fails from {100 * self._bar(family):.4g} % "
+            "on (Bonferroni)"
+        )
+
+    def _trend(self, time_s: Floats, value: Floats, life: Life, trait: Trait, family: int) -> Trend:
         return judge_trend(
             time_s,
             value,
             allowed=Tolerance(self.tolerance, self.horizon, trait.floor),
             span_s=(0.0, life.window.seconds),
             quantum=trait.quantum,
-            thresholds=Thresholds(self.fail, self.guarded, self.clear, self.free),
+            thresholds=Thresholds(self._bar(family), self.guarded, _GUARD / family, self.clear, self.free),
         )
 
     def _beside(self, time_s: Floats, value: Floats, life: Life, case: Case) -> tuple[Following, Floats] | None:
