@@ -24,6 +24,8 @@ from soakwatch.record import SeriesKey, StoredEvent, StoredFault
 from soakwatch.record.reader import UNPOLLED
 from soakwatch.reference import SOURCE as REFERENCE
 from soakwatch.returned import GENERATOR, RETURNED, bearer, labelled
+from soakwatch.units import show_seconds
+from soakwatch.unread import unread
 from soakwatch.verdict import DUT, Verdict, fold
 from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_agent.metric_load import WHOLE_LOAD
@@ -37,6 +39,7 @@ OF_LIVES = frozenset({"process_restart"})
 """Rules that judge whether a thing was there: they look at the whole window, others from its birth to its death."""
 ACCOUNTS = frozenset({"coverage", "generator_health"})  # in doubt of these nobody knows what the device stood
 GENERATOR_RULE = "generator_health"
+_TOO_BRIEF = frozenset({Why.TOO_SHORT, Why.TOO_FEW})
 _ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPLICABLE}
 
 
@@ -136,9 +139,15 @@ def judge(
         of_role(finding, court.roles.get(finding.target, DUT), court.devices)
         for use in uses
         for case in court.cases(use.rule, told)
-        for finding in (use.rule.judge(case) if court.begun(use.rule) else (_never_begun(use.rule, case),))
+        for finding in (
+            of_life(use.rule.judge(case), case, court.stretch(use.rule))
+            if court.begun(use.rule)
+            else (_never_begun(use.rule, case),)
+        )
     ]
     findings = of_memory(findings, court, record, (use.rule for use in uses))
+    insisted = all(use.required for use in uses)
+    findings += unread(record, [use.rule for use in uses], findings, court.window, insisted=insisted)
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
     findings = agreed(findings)
     planned_s = None if court.planned is None else court.planned.duration_s
@@ -177,6 +186,24 @@ def _never_begun(rule: Rule, case: Case) -> Finding:
         why=Why.NOT_BEGUN if case.series else None,
         settle=f"let the run reach its {phases} phase" if case.series else "",
     )
+
+
+def of_life(findings: Sequence[Finding], case: Case, window: Window) -> Sequence[Finding]:
+    """What was there for a part of the window only, and too briefly for a rule, is nothing that the rule applies to."""
+    if case.window == window:
+        return findings
+    return [
+        replace(
+            f,
+            outcome=Outcome.NOT_APPLICABLE,
+            why=None,
+            settle="",
+            reason=f"it was there for {show_seconds(case.window.seconds)} only: {f.reason}",
+        )
+        if f.outcome is Outcome.INCONCLUSIVE and f.why in _TOO_BRIEF
+        else f
+        for f in findings
+    ]
 
 
 def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:

@@ -16,6 +16,8 @@ ACCOUNTS = frozenset({"coverage", "gap", "hang", "generator_health"})
 """Rules that can pass on nothing but polls that were answered: alone they clear no device."""
 NOT_REQUIRED = "(not required)"
 """How the headline of a cause ends that is inconclusive and keeps no run from passing."""
+NOT_OBSERVABLE = "(not observable at this cadence)"
+"""The same of what is inconclusive for want of cadence, where such rows are listed."""
 REACHED = 0.95  # the floor of coverage, applied to the run itself
 VERDICTS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 EXIT_CODES: Mapping[Outcome, int] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -18,6 +19,7 @@ from soakwatch.record.bulk import Readings, Stretch
 from soakwatch.record.marks import ORIGIN as EVENTS
 from soakwatch.record.reader import GROWTH_KEY, IMPORTED_KEY, UNPOLLED
 from soakwatch.units import show_seconds
+from soakwatch.unread import UNREAD, account, measures
 from soakwatch.verdict import DUT
 from soakwatch.widening import RULES_KEY
 from soakwatch_agent.metric import BY_NAME
@@ -92,6 +94,9 @@ def write_record(
             RULES_KEY: json.dumps(list(rules)),
             IMPORTED_KEY: json.dumps([
                 {"file": part.file, "notes": list(part.notes),
+                 "readings": Counter(one.target for one in part.series if measures(one.value)),
+                 UNREAD: account((one.column, one.target, one.metric, one.wanted, one.value)
+                                 for one in part.series if _outside(one)),
                  "columns": {one.column: f"{one.target} {one.metric} {one.object}".strip() for one in part.series}}
                 for part in imported
             ]),

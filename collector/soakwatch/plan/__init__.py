@@ -39,6 +39,7 @@ __all__ = [
     "process_data", "quick_plan",
 ]  # fmt: skip
 
+DUT = "dut"
 WHOLE_RUN = "soak"
 """The one phase of a plan that names none."""
 _PASSWORD_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
@@ -120,10 +121,16 @@ class Plan:
         return replace(self, duration_s=made.duration_s, phases=made.phases, text=made.text)
 
 
-def load_plan(path: FilePath | str, registry: Registry = INSTALLED) -> Plan:
-    """The plan in a file; without a ``name`` it is called after the file. Raises PlanError."""
+def load_plan(path: FilePath | str, registry: Registry = INSTALLED, *, device: bool = True) -> Plan:
+    """The plan in a file; without a ``name`` it is called after the file. Raises PlanError, also for a plan without a
+    device to judge, unless ``device`` says that there need be none."""
     file = FilePath(path)
-    return plan_from_text(read_text(file), str(path), registry)
+    document = parse(read_text(file), str(path))
+    made = _plan(document, registry)
+    if device and not any(target.role == DUT for target in made.targets):
+        told = "no target has the role dut: there is no device to judge; give the one that is tested role: dut, or none"
+        raise plan_error(document.origin, [document.problem(("targets",), told, key=True)])
+    return made
 
 
 def plan_from_text(text: str, origin: str, registry: Registry = INSTALLED) -> Plan:

@@ -107,6 +107,9 @@ def parameter_value(parameter: Parameter, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"expected {_EXAMPLES.get(parameter.unit, 'a number')}, found {shown(value)}")
     found = _READERS.get(parameter.unit, _number)(value)
+    bare = parameter.unit == "1" and not str(value).strip().endswith("%")
+    if bare and found > 1 >= parameter.default:
+        raise ValueError(f"{shown(value)} is {100 * found:g} %: write {found:g}%, or a share of 1 such as 0.8")
     if found < 0 <= parameter.default:
         raise ValueError(f"{shown(value)} is below zero: write {_EXAMPLES.get(parameter.unit, 'a number')}")
     return found

@@ -19,9 +19,9 @@ from soakwatch.report.sparks import strip
 from soakwatch.report.terminal_findings import head
 from soakwatch.report.told import about
 from soakwatch.units import show_bytes, show_seconds
-from soakwatch.verdict import NOT_REQUIRED, Verdict
+from soakwatch.verdict import NOT_OBSERVABLE, NOT_REQUIRED, Verdict
 from soakwatch_rules.causes import Cause, doubts
-from soakwatch_rules.rule import Finding, Ledger, Outcome
+from soakwatch_rules.rule import Finding, Ledger, Outcome, Why
 from soakwatch_rules.words import counted
 
 _MOMENTS, _ROOMS, _DOUBTS, _SOURCES, _STREAMS, _MACHINES, _CHANGES = 12, 12, 10, 40, 6, 4, 8
@@ -105,7 +105,8 @@ def print_doubts(paper: Paper, findings: Sequence[Finding], causes: Sequence[Cau
     waived = {place for cause in causes if cause.headline.endswith(NOT_REQUIRED) for place in cause.findings}
     paper.title("What could not be judged")
     for row in rows[:_DOUBTS]:
-        note = f" {NOT_REQUIRED}" if waived.issuperset(row.places) else ""
+        coarse = all(findings[place].why is Why.CADENCE for place in row.places)
+        note = f" {NOT_OBSERVABLE if coarse else NOT_REQUIRED}" if waived.issuperset(row.places) else ""
         paper.say(head(row.outcome, row.outcome.value), f"  {', '.join(row.targets)}  {row.words}{note}", hang=4)
         paper.say((f"of {row.about or 'the target'}", "dim"), indent=4)
     if len(rows) > _DOUBTS:
