@@ -24,6 +24,7 @@ _PLAIN: Mapping[str, str] = {
     "generator_health": "the traffic generator did not do its part",
     "growth": "something keeps growing",
     "hang": "it hung",
+    "latency": "its answers became slow and stayed so",
     "level": "a limit of the plan was passed",
     "management_isolation": "its management suffered under the load",
     "memory_growth": "memory keeps growing",
@@ -36,6 +37,7 @@ _PLAIN: Mapping[str, str] = {
     "reboot": "it rebooted",
     "recovery": "it did not come back to where it was",
     "run_difference": "it is not as it was in earlier runs",
+    "saturation": "something in it ran full",
     "step_change": "a level jumped and stayed",
 }
 _DOUBTS: Mapping[Why, str] = {
