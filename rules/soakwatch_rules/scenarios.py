@@ -16,6 +16,7 @@ from soakwatch_rules import (
     scenarios_events,
     scenarios_growth,
     scenarios_life,
+    scenarios_limits,
     scenarios_load,
     scenarios_loss,
     scenarios_runs,
@@ -26,8 +27,7 @@ from soakwatch_rules.synthetic import Scenario
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     *scenarios_growth.SCENARIOS, *scenarios_cpu.SCENARIOS, *scenarios_runs.SCENARIOS, *scenarios_load.SCENARIOS,
-    *scenarios_loss.SCENARIOS,
-    *scenarios_life.SCENARIOS, *scenarios_events.SCENARIOS,
+    *scenarios_loss.SCENARIOS, *scenarios_life.SCENARIOS, *scenarios_events.SCENARIOS, *scenarios_limits.SCENARIOS,
 )  # fmt: skip
 """Every scenario; names differ within a family."""
 
@@ -39,6 +39,8 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "cpu_saturation": ("cpu",),
     "level": ("cpu",),
     "queue_growth": ("queue",),
+    "latency": ("latency",),
+    "saturation": ("limits", "queue"),
     "recovery": ("recovery",),
     "run_difference": ("runs",),
     "performance_decline": ("throughput",),

@@ -150,15 +150,47 @@ spike that was asked for         | P         | P  | PF
 20 min at the top                | F         | W  | F
 20 min at the top, drops         | F         | F  | F
 
-queue                            | queue_growth
-idle                             | P
-utilisation .8                   | P
-utilisation .95                  | PI
-stands at 30                     | P
-slots leak 50 % of the limit a day | F
-slots leak 20 % of the limit a day | F
-utilisation creeps .7 to .97     | PI
-full at the end                  | FIW
+queue                            | queue_growth | saturation
+idle                             | P   | P
+utilisation .8                   | P   | P
+utilisation .95                  | PI  | P
+stands at 30                     | P   | P
+slots leak 50 % of the limit a day | F | W
+slots leak 20 % of the limit a day | F | PW
+utilisation creeps .7 to .97     | PI  | PW
+full at the end                  | FIW | F
+
+latency                          | latency
+heavy tails                      | P
+follows a load that halves and doubles | P
+follows the square of the load   | PW
+a wave of its own, load unknown  | PWI
+cold caches                      | PW
+a job doubles it for an hour     | PW
+twenty times under stress        | P
+ping of 0.3 ms, doubled          | P
+doubled to the end               | F
+doubled from .3 on               | F
+doubled to the end, load wave    | F
+doubled for 5 h                  | F
+doubled after the baseline       | F
+twenty times to the end          | F
+twenty times for 15 min          | F
+ping twenty times to the end     | F
+
+limits                           | saturation
+half full                        | P
+bursts of one reading            | P
+full under stress                | W
+no limit stated                  | N
+read-only image                  | N
+stands at 97 %                   | W
+sessions full for 5 min          | F
+connections full for 1 h         | F
+queue full to the end            | F
+queue at 97 % for 30 min         | F
+file system fills                | F
+sessions climb to 80 %           | W
 
 recovery                         | recovery
 back after a step                | P

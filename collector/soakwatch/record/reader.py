@@ -342,4 +342,5 @@ def trait_of(metric: str, unit: str, kind: str, growth: Growth | None = None) ->
     if entry is None:
         return Trait(unit, _KINDS[kind], growth)
     growth = None if entry.growth is None else _GROWTH[entry.growth]
-    return Trait(entry.unit, _KINDS[entry.kind], growth, entry.low, entry.high, entry.quantum, entry.floor)
+    worse = None if entry.worse is None else _GROWTH[entry.worse]
+    return Trait(entry.unit, _KINDS[entry.kind], growth, entry.low, entry.high, entry.quantum, entry.floor, worse=worse)

@@ -26,6 +26,7 @@ _PLAIN: Mapping[str, str] = {
     "growth": "something keeps growing",
     "hang": "it hung",
     "kernel_fault": "its kernel logged a fault",
+    "latency": "its answers became slow and stayed so",
     "level": "a limit of the plan was passed",
     "loss": "not all that was offered came back",
     "management_isolation": "its management suffered under the load",
@@ -39,6 +40,7 @@ _PLAIN: Mapping[str, str] = {
     "reboot": "it rebooted",
     "recovery": "it did not come back to where it was",
     "run_difference": "it is not as it was in earlier runs",
+    "saturation": "something in it ran full",
     "step_change": "a level jumped and stayed",
 }
 _DOUBTS: Mapping[Why, str] = {

@@ -8,6 +8,7 @@ from typing import cast
 
 from soakwatch.record.model import source_label
 from soakwatch.report.changed import changed
+from soakwatch.report.compared import Beside, compared, figures_of
 from soakwatch.report.headroom import rooms
 from soakwatch.report.load import Figure
 from soakwatch.report.losses import losses_of, within
@@ -26,6 +27,7 @@ from soakwatch_rules.words import counted
 
 _MOMENTS, _ROOMS, _DOUBTS, _SOURCES, _STREAMS, _MACHINES, _CHANGES = 12, 12, 10, 40, 6, 4, 8
 _STRETCHES = 2000
+_FIGURES = 20
 _WIDE = 100
 
 
@@ -157,6 +159,28 @@ def print_load(paper: Paper, page: Page) -> None:
     for finding in page.verdict.findings:
         if finding.rule == "generator_health" and finding.outcome is not Outcome.NOT_APPLICABLE:
             paper.say(head(finding.outcome, finding.outcome.value), f"  {finding.target}: {finding.reason}", hang=4)
+
+
+def print_compared(paper: Paper, page: Page) -> None:
+    """This run beside the earlier ones that were named, the figures of the load first."""
+    rows = compared(page.verdict)
+    beside = rows or figures_of(page)
+    if not beside:
+        return
+    paper.title("Beside earlier runs")
+    cells: list[list[Part]] = [
+        [one.about, one.now, one.before, *([one.change, _said(one)] if rows else [])] for one in beside[:_FIGURES]
+    ]
+    heads = ["figure", "this run", "earlier", *(["change", "said"] if rows else [])]
+    paper.table(heads, cells, right=[1, 2, 3] if rows else [1, 2])
+    if len(beside) > _FIGURES:
+        paper.say((f"… and {len(beside) - _FIGURES} more figures in the report", "dim"))
+
+
+def _said(one: Beside) -> Part:
+    if one.outcome is None:
+        return ""
+    return head(one.outcome, f"{one.outcome.value}{f' ({one.told})' if one.told else ''}")
 
 
 def print_setup(paper: Paper, page: Page) -> None:

@@ -202,7 +202,8 @@ def _join_growth(bench: Bench, groups: Groups, free: Sequence[int]) -> dict[int,
     owned: dict[int, Owner] = {}
     for places in found.values():
         groups.join(places)
-    series = {_series(findings[p]): p for places in found.values() for p in places}
+    full = {_series(findings[p]): p for p in against if findings[p].rule == "saturation"}
+    series = full | {_series(findings[p]): p for places in found.values() for p in places}
     size = Counter(groups.root(place) for place in free)
     for place in against:
         if size[groups.root(place)] == 1 and thing_of(findings[place]) is None and _series(findings[place]) in series:

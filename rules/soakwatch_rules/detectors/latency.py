@@ -20,7 +20,7 @@ from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness, alike, block_medians, slowness
-from soakwatch_rules.words import counted, lasting, moment, some
+from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -361,7 +361,9 @@ class Latency:
         )  # fmt: skip
         if failing or late:
             s = max(failing or late, key=lambda one: (one.gross, one.seconds * math.log(max(one.times, 1.01))))
-            ends = " to the end of the run" if s.to_end else f" for {lasting(s.seconds)}"
+            over = s.window.end_ns >= case.window.end_ns - round(2e9 * grid.block_s)
+            end = "to the end of the run" if over else "as long as it was judged"
+            ends = f" {end}" if s.to_end else f" for {lasting(s.seconds)}"
             reason = (
                 f"{name} was {_times(s.times)} as high from {moment(s.window.begin_ns)} on,{ends}: {_span(s.value)} "
                 f"against {_span(s.usual)} ({self._usual(case, series)})"
@@ -492,10 +494,7 @@ def _span(seconds: float) -> str:
     >>> _span(0.0000421), _span(0.0205), _span(3.0)
     ('42.1 µs', '20.5 ms', '3 s')
     """
-    for scale, unit in ((1.0, "s"), (1e3, "ms")):
-        if seconds * scale >= 1:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs" if seconds > 0 else "0 s"
+    return quantity(float(f"{seconds:.3g}"), "s")
 
 
 def _times(times: float) -> str:

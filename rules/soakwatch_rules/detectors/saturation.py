@@ -120,8 +120,8 @@ class Saturation:
     ...     series = replace(series, trait=replace(series.trait, ceiling=6e6))
     ...     found = Saturation().judge(Case("dut", series.object, Window(0, 86400 * 10**9), (series,)))[0]
     ...     print(found.outcome, "-", found.reason)
-    pass - session table: at most 50 % of 6 M session
-    fail - session table: 100 % of 6 M session from 1970-01-01 11:40:00 UTC for 1 h: new sessions are refused then
+    pass - session table: at most 50 % of 6 M sessions
+    fail - session table: 100 % of 6 M sessions from 1970-01-01 11:40:00 UTC for 1 h: new sessions are refused then
 
     References: RFC 2544 and RFC 3511 (a table at its limit is the capacity of a device); O. H. Schmitt, A thermionic
     trigger, J. Sci. Instrum. 15, 1938 (two thresholds); trend: see ``growth``.
@@ -224,7 +224,7 @@ class Saturation:
                 first=first == 0 and span.begin_ns <= begin_ns,
                 to_end=close == len(series),
                 planned=any(overlap_s(span, [one]) >= span.seconds - 2 * apart - 1e-6 for one in asked),
-                refused=f"{counter.metric} counted {refused:.4g}" if counter is not None and refused >= 1 else "",
+                refused=f"{counter.metric} counted {refused:,.0f}" if counter is not None and refused >= 1 else "",
             )  # fmt: skip
 
     def _said(self, made: Finding, series: Series, limit: float, found: list[_Full]) -> Finding:
@@ -310,10 +310,9 @@ def _amount(limit: float, series: Series) -> str:
 
     >>> from soakwatch_rules.synthetic import readings
     >>> _amount(6e6, readings("system.sessions", np.zeros(0), 1.0))
-    '6 M session'
+    '6 M sessions'
     """
     if series.trait.unit == _SHARE:
         return "its size"
-    if series.trait.unit != "By" and limit >= 1e6:
-        return f"{limit / 1e6:.4g} M {series.trait.unit.strip('{}')}"
-    return quantity(limit, series.trait.unit)
+    shown = quantity(limit, series.trait.unit)
+    return f"{shown}s" if series.trait.unit.startswith("{") else shown
