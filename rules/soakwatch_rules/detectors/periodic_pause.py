@@ -84,8 +84,8 @@ class PeriodicPause:
     noise of sd 30 % and more that is correlated over 30 readings reaches 0 for long in 7 % of such series, and does
     stand still; several interleaved rhythms look irregular.
 
-    Neighbours: ``loss`` judges one long stop, and one for good, ``hang`` a device that answers nothing, ``performance_decline`` one that goes on slowly, ``gap`` silences,
-    ``event_impact`` one that an event brought.
+    Neighbours: ``loss`` judges one long stop, and one for good, ``hang`` a device that answers nothing,
+    ``performance_decline`` one that goes on slowly, ``gap`` silences, ``event_impact`` one that an event brought.
 
     Parameters: ``depth``, ``sigmas``, ``longest``, ``tolerated`` (below).
 
@@ -155,7 +155,8 @@ class PeriodicPause:
         plain = curve(flow.series)
         shown = plain.per(flow.told[0]) if flow.told else None
         sent = curve(flow.sent[0]) if flow.sent else None
-        seen = self._seen(case, shown or plain, apart or 1.0, shown is not None, sent)
+        counts = shown is None and flow.series.trait.unit.startswith("{")
+        seen = self._seen(case, shown or plain, apart or 1.0, sent, commanded=shown is not None, counts=counts)
         if seen is None or apart is None:
             short = lasting(_LEAST * apart) if apart else f"{_LEAST} readings"
             reason = f"under {_LEAST} readings of throughput in each phase: too few to know its level"
@@ -190,7 +191,9 @@ class PeriodicPause:
                            settle="needs at least half of the expected readings")  # fmt: skip
         return said
 
-    def _seen(self, case: Case, shown: Curve, apart: float, commanded: bool, sent: Curve | None) -> _Seen | None:  # noqa: FBT001
+    def _seen(
+        self, case: Case, shown: Curve, apart: float, sent: Curve | None, *, commanded: bool, counts: bool
+    ) -> _Seen | None:
         pauses: list[_Pause] = []
         asked = _asked(case)
         readings, deepest, widest, ends, still, quiet = 0, 0.0, 0.0, 0, 0, 0
@@ -202,7 +205,7 @@ class PeriodicPause:
             rate, cover_s = shown.rate[low:high], (shown.end_ns - shown.begin_ns)[low:high] * 1e-9
             if rate.size < _LEAST:
                 continue
-            stopped = standstills(rate, apart) | _stood(shown, low, high, self.longest)
+            stopped = standstills(rate, apart) | _stood(shown, low, high, self.longest, counts=counts)
             level = level_without(rate, apart, stopped)
             up = level > 0
             below = np.where(up, 1 - np.minimum(rate / np.where(up, level, 1), 2), 0.0)
@@ -294,11 +297,11 @@ class PeriodicPause:
         return replace(made, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
 
 
-def _stood(shown: Curve, low: int, high: int, seconds: float) -> NDArray[np.bool_]:
+def _stood(shown: Curve, low: int, high: int, seconds: float, *, counts: bool) -> NDArray[np.bool_]:
     """Readings in a standstill of so many seconds, as ``loss`` finds them."""
     begins, ends = shown.begin_ns[low:high], shown.end_ns[low:high]
     made = np.zeros(begins.size, dtype=np.bool_)
-    for stop in stops_of_rate(begins, ends, shown.rate[low:high], seconds, counts=False):
+    for stop in stops_of_rate(begins, ends, shown.rate[low:high], seconds, counts=counts):
         made |= (begins >= stop.begin_ns) & (ends <= stop.end_ns)
     return made
 

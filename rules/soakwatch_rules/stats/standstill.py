@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.stats.distributions import gamma_cdf
-from soakwatch_rules.stats.level import robust
+from soakwatch_rules.stats.level import MAD_TO_SIGMA, robust
 from soakwatch_rules.stats.outage import Bins
-from soakwatch_rules.stats.pauses import level_without
+from soakwatch_rules.stats.pauses import LEAST, level_without
 
 Floats = NDArray[np.float64]
 
@@ -80,8 +80,9 @@ def stops_of_rate(
 
     The level is that of the readings outside of such stretches. A stretch counts where the scatter of the readings
     outside (five robust sigmas) does not reach so low, or where chance would not bring so many low readings in a
-    row (n·p·q^(k-1) < 1 %; p is the share of low readings outside, q that of low ones that follow a low one), and where
-    random arrivals (``counts``: the rate is a number a second) would not leave it so empty.
+    row (n·p·q^(k-1) < 1 %; p is the share of low readings outside, q that of low ones that follow a low one), or where
+    random arrivals as bursty as those outside (``counts``: the rate is a number a second) would not leave it so empty;
+    and never where plain random arrivals would.
 
     >>> at, rate = np.arange(101) * 10**9, np.full(100, 50.0)
     >>> rate[60:] = 0.0
@@ -93,9 +94,10 @@ def stops_of_rate(
     if n < _CARRIED or not bool((rate > 0).any()):
         return ()
     apart = max(float(np.median(width)), 1e-6)
-    low, level, runs = rate <= 0, np.zeros(n), np.empty((0, 2), dtype=np.int64)
+    low, level = rate <= 0, np.zeros(n)
     for _ in range(3):  # the level of what is carried, without what lies far below it
         level = level_without(rate, apart, _long(low, width, seconds))
+        level = np.where(level > 0, level, float(np.mean(rate)))  # of what comes now and then the median is 0
         low = (rate < DOWN * level) & (level > 0)
     long = _long(low, width, seconds)
     if int(np.count_nonzero(~low)) < _CARRIED or float(width[~low].sum()) < min(seconds, _CARRIED * apart):
@@ -104,27 +106,61 @@ def stops_of_rate(
     with np.errstate(divide="ignore", invalid="ignore"):
         below = np.where(level > 0, 1 - np.minimum(rate / np.where(level > 0, level, 1.0), 2), 0.0)
     sigma = robust(below[outside & ~low])[1]
-    few = int(np.count_nonzero(low & outside))
-    p = (few + 0.5) / (int(np.count_nonzero(outside)) + 1.0)
-    after_low = outside[1:] & outside[:-1] & low[:-1]
-    q = (int(np.count_nonzero(low[1:] & after_low)) + 0.5) / (int(np.count_nonzero(after_low)) + 1.0) if few else p
-    runs = _runs(long)
+    plain = not bool((low & outside).any()) and _SIGMAS * sigma < 1 - DOWN
+    rare = _rare(low, width, seconds)
+    mean = rate[outside] * width[outside]
+    spread = max(1.0, (MAD_TO_SIGMA * _mad(mean)) ** 2 / max(float(np.median(mean)), 1e-12)) if counts else 0.0
     made = []
-    for first, after in runs:
-        k, lasted = after - first, float(width[first:after].sum())
-        chance = n * p * max(p, q) ** (k - 1)
-        plain = few == 0 and _SIGMAS * sigma < 1 - DOWN
-        if not plain and chance >= _CHANCE:
-            continue
+    for first, after in _runs(long):
+        lasted = float(width[first:after].sum())
         wanted = float(np.sum(level[first:after] * width[first:after]))
+        rest_s = float(np.sum(width)) - lasted
+        others = float(np.sum(rate * width) - np.sum(rate[first:after] * width[first:after]))
+        usual = min(wanted, others / rest_s * lasted) if rest_s > 0 else wanted
         came = float(np.sum(np.maximum(rate[first:after], 0.0) * width[first:after]))
-        if counts and n * (1 - gamma_cdf(max(came, 0.0) + 1.0, wanted)) >= _CHANCE:
+        if counts and _empty(n, came, usual, 1.0) >= _CHANCE:
+            continue
+        if not (plain or (first, after) in rare or (counts and _empty(n, came, usual, spread) < _CHANCE)):
             continue
         made.append(
             Stop(int(begin_ns[first]), int(end_ns[after - 1]), lasted * (1 - came / wanted), after == n,
                  _falls(rate, level, first))
         )  # fmt: skip
     return tuple(made)
+
+
+def _rare(low: NDArray[np.bool_], width: Floats, seconds: float) -> set[tuple[int, int]]:
+    """The runs of low readings that chance would not make so long, by the low readings outside of such runs.
+
+    Runs of eight readings and more that last for ``seconds`` are taken for such at first: a service that stands still
+    most of the time must not hide that.
+    """
+    runs = _runs(low)
+    lasts = {r: float(width[r[0] : r[1]].sum()) >= 0.999 * seconds for r in runs}
+    apart = [r for r in runs if lasts[r] and r[1] - r[0] >= LEAST]
+    found: set[tuple[int, int]] = set()
+    while True:
+        outside, after_low = low.size, 0
+        left = [r for r in runs if r not in found and r not in apart]
+        outside -= sum(b - a for a, b in (*found, *apart))
+        few = sum(b - a for a, b in left)
+        after_low = few - len(left)
+        p = (few + 0.5) / (outside + 1.0)
+        q = (after_low + 0.5) / (few + 1.0) if few else p
+        new = {r for r in (*apart, *left) if lasts[r] and low.size * p * max(p, q) ** (r[1] - r[0] - 1) < _CHANCE}
+        if new <= found:
+            return found
+        found |= new
+        apart = [r for r in apart if r not in found]
+
+
+def _empty(number: int, came: float, wanted: float, spread: float) -> float:
+    """How often random arrivals, in bursts of ``spread``, leave a stretch so empty."""
+    return number * (1 - gamma_cdf(max(came, 0.0) / spread + 1.0, wanted / spread))
+
+
+def _mad(value: Floats) -> float:
+    return float(np.median(np.abs(value - np.median(value)))) if value.size else 0.0
 
 
 def _runs(what: NDArray[np.bool_]) -> list[tuple[int, int]]:
