@@ -14,8 +14,8 @@ from soakwatch.clock import Clock, SteadyClock
 from soakwatch.course import Course
 from soakwatch.errors import RecordError
 from soakwatch.judge import PLANNED_KEY, planned_text
-from soakwatch.memory_judging import SHARED_KEY, shared_text
 from soakwatch.judging import recorded_plan
+from soakwatch.memory_judging import SHARED_KEY, shared_text
 from soakwatch.plan import Plan, TargetPlan, plan_text
 from soakwatch.record import Record, RecordView
 from soakwatch.record.findings import identity_of

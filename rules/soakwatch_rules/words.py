@@ -13,19 +13,24 @@ def quantity(value: float, unit: str) -> str:
 
     >>> quantity(20 * 2**20, "By"), quantity(0.953, "1"), quantity(-1536, "By/h"), quantity(3, "{file}")
     ('20.00 MiB', '95.3 %', '-1.50 KiB/h', '3 file')
+    >>> quantity(0.00124, "1/h"), quantity(0.0004, "1")
+    ('0.124 %/h', '0.04 %')
     """
     bare, slash, per = unit.partition("/")
     if bare == "1":
-        return f"{100 * value:.1f} %{slash}{per}"
+        percent = 100 * value
+        # a rate of some thousandths an hour is much in a day, and a small spread is not none
+        shown = f"{percent:.3g}" if per else f"{percent:.1f}" if abs(percent) >= 1 or not percent else f"{percent:.2g}"
+        return f"{shown} %{slash}{per}"
     if bare != "By" or abs(value) < 1024:
         name = "B" if bare == "By" else bare.strip("{}")
         return f"{value:.4g} {name}{slash}{per}"
-    shown = value
+    size = value
     for name in _IEC:
-        shown /= 1024
-        if abs(shown) < 1024 or name == _IEC[-1]:
+        size /= 1024
+        if abs(size) < 1024 or name == _IEC[-1]:
             break
-    return f"{shown:.2f} {name}{slash}{per}"
+    return f"{size:.2f} {name}{slash}{per}"
 
 
 def moment(time_ns: int) -> str:

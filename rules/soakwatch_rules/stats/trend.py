@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from soakwatch_rules.rule import Outcome, Why
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import LEAST, Blocks, Statistic, blocks, how_many, winsorised
-from soakwatch_rules.stats.cycles import Cycles, cycles, released
-from soakwatch_rules.stats.floors import of_floors
+from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
+from soakwatch_rules.stats.floors import FEW, of_floors
 from soakwatch_rules.stats.mixture import Mixture, mixture
 
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ Waived = Literal["", "small", "wave", "cycles", "released"]
 
 _GUARDED: Final = 48  # blocks of the straight line
 _TAIL: Final = 12  # blocks after a bend that give a line of their own
-_FEW_CYCLES, _MANY_CYCLES = 4, 12
+_MANY_CYCLES: Final = 12
 _SHORT_S: Final = 6 * 3600.0  # shorter windows need more certainty to pass
 _SOME: Final = 4096  # readings that tell the quantum
 _DITHERED: Final = 0.2  # quanta of spread within a sixteenth of the run
@@ -35,6 +35,7 @@ _MISSING: Final = 0.5
 _FINE: Final = 0.02  # of a sawtooth's height: what its floors vary by at least
 _UNEVEN: Final = 0.1  # of a sawtooth's height: what two floors may differ by
 _EVENS: Final = 0.5
+_HALF: Final = 0.5
 _STRETCHES: Final = 16  # of the run, whose means say how far it moved
 _RULED_OUT: Final = 0.1  # of the probability that is clear
 _BENDING: Final = frozenset({"late leak", "two slopes", "step and leak"})
@@ -93,10 +94,12 @@ class Trend:
 
     ``probability`` is P(slope at the end > ``allowed``); ``rate`` with ``rate_low`` to ``rate_high`` (5 to 95 %) is
     that slope. ``smallest_detectable`` are 2.49 standard errors of the slope (more, where the thresholds
-    leave less risk than 5 %): a leak of ``allowed`` and twice that fails in 80 % of cases. ``hours_needed`` would settle an inconclusive answer (None: no length of run would).
+    leave less risk than 5 %): a leak of ``allowed`` and twice that fails in 80 % of cases.
+    ``hours_needed`` would settle an inconclusive answer (None: no length of run would).
     ``weight`` is that of ``shape``, ``bend_s`` where it bends (None where it does not). ``line`` runs through the
     blocks after the bend of a shape that grows (None where they are too few); a sawtooth's is raised to its peaks.
-    ``waived`` says why an answer that shapes alone would leave open passes.
+    ``waived`` says why an answer that shapes alone would leave open passes, ``release`` the highest abrupt fall that
+    took back what had grown before it.
     """
 
     outcome: Outcome
@@ -121,6 +124,7 @@ class Trend:
     correlation: float = 0.0
     line: Line | None = None
     waived: Waived = ""
+    release: Release | None = None
 
 
 def judge_trend(
@@ -210,7 +214,7 @@ class _Question:
         count = found.floor.size
         made = replace(blank, mode="floor", shape="sawtooth", weight=1.0, cycles=int(found.falls.size), blocks=count)
         height = float(np.percentile(self.value, 98)) - float(np.median(found.floor))
-        if count < _FEW_CYCLES:
+        if count < FEW:
             return self._by_few(made, found, height) or self._by_blocks(blank, whole)
         fit = slope(found.time_s, found.floor, remember=count >= _MANY_CYCLES)
         made = replace(made, smallest_detectable=fit.detectable(self.thresholds.guard), correlation=fit.correlation)
@@ -234,7 +238,7 @@ class _Question:
         A floor varies by some of the sawtooth's height from cycle to cycle; that much cannot be seen.
         """
         count = found.floor.size
-        made = replace(made, why=Why.CYCLE, hours_needed=self.span_s / 3600 * (_FEW_CYCLES / count - 1))
+        made = replace(made, why=Why.CYCLE, hours_needed=self.span_s / 3600 * (FEW / count - 1))
         if count < 2:
             return None
         apart = float(found.time_s[-1] - found.time_s[0])
@@ -250,8 +254,11 @@ class _Question:
         return replace(made, outcome=Outcome.PASS, why=None, probability=0.0, hours_needed=None, waived="cycles")
 
     def _worth(self, made: Trend) -> float:
-        """The movement within the run that is worth a verdict: what is allowed in the run, or per horizon."""
-        return max(made.allowed * self.span_s, self.tolerance.share * abs(made.level))
+        """The movement within the run that is worth a verdict: what is allowed in the run; in half a horizon and more
+        what is allowed per horizon."""
+        within = made.allowed * self.span_s
+        long = self.span_s >= _HALF * self.tolerance.horizon_s
+        return max(within, self.tolerance.share * abs(made.level)) if long else within
 
     def _small(self, made: Trend, value: Floats, hidden: float = 0.0) -> Trend:
         """A doubt about less than is allowed in the run is none that is worth a verdict.
@@ -284,6 +291,7 @@ class _Question:
         made = self._decided(made, free, fit, parts, value)
         if made.outcome is Outcome.FAIL:
             made = self._after_release(made, value)
+        made = replace(made, release=freed(value))
         return self._resolved(self._small(made, value), value)
 
     def _after_release(self, made: Trend, value: Floats) -> Trend:
@@ -410,9 +418,12 @@ def _scaled(made: Trend, unit: float, begin_s: float) -> Trend:
     if line is not None:
         ends = (_told(x * unit) for x in (line.centre, line.slope, line.low, line.high))
         line = Line(line.centre_s + begin_s, *ends)
-    detectable = made.smallest_detectable
+    detectable, release = made.smallest_detectable, made.release
+    if release is not None:
+        release = replace(release, height=_told(release.height * unit))
     return replace(
         made,
+        release=release,
         allowed=_told(made.allowed * unit),
         level=_told(made.level * unit),
         rate=_told(made.rate * unit),
