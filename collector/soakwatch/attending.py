@@ -109,4 +109,4 @@ def conclude(look: Look, name: str, console: Console) -> None:
     if look.verdict is not None:
         say(Text(f"{SYMBOLS[Outcome(look.verdict)]} {look.verdict.upper()}  {run}", style=_STYLES[look.verdict]))
         say(Text(printable(look.reason)))
-        say(Text(f"soakwatch report {name} tells it all" + (f"; page  {look.report}" if look.report else "")))
+        say(Text(f"full report: soakwatch report {name}" + (f"; page  {look.report}" if look.report else "")))

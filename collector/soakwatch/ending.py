@@ -27,5 +27,5 @@ def end_run(folder: Path, reason: str, by: str, now_ns: int) -> StoredEvent:
         raise MarkConflict("the run is over already: there is nothing to stop")
     told_ns = max((one.event.begin_ns for one in state.events if one.event.kind == STOP), default=0)
     if now_ns - told_ns < _AGAIN_NS:
-        raise MarkConflict("the run was told to stop already: it ends as soon as its last looks are in")
+        raise MarkConflict("stop was requested already: the run ends after its last polls")
     return tell(folder, Ask("mark", STOP, labels={"reason": reason or "none given", "by": by}), now_ns)

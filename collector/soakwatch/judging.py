@@ -11,6 +11,7 @@ from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
 from soakwatch.plan.text import parse, plan_error
 from soakwatch.record import Record, RecordView
+from soakwatch.record.outside import is_written
 from soakwatch.registry import INSTALLED
 from soakwatch.verdict import Verdict
 from soakwatch.widening import named_rules, nothing_passes_unseen, outside_gauges, widened
@@ -46,8 +47,12 @@ def judge_record(
     only: Sequence[str] = (),
     told: Callable[[str], None] | None = None,
     earlier: Sequence[RecordView] = (),
+    *,
+    ended: bool = False,
 ) -> Verdict:
     """The verdict of a record under its own plan, or another, or only some of its rules; beside ``earlier`` runs.
+
+    While somebody writes the record and has not said that the run ended, the verdict is preliminary; ``ended`` says it.
 
     Rules that are named in ``only``, or were when somebody's series were imported, also judge gauges outside of the
     catalogue, where they judge each series by itself.
@@ -57,11 +62,12 @@ def judge_record(
     required = {rule.name: rule.required for rule in said} | dict.fromkeys(only, True)
     outside = outside_gauges(view) if only else ()
     uses = [
-        RuleUse(widened(rule, outside), required.get(rule.name))
+        RuleUse(widened(rule, outside), required.get(rule.name), rule.name in required)
         for rule in planned_rules(said)
         if not only or rule.name in only
     ]
-    return nothing_passes_unseen(view, judge(view, view.meta("run") or "run", uses, told, earlier))
+    goes_on = not ended and view.meta("ended_ns") is None and is_written(view.path)
+    return nothing_passes_unseen(view, judge(view, view.meta("run") or "run", uses, told, earlier, goes_on=goes_on))
 
 
 def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
@@ -102,7 +108,7 @@ def conclude(
     """
     try:
         with RecordView.open(folder) as view:
-            verdict, said = judge_record(view, told=told), view.findings(live=True)
+            verdict, said = judge_record(view, told=told, ended=True), view.findings(live=True)
         record.put_findings(_that_stand(said, verdict.findings), live=True, judged_ns=end_ns)
         record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
         record.set_meta("verdict", verdict.outcome.value)

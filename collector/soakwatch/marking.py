@@ -42,10 +42,10 @@ class MarkConflict(MarkRefused):
 class Ask:
     """What somebody tells of an event.
 
-    ``deed``: "mark" is a moment, or a stretch if ``until_ns`` is given; "begin" leaves it open; "end" ends the newest
-    open one of the same kind, target and object. ``at_ns`` and ``until_ns`` are UTC ns, None is now. ``expect`` and
-    ``within_s`` (seconds from its begin) are the intent; with "end" there is none. ``labels`` are anything worth
-    knowing; those of the end are added to those of the begin.
+    ``deed``: "mark" is a moment, or a stretch if ``until_ns`` is given; "begin" leaves it open; "end" ends the open
+    one of the same kind, target and object, or the only open one of the kind that fits what is given. ``at_ns`` and
+    ``until_ns`` are UTC ns, None is now. ``expect`` and ``within_s`` (seconds from its begin) are the intent; with
+    "end" there is none. ``labels`` are anything worth knowing; those of the end are added to those of the begin.
     """
 
     deed: Literal["mark", "begin", "end"]
@@ -65,7 +65,7 @@ def tell(run: Path, ask: Ask, now_ns: int) -> StoredEvent:
     ``now_ns`` is what the clock of the run says, or the wall clock. Raises MarkRefused (MarkConflict for an event that
     overlaps with one of its kind, or an end without a begin), and RecordError.
     """
-    _check(ask)
+    check_ask(ask)
     at_ns = now_ns if ask.at_ns is None else ask.at_ns
     last_ns = at_ns if ask.until_ns is None else ask.until_ns
     if last_ns < at_ns:
@@ -87,7 +87,7 @@ def tell(run: Path, ask: Ask, now_ns: int) -> StoredEvent:
         event = Event(ask.kind, ask.target, ask.object, at_ns, end_ns, dict(ask.labels), dict(ask.expect), deadline_ns)
         _alone(kept.events(ask.kind, ask.target, ask.object), event)
         if kept.number() >= MOST_EVENTS:
-            raise MarkRefused(f"the run was told of {MOST_EVENTS} events already: more than that nobody can judge")
+            raise MarkRefused(f"the run has {MOST_EVENTS} events already, the most that are kept")
         return kept.add(event)
 
 
@@ -123,8 +123,8 @@ def moment_text(time_ns: int) -> str:
     return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
 
 
-def _check(ask: Ask) -> None:
-    """What can be said without knowing the run."""
+def check_ask(ask: Ask) -> None:
+    """Refuse what makes no sense whatever the run is. Raises MarkRefused."""
     if len(ask.kind) > _LONGEST_KIND or EVENT_KIND.fullmatch(ask.kind) is None:
         raise MarkRefused(f"{ask.kind[:60]!r} is not a kind of event: write a lower-case word such as failover")
     own = bookkeeping(ask.kind) and ask.kind not in {STOP, ACKNOWLEDGED}
@@ -198,15 +198,40 @@ def _overlap(begin_ns: int, end_ns: int | None, begun_ns: int, ended_ns: int | N
 
 
 def _end(kept: Marks, ask: Ask, at_ns: int) -> StoredEvent:
-    told = [stored for stored in kept.events(ask.kind, ask.target, ask.object) if stored.origin == ORIGIN]
-    opened = [stored for stored in told if stored.event.end_ns is None]
-    if not opened:
-        where = f" on {ask.target}" if ask.target else ""
-        raise MarkConflict(f"there is no open event {ask.kind!r}{where}: begin one first")
-    begin_ns = opened[-1].event.begin_ns
+    found = _open_event(kept.opened(), ask)
+    begin_ns = found.event.begin_ns
     if at_ns < begin_ns and ask.at_ns is not None:
         raise MarkRefused(f"the {ask.kind} began at {moment_text(begin_ns)}: it cannot end before, mend its end")
-    return kept.end(opened[-1], max(at_ns, begin_ns), ask.labels)
+    return kept.end(found, max(at_ns, begin_ns), ask.labels)
+
+
+def _open_event(opened: Iterable[StoredEvent], ask: Ask) -> StoredEvent:
+    """The open event that an end means: of exactly its target and object, else the only one that fits what it names."""
+    every = tuple(opened)
+    fit = [
+        stored
+        for stored in every
+        if stored.event.kind == ask.kind
+        and ask.target in {"", stored.event.target}
+        and ask.object in {"", stored.event.object}
+    ]
+    exact = [stored for stored in fit if (stored.event.target, stored.event.object) == (ask.target, ask.object)]
+    if exact or len(fit) == 1:
+        return (exact or fit)[-1]
+    if fit:
+        which = ", ".join(f"{_options(one.event)} (began at {moment_text(one.event.begin_ns)})" for one in fit[:MOST])
+        raise MarkConflict(f"{len(fit)} events {ask.kind!r} are open: {which}: say which")
+    where = f" on {ask.target}" if ask.target else ""
+    others = [" ".join([one.event.kind, _options(one.event)]).rstrip() for one in every[:MOST]]
+    remedy = f"; open: {', '.join(others)}" if others else ": begin one first"
+    raise MarkConflict(f"there is no open event {ask.kind!r}{where}{remedy}")
+
+
+def _options(event: Event) -> str:
+    """The options of ``soakwatch event`` that name an event's target and object."""
+    return " ".join(
+        f"--{name} {value}" for name, value in (("target", event.target), ("object", event.object)) if value
+    )
 
 
 def _apart(earlier_ns: int, later_ns: int) -> str:

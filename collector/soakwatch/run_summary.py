@@ -35,7 +35,7 @@ class RunSummary:
     """One run of a list. Of a run that cannot be read there is only ``line``, with the trouble.
 
     ``targets`` are names with roles, devices first; ``release`` is what software the devices said they run. ``worst``
-    is the worst finding, None where nothing speaks against the run; ``counts`` are findings by outcome. ``coverage`` is
+    is the worst finding, None where the run has none; ``counts`` are findings by outcome. ``coverage`` is
     that of the required source that was answered least, ``uncovered`` its name. ``lent_by`` is the run whose baseline
     this one was held against.
     """

@@ -60,7 +60,8 @@ def run_to_the_end(
             _check(soak)
             lasted_s = (end_ns - course.start_ns) * 1e-9
             _tell(
-                console, f"ended after {show_seconds(lasted_s)}; judging" if lasted_s > 0 else "ended before its start"
+                console,
+                f"finished after {show_seconds(lasted_s)}; judging" if lasted_s > 0 else "stopped before its start",
             )
             record.seal(final=True)
             record.set_meta("ended_ns", str(end_ns))

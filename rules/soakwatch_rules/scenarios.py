@@ -17,6 +17,7 @@ from soakwatch_rules import (
     scenarios_growth,
     scenarios_life,
     scenarios_load,
+    scenarios_loss,
     scenarios_runs,
 )
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Rule, Window
@@ -25,6 +26,7 @@ from soakwatch_rules.synthetic import Scenario
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     *scenarios_growth.SCENARIOS, *scenarios_cpu.SCENARIOS, *scenarios_runs.SCENARIOS, *scenarios_load.SCENARIOS,
+    *scenarios_loss.SCENARIOS,
     *scenarios_life.SCENARIOS, *scenarios_events.SCENARIOS,
 )  # fmt: skip
 """Every scenario; names differ within a family."""
@@ -42,12 +44,14 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "performance_decline": ("throughput",),
     "periodic_pause": ("pauses", "throughput"),
     "drops": ("drops",),
+    "loss": ("losses",),
     "overload_loss": ("overload",),
     "generator_health": ("generator",),
     "process_restart": ("crash",),
     "reboot": ("crash",),
     "core_dump": ("crash",),
     "oom_kill": ("crash",),
+    "kernel_fault": ("crash",),
     "hang": ("silence",),
     "gap": ("silence",),
     "coverage": ("silence",),

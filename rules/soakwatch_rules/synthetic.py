@@ -78,7 +78,8 @@ _COUNTERS = frozenset({
     "system.forwarding.dropped", "system.ip.dropped",
 })  # fmt: skip
 _STATES = frozenset({
-    "system.boot.id", "system.boot.time", "process.up", "process.start_time", "process.pid", "queue.limit",
+    "system.boot.id", "system.boot.time", "process.up", "process.start_time", "process.pid", "process.child",
+    "queue.limit",
     "load.ceiling.packet.rate", "load.ceiling.rate", "load.ceiling.bit.rate", "load.sending", "reach.up",
 })  # fmt: skip
 _COUNTS = {

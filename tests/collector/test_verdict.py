@@ -48,13 +48,13 @@ def test_an_optional_rule_does_not_hold_up_a_pass() -> None:
 
 @pytest.mark.parametrize("undecided", [Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE])
 def test_a_device_that_only_answered_is_not_cleared(undecided: Outcome) -> None:
-    """Polls that were answered are no judgement of the device, even where the only doubt holds up nothing."""
+    """Polls that were answered are no judgement of the device, even where what is inconclusive is not required."""
     answered = [finding(Outcome.PASS, rule) for rule in ("coverage", "gap", "hang")]
     known = frozenset({"growth"})
     verdict = fold("run", WINDOW, {"dut": "dut"}, [*answered, finding(undecided, "growth")], (), (), known)
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert "nothing was decided of it but whether it answered: growth" in verdict.targets[0].reason
-    assert verdict.reason.startswith("dut: nothing was decided")
+    assert "only its availability was judged: growth" in verdict.targets[0].reason
+    assert verdict.reason.startswith("dut: only its availability was judged")
     asked_for = fold("run", WINDOW, {"dut": "dut"}, answered, (), ())
     assert asked_for.outcome is Outcome.PASS
 
@@ -67,7 +67,7 @@ def test_each_target_has_its_own_verdict_and_the_order_of_findings_is_fixed() ->
     assert {t.target: t.outcome for t in verdict.targets} == {"twin": Outcome.PASS, "leaker": Outcome.FAIL}
     assert verdict == fold("run", WINDOW, roles, reversed(findings), (), ())
     assert verdict.exit_code == 1
-    assert verdict.reason == "leaker failed memory_growth; twin stood it"
+    assert verdict.reason == "leaker failed memory_growth; twin passed"
 
 
 def test_a_run_without_a_device_under_test_is_inconclusive() -> None:
@@ -82,7 +82,7 @@ def test_a_run_that_ended_early_cannot_pass() -> None:
     day = 86400.0
     good = fold("run", Window(0, 300 * 10**9), {"dut": "dut"}, [finding(Outcome.PASS)], (), (), planned_s=day)
     assert good.outcome is Outcome.INCONCLUSIVE
-    assert good.reason.startswith("ended early, 5m of 1d: dut stood it")
+    assert good.reason.startswith("ended early, 5m of 1d: dut: no rule failed")
     bad = fold("run", Window(0, 300 * 10**9), {"dut": "dut"}, [finding(Outcome.FAIL)], (), (), planned_s=day)
     assert bad.outcome is Outcome.FAIL
     whole = fold("run", Window(0, 86399 * 10**9), {"dut": "dut"}, [finding(Outcome.PASS)], (), (), planned_s=day)

@@ -68,7 +68,7 @@ def test_a_run_is_watched_left_alone_stopped_and_its_end_seen(on_terminal: Termi
     assert run.end() == 3
     assert witness.end() == 3
     assert "INCONCLUSIVE" in witness.text
-    assert "soakwatch report run tells it all" in witness.text
+    assert "full report: soakwatch report run" in witness.text
     assert "local/local" not in witness.text.replace("coverage local/local", "")  # the picture is gone
     with RecordView.open(tmp_path / "run") as view:
         (stop,) = [stored.event for stored in view.events() if stored.event.kind == "run.stop"]
@@ -147,7 +147,7 @@ def test_where_nobody_looks_there_are_plain_lines(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert re.match(r"\[\d+s\] phase (waiting|soak)", lines[1])
     assert any(re.match(r"\[\d+s\] phase soak; \ds left; polls \d+ due", line) for line in lines)
-    assert any(line.startswith("ended after 4") for line in lines)
+    assert any(line.startswith("finished after 4") for line in lines)
     seen = piped(tmp_path, "watch", "run", "--verdict", PYTHONIOENCODING="ascii")
     assert seen.returncode == done.returncode == 3
     assert seen.stdout.splitlines()[0].startswith("? INCONCLUSIVE")

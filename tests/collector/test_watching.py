@@ -104,7 +104,7 @@ def test_a_run_is_shown_until_its_verdict_is_there(tmp_path: Path) -> None:
     conclude(last, "run", console)
     told = target.getvalue().splitlines()
     assert any("being judged" in line for line in told)
-    assert told[-3:] == ["✗ FAIL  night", "dut failed[2J growth", "soakwatch report run tells it all"]
+    assert told[-3:] == ["✗ FAIL  night", "dut failed[2J growth", "full report: soakwatch report run"]
 
 
 def test_a_run_that_was_left_while_it_was_judged_is_broken_off(tmp_path: Path) -> None:

@@ -219,6 +219,41 @@ drops under stress only          | P
 counter of 32 bits wraps         | F
 counter begins anew              | P
 
+losses                           | loss
+packets: none lost               | P
+requests: none lost              | P
+connections: none lost           | P
+pings: none lost                 | P
+packet rates: none lost          | P
+answers: none lost               | P
+packets: 0.005 % lost            | P
+requests: 0.005 % lost           | P
+connections: 0.005 % lost        | P
+pings: 1 in 2000 lost            | PW
+the load comes up                | P
+the load has levels              | P
+the load ends in the cooldown    | P
+answers end in the cooldown      | P
+half is lost under stress        | P
+packets: 1 % lost                | F
+requests: 1 % lost               | F
+connections: 1 % lost            | F
+pings: 1 % lost                  | F
+packet rates: 1 % lost           | F
+packets: 99 % lost               | F
+requests: 99 % lost              | F
+connections: 99 % lost           | F
+pings: 99 % lost                 | F
+packet rates: 99 % lost          | F
+packets: none for 30 s           | F
+requests: none for 30 s          | F
+connections: none for 30 s       | F
+pings: none for 30 s             | F
+answers: none for 30 s           | F
+0.05 % lost, none before         | F
+nothing for 10 min               | F
+nothing for 2 s                  | P
+
 overload                         | overload_loss
 healthy at 120 %                 | PI
 healthy at 200 %                 | PI
@@ -236,20 +271,23 @@ counters fall                    | I
 no headroom                      | I
 not drained                      | PI
 
-crash                            | process_restart | reboot | core_dump | oom_kill
-calm device                      | P  | P | P | P
-restart                          | F  | P | P | P
-restart that no event tells      | F  | P | P | P
-restart that was announced       | P  | P | P | P
-process gone                     | F  | P | P | P
-reboot                           | F  | F | P | P
-reboot seen by uptime only       | F  | F | P | P
-reboot that was announced        | P  | P | P | P
-uptime wraps after 497 days      | P  | P | P | P
-agent begins anew                | P  | P | P | P
-clock step                       | P  | P | P | P
-core file                        | P  | P | F | P
-killed for want of memory        | F  | P | P | F
+crash                            | process_restart | reboot | core_dump | oom_kill | kernel_fault
+calm device                      | P  | P | P | P | P
+restart                          | F  | P | P | P | P
+restart that no event tells      | F  | P | P | P | P
+restart that was announced       | P  | P | P | P | P
+process gone                     | F  | P | P | P | P
+reboot                           | F  | F | P | P | P
+reboot seen by uptime only       | F  | F | P | P | P
+reboot that was announced        | P  | P | P | P | P
+uptime wraps after 497 days      | P  | P | P | P | P
+agent begins anew                | P  | P | P | P | P
+clock step                       | P  | P | P | P | P
+core file                        | P  | P | F | P | P
+killed for want of memory        | F  | P | P | F | P
+segfault without a core          | F  | P | P | P | F
+segfault of another tenant       | P  | P | P | P | W
+lockup that the counter shows    | P  | P | P | P | F
 
 silence                          | hang | gap | coverage
 no silence                       | P    | P  | P

@@ -21,6 +21,7 @@ Examples:
 \b
 --expect says what is allowed, and required, within the time of --within: an upgrade that expects reboot=1 fails
 if the device did not reboot, or rebooted twice.
+--end needs no --target where one event of KIND is open; of several it says which, and how to choose.
 Two events of one kind, target and object cannot overlap. What lies in the future, or outside of the run, is refused:
 the clocks of two machines may be a minute apart. What is to come is written into the plan's events."""
 )
@@ -63,7 +64,7 @@ def command(
     folder = find_run(run, runs_folder)
     stored = tell(folder, ask, time.time_ns())
     told = {"mark": "marked", "begin": "began", "end": "ended"}[deed]
-    click.echo(f"{stored.event.kind} {told}" + (f" on {target}" if target else ""))
+    click.echo(f"{stored.event.kind} {told}" + (f" on {stored.event.target}" if stored.event.target else ""))
     with RecordView.open(folder) as view:
         if view.meta("ended_ns"):
             click.echo(f"the run has ended: judge it again with 'soakwatch judge {run}'")

@@ -27,6 +27,7 @@ Examples:
   soakwatch judge data.csv --rule growth
   soakwatch judge host.csv.gz --map 'rss=process.memory.usage,process=nginx:KB' --unit cpu=%
   soakwatch judge pods.csv --rule growth --by pod --time ts --json -
+  soakwatch judge night.csv --role gen=generator --phase soak=30m..22h --events changes.csv
   soakwatch judge 'influxdb://127.0.0.1:8086/soak?token=env:INFLUX_TOKEN&run=20261121T200000Z-fw-7.2'
   soakwatch judge 'influxdb://tig:8086/telegraf?token=env:INFLUX_TOKEN&host=fw1&from=2026-11-20T20:00Z'
 \b

@@ -39,6 +39,4 @@ def command(run: str, reason: str, ca: str | None, runs_folder: Path) -> None:
         remote_run(run, None, ca).ask("POST", "stop", json.dumps({"reason": why}).encode())
     else:
         end_run(find_run(run, runs_folder), why, "command line", time.time_ns())
-    click.echo(
-        f"the run was told to end: it is judged and reported now; soakwatch watch {run} shows what becomes of it"
-    )
+    click.echo(f"stopping: the run is judged and reported now; follow it with: soakwatch watch {run}")

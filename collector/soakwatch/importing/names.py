@@ -10,7 +10,7 @@ from soakwatch.importing.options import Meaning, Options
 from soakwatch.importing.problem import DataError
 from soakwatch.importing.units import EXAMPLES, fits, into, split_header, unit
 from soakwatch.nearest import hint
-from soakwatch_agent.metric import BY_NAME, Metric
+from soakwatch_agent.metric import BY_NAME, Metric, slack_of
 from soakwatch_agent.sample import object_text
 
 IMPORTED = "imported."
@@ -97,8 +97,10 @@ def scale_of(column: str, made: Naming, largest: float, median: float) -> tuple[
     if made.scale is not None:
         return made.scale, ""
     if made.unit == "1":
-        percent = largest > 1
+        percent = largest > 1 + slack_of(made.metric)
         word = "in percent, for it exceeds 1" if percent else "as a share of 1, for it never exceeds that"
+        if not percent and largest > 1:
+            word = f"as a share of 1, for it exceeds that by no more than {largest - 1:.2g}"
         return (0.01 if percent else 1.0), f"read {word}{OTHERWISE}"
     if made.unit == "By" and column in _OF_PROC:
         return 1024.0, f"read in KiB, as /proc has it{OTHERWISE}"

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from soakwatch_rules.rule import Rule
 
 REQUIRED = "required"
-"""The key of a rule in a plan that is no parameter: false means that inconclusive does not hold up a pass."""
+"""The key of a rule in a plan that is no parameter: false means that inconclusive does not hold up a pass, true that
+it always does, also where the cadence or the length of the run cannot show what the rule looks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class RulePlan:
 
     name: str
     on: bool = True
-    required: bool = True
+    required: bool | None = None  # None: the plan does not say
     parameters: Mapping[str, float] = field(default_factory=dict)
     place: str = field(default="", compare=False)
 
@@ -67,7 +68,7 @@ def _parameters(
     known = {parameter.name: parameter for parameter in parameters(made)}
     values: dict[str, float] = {}
     problems: list[Problem] = []
-    required = True
+    required: bool | None = None
     for key, value in given.items():
         if key == REQUIRED:
             if isinstance(value, bool):

@@ -81,7 +81,10 @@ def _rule(name: str, registry: Registry) -> Plain:
         }
         for parameter in parameters(rule_class(name, registry))
     }
-    known[REQUIRED] = {"type": "boolean", "default": True, "description": "inconclusive holds up a pass"}
+    known[REQUIRED] = {
+        "type": "boolean",
+        "description": "false: its doubt holds up no pass; true: every doubt does, also for want of cadence or length",
+    }
     return {
         "description": registry.rules.summary(name),
         "anyOf": [

@@ -48,6 +48,11 @@ class Marks:
         rows = self._sql.execute(query, (storable(kind), storable(target), storable(thing))).fetchall()
         return tuple(event_of(row) for row in rows)
 
+    def opened(self) -> tuple[StoredEvent, ...]:
+        """Events that somebody began and nobody has ended yet, oldest first."""
+        query = f"SELECT {EVENT_COLUMNS} FROM event WHERE origin=? AND end_ns IS NULL ORDER BY id"  # noqa: S608
+        return tuple(event_of(row) for row in self._sql.execute(query, (ORIGIN,)).fetchall())
+
     def add(self, event: Event) -> StoredEvent:
         """Keep a new event."""
         return StoredEvent(insert_event(self._sql, event.target, event, ORIGIN), ORIGIN, event)

@@ -46,6 +46,8 @@ GROWTH_KEY = "growth"
 IMPORTED_KEY = "imported"
 """The meta that tells, as JSON, which files were imported and what their columns became. Of what was imported nobody
 owns a series: the files are what they are."""
+UNPOLLED = "table"
+"""The name of a source of imported readings without a pace, written when something happened: none was ever due."""
 _KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
 _GROWTH: Mapping[str, Growth] = {growth: growth for growth in get_args(Growth)}
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from soakwatch.report.load import Generator, figure_of
+from soakwatch.report.moments import first_failure_ns, told_moments
 from soakwatch.report.show import quantity
+from soakwatch.subjects import subject_words
 from soakwatch.units import show_seconds
-from soakwatch.verdict import DUT, Verdict
-from soakwatch_rules.rule import Outcome, Why, Window
-
-WAIVED = "(holds up nothing)"
-"""How the headline of a doubt ends that keeps no run from passing."""
+from soakwatch.verdict import DUT, NOT_REQUIRED, Verdict
+from soakwatch_rules.rule import Finding, Outcome, Why, Window
+from soakwatch_rules.words import counted
+from soakwatch_rules.words import lasting as took
 
 _PLAIN: Mapping[str, str] = {
     "core_dump": "a program crashed",
@@ -24,13 +25,15 @@ _PLAIN: Mapping[str, str] = {
     "generator_health": "the traffic generator did not do its part",
     "growth": "something keeps growing",
     "hang": "it hung",
+    "kernel_fault": "its kernel logged a fault",
     "level": "a limit of the plan was passed",
+    "loss": "not all that was offered came back",
     "management_isolation": "its management suffered under the load",
     "memory_growth": "memory keeps growing",
     "oom_kill": "it ran out of memory",
     "overload_loss": "it lost more under overload than it may",
     "performance_decline": "it became slower with time",
-    "periodic_pause": "it paused again and again",
+    "periodic_pause": "its throughput paused",
     "process_restart": "a process restarted",
     "queue_growth": "a queue keeps growing",
     "reboot": "it rebooted",
@@ -53,6 +56,7 @@ _DOUBTS: Mapping[Why, str] = {
     Why.NO_REFERENCE: "there is nothing to compare it with",
     Why.NOT_BEGUN: "a phase of the plan never began",
 }
+_GROWTH = frozenset({"growth", "memory_growth", "queue_growth"})
 _MOST = 3
 
 
@@ -66,20 +70,30 @@ def plain_words(rule: str) -> str:
 
 
 def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
-    """One sentence for a manager."""
+    """One sentence for a manager: who passed or failed, under which load and for how long, and why."""
     span = f"{lasting(verdict.window.seconds)} {under(load, verdict.window)}".rstrip()
     names = _names([t.target for t in verdict.targets if t.role == DUT])
     if not names:
-        return f"Nothing can be said after {span}: there is no device to judge."
-    if verdict.outcome is Outcome.PASS:
-        warned = sum(f.outcome is Outcome.WARN for f in verdict.findings)
-        told = f", with {warned} warning{'s' if warned > 1 else ''}" if warned else "; nothing speaks against it"
-        return f"{names} stood {span}{told}."
-    why = _why(verdict)
+        return f"No device was judged in {span}: no target has the role dut."
     if verdict.outcome is Outcome.FAIL:
         hit = _names([t.target for t in verdict.targets if t.outcome is Outcome.FAIL])
-        return f"{hit} did not stand {span}: {why}."
-    return f"Whether {names} stood {span} cannot be said: {why}."
+        so_far = " so far" if verdict.preliminary else ""
+        return f"{hit} failed {_when(verdict, span)}{so_far}: {_why(verdict)}."
+    warned = sum(f.outcome is Outcome.WARN for f in verdict.findings)
+    told = f"no failures, {counted(warned, 'warning')}"
+    if verdict.preliminary:
+        return f"{names}: {told} so far, after {span}."
+    if verdict.outcome is Outcome.PASS:
+        return f"{names} passed {span}: {told}."
+    return f"{names} could not be judged over {span}: {_why(verdict)}."
+
+
+def _when(verdict: Verdict, span: str) -> str:
+    """When the first failure was; where what failed has no moment (growth), over which time."""
+    failed_ns = first_failure_ns(verdict, told_moments(verdict))
+    if failed_ns is None or failed_ns < verdict.window.begin_ns:
+        return f"over {span}"
+    return f"after {took((failed_ns - verdict.window.begin_ns) * 1e-9)} of {span}"
 
 
 def lasting(seconds: float) -> str:
@@ -110,9 +124,10 @@ def under(load: Sequence[Generator], window: Window) -> str:
 
 def _why(verdict: Verdict) -> str:
     """The leading causes in plain words, each once."""
-    causes = [c for c in verdict.causes if c.outcome is verdict.outcome and not c.headline.endswith(WAIVED)]
+    every = [c for c in verdict.causes if c.outcome is verdict.outcome]
+    causes = [c for c in every if not c.headline.endswith(NOT_REQUIRED)] or every  # where nothing at all was decided
     leading = [verdict.findings[cause.leading] for cause in causes]
-    told = list(dict.fromkeys(plain_words(finding.rule) for finding in leading))
+    told = list(dict.fromkeys(_failure(finding) for finding in leading))
     if verdict.outcome is Outcome.INCONCLUSIVE:
         reasons = [_DOUBTS[f.why] if f.why is not None and f.why in _DOUBTS else plain_words(f.rule) for f in leading]
         told = list(dict.fromkeys(reasons))
@@ -120,6 +135,19 @@ def _why(verdict: Verdict) -> str:
         return verdict.reason.rstrip(".")
     more = len(told) - _MOST
     return ", ".join(told[:_MOST]) + (f", and {more} more reason{'s' if more > 1 else ''}" if more > 0 else "")
+
+
+def _failure(finding: Finding) -> str:
+    """What failed, of what, and by how much where that is one figure: "memory of bgpd grows by 52.0 MiB/h"."""
+    rate = finding.numbers.get("rise_per_hour") if finding.rule == "memory_growth" else finding.measured
+    if finding.rule not in _GROWTH or rate is None or not finding.metric:
+        return plain_words(finding.rule)
+    unit = finding.unit if finding.unit.endswith("/h") else f"{finding.unit}/h"
+    allowed = f" (allowed {quantity(abs(finding.limit), unit)})" if finding.limit and finding.unit == unit else ""
+    change = finding.numbers.get("change")
+    allowed = allowed or ("" if change is None else f" ({change:+.0%})")
+    way = "grows" if rate > 0 else "falls"
+    return f"{subject_words(finding.metric, finding.object)} {way} by {quantity(abs(rate), unit)}{allowed}"
 
 
 def _names(names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from soakwatch_agent.sample import object_labels
 from soakwatch_rules.causes import Cause
 from soakwatch_rules.rule import Finding, Forecast, Ledger, Mark, Phase
 
-SCHEMA = 1
+SCHEMA = 2
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
@@ -27,6 +27,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Json]:
     return {
         "schema": SCHEMA,
         "verdict": verdict.outcome.value,
+        "preliminary": verdict.preliminary,
         "reason": verdict.reason,
         "run": verdict.run,
         "start": iso(verdict.window.begin_ns),

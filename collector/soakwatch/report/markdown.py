@@ -33,7 +33,7 @@ def render_markdown(
     """
     window = verdict.window
     lines = [
-        f"## {SYMBOLS[verdict.outcome]} Soakwatch: {verdict.outcome.value.upper()} – {_text(verdict.run)}",
+        f"## {SYMBOLS[verdict.outcome]} Soakwatch: {verdict.words} – {_text(verdict.run)}",
         "",
         f"**{_text(verdict.reason, 400)}**",
         "",
@@ -48,7 +48,7 @@ def render_markdown(
     ]
     lines += _more(verdict.targets, _TARGETS, "targets")
     if verdict.causes:
-        lines += ["", "### What speaks against it", ""]
+        lines += ["", "### Findings", ""]
         lines += [_cause_line(verdict, cause) for cause in verdict.causes[:_CAUSES]]
         lines += _more(verdict.causes, _CAUSES, "causes")
     if closer:
@@ -77,7 +77,7 @@ def render_markdown(
         )
     if folded:
         parts = [
-            f"{counted(sum(one.number for one in passes), 'finding')} without objection",
+            f"{counted(sum(one.number for one in passes), 'check')} passed",
             f"{len(idle)} not applicable",
         ]
         parts += [f"{len(withdrawn)} withdrawn while the run went on"] if withdrawn else []

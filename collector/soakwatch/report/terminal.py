@@ -27,7 +27,7 @@ from soakwatch.report.terminal_tables import (
 )
 from soakwatch.report.told import Withdrawn, passed, withdrawn_text
 from soakwatch.units import show_seconds
-from soakwatch.verdict import Verdict
+from soakwatch.verdict import NOT_REQUIRED, Verdict
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.rule import Outcome
 from soakwatch_rules.series import Series
@@ -35,7 +35,6 @@ from soakwatch_rules.series import Series
 __all__ = ["print_verdict", "sparkline"]
 
 _FEW = 5
-_WAIVED = "(holds up nothing)"
 
 
 def print_verdict(
@@ -80,7 +79,7 @@ def print_verdict(
 
 def _head(paper: Paper, verdict: Verdict, page: Page | None) -> None:
     window, outcome = verdict.window, verdict.outcome
-    paper.say((f"{SYMBOLS[outcome]} {outcome.value.upper()}", STYLES[outcome]), (f"  {verdict.run}", "bold"), hang=2)
+    paper.say((f"{SYMBOLS[outcome]} {verdict.words}", STYLES[outcome]), (f"  {verdict.run}", "bold"), hang=2)
     if page is not None:
         paper.say((headline(verdict, page.load), "bold"))
     paper.say(verdict.reason)
@@ -103,13 +102,13 @@ def _doubtful(cause: Cause) -> bool:
     """Whether it says that something could not be judged, rather than what happened."""
     if cause.outcome is not Outcome.INCONCLUSIVE:
         return False
-    return cause.kind is CauseKind.UNSETTLED or cause.headline.endswith(_WAIVED)
+    return cause.kind is CauseKind.UNSETTLED or cause.headline.endswith(NOT_REQUIRED)
 
 
 def _passed(paper: Paper, verdict: Verdict) -> None:
     told = passed(verdict.findings)
     if told:
-        paper.title("Without objection")
+        paper.title("Passed")
     for one in told:
         paper.say(head(Outcome.PASS, "pass"), f"  {one.words}", hang=4)
 

@@ -19,7 +19,7 @@ from soakwatch.report.sparks import strip
 from soakwatch.report.terminal_findings import head
 from soakwatch.report.told import about
 from soakwatch.units import show_bytes, show_seconds
-from soakwatch.verdict import Verdict
+from soakwatch.verdict import NOT_REQUIRED, Verdict
 from soakwatch_rules.causes import Cause, doubts
 from soakwatch_rules.rule import Finding, Ledger, Outcome
 from soakwatch_rules.words import counted
@@ -50,7 +50,7 @@ def print_chain(paper: Paper, page: Page) -> None:
     for _, cause in lasting[:_DOUBTS]:
         what = about(page.verdict.findings[cause.leading])
         paper.say(
-            head(cause.outcome, cause.outcome.value), f"  {cause.target or 'several'}  all the time: {what}", hang=4
+            head(cause.outcome, cause.outcome.value), f"  {cause.target or 'several'}  throughout: {what}", hang=4
         )
 
 
@@ -91,7 +91,7 @@ def print_headroom(paper: Paper, page: Page) -> None:
     if len(near) > _ROOMS:
         paper.say((f"… and {len(near) - _ROOMS} limits with more headroom in the report", "dim"))
     if whole := sum(room.room >= 1 for room in found):
-        paper.say((f"{counted(whole, 'limit')} that nothing came near", "dim"))
+        paper.say((f"{counted(whole, 'more limit')} with ample headroom", "dim"))
 
 
 def print_doubts(paper: Paper, findings: Sequence[Finding], causes: Sequence[Cause]) -> None:
@@ -102,14 +102,14 @@ def print_doubts(paper: Paper, findings: Sequence[Finding], causes: Sequence[Cau
     beside = doubts(findings, idle)
     if not rows and not beside:
         return
-    waived = {place for cause in causes if cause.headline.endswith("(holds up nothing)") for place in cause.findings}
+    waived = {place for cause in causes if cause.headline.endswith(NOT_REQUIRED) for place in cause.findings}
     paper.title("What could not be judged")
     for row in rows[:_DOUBTS]:
-        note = " (holds up nothing)" if waived.issuperset(row.places) else ""
+        note = f" {NOT_REQUIRED}" if waived.issuperset(row.places) else ""
         paper.say(head(row.outcome, row.outcome.value), f"  {', '.join(row.targets)}  {row.words}{note}", hang=4)
         paper.say((f"of {row.about or 'the target'}", "dim"), indent=4)
     if len(rows) > _DOUBTS:
-        paper.say((f"… and {len(rows) - _DOUBTS} more doubts in the report", "dim"))
+        paper.say((f"… and {len(rows) - _DOUBTS} more of these in the report", "dim"))
     for row in beside[:_DOUBTS]:
         paper.say(head(row.outcome, "does not apply"), f"  {', '.join(row.targets)}  {row.words}", hang=4)
     if len(beside) > _DOUBTS:

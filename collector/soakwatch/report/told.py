@@ -13,7 +13,7 @@ from soakwatch_rules.words import counted
 
 _KINDS = {
     CauseKind.INCIDENT: "one incident", CauseKind.EVENT: "after an event", CauseKind.LOAD: "with a change of load",
-    CauseKind.GROWTH: "one growth", CauseKind.GENERATOR: "generator at fault", CauseKind.UNSETTLED: "one doubt",
+    CauseKind.GROWTH: "one growth", CauseKind.GENERATOR: "generator at fault", CauseKind.UNSETTLED: "one reason",
     CauseKind.FINDING: "alone",
 }  # fmt: skip
 Withdrawn = Sequence[tuple[int, Finding]]
@@ -22,7 +22,7 @@ Withdrawn = Sequence[tuple[int, Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """How often a rule found nothing against a target, and the smallest effects that it could have seen."""
+    """How many checks of a rule passed, and the smallest effects that it could have seen."""
 
     rule: str
     number: int
@@ -32,7 +32,7 @@ class Passed:
     def words(self) -> str:
         """One line."""
         seen = f"; smallest detectable {self.detectable}" if self.detectable else ""
-        return f"{self.rule}: {self.number} without objection{seen}"
+        return f"{self.rule}: {counted(self.number, 'check')} passed{seen}"
 
 
 def passed(findings: Iterable[Finding]) -> tuple[Passed, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from soakwatch.errors import PlanError
+from soakwatch.judge import Planned
 from soakwatch.judging import REPORT_FILES, recorded_rules
 from soakwatch.record import RecordView
 from soakwatch.record.outside import is_written
@@ -33,16 +34,18 @@ def verdict_text(folder: Path) -> str:
 def verdict_so_far(view: RecordView, *, goes_on: bool) -> Verdict:
     """The fold of the findings that a record holds, without judging again: of the final ones where there are such."""
     final = view.meta("verdict")
-    window = view.window()
+    window, planned = view.window(), Planned.of(view)
     made = fold(
         view.meta("run") or "run", window, view.roles(), view.findings(live=final is None), view.ledgers(window),
-        view.phases(), _optional(view), events=tuple(stored.event for stored in view.events()),
+        view.phases(), _optional(view), None if planned is None else planned.duration_s,
+        events=tuple(stored.event for stored in view.events()), goes_on=goes_on and final is None,
     )  # fmt: skip
     if final is not None:
         return replace(made, outcome=_OUTCOMES.get(final, Outcome.INCONCLUSIVE), reason=view.meta("reason") or "")
+    if goes_on:
+        return made
     outcome = Outcome.FAIL if made.outcome is Outcome.FAIL else Outcome.INCONCLUSIVE
-    stands = "the run goes on" if goes_on else "the monitor ended without a verdict"
-    return replace(made, outcome=outcome, reason=f"{stands}; so far: {made.reason}")
+    return replace(made, outcome=outcome, reason=f"the monitor ended without a verdict; so far: {made.reason}")
 
 
 def report_file(folder: Path) -> Path | None:
@@ -54,7 +57,7 @@ def report_file(folder: Path) -> Path | None:
 
 def _optional(view: RecordView) -> frozenset[str]:
     try:
-        return frozenset(rule.name for rule in recorded_rules(view) if not rule.required)
+        return frozenset(rule.name for rule in recorded_rules(view) if rule.required is False)
     except PlanError:  # of rules that are not installed here
         return frozenset()
 

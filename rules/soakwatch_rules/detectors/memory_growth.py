@@ -168,7 +168,8 @@ class MemoryGrowth:
                 settle=f"needs at least {3 * self.least:g} readings without a restart",
             )
         longest = max((len(life.series) for life in found), default=0)
-        missing = max(3 * self.least * apart, 3 * self.stage) - longest * apart
+        length_s = min(longest * apart, max((life.window.seconds for life in found), default=0.0))
+        missing = max(3 * self.least * apart, 3 * self.stage) - length_s
         if missing > 0:
             settle = f"needs {lasting(missing)} more without a restart, at a reading every {lasting(apart)}"
         else:

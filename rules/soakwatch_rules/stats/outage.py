@@ -134,11 +134,11 @@ def outage(calm: Bins, look: Bins, least_share: float = _SHARE) -> Outage | None
         return None
     share, sigma, rate = _usual(calm)
     beyond = np.where(known, look.lost - share * look.sent, 0.0)
-    settled = _settled(beyond, look)
+    kept = settled(beyond, look)
     limit = np.maximum(_SIGMAS * sigma, np.maximum(least_share * look.sent, _LEAST))
-    lossy = known & (settled > limit)
-    edge = known & (settled >= _SOME) & (share <= 0) & (sigma <= 0)
-    spans = _spans(look, lossy, edge, settled, 1 - min(share, 1.0))
+    lossy = known & (kept > limit)
+    edge = known & (kept >= _SOME) & (share <= 0) & (sigma <= 0)
+    spans = _spans(look, lossy, edge, kept, 1 - min(share, 1.0))
     here = known.copy()
     if share > 0 or sigma > 0:
         near = np.convolve(lossy, np.ones(2 * _NEAR + 1), mode="same") > 0
@@ -147,7 +147,7 @@ def outage(calm: Bins, look: Bins, least_share: float = _SHARE) -> Outage | None
     offered = float(look.sent[lossy].sum()) / sent_s if sent_s > 0 else 0.0
     offered = offered if offered > 0 else rate or float(look.sent[known].sum() / width[known].sum())
     here[here.size - _ahead(look) :] &= lossy[here.size - _ahead(look) :]  # what is under way at the end is not lost
-    lost = max(0.0, float(settled[here].sum()))
+    lost = max(0.0, float(kept[here].sum()))
     error = max(_LEAST, _SIGMAS * sigma * math.sqrt(max(int(lossy.sum()), 1)))
     thin = known & (look.sent < _IDLE * rate * width)
     return Outage(
@@ -164,7 +164,7 @@ def _usual(calm: Bins) -> tuple[float, float, float]:
     sent, lost = calm.sent[good], calm.lost[good]
     share = max(0.0, float(np.median(lost / sent)))
     beyond = np.where(np.isfinite(calm.lost - share * calm.sent), calm.lost - share * calm.sent, 0.0)
-    sigma = _MAD_TO_SIGMA * float(np.median(np.abs(_settled(beyond, calm)[good])))
+    sigma = _MAD_TO_SIGMA * float(np.median(np.abs(settled(beyond, calm)[good])))
     return share, sigma, float(np.median(sent / calm.seconds[good]))
 
 
@@ -173,7 +173,7 @@ def _ahead(bins: Bins) -> int:
     return min(bins.sent.size, max(1, round(_LATE_S / max(float(np.median(bins.seconds)), 1e-3))))
 
 
-def _settled(beyond: Floats, bins: Bins) -> Floats:
+def settled(beyond: Floats, bins: Bins) -> Floats:
     """What each bin lost for good: less what came back within a second (a reading at least), for it was only late."""
     if not beyond.size:
         return beyond

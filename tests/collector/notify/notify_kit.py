@@ -141,7 +141,7 @@ def finding(
 
 def verdict(outcome: Outcome = Outcome.FAIL, *findings: Finding) -> Verdict:
     """A verdict of an hour."""
-    reason = "dut failed memory_growth" if outcome is Outcome.FAIL else "dut stood it: nothing speaks against it"
+    reason = "dut failed memory_growth" if outcome is Outcome.FAIL else "dut: no rule failed"
     return Verdict("night", outcome, reason, Window(T0, T0 + 3600 * 10**9), (), findings, (), ())
 
 

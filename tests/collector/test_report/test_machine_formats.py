@@ -138,7 +138,7 @@ def test_markdown_fits_a_pull_request(make_night: Callable[[int], Night], extra:
     text = render_markdown(verdict)
     assert len(text.splitlines()) <= 60
     assert text.startswith("## ✗ Soakwatch: FAIL")
-    assert f"✓ memory\\_growth: {1 + extra} without objection; smallest detectable 5 %" in text
+    assert f"✓ memory\\_growth: {1 + extra} check{'s' if extra else ''} passed; smallest detectable 5 %" in text
 
 
 def test_markdown_stays_short_when_everything_fails(make_night: Callable[[int], Night]) -> None:
@@ -218,7 +218,7 @@ def test_every_format_takes_an_empty_verdict() -> None:
     verdict = empty()
     assert json.loads(render_json(verdict))["verdict"] == "inconclusive"
     assert "INCONCLUSIVE" in render_markdown(verdict)
-    assert ET.fromstring(render_junit(verdict)).get("tests") == "0"
+    assert ET.fromstring(render_junit(verdict)).get("errors") == "1"
 
 
 def test_a_finding_of_an_unlabelled_object_has_no_labels(night: Night) -> None:

@@ -93,14 +93,14 @@ def test_a_manager_reads_one_line(night: Night) -> None:
     """Who, for how long, under which load and why, in words that need no rule's name."""
     load = generators(night[0])
     line = headline(night[1], load)
-    assert line.startswith("leaker did not stand 8 hours under 833")
+    assert line.startswith("leaker failed after 5 h of 8 hours under 833")
     assert "requests/s (at most 2" in line
-    assert line.endswith("memory keeps growing, a process restarted.") or "a process restarted" in line
+    assert "a process restarted" in line
     assert "_" not in line
     good = told(night, [found(Outcome.PASS, "drops", ""), replace(found(Outcome.PASS, "drops", ""), target="twin")])
-    assert headline(good, ()) == "leaker, twin stood 8 hours; nothing speaks against it."
+    assert headline(good, ()) == "leaker, twin passed 8 hours: no failures, 0 warnings."
     doubt = told(night, [found(Outcome.INCONCLUSIVE, "growth", "system.memory.usage", why=Why.TOO_SHORT)])
-    assert headline(doubt, ()) == "Whether leaker, twin stood 8 hours cannot be said: the run was too short."
+    assert headline(doubt, ()) == "leaker, twin could not be judged over 8 hours: the run was too short."
 
 
 def test_the_sections_stand_in_the_order_of_a_morning() -> None:
@@ -170,7 +170,7 @@ def test_headroom_is_worst_first_with_hours_until_exhaustion(night: Night) -> No
     rows, left = rooms(record, findings)  # type: ignore[arg-type]
     assert left == 0
     by = [(row.about[0], row.of, row.room_text, row.forecast) for row in rows]
-    assert by[0] == ("system.memory.usage", "rule growth", "800 % beyond", by[0][3])
+    assert by[0] == ("system.memory.usage", "rule growth", "800 % over", by[0][3])
     assert by[1][:3] == ("system.memory.usage", "the device", "25 %")
     assert "exhausted in 31 h ± 6 h (90 %)" in by[1][3]
     assert ("system.filesystem.usage", "the device", "50 %", "not judged") in by
@@ -180,7 +180,7 @@ def test_headroom_is_worst_first_with_hours_until_exhaustion(night: Night) -> No
     assert not any(row[1] in {"rule drops", "rule coverage"} for row in by)
     text = words(section(render_html(record, told(night, findings)), "headroom"))  # type: ignore[arg-type]
     assert "1 things had to stay at zero" in text or "1 thing had to stay at zero" in text
-    assert "! 800 % beyond" in text
+    assert "! 800 % over" in text
 
 
 def test_an_acknowledged_finding_keeps_its_outcome_and_says_so(night: Night) -> None:

@@ -18,7 +18,7 @@ from soakwatch_rules.rule import Event, Finding
 
 Night = tuple[ReportSource, Verdict]
 TITLES = ("What broke first, and what followed", "Findings, by their causes", "Headroom to each limit",
-          "What could not be judged", "Without objection", "Load, and the generator's health", "Set-up")  # fmt: skip
+          "What could not be judged", "Passed", "Load, and the generator's health", "Set-up")  # fmt: skip
 
 
 class Encoded(io.StringIO):

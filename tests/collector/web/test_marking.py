@@ -133,6 +133,29 @@ def test_two_events_of_one_kind_cannot_overlap(run: Path) -> None:
         tell(run, Ask("end", "reload", target="dut"), at + 20)
 
 
+def test_an_end_finds_the_one_open_event(run: Path) -> None:
+    """Without a target it ends the only open event of the kind; of several it names each, and how to choose it."""
+    at = now()
+    tell(run, Ask("begin", "upgrade", target="dut"), at)
+    assert tell(run, Ask("end", "upgrade"), at + SECOND).event.target == "dut"
+    tell(run, Ask("begin", "upgrade", at + 2 * SECOND, target="dut"), at + 2 * SECOND)
+    tell(run, Ask("begin", "upgrade", at + 3 * SECOND, target="dut", object="slot=2"), at + 3 * SECOND)
+    with pytest.raises(MarkConflict) as several:
+        tell(run, Ask("end", "upgrade"), at + 4 * SECOND)
+    assert str(several.value) == (
+        f"2 events 'upgrade' are open: --target dut (began at {moment_text(at + 2 * SECOND)}),"
+        f" --target dut --object slot=2 (began at {moment_text(at + 3 * SECOND)}): say which"
+    )
+    # a target by itself means the event of the target as a whole, where there is one
+    assert tell(run, Ask("end", "upgrade", target="dut"), at + 5 * SECOND).event.object == ""
+    assert tell(run, Ask("end", "upgrade"), at + 6 * SECOND).event.object == "slot=2"
+    with pytest.raises(MarkConflict, match=r"no open event 'upgrade': begin one first"):
+        tell(run, Ask("end", "upgrade"), at + 7 * SECOND)
+    tell(run, Ask("begin", "failover", at + 7 * SECOND), at + 7 * SECOND)
+    with pytest.raises(MarkConflict, match=r"no open event 'failovr'; open: failover$"):
+        tell(run, Ask("end", "failovr"), at + 8 * SECOND)
+
+
 def test_a_planned_intent_is_not_announced_twice(run: Path) -> None:
     """What the plan expects of an event is expected once; the event itself can be told beside it."""
     at = now()
@@ -174,7 +197,7 @@ def test_a_script_that_lost_its_way_fills_no_record(run: Path, monkeypatch: pyte
     monkeypatch.setattr(marking, "MOST_EVENTS", 2)
     tell(run, Ask("begin", "upgrade"), now())
     tell(run, Ask("mark", "config"), now())
-    with pytest.raises(MarkRefused, match="told of 2 events already"):
+    with pytest.raises(MarkRefused, match="has 2 events already"):
         tell(run, Ask("mark", "failover"), now())
     assert tell(run, Ask("end", "upgrade"), now()).event.end_ns
 
@@ -282,7 +305,7 @@ def test_the_command_begins_ends_and_overlaps(soakwatch: Command, run: Path) -> 
     again = soakwatch("event", "last", "upgrade", "--begin", "--target", "dut")
     assert again.returncode == 2
     assert "still open: end that first" in again.stderr
-    ended = soakwatch("event", "last", "upgrade", "--end", "--target", "dut", "--label", "result=done")
+    ended = soakwatch("event", "last", "upgrade", "--end", "--label", "result=done")  # the pair of the help's example
     assert (ended.returncode, ended.stdout) == (0, "upgrade ended on dut\n")
     at = now()
     stretch = [moment_text(at - back * SECOND) for back in (100, 90)]

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - lines of HTML are as long as they are
-"""The findings by their causes, grouped by target: what speaks against it as cards with plots, the rest as a table."""
+"""The findings by their causes, grouped by target: failures, warnings and what is inconclusive as cards with plots, the rest as a table."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ TEMPLATE = """\
 {% if target.further %}<div class="card scroll"><details class="bulk"><summary>{{ target.further|length }} further findings</summary>{{ rows(target.further) }}</details></div>{% endif %}
 {% if target.not_told %}<p class="soft">{{ target.not_told }} more findings like these have no place here; verdict.json has them all.</p>{% endif %}
 {% if target.passed %}
-<div class="card scroll">{% if target.passing > few %}<details class="bulk"><summary>{{ target.passing }} findings without objection: {{ target.by_rule }}</summary>{% endif %}<table>{{ m.caption("Findings without objection") }}
+<div class="card scroll">{% if target.passing > few %}<details class="bulk"><summary>{{ target.passing }} checks passed: {{ target.by_rule }}</summary>{% endif %}<table>{{ m.caption("Findings without objection") }}
 <thead><tr><th>outcome</th><th>rule</th><th>of</th><th>what was found</th><th class="num">measured</th><th class="num">limit</th>
 <th class="num">samples</th><th class="num">smallest detectable</th></tr></thead><tbody>
 {% for f in target.passed %}

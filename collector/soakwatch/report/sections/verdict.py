@@ -17,7 +17,8 @@ TITLE = ""
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 <div class="card banner {{ verdict.outcome.value }}">
-<h1>{{ m.badge(verdict.outcome) }} <span class="name">{{ verdict.run }}</span></h1>
+<h1>{{ m.badge(verdict.outcome, verdict.words if verdict.preliminary else none) }}
+<span class="name">{{ verdict.run }}</span></h1>
 <p class="headline">{{ headline }}</p>
 <p class="soft">By the rules: {{ verdict.reason }}</p>
 </div>

@@ -19,7 +19,7 @@ _WORDS = (
     ("fail", "A rule's limit was broken; one failing finding fails the run."),
     ("inconclusive", "There was too little data to say. It is not a pass: a required rule that is inconclusive keeps the run from passing."),
     ("warn", "Worth a look, but within the limits."),
-    ("pass", "Judged, with enough data, and without objection."),
+    ("pass", "Judged, with enough data: no failure and no warning."),
     ("not applicable", "The rule has nothing to look at here; the reason says why."),
     ("finding", "What one rule says of one series, object or target in one window of time."),
     ("cause", "Findings that have one cause are told together: those at the same moments, after an event that was told, while the load was changed, of one growing thing, or in doubt for one reason. Each keeps its own outcome and evidence."),

@@ -30,7 +30,7 @@ def _stop(question: Question) -> Response:
         raise MarkConflict("the run is over already: there is nothing to stop")
     told_ns = max((one.event.begin_ns for one in state.events if one.event.kind == STOP), default=0)
     if now_ns - told_ns < _AGAIN_NS:
-        raise MarkConflict("the run was told to stop already: it ends as soon as its last looks are in")
+        raise MarkConflict("stop was requested already: the run ends after its last polls")
     stored = tell(question.folder, Ask("mark", STOP, labels={"reason": reason or "none given", "by": "page"}), now_ns)
     return JSONResponse(event_data(stored), 202)
 

@@ -95,7 +95,7 @@
 
   function worst(run) {
     if (run.trouble !== null) return [make("span", run.trouble, "flag")];
-    if (run.worst === null) return [make("span", run.verdict === "pass" ? "nothing speaks against it" : "none", "soft")];
+    if (run.worst === null) return [make("span", run.verdict === "pass" ? "no findings" : "none", "soft")];
     const found = run.worst;
     const head = make("div");
     head.append(badge(found.outcome, found.symbol), " ", isolated(found.rule, "name"), " on ", isolated(found.target, "name"));

@@ -1,0 +1,65 @@
+"""The report and the verdict of a run that goes on: preliminary, and never a run that ended early."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from soakwatch.cli import soakwatch
+from soakwatch.record import Record
+from soakwatch.report.json import verdict_schema
+from soakwatch.testing.records import SECOND, T0
+from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+
+PLAN = "name: night\nduration: 2h\ntargets: {dut: {sources: [local]}}\n"
+
+
+def going_on(folder: Path, *, spike: bool) -> Record:
+    """Half an hour of a run of two hours, whose writer is at work."""
+    record = Record.create(folder)
+    for key, text in {"plan": PLAN, "run": "night", "planned": '{"duration_s": 7200, "phases": ["soak"]}'}.items():
+        record.set_meta(key, text)
+    record.target("dut", "dut")
+    record.begin_span(T0)
+    source = record.source("dut", "local", "local", 5 * SECOND, required=True).id
+    record.begin_phase("soak", T0)
+    polls = []
+    for at in range(0, 1800, 5):
+        due = T0 + at * SECOND
+        cpu = 1.0 if spike and 900 <= at < 960 else 0.3 + 0.01 * (at % 3)
+        answer = Answer((Sample("system.cpu.utilization", "", cpu, due),), (), ())
+        polls.append(Poll(source, due, due, 1, PollOutcome.OK, None, answer))
+    record.put(polls)
+    return record
+
+
+@pytest.mark.parametrize(("spike", "words", "code"), [(True, "fails so far", 1), (False, "no failure so far", 3)])
+def test_a_run_that_goes_on_has_a_preliminary_verdict(tmp_path: Path, spike: bool, words: str, code: int) -> None:
+    """In every output and with the exit code of what is judged so far; once nobody writes any more it ended early."""
+    run, out = str(tmp_path / "run"), tmp_path / "out"
+    out.mkdir()
+    with going_on(tmp_path / "run", spike=spike):
+        judged = CliRunner().invoke(soakwatch, ["judge", run], standalone_mode=False)
+        assert f"preliminary: {words}  night" in judged.output
+        assert "still running, 29m55s of 2h; so far " in judged.output
+        assert "ended early" not in judged.output
+        assert judged.return_value == code
+        files = [out / f"night.{kind}" for kind in ("html", "json", "md")]
+        options = [word for file in files for word in (f"--{file.suffix[1:]}", str(file))]
+        CliRunner().invoke(soakwatch, ["report", run, *options], catch_exceptions=False)
+        page, text, markdown = (file.read_text() for file in files)
+        assert f"<title>preliminary: {words}: night" in page
+        assert f"</span> preliminary: {words}</span>" in page
+        assert f"Soakwatch: preliminary: {words} – night" in markdown
+        document = json.loads(text)
+        assert document["preliminary"] is True
+        assert document["verdict"] == ("fail" if spike else "inconclusive")
+        jsonschema.validate(document, json.loads(verdict_schema()))
+    over = CliRunner().invoke(soakwatch, ["judge", run], standalone_mode=False)
+    assert "ended early, 29m55s of 2h: " in over.output
+    assert "preliminary" not in over.output
+    assert over.return_value == code
