@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from soakwatch_rules.rule import Outcome, Why
@@ -107,8 +109,13 @@ def released_words(series: Series, height: float, at_ns: int) -> str:
     return f"{series.metric} {verb} by {quantity(height, series.trait.unit)}, which was released at {moment(at_ns)}"
 
 
-def near_limit(series: Series, limit: float, share: float) -> list[str]:
-    """That the highest reading (of available memory the lowest) came near the limit; nothing where none did."""
+def near_limit(series: Series, facts: Mapping[str, float], share: float = 0.95) -> list[str]:
+    """That memory at its highest (available memory at its lowest) came near its limit; nothing where it did not."""
+    limit = series.trait.high if series.trait.unit == "1" else series.trait.ceiling
+    if series.metric == "system.memory.available":
+        limit = facts.get("system.memory.limit")
+    if limit is None or not limit > 0 or not len(series):
+        return []
     down = series.trait.growth == "down"
     used = limit - series.values if down else series.values
     place = int(np.argmax(used))
@@ -124,6 +131,7 @@ _WAIVED = {
     "wave": "a wave about as long as the run was seen once only: it ended where it had been one period before, but "
     "growth that began within the last period cannot be told from it",
     "cycles": "judged by two or three floors of a long sawtooth: growth below a tenth of its height cannot be seen",
+    "freed": "judged from the release on: what had grown before was freed",
     "released": "grows since a release that took back all that had come before at the same pace: a sawtooth seen once",
 }
 

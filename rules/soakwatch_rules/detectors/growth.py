@@ -25,7 +25,6 @@ Floats = NDArray[np.float64]
 
 _GUARD = 0.05  # risk of the straight line's bound
 _FREED = 0.25  # of the level: a release worth a warning
-_NEAR = 0.95  # of the limit: a peak worth one
 _BIG = 0.25  # of the window: lives that must pass each
 _HOUR = 3600.0
 _LARGEST = 1.7e308
@@ -382,18 +381,13 @@ def _noted(series: Series, case: Case, judged: list[_Judged]) -> str | None:
     """What of memory that passes is worth a warning: much that was freed inside the run, or a peak near the limit."""
     if ".memory." not in series.metric:
         return None
-    limit = series.trait.ceiling if series.trait.unit != "1" else series.trait.high
-    if series.metric == "system.memory.available":
-        limit = case.facts.get("system.memory.limit")
     said = []
     for one in judged:
         release, blocks_ = one.trend.release, one.trend.blocks
-        if release is not None and blocks_ and release.height >= _FREED * max(abs(one.trend.level), 0.2 * (limit or 0)):
+        if release is not None and blocks_ and release.height >= _FREED * abs(one.trend.level):
             at = one.life.window.begin_ns + round(one.life.window.seconds * 1e9 * release.at / blocks_)
             said.append(released_words(series, release.height, at))
-    if limit is not None and limit > 0:
-        said += near_limit(series, limit, _NEAR)
-    return "; ".join(said) or None
+    return "; ".join([*said, *near_limit(series, case.facts)]) or None
 
 
 def _excess(one: _Judged) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -138,10 +137,10 @@ def freed(value: Floats) -> Release | None:
     for fall in _places(value, -jump).tolist():
         climb = value[begin : max(fall - 1, begin)]
         begin = fall + 1
-        if climb.size < max(_CLIMBED * value.size, 3):
+        if climb.size < max(_CLIMBED * value.size, 3) or fall + 1 >= value.size:
             continue
         before, after = float(np.median(climb[-some:])), float(np.median(value[fall + 1 : fall + 1 + some]))
-        height = before - after if math.isfinite(after) else 0.0
+        height = before - after
         rise = before - float(np.median(climb[:some]))
         if height >= _LASTING * jump and rise >= _MADE_UP * height and _climb(climb) >= _CLIMB:
             found.append(Release(fall, height, whole=True))

@@ -19,8 +19,9 @@ from soakwatch_rules.stats.mixture import Mixture, mixture
 
 Floats = NDArray[np.float64]
 Mode = Literal["constant", "mean", "floor", "none"]
-Waived = Literal["", "small", "wave", "cycles", "released"]
-"""Why a doubt passes: all movement is small, a wave came back, the few floors of a sawtooth stand, all was released."""
+Waived = Literal["", "small", "wave", "cycles", "released", "freed"]
+"""Why a doubt passes: all movement is small, a wave came back, the few floors of a sawtooth stand, all was released, or
+it stands since."""
 
 _GUARDED: Final = 48  # blocks of the straight line
 _TAIL: Final = 12  # blocks after a bend that give a line of their own
@@ -36,6 +37,7 @@ _FINE: Final = 0.02  # of a sawtooth's height: what its floors vary by at least
 _UNEVEN: Final = 0.1  # of a sawtooth's height: what two floors may differ by
 _EVENS: Final = 0.5
 _HALF: Final = 0.5
+_LONG_SINCE: Final = 0.25  # of the run, that is judged since a release
 _STRETCHES: Final = 16  # of the run, whose means say how far it moved
 _RULED_OUT: Final = 0.1  # of the probability that is clear
 _BENDING: Final = frozenset({"late leak", "two slopes", "step and leak"})
@@ -291,8 +293,19 @@ class _Question:
         made = self._decided(made, free, fit, parts, value)
         if made.outcome is Outcome.FAIL:
             made = self._after_release(made, value)
-        made = replace(made, release=freed(value))
-        return self._resolved(self._small(made, value), value)
+        made = self._resolved(self._small(replace(made, release=freed(value)), value), value)
+        return made if made.release is None else self._since(made, made.release)
+
+    def _since(self, made: Trend, release: Release) -> Trend:
+        """A doubt about what was freed is one about what came since, if that is long enough to be judged."""
+        begin_s = self.span_s * (release.at + 1) / made.blocks
+        since = self.time_s >= begin_s
+        if made.outcome is not Outcome.INCONCLUSIVE or self.span_s - begin_s < _LONG_SINCE * self.span_s:
+            return made
+        rest = replace(self, time_s=self.time_s[since] - begin_s, value=self.value[since], span_s=self.span_s - begin_s)
+        if rest.answer(floors=False).outcome is not Outcome.PASS:
+            return made
+        return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
 
     def _after_release(self, made: Trend, value: Floats) -> Trend:
         """Growth since an abrupt release: maybe a long sawtooth, which one release that took all of it shows."""
