@@ -77,7 +77,7 @@ def _rule(name: str, registry: Registry) -> Plain:
     known: dict[str, Plain] = {
         parameter.name: {
             **_type(parameter),
-            "description": f"{parameter.about} (default {parameter.shown or f'{parameter.default:g} {parameter.unit}'})",
+            "description": f"{parameter.about} (default {_default(parameter)})",
         }
         for parameter in parameters(rule_class(name, registry))
     }
@@ -92,6 +92,10 @@ def _rule(name: str, registry: Registry) -> Plain:
             {"type": "object", "properties": known, "additionalProperties": False},
         ],
     }
+
+
+def _default(parameter: Parameter) -> str:
+    return parameter.shown or f"{parameter.default:g} {parameter.unit}"
 
 
 def _type(parameter: Parameter) -> dict[str, Plain]:

@@ -25,6 +25,9 @@ _LASTING: Final = 0.75  # of a fall, by which the medians before and after it di
 _RISES: Final = 0.5  # abrupt rises for each abrupt fall: batches and level flips rise abruptly too
 _CLIMB: Final = 0.5  # correlation with time within a cycle
 _BLURRED: Final = 3.0  # blocks of climb by which two peaks may differ
+_CLIMBED: Final = 0.05  # of the run, that a climb before a release takes at least
+_MADE_UP: Final = 0.5  # of a release, that had grown before it in the run
+_RARE: Final = 2  # releases; more are a habit
 _ALIKE: Final = 0.5  # of the climb after a release, that the climb before it has at least
 _ABOVE: Final = 0.25  # of the range, between the floors and the median
 
@@ -118,6 +121,30 @@ def released(value: Floats, allowed: float = 0.0) -> Release | None:
         steep = _steep(value[: fall - 1]) >= _ALIKE * pace
         return Release(fall, before - after, bool(low) and steep)
     return None
+
+
+def freed(value: Floats) -> Release | None:
+    """The highest lasting abrupt fall that took back what had grown before it; None where there is none.
+
+    For what grew without a sawtooth's habit: at most two such falls, each after a climb of a twentieth of the run that
+    made up most of it.
+    """
+    jump, _ = _abrupt(value, 0.0)
+    if not jump > 0:
+        return None
+    some, found = max(3, value.size // 32), []
+    begin = 0
+    for fall in _places(value, -jump).tolist():
+        climb = value[begin : max(fall - 1, begin)]
+        begin = fall + 1
+        if climb.size < max(_CLIMBED * value.size, 3) or fall + 1 >= value.size:
+            continue
+        before, after = float(np.median(climb[-some:])), float(np.median(value[fall + 1 : fall + 1 + some]))
+        height = before - after
+        rise = before - float(np.median(climb[:some]))
+        if height >= _LASTING * jump and rise >= _MADE_UP * height and _climb(climb) >= _CLIMB:
+            found.append(Release(fall, height, whole=True))
+    return max(found, key=lambda one: one.height) if 0 < len(found) <= _RARE else None
 
 
 def _steep(value: Floats) -> float:

@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 from soakwatch_rules.rule import Outcome, Why
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import LEAST, Blocks, Statistic, blocks, how_many, winsorised
-from soakwatch_rules.stats.cycles import Cycles, cycles, released
-from soakwatch_rules.stats.floors import of_floors
+from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
+from soakwatch_rules.stats.floors import FEW, of_floors
 from soakwatch_rules.stats.mixture import Mixture, mixture
 
 Floats = NDArray[np.float64]
 Mode = Literal["constant", "mean", "floor", "none"]
-Waived = Literal["", "small", "wave", "cycles", "released"]
-"""Why a doubt passes: all movement is small, a wave came back, the few floors of a sawtooth stand, all was released."""
+Waived = Literal["", "small", "wave", "cycles", "released", "freed"]
+"""Why a doubt passes: all movement is small, a wave came back, the few floors of a sawtooth stand, all was released, or
+it stands since."""
 
 _GUARDED: Final = 48  # blocks of the straight line
 _TAIL: Final = 12  # blocks after a bend that give a line of their own
-_FEW_CYCLES, _MANY_CYCLES = 4, 12
+_MANY_CYCLES: Final = 12
 _SHORT_S: Final = 6 * 3600.0  # shorter windows need more certainty to pass
 _SOME: Final = 4096  # readings that tell the quantum
 _DITHERED: Final = 0.2  # quanta of spread within a sixteenth of the run
@@ -35,6 +36,8 @@ _MISSING: Final = 0.5
 _FINE: Final = 0.02  # of a sawtooth's height: what its floors vary by at least
 _UNEVEN: Final = 0.1  # of a sawtooth's height: what two floors may differ by
 _EVENS: Final = 0.5
+_HALF: Final = 0.5
+_LONG_SINCE: Final = 0.25  # of the run, that is judged since a release
 _STRETCHES: Final = 16  # of the run, whose means say how far it moved
 _RULED_OUT: Final = 0.1  # of the probability that is clear
 _BENDING: Final = frozenset({"late leak", "two slopes", "step and leak"})
@@ -93,10 +96,12 @@ class Trend:
 
     ``probability`` is P(slope at the end > ``allowed``); ``rate`` with ``rate_low`` to ``rate_high`` (5 to 95 %) is
     that slope. ``smallest_detectable`` are 2.49 standard errors of the slope (more, where the thresholds
-    leave less risk than 5 %): a leak of ``allowed`` and twice that fails in 80 % of cases. ``hours_needed`` would settle an inconclusive answer (None: no length of run would).
+    leave less risk than 5 %): a leak of ``allowed`` and twice that fails in 80 % of cases.
+    ``hours_needed`` would settle an inconclusive answer (None: no length of run would).
     ``weight`` is that of ``shape``, ``bend_s`` where it bends (None where it does not). ``line`` runs through the
     blocks after the bend of a shape that grows (None where they are too few); a sawtooth's is raised to its peaks.
-    ``waived`` says why an answer that shapes alone would leave open passes.
+    ``waived`` says why an answer that shapes alone would leave open passes, ``release`` the highest abrupt fall that
+    took back what had grown before it.
     """
 
     outcome: Outcome
@@ -121,6 +126,7 @@ class Trend:
     correlation: float = 0.0
     line: Line | None = None
     waived: Waived = ""
+    release: Release | None = None
 
 
 def judge_trend(
@@ -210,7 +216,7 @@ class _Question:
         count = found.floor.size
         made = replace(blank, mode="floor", shape="sawtooth", weight=1.0, cycles=int(found.falls.size), blocks=count)
         height = float(np.percentile(self.value, 98)) - float(np.median(found.floor))
-        if count < _FEW_CYCLES:
+        if count < FEW:
             return self._by_few(made, found, height) or self._by_blocks(blank, whole)
         fit = slope(found.time_s, found.floor, remember=count >= _MANY_CYCLES)
         made = replace(made, smallest_detectable=fit.detectable(self.thresholds.guard), correlation=fit.correlation)
@@ -234,7 +240,7 @@ class _Question:
         A floor varies by some of the sawtooth's height from cycle to cycle; that much cannot be seen.
         """
         count = found.floor.size
-        made = replace(made, why=Why.CYCLE, hours_needed=self.span_s / 3600 * (_FEW_CYCLES / count - 1))
+        made = replace(made, why=Why.CYCLE, hours_needed=self.span_s / 3600 * (FEW / count - 1))
         if count < 2:
             return None
         apart = float(found.time_s[-1] - found.time_s[0])
@@ -250,8 +256,11 @@ class _Question:
         return replace(made, outcome=Outcome.PASS, why=None, probability=0.0, hours_needed=None, waived="cycles")
 
     def _worth(self, made: Trend) -> float:
-        """The movement within the run that is worth a verdict: what is allowed in the run, or per horizon."""
-        return max(made.allowed * self.span_s, self.tolerance.share * abs(made.level))
+        """The movement within the run that is worth a verdict: what is allowed in the run; in half a horizon and more
+        what is allowed per horizon."""
+        within = made.allowed * self.span_s
+        long = self.span_s >= _HALF * self.tolerance.horizon_s
+        return max(within, self.tolerance.share * abs(made.level)) if long else within
 
     def _small(self, made: Trend, value: Floats, hidden: float = 0.0) -> Trend:
         """A doubt about less than is allowed in the run is none that is worth a verdict.
@@ -284,7 +293,19 @@ class _Question:
         made = self._decided(made, free, fit, parts, value)
         if made.outcome is Outcome.FAIL:
             made = self._after_release(made, value)
-        return self._resolved(self._small(made, value), value)
+        made = self._resolved(self._small(replace(made, release=freed(value)), value), value)
+        return made if made.release is None else self._since(made, made.release)
+
+    def _since(self, made: Trend, release: Release) -> Trend:
+        """A doubt about what was freed is one about what came since, if that is long enough to be judged."""
+        begin_s = self.span_s * (release.at + 1) / made.blocks
+        since = self.time_s >= begin_s
+        if made.outcome is not Outcome.INCONCLUSIVE or self.span_s - begin_s < _LONG_SINCE * self.span_s:
+            return made
+        rest = replace(self, time_s=self.time_s[since] - begin_s, value=self.value[since], span_s=self.span_s - begin_s)
+        if rest.answer(floors=False).outcome is not Outcome.PASS:
+            return made
+        return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
 
     def _after_release(self, made: Trend, value: Floats) -> Trend:
         """Growth since an abrupt release: maybe a long sawtooth, which one release that took all of it shows."""
@@ -410,9 +431,12 @@ def _scaled(made: Trend, unit: float, begin_s: float) -> Trend:
     if line is not None:
         ends = (_told(x * unit) for x in (line.centre, line.slope, line.low, line.high))
         line = Line(line.centre_s + begin_s, *ends)
-    detectable = made.smallest_detectable
+    detectable, release = made.smallest_detectable, made.release
+    if release is not None:
+        release = replace(release, height=_told(release.height * unit))
     return replace(
         made,
+        release=release,
         allowed=_told(made.allowed * unit),
         level=_told(made.level * unit),
         rate=_told(made.rate * unit),
