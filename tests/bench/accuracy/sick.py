@@ -133,7 +133,8 @@ def lost(ratio: float, what: str) -> Fault:
             night.of("load.connections.failed")[:] += np.cumsum(failed)
         elif what == "pings" and night.has("reach.up"):
             _pings_lost(night, since & (night.rng.random(since.size) < ratio))
-            return Truth(kind, gross=ratio >= 0.01 and since.sum() * ratio >= 10, rules=DEAD)
+            enough = since.sum() * ratio >= 10
+            return Truth(kind, gross=ratio >= 0.01 and enough, rules=DEAD, small=ratio < 0.01 or not enough)
         else:
             return None
         return Truth(kind, gross=ratio >= 0.01, rules=LOST)
@@ -186,7 +187,7 @@ def stops(seconds: float) -> Fault:
             return _part_of_a_poll(night, since, seconds, kind)
         if not _back_stops(night, gone):
             return None
-        return Truth(kind, gross=seconds >= 10, rules=LOST)
+        return Truth(kind, gross=seconds >= 10, rules=LOST, small=seconds < min(10, 0.001 * night.length_s))
 
     return make
 
@@ -205,7 +206,8 @@ def _part_of_a_poll(night: Night, since: float, seconds: float, kind: str) -> Tr
                 gone = np.zeros(each.size)
                 gone[at:] = round(part * each[at])
                 _port_loses(night, gone)
-            return Truth(kind, gross=seconds >= 10 and part >= 0.15, rules=LOST, small=part < 0.15)
+            seen = seconds >= 10 and part >= 0.15
+            return Truth(kind, gross=seen, rules=LOST, small=not seen)
     return None
 
 
@@ -215,6 +217,8 @@ def latency(times: float) -> Fault:
     def make(night: Night, stated: Stated) -> Truth | None:
         del stated
         since = night.at_s >= night.rng.uniform(0.3, 0.7) * night.length_s
+        if night.length_s < 600:
+            return None
         if night.has("load.latency"):
             for name in night.objects("load.latency"):
                 night.of("load.latency", name)[since] *= times
@@ -375,9 +379,10 @@ def dead(seen_by: str) -> Fault:
 
     def make(night: Night, stated: Stated) -> Truth | None:
         del stated
-        night.traits.discard("packets")
         at = night.at(night.rng.uniform(0.3, 0.8))
         gone = np.arange(night.at_s.size) >= at
+        if (1 - at / night.at_s.size) * night.length_s < max(30.0, 5 * night.cadence_s):
+            return None
         if seen_by == "all":
             if not night.has("reach.up") or not _back_stops(night, gone):
                 return None
