@@ -373,7 +373,7 @@ def test_a_residue_no_larger_than_the_wave_before_the_stress_is_no_failure(seed:
     series = waving(seed, 0.06)
     made = Recovery().judge(Case("dut", series.object, window(0, 86400), (series,), phases=day))[0]
     assert made.outcome in {Outcome.PASS, Outcome.WARN}, made.reason
-    left = np.where(series.seconds >= 68400, 0.3e9, 0.0)
+    left = np.where(series.seconds >= 68400, 0.5e9, 0.0)
     grown = replace(series, value=np.round(series.values + left))
     made = Recovery().judge(Case("dut", series.object, window(0, 86400), (grown,), phases=day))[0]
     assert made.outcome is Outcome.FAIL, made.reason

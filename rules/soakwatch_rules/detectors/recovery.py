@@ -70,8 +70,8 @@ class Recovery:
     last window, or the residue, is proven outside; or it came back too late. warn: it settled at another level in the
     harmless direction (less memory), what is left grows from repetition to repetition, or what is left is no more than
     the series moved by itself before the stress (a daily wave, a cache that fills): 1.5 times the range of its means
-    over stretches as long as the calm or the time after, the first tenth left out. Noise of that size passes, with the
-    residue that it would hide. inconclusive: too little before or after, too noisy, or another load than before.
+    over stretches of an eighth of the calm or the time after, the first tenth left out. Noise of that size passes, with
+    the residue that it would hide. inconclusive: too little before or after, too noisy, or another load than before.
 
     How often wrong, on 300 seeded signals a shape (band 5 %, readings each 10 s, 1 h before, 2 h after; returns as a
     step, exponential, oscillating, with a relapse of 5 min, or after half of the time): none failed. White noise or
@@ -194,8 +194,10 @@ class Recovery:
             settle = "needs at least half of the expected readings"
             return Judged(episode, Outcome.INCONCLUSIVE, reason, Why.GAP, settle)
         chosen, trouble = self._before(case, series, episode)
-        if chosen is None and (moved := _by_itself(series, episode, after)) and trouble.endswith(_WANDER):
-            return Judged(episode, Outcome.PASS, moved, doubt=trouble)
+        if chosen is None and trouble.endswith(_WANDER):
+            said = self._wandering(series, episode, after)
+            if said is not None:
+                return replace(said, doubt=trouble)
         if chosen is None:
             settle = f"needs {lasting(max(_CALM_S, 100 * apart))} under the same load before the stress"
             return Judged(episode, Outcome.INCONCLUSIVE, trouble, Why.NO_REFERENCE, settle)
@@ -235,6 +237,27 @@ class Recovery:
             if made.effective >= _LEAST_EFFECTIVE:
                 return made, f"{DOUBT}, under a load that is not known here"
         return None, trouble
+
+    def _wandering(self, series: Series, episode: Episode, after: Series) -> Judged | None:
+        """What is said of a series that has no level before: None where it moved neither as before nor far beyond."""
+        calm = episode.before[0]
+        before = series.between(calm.begin_ns, calm.end_ns)
+        own = _OWN * _moved(series, episode)
+        if not len(before) or not len(after) or own <= 0:
+            return None
+        level, unit = float(before.values.mean()), series.trait.unit
+        residue = float(after.values.mean()) - level
+        moved = f"{quantity(own, unit)} that it moved by itself before"
+        if abs(residue) <= own:
+            away = f"after the {episode.name} it is {quantity(residue, unit)} from the mean before"
+            return Judged(episode, Outcome.PASS, f"{away}, no more than the {moved}")
+        worse = residue > 0 if series.trait.growth != "down" else residue < 0
+        if worse and abs(residue) > max(2 * own, self._band(series, level)):
+            reason = (
+                f"did not come back in {lasting(episode.after.seconds)}: {quantity(residue, unit)} from the mean before"
+            )
+            return Judged(episode, Outcome.FAIL, f"{reason}, more than twice the {moved}")
+        return None
 
     def _band(self, series: Series, level: float) -> float:
         trait = series.trait
@@ -400,38 +423,19 @@ def _beside_history(judged: Judged, series: Series, episode: Episode, before: Re
     return replace(judged, outcome=Outcome.PASS, reason=reason, why=None, settle="", doubt=judged.doubt or doubt)
 
 
-def _by_itself(series: Series, episode: Episode, after: Series) -> str:
-    """What is said of a series that wanders too much to have a level: "" unless it moved no farther than before."""
-    if not episode.before:
-        return ""
-    calm = episode.before[0]
-    before = series.between(calm.begin_ns, calm.end_ns)
-    own = _OWN * _moved(series, episode)
-    if not len(before) or not len(after):
-        return ""
-    residue = float(after.values.mean() - before.values.mean())
-    if abs(residue) > own:
-        return ""
-    unit = series.trait.unit
-    return (
-        f"after the {episode.name} it is {quantity(residue, unit)} from the mean before, no more than the "
-        f"{quantity(own, unit)} that it moved by itself before"
-    )
-
-
 def _moved(series: Series, episode: Episode) -> float:
-    """The range of the means of stretches, each as long as the calm or the time after (the shorter), before the stress;
-    the first tenth of what was read before it is left out."""
+    """The range of the means of stretches, each an eighth of the calm or of the time after (the shorter; 30 readings at
+    least), before the stress; the first tenth of what was read before it is left out."""
     if not episode.before:
         return 0.0
-    early = series.between(0, episode.stress.begin_ns)
+    early = series.between(0, episode.before[0].end_ns)
     history = early.values[len(early) // 10 :]
     whole_s = (int(early.time_ns[-1]) - int(early.time_ns[0])) * 1e-9 if len(early) > 1 else 0.0
     share = min(episode.before[0].seconds, episode.after.seconds) / max(whole_s, 1e-9)
-    size = max(_LEAST_BEFORE, round(len(early) * share))
+    size = max(LEAST, round(len(early) * share / 8))
     if history.size < 2 * size:
         size = history.size // 2
-    if size < _LEAST_BEFORE // 2:
+    if size < LEAST // 2:
         return 0.0
     total = np.concatenate([[0.0], np.cumsum(history - history[0])])
     means = (total[size:] - total[:-size])[:: max(1, size // 8)] / size
