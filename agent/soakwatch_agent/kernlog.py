@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Dict, Optional, Tuple
 
-KINDS = ("oom", "segfault", "panic", "hung_task", "lockup", "hardware")
+KINDS = ("oom", "segfault", "panic", "hung_task", "lockup", "hardware", "hardware_corrected", "thermal")
 
 # The first that matches wins. Each line stands once for its incident: the call traces around it match nothing.
 _PATTERNS: Tuple[Tuple[str, re.Pattern[str]], ...] = (
@@ -18,7 +18,10 @@ _PATTERNS: Tuple[Tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
     ("segfault", re.compile(r"(?P<process>\S.*?)\[(?P<pid>\d+)\]: segfault at ")),
-    ("segfault", re.compile(r"traps: (?P<process>.+?)\[(?P<pid>\d+)\] (?:general protection|trap |bad frame)")),
+    (
+        "segfault",
+        re.compile(r"traps: (?P<process>.+?)\[(?P<pid>\d+)\] (?:general |control )?(?:protection|trap |bad frame)"),
+    ),
     (
         "segfault",
         re.compile(r"(?P<process>\S.*?)\[(?P<pid>\d+)\]: (?:unhandled|potentially unexpected fatal) signal"),
@@ -38,20 +41,28 @@ _PATTERNS: Tuple[Tuple[str, re.Pattern[str]], ...] = (
     ),
     ("lockup", re.compile(r"BUG: soft lockup - CPU#\d+ stuck for .*\[(?P<process>.+):(?P<pid>\d+)\]")),
     ("lockup", re.compile(r"BUG: workqueue lockup")),
-    ("lockup", re.compile(r"(?:NMI )?[Ww]atchdog: (?:BUG: )?(?:Watchdog detected )?hard LOCKUP on cpu")),
-    ("lockup", re.compile(r"rcu(?:_\w+)?: INFO: .*detected stalls? on CPUs|INFO: rcu_\w+ (?:self-)?detected stall")),
-    ("lockup", re.compile(r"rcu(?:_\w+)?: INFO: \w+ self-detected stall on CPU")),
-    ("hardware", re.compile(r"mce: \[Hardware Error\]: (?:CPU \d+: )?Machine [Cc]heck")),
+    ("lockup", re.compile(r"[Ww]atchdog: (?:BUG: |CPU\d+: )?(?:Watchdog detected )?hard LOCKUP on cpu")),
     (
-        "hardware",
-        re.compile(r"(?:\{\d+\})?\[Hardware Error\]: (?:Hardware error from APEI|event severity: (?:fatal|recov))"),
+        "lockup",
+        re.compile(r"rcu(?:_\w+)?: INFO: .*detected (?:expedited )?stalls? on CPU|INFO: rcu_\w+ (?:self-)?detected "),
     ),
+    ("hardware_corrected", re.compile(r"mce: \[Hardware Error\]: Machine check events logged")),
+    # Bit 61 of the bank's status (UC) is clear: the hardware corrected it (Intel SDM vol. 3, 16.3.2.2).
+    ("hardware_corrected", re.compile(r"Machine [Cc]heck: 0 Bank \d+: [014589cd][0-9a-f]{15}")),
+    ("hardware", re.compile(r"mce: \[Hardware Error\]: (?:CPU \d+: )?Machine [Cc]heck")),
+    ("hardware_corrected", re.compile(r"\[Hardware Error\]: (?:event severity: (?:corrected|info)|Corrected error)")),
+    ("hardware", re.compile(r"\[Hardware Error\]: (?:event severity: (?:fatal|recov)|Uncorrected|Deferred error)")),
     ("hardware", re.compile(r"EDAC \S+: \d+ UE ")),
+    ("hardware_corrected", re.compile(r"EDAC \S+: \d+ CE ")),
+    ("hardware", re.compile(r"AER: (?:Multiple )?(?:Uncorrect(?:ed|able)|Fatal)")),
+    ("hardware_corrected", re.compile(r"AER: (?:Multiple )?Correct(?:ed|able) error")),
+    ("hardware", re.compile(r"critical temperature reached")),
+    ("thermal", re.compile(r"temperature(?:/speed)? (?:is )?above threshold, cpu clock (?:is )?throttled")),
 )
 # One look decides for nearly every line that it means nothing.
 _ANY = re.compile(
     r"[Oo]ut of memory|segfault|traps: |signal|unhandled|panic|BUG|Oops|protection fault|Unable to handle|"
-    r"blocked|LOCKUP|stall|Hardware Error|EDAC"
+    r"blocked|LOCKUP|stall|Hardware Error|EDAC|AER: |temperature"
 )
 
 
@@ -92,8 +103,9 @@ def alarm_of(text: str) -> Optional[Alarm]:
     """What a line of the kernel log means; None for the many that mean no trouble.
 
     Sources: mm/oom_kill.c, arch/*/mm/fault.c, kernel/hung_task.c, kernel/watchdog*.c, kernel/rcu/tree_stall.h,
-    drivers/edac. Texts change with kernels; an unknown wording is missed, which ``system.memory.oom_kills`` and the
-    core folder may still show.
+    arch/x86/kernel/cpu/mce (with therm_throt.c), drivers/acpi/apei/ghes.c, drivers/edac, drivers/pci/pcie/aer.c. Texts
+    change with kernels; an unknown wording is missed, which ``system.memory.oom_kills`` and the core folder may still
+    show.
 
     >>> alarm_of("Out of memory: Killed process 77 (bgpd) total-vm:1kB, anon-rss:1kB")
     Alarm(kind='oom', owner={'pid': '77', 'process': 'bgpd'})

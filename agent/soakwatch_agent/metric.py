@@ -2,7 +2,9 @@
 
 Names follow the OpenTelemetry semantic conventions where they have the thing, and their style where they do not;
 units are UCUM (``By``, ``s``, ``1`` = a ratio, ``{packet}``). Rules, reports, dashboards and the record take unit,
-kind and direction from here and from nowhere else. A value outside its range is refused at the door.
+kind and direction from here and from nowhere else. A value outside its range is refused at the door; a
+utilisation that is beyond either end by at most ``SLACK`` is read as that end, never dropped: a container that is
+saturated reads 100.06 to 101.2 %, for its CPU time and its clock are not read at the same moment.
 """
 
 from __future__ import annotations
@@ -14,7 +16,13 @@ from soakwatch_agent.metric_device import DEVICE
 from soakwatch_agent.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
 from soakwatch_agent.metric_load import LOAD
 
-__all__ = ["BY_NAME", "CATALOGUE", "COUNTER", "DOWN", "GAUGE", "STATE", "UP", "Metric", "fault_of"]
+__all__ = ["BY_NAME", "CATALOGUE", "COUNTER", "DOWN", "GAUGE", "SLACK", "STATE", "UP", "Metric", "clipped", "fault_of",
+           "slack_of"]  # fmt: skip
+
+SLACK = 0.05
+"""How far beyond its range a utilisation may be read: 105 % is read as 100 %, 106 % is a fault."""
+ROUNDED = 0.001
+"""The same of other shares, such as a loss: what rounding makes of 100 %."""
 
 _PROCESS = ("process", "instance")
 
@@ -31,7 +39,7 @@ CATALOGUE: Tuple[Metric, ...] = (
         quantum=0.01,
         every=10,
     ),
-    entry("system.cpu.utilization", "1", GAUGE, "busy share of all cores since the poll before", high=1.0),
+    entry("system.cpu.utilization", "1", GAUGE, "busy share of all cores since the poll before", high=1.0, worse=UP),
     entry("system.cpu.core.utilization", "1", GAUGE, "busy share of one core since the poll before", "core", high=1.0),
     entry("system.cpu.frequency", "Hz", GAUGE, "current clock of one core", "core", every=10),
     entry("system.cpu.load", "{process}", GAUGE, "run queue length averaged over 1, 5 or 15 minutes", "minutes"),
@@ -171,17 +179,32 @@ CATALOGUE: Tuple[Metric, ...] = (
         "system.kernel.alarms",
         "{line}",
         COUNTER,
-        "kernel log lines that mean OOM, segfault, panic or hung task, since the agent began to read",
+        "kernel log lines that mean OOM, segfault, panic, lockup, hardware error …, since the agent began to read",
         "kind",
     ),
     # --- processes -----------------------------------------------------------------------------------------
     entry("process.up", "1", STATE, "1 while the watched process runs, 0 while it does not", *_PROCESS, high=1.0),
+    entry(
+        "process.child",
+        "1",
+        STATE,
+        "1 where the process that started it is watched by the same watch (a worker, a session), else 0",
+        *_PROCESS,
+        high=1.0,
+    ),
     entry("process.count", "{process}", GAUGE, "processes that match a watch", "process", quantum=1),
     entry("process.start_time", "s", STATE, "start of the watched process, seconds since 1970", *_PROCESS),
     entry("process.pid", "1", STATE, "pid of the watched process", *_PROCESS),
     entry("process.state", "1", STATE, "state letter of the process as its character code (82 = R, 90 = Z)", *_PROCESS),
     entry("process.cpu.time", "s", COUNTER, "CPU time of the process by mode", *_PROCESS, "mode", quantum=0.01),
-    entry("process.cpu.utilization", "1", GAUGE, "CPU of the process since the poll before; 1 = one core", *_PROCESS),
+    entry(
+        "process.cpu.utilization",
+        "1",
+        GAUGE,
+        "CPU of the process since the poll before; 1 = one core",
+        *_PROCESS,
+        worse=UP,
+    ),
     entry(
         "process.memory.usage",
         "By",
@@ -238,6 +261,38 @@ CATALOGUE: Tuple[Metric, ...] = (
 BY_NAME: Dict[str, Metric] = {metric.name: metric for metric in CATALOGUE}
 
 
+_SLACKS = {
+    metric.name: SLACK if metric.name.endswith("utilization") else ROUNDED
+    for metric in CATALOGUE
+    if metric.unit == "1" and metric.kind == GAUGE and metric.high == 1.0
+}
+
+
+def slack_of(name: str) -> float:
+    """How far beyond its range a reading may be to be read as the end of the range: 0 for all but shares.
+
+    >>> slack_of("system.cpu.utilization"), slack_of("load.loss"), slack_of("system.memory.usage")
+    (0.05, 0.001, 0.0)
+    """
+    return _SLACKS.get(name, 0.0)
+
+
+def clipped(name: str, value: float) -> float:
+    """A reading, or the end of its range where it is a share a little beyond it.
+
+    >>> clipped("system.cpu.utilization", 1.012), clipped("system.cpu.utilization", 1.2)
+    (1.0, 1.2)
+    >>> clipped("system.cpu.utilization", -0.0002), clipped("process.cpu.utilization", 1.012)
+    (0.0, 1.012)
+    """
+    if 0.0 <= value <= 1.0 or name not in _SLACKS:
+        return value
+    slack = _SLACKS[name]
+    if 1.0 < value <= 1.0 + slack:
+        return 1.0
+    return 0.0 if -slack <= value < 0.0 else value
+
+
 def fault_of(name: str, value: float) -> Optional[str]:
     """Why a reading cannot be, in one sentence; None if it can.
 
@@ -251,8 +306,8 @@ def fault_of(name: str, value: float) -> Optional[str]:
         return f"{name} is not in the catalogue"
     if not math.isfinite(value):
         return f"{name} cannot be {value}: a reading is a finite number"
-    low, high = metric.low, metric.high
-    if (low is not None and value < low) or (high is not None and value > high):
+    low, high, slack = metric.low, metric.high, slack_of(name)
+    if (low is not None and value < low - slack) or (high is not None and value > high + slack):
         bounds = f"{'no bound' if low is None else low} to {'no bound' if high is None else high}"
         return f"{name} cannot be {value}: the catalogue allows {bounds}"
     return None

@@ -188,8 +188,12 @@ class Notes:
 
     def event(self, kind: str, thing: str, **detail: object) -> None:
         """Something that happened now."""
+        self.event_at(self.now_ns, kind, thing, **detail)
+
+    def event_at(self, begin_ns: int, kind: str, thing: str, **detail: object) -> None:
+        """Something whose own time is known."""
         text = {key: str(value) for key, value in detail.items()}
-        self.events.append(Event(kind, thing, self.now_ns, None, text))
+        self.events.append(Event(kind, thing, begin_ns, None, text))
 
     def fault(self, metric: str, thing: str, text: str) -> None:
         """A metric that could not be read: told unless it was told before."""

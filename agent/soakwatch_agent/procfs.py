@@ -45,9 +45,10 @@ def clean(text: str) -> str:
 class PidStat:
     """What /proc/PID/stat says of a process; times in ticks, ``start`` in ticks after boot."""
 
-    __slots__ = ("comm", "start", "state", "system", "threads", "user", "virtual")
+    __slots__ = ("comm", "parent", "start", "state", "system", "threads", "user", "virtual")
     comm: str
     state: str
+    parent: int
     user: int
     system: int
     threads: int
@@ -73,6 +74,7 @@ def parse_pid_stat(text: str) -> PidStat:
     return PidStat(
         text[begin + 1 : end],
         part[0],
+        int(part[1]),
         int(part[11]),
         int(part[12]),
         int(part[17]),

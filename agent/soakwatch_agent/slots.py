@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, Iterable, List, Optional, Tuple
+from typing import Dict, Iterable, List, Optional, Set, Tuple
 
 from soakwatch_agent.procfs import PidStat
 from soakwatch_agent.sample import object_text
@@ -20,6 +20,7 @@ class Owner:
     cmdline: str
     stat: PidStat
     seen_ns: Optional[int] = None  # when ``stat`` was read; None before the first look at it
+    child: bool = False  # of another process of the watch: a worker of a pool, a session
 
 
 @dataclass
@@ -74,26 +75,33 @@ class Slots:
         """Gives each new process a slot; returns the seatings and how many found none.
 
         First those whose command line a free slot's former owner had, then the others in order of their start into
-        the lowest free slot.
+        the lowest free slot. No child takes the slot of a main process that died, nor a main process that of a child:
+        one is no restart of the other.
         """
         waiting = sorted(births, key=lambda p: (p.stat.start, p.pid))
+        pids = {pid for pid, _ in self.taken} | {face.pid for face in waiting}
         seatings, rest = [], []
         for face in waiting:
-            kin = [s for s in self.slots if s.owner is None and s.former and s.former.cmdline == face.cmdline]
+            kin = [s for s in self._free(face, pids) if s.former and s.former.cmdline == face.cmdline]
             if kin:
-                seatings.append(self._sit(kin[0], face))
+                seatings.append(self._sit(kin[0], face, pids))
             else:
                 rest.append(face)
         for at, face in enumerate(rest):
-            free = next((s for s in self.slots if s.owner is None), None)
+            free = next(iter(self._free(face, pids)), None)
             if free is None:
                 if len(self.slots) >= MOST:
                     return seatings, len(rest) - at
                 free = self._open()
-            seatings.append(self._sit(free, face))
+            seatings.append(self._sit(free, face, pids))
         return seatings, 0
 
-    def _sit(self, slot: Slot, face: Portrait) -> Seating:
-        slot.owner, slot.corpse, slot.dear_ns = Owner(face.identity, face.cmdline, face.stat), None, 0
+    def _free(self, face: Portrait, pids: Set[int]) -> List[Slot]:
+        child = face.stat.parent in pids
+        return [s for s in self.slots if s.owner is None and (s.former is None or s.former.child == child)]
+
+    def _sit(self, slot: Slot, face: Portrait, pids: Set[int]) -> Seating:
+        slot.owner = Owner(face.identity, face.cmdline, face.stat, child=face.stat.parent in pids)
+        slot.corpse, slot.dear_ns = None, 0
         self.taken[face.identity] = slot
         return Seating(slot, slot.former)

@@ -32,11 +32,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.attached import EventBlock, Said, SoakRun, attach
+from soakwatch.baselines import baseline_of
 from soakwatch.errors import SoakwatchError
 from soakwatch.importing.command_line import options_of
 from soakwatch.importing.files import import_files, stem_of
 from soakwatch.importing.judged import growth_of, told_of_rules
 from soakwatch.importing.names import IMPORTED, NO_UNIT
+from soakwatch.importing.possible import possible
 from soakwatch.importing.times import TimeOptions, time_reading
 from soakwatch.importing.units import Unit, into
 from soakwatch.importing.units import unit as unit_of
@@ -48,8 +50,8 @@ from soakwatch.record.reader import trait_of
 from soakwatch.registry import rule_class, rules
 from soakwatch.runs import find_run
 from soakwatch.verdict import Verdict
-from soakwatch.widening import outside_gauges, widened
-from soakwatch_agent.metric import BY_NAME
+from soakwatch.widening import beside, traits, widened
+from soakwatch_agent.metric import BY_NAME, fault_of, slack_of
 from soakwatch_rules.parameter import parameters as parameters_of
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Rule, Window
 from soakwatch_rules.series import Growth, Series, Trait
@@ -110,7 +112,7 @@ def judge_series(
         if not isinstance(value, _Indexed):
             raise ValueError("time is None, and the values have no index: give the times")
         time = value.index
-    values = _values(value, factor)
+    values = _possible(name, _values(value, factor))
     time_ns = _times(time)
     if time_ns.shape != values.shape:
         raise ValueError(f"{time_ns.size} times for {values.size} values: give one time for each value")
@@ -122,11 +124,13 @@ def judge_series(
         raise ValueError(f"two readings have the same time, at positions {at - 1} and {at}: keep one of them")
     series = Series(target, name, object, trait, time_ns, values, cadence_s)
     window = Window(int(time_ns[0]), int(time_ns[-1]) + 1) if time_ns.size else Window(0, 1)
+    calm = baseline_of(phases) if made.manner.baseline else None
+    baseline = () if calm is None else (series.between(calm.begin_ns, calm.end_ns),)
     wanted = [phase.window for phase in phases if phase.name in made.phases]
     if wanted:
         window = Window(min(one.begin_ns for one in wanted), max(one.end_ns for one in wanted))
         series = series.between(window.begin_ns, window.end_ns)
-    case = Case(target, object, window, (series,), tuple(phases), tuple(events))
+    case = Case(target, object, window, (series,), tuple(phases), tuple(events), baseline=baseline)
     return made.judge(case)
 
 
@@ -145,7 +149,9 @@ def judge_csv(
     tz: str | None = None,
     start: str | None = None,
     target: str | None = None,
-    role: str = "dut",
+    role: str | Mapping[str, str] = "dut",
+    phases: Sequence[str] = (),
+    events: str | Path | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
     parameters: Mapping[str, Parameters] | None = None,
@@ -154,8 +160,10 @@ def judge_csv(
     """The verdict of a table, as ``soakwatch judge FILE --rule …`` gives it.
 
     ``columns`` says what columns are (``{"rss": "process.memory.usage,process=nginx:KB"}``), the others are the
-    options of that command; ``parameters`` are those of single rules by name. ``told`` hears every sentence about what
-    was guessed or left out; without it they are warnings. Raises ValueError for a table that cannot be used.
+    options of that command: ``role`` also by target (``{"gen": "generator"}``), ``phases`` such as
+    ``["soak=30m..22h"]``, ``events`` a file; ``parameters`` are those of single rules by name. ``told`` hears every
+    sentence about what was guessed or left out; without it they are warnings. Raises ValueError for a table that cannot
+    be used.
     """
     names = (rule,) if isinstance(rule, str) else tuple(rule)
     directions = (growth,) if isinstance(growth, str) else tuple(f"{c}={g}" for c, g in (growth or {}).items())
@@ -164,7 +172,9 @@ def judge_csv(
         "units": tuple(f"{column}={what}" for column, what in (units or {}).items()),
         "kinds": tuple(f"{column}={what}" for column, what in (kinds or {}).items()),
         "growths": directions, "by": tuple(by), "skip": tuple(skip), "time": time, "time_format": time_format,
-        "zone": tz, "start": start, "target": target, "role": role, "delimiter": delimiter, "decimal": decimal,
+        "zone": tz, "start": start, "target": target, "phases": tuple(phases),
+        "role": (role,) if isinstance(role, str) else tuple(f"{target}={word}" for target, word in role.items()),
+        "events": None if events is None else str(events), "delimiter": delimiter, "decimal": decimal,
     }  # fmt: skip
     try:
         chosen = [_rule(name, (parameters or {}).get(name, {})) for name in names or rules()]
@@ -179,8 +189,8 @@ def judge_csv(
             else:
                 told(note)
         with open_record(run) as view:
-            outside = outside_gauges(view) if names else ()
-            uses = [RuleUse(widened(one, outside), True if names else None) for one in chosen]
+            held = traits(view) if names else {}
+            uses = [RuleUse(widened(one, beside(one, held)), True if names else None) for one in chosen]
             return judge(view, stem_of(str(path)), uses)
 
 
@@ -262,6 +272,16 @@ def _values(value: Iterable[object], factor: float) -> NDArray[np.float64]:
         raise ValueError("values are no numbers: convert them first") from None
     with np.errstate(all="ignore"):
         return made if factor == 1.0 else made * factor
+
+
+def _possible(metric: str, value: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The values as a record would have them: a utilisation a little over 100 % is 100 %, one far over is refused."""
+    made, good, _ = possible(metric, value)
+    wrong = np.flatnonzero(~good & np.isfinite(value))
+    if slack_of(metric) and wrong.size:
+        at = int(wrong[0])
+        raise ValueError(f"{fault_of(metric, float(value[at]))}, at position {at}: say its unit, such as unit='%'")
+    return np.asarray(made, dtype=np.float64)
 
 
 def _times(time: Iterable[object]) -> NDArray[np.int64]:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from soakwatch.record import SeriesKey
+from soakwatch_rules.incidents import witnessed
+from soakwatch_rules.process_life import of_child
 from soakwatch_rules.rule import Event
 from soakwatch_rules.series import Series
 
@@ -35,15 +38,15 @@ class StateRecord(Protocol):
 def derived_events(record: StateRecord, told: Iterable[Event]) -> tuple[Event, ...]:
     """The restarts and reboots that the record's states show and that none of the events tells."""
     known = _Told(told)
-    return tuple(
-        event
-        for metric, kind, slack in (
-            ("process.start_time", "process.restart", START_TIME_SLACK_S),
-            ("system.boot.id", "reboot", 0.0),
-        )
-        for key in record.keys([metric])
-        for event in known.untold(record.series(key), kind, slack)
-    )
+    children = {(key.target, key.object): key for key in record.keys(["process.child"])}
+    found = []
+    for key in record.keys(["process.start_time"]):
+        own = children.get((key.target, key.object))
+        child = None if own is None else record.series(own)
+        found += known.untold(record.series(key), "process.restart", START_TIME_SLACK_S, child)
+    for key in record.keys(["system.boot.id"]):
+        found += known.untold(record.series(key), "reboot", 0.0)
+    return tuple(found)
 
 
 class _Told:
@@ -57,11 +60,13 @@ class _Told:
         for begins in self._begins.values():
             begins.sort()
 
-    def untold(self, series: Series, kind: str, slack: float) -> Iterator[Event]:
-        """The changes of a state that no event tells."""
+    def untold(self, series: Series, kind: str, slack: float, child: Series | None = None) -> Iterator[Event]:
+        """The changes of a state that no event tells; that of a ``child`` (a session, a worker) is a mere start."""
         near_ns = _SAME * (series.cadence_s or 1.0) * 1e9
-        told = [self._begins.get((kind, target, series.object), []) for target in {"", series.target}]
-        for event in _changes(series, kind, slack):
+        for change in _changes(series, kind, slack):
+            mere = child is not None and of_child(witnessed(change, "start", ""), child)
+            event = replace(change, kind="process.start") if mere else change
+            told = [self._begins.get((event.kind, target, series.object), []) for target in {"", series.target}]
             since_ns = int(event.detail["last_before_ns"]) - near_ns
             at = [bisect_left(begins, since_ns) for begins in told]
             if not any(

@@ -12,6 +12,7 @@ from typing import Literal
 from soakwatch.errors import SoakwatchError
 from soakwatch.nearest import hint
 from soakwatch.noteworthy import ACKNOWLEDGED, STOP, bookkeeping
+from soakwatch.plan.expected import slip
 from soakwatch.plan.phase import EVENT_KIND
 from soakwatch.record.marks import ORIGIN, Marks, marks
 from soakwatch.record.model import StoredEvent
@@ -65,7 +66,7 @@ def tell(run: Path, ask: Ask, now_ns: int) -> StoredEvent:
     ``now_ns`` is what the clock of the run says, or the wall clock. Raises MarkRefused (MarkConflict for an event that
     overlaps with one of its kind, or an end without a begin), and RecordError.
     """
-    _check(ask)
+    check_ask(ask)
     at_ns = now_ns if ask.at_ns is None else ask.at_ns
     last_ns = at_ns if ask.until_ns is None else ask.until_ns
     if last_ns < at_ns:
@@ -123,8 +124,8 @@ def moment_text(time_ns: int) -> str:
     return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
 
 
-def _check(ask: Ask) -> None:
-    """What can be said without knowing the run."""
+def check_ask(ask: Ask) -> None:
+    """Refuse what makes no sense whatever the run is. Raises MarkRefused."""
     if len(ask.kind) > _LONGEST_KIND or EVENT_KIND.fullmatch(ask.kind) is None:
         raise MarkRefused(f"{ask.kind[:60]!r} is not a kind of event: write a lower-case word such as failover")
     own = bookkeeping(ask.kind) and ask.kind not in {STOP, ACKNOWLEDGED}
@@ -144,6 +145,8 @@ def _check(ask: Ask) -> None:
     for key, count in ask.expect.items():
         if EVENT_KIND.fullmatch(key) is None:
             raise MarkRefused(f"expect: {key!r} is not a kind of event: write a lower-case word such as reboot")
+        if told := slip(key):
+            raise MarkRefused(told)
         if not 0 <= count <= _LARGEST_COUNT:
             raise MarkRefused(f"expect: {key} is a number of times from 0 to {_LARGEST_COUNT}, such as {key}=1")
     if ask.within_s is not None and not 0 < ask.within_s <= _LONGEST_S:

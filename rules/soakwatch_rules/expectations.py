@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from soakwatch_rules.crash_kinds import KERNEL
 from soakwatch_rules.impact import Impact
 from soakwatch_rules.rule import Case, Ledger
 from soakwatch_rules.words import counted, moment
 
 OUTAGE = "outage"
 """What an event expects of traffic: so many stretches in which it stops."""
-_JUDGED_ELSEWHERE = frozenset({"reboot", "process.restart", "process.exit", "core.dump", "kernel.oom"})
+_JUDGED_ELSEWHERE = frozenset({"reboot", "process.restart", "process.exit", "core.dump", "kernel.oom", *KERNEL})
 _APART_S = 5.0
 _READINGS = 3.0
 _LISTENING = frozenset({"syslog", "traps"})

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from soakwatch_rules.rule import Event
+from soakwatch_rules.series import Series
+
+_MOST = 1000
+_TOLD_NS = 60 * 10**9
+"""How far apart two sources may date what both of them tell of."""
+_KNOWN_NS = 3600 * 10**9
+"""... and how far apart where it has a name of its own: a pid may come again, but not to the same program so soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +62,12 @@ class Incident:
         return max(w.end_ns for w in self.witnesses)
 
     @property
+    def when(self) -> tuple[int, int | None]:
+        """When it was, as the witness knows that says it best: the others only saw it later. No end for a moment."""
+        best = min(self.witnesses, key=lambda w: (w.end_ns - w.begin_ns, w.begin_ns))
+        return best.begin_ns, best.end_ns if best.end_ns > best.begin_ns else None
+
+    @property
     def text(self) -> str:
         """What the witnesses say, joined."""
         return "; ".join(dict.fromkeys(w.text for w in self.witnesses))
@@ -83,3 +98,71 @@ def incidents(witnesses: Iterable[Witness], slack_ns: int) -> tuple[Incident, ..
         ends[at] = max(ends[at], witness.end_ns)
         next_of[witness.source] = at + 1
     return tuple(Incident(tuple(group)) for group in joined)
+
+
+def counts(series: Series, text: str) -> list[Witness]:
+    """A witness for each happening that a counter counted, at most 1000: nobody reads more.
+
+    A counter that falls began again at 0: what it shows came since then.
+    """
+    if len(series) < 2:
+        return []
+    with np.errstate(over="ignore"):
+        steps = series.increments().values
+    steps = np.where(np.isnan(steps), series.values[1:], steps)
+    made: list[Witness] = []
+    for i in np.flatnonzero(np.nan_to_num(steps) >= 1).tolist():
+        begin, end = int(series.time_ns[i]), int(series.time_ns[i + 1])
+        number = int(min(steps[i], _MOST - len(made)))
+        made += [Witness(series.metric + series.object, begin, end, text) for _ in range(number)]
+    return made
+
+
+def told_once(events: Iterable[Event]) -> list[Event]:
+    """Events in order of time, each happening once though several sources tell of it (agent and ssh, log and syslog).
+
+    The same line of the kernel, the same birth or death of a process is one; so are words of the same within a minute
+    that came by different ways, one of each. The kernel's own time stays, else the first.
+    """
+    kept: list[Event] = []
+    ways: list[set[str]] = []
+    known: dict[tuple[str, ...], int] = {}
+    for event in sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object)):
+        own = _identity(event)
+        at = known.get(own) if own else None
+        if at is None or event.begin_ns - kept[at].begin_ns > _KNOWN_NS:
+            at = _also_told(event, kept, ways)
+        if at is None:
+            at = len(kept)
+            kept.append(event)
+            ways.append(set())
+        elif "uptime_s" in event.detail and "uptime_s" not in kept[at].detail:
+            kept[at] = event
+        ways[at].add(_way(event))
+        if own:
+            known[own] = at
+    return sorted(kept, key=lambda e: (e.begin_ns, e.kind, e.object))
+
+
+def _identity(event: Event) -> tuple[str, ...]:
+    """What nothing else has: the line's own time, or the pid of a process that was born or died."""
+    names = ("uptime_s", "new_pid", *(("pid",) if event.kind == "process.exit" else ()))
+    return next(((event.kind, name, event.detail[name]) for name in names if name in event.detail), ())
+
+
+def _also_told(event: Event, kept: list[Event], ways: list[set[str]]) -> int | None:
+    """The one of these, not more than a minute before, of which another way told the same."""
+    for at in range(len(kept) - 1, -1, -1):
+        other = kept[at]
+        if event.begin_ns - other.begin_ns > _TOLD_NS:
+            return None
+        both = [name for name in ("pid", "process", "new_pid") if name in event.detail and name in other.detail]
+        alike = event.kind == other.kind and all(event.detail[name] == other.detail[name] for name in both)
+        if alike and _way(event) not in ways[at]:
+            return at
+    return None
+
+
+def _way(event: Event) -> str:
+    """By which way it was told."""
+    return next((way for way in ("uptime_s", "address", "last_before_ns") if way in event.detail), "")

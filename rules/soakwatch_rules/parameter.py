@@ -7,18 +7,28 @@ from typing import NamedTuple
 
 
 class Parameter(NamedTuple):
-    """One parameter of a rule as ``soakwatch rules NAME`` shows it; ``unit`` is UCUM (``s``, ``1`` = ratio)."""
+    """One parameter of a rule as ``soakwatch rules NAME`` shows it; ``unit`` is UCUM (``s``, ``1`` = ratio).
+
+    Of one that chooses between ``words``, the value is the place of the word.
+    """
 
     name: str
     default: float
     unit: str
     about: str
     origin: str
+    words: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The default as a plan writes a choice, "" for a number."""
+        return self.words[int(self.default)] if self.words else ""
 
 
-def parameter(default: float, unit: str, about: str, origin: str = "") -> float:
+def parameter(default: float, unit: str, about: str, origin: str = "", words: tuple[str, ...] = ()) -> float:
     """A field of a rule's dataclass that a plan may set; typed as its default's type."""
-    made: float = field(default=default, metadata={"unit": unit, "about": about, "origin": origin})
+    told = {"unit": unit, "about": about, "origin": origin, "words": words}
+    made: float = field(default=default, metadata=told)
     return made
 
 
@@ -28,7 +38,7 @@ def parameters(rule: type) -> tuple[Parameter, ...]:
     Raises TypeError if ``rule`` is not a dataclass.
     """
     return tuple(
-        Parameter(f.name, f.default, f.metadata["unit"], f.metadata["about"], f.metadata["origin"])  # type: ignore[arg-type]
+        Parameter(f.name, f.default, *(f.metadata[key] for key in ("unit", "about", "origin", "words")))  # type: ignore[arg-type]
         for f in fields(rule)
         if "unit" in f.metadata
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from soakwatch_rules.incidents import Witness, witnessed
+from soakwatch_rules.incidents import Incident, Witness, told_once, witnessed
 from soakwatch_rules.rule import Event
 from soakwatch_rules.series import Series
 from soakwatch_rules.words import lasting
@@ -40,8 +40,8 @@ def downs(up: Series | None) -> Iterator[Witness]:
 
 
 def told(events: Iterable[Event]) -> Iterator[Witness]:
-    """What the events of one process say of restarts and exits."""
-    for event in events:
+    """What the events of one process say of restarts and exits, each once though several sources tell of it."""
+    for event in told_once(events):
         if event.kind == "process.restart":
             pid = f" pid {event.detail['new_pid']}" if "new_pid" in event.detail else ""
             yield witnessed(event, "restart", f"new process{pid}")
@@ -59,3 +59,16 @@ def gone(up: Series | None, starts: Series | None, events: Sequence[Event]) -> i
     signs = [e.begin_ns for e in events if e.kind in {"process.restart", "process.start"}]
     signs += [int(starts.time_ns[-1])] if starts is not None and len(starts) else []
     return max(exits) if exits and all(max(exits) > sign for sign in signs) else None
+
+
+def of_child(incident: Incident | Witness, child: Series | None) -> bool:
+    """Whether it was a child of another watched process that went, and another one that came: no restart of either.
+
+    The last reading before it and the first after it say so; where none came before, or none after, the other does.
+    """
+    if child is None or not len(child):
+        return False
+    before = child.values[child.time_ns <= incident.begin_ns][-1:]
+    after = child.values[child.time_ns >= incident.end_ns][:1]
+    around = [*before.tolist(), *after.tolist()]
+    return bool(around) and min(around) > 0

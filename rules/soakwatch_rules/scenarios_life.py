@@ -68,6 +68,8 @@ def _calm(t: Floats, rng: np.random.Generator) -> Device:
         ("system.uptime", ""): BOOT_S + t,
         ("system.memory.oom_kills", ""): np.full(t.size, 2.0),
         ("system.kernel.alarms", "kind=oom"): np.zeros(t.size),
+        ("system.kernel.alarms", "kind=segfault"): np.zeros(t.size),
+        ("system.kernel.alarms", "kind=lockup"): np.zeros(t.size),
         ("system.core.files", "folder=/var/crash"): np.ones(t.size),
         ("system.cpu.utilization", ""): np.clip(0.3 + 0.03 * rng.standard_normal(t.size), 0, 1),
     }
@@ -217,6 +219,27 @@ def _kill(made: Device) -> None:
     made.values["system.kernel.alarms", "kind=oom"][made.t >= at] += 1
 
 
+def _segfault(made: Device) -> None:
+    """The watched process falls and is started again; no core is left."""
+    at = _restart(made)
+    made.values["system.kernel.alarms", "kind=segfault"][made.t >= at] += 1
+    made.events.append(Event("kernel.segfault", "dut", "", round(at * S), None, {"process": "web", "pid": "777"}))
+
+
+def _tenant(made: Device) -> None:
+    """Another process of the machine falls."""
+    at = made.moment()
+    made.values["system.kernel.alarms", "kind=segfault"][made.t >= at] += 1
+    made.events.append(Event("kernel.segfault", "dut", "", round(at * S), None, {"process": "tenant", "pid": "9"}))
+
+
+def _lockup(made: Device) -> None:
+    """The counter alone tells of it."""
+    at = made.moment()
+    made.values["system.kernel.alarms", "kind=lockup"][made.t >= at] += 1
+    made.deaths.append(at)
+
+
 def _hang(made: Device) -> None:
     """Management falls silent and forwarding stops for five minutes, without a reboot."""
     at = made.moment()
@@ -275,6 +298,9 @@ SCENARIOS = (
     device("crash", "clock step", _clock_step),
     device("crash", "core file", _core),
     device("crash", "killed for want of memory", _kill),
+    device("crash", "segfault without a core", _segfault),
+    device("crash", "segfault of another tenant", _tenant),
+    device("crash", "lockup that the counter shows", _lockup),
     device("silence", "no silence"),
     device("silence", "hang of 5 min", _hang),
     device("silence", "pinned CPU, nothing forwarded", _pinned),

@@ -125,7 +125,22 @@ _LINES = [
     ("watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [vpp_main:99]", "lockup", "99", "vpp_main"),
     ("NMI watchdog: Watchdog detected hard LOCKUP on cpu 2", "lockup", None, None),
     ("rcu: INFO: rcu_sched self-detected stall on CPU", "lockup", None, None),
+    ("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", "lockup", None, None),
+    ("rcu: INFO: rcu_preempt detected expedited stalls on CPUs/tasks: { 3-... } 21 jiffies", "lockup", None, None),
+    ("watchdog: CPU3: Watchdog detected hard LOCKUP on cpu 3", "lockup", None, None),
+    ("traps: x[81] trap divide error ip:1 sp:2 error:0", "segfault", "81", "x"),
     ("mce: [Hardware Error]: CPU 3: Machine Check Exception: 5 Bank 1: be00", "hardware", None, None),
+    ("mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 5: bc00004000010091", "hardware", None, None),
+    ("mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 5: 8c00004000010091", "hardware_corrected", None, None),
+    ("mce: [Hardware Error]: Machine check events logged", "hardware_corrected", None, None),
+    ("{1}[Hardware Error]: event severity: fatal", "hardware", None, None),
+    ("{1}[Hardware Error]: event severity: corrected", "hardware_corrected", None, None),
+    ("EDAC MC0: 1 UE memory read error on CPU_SrcID#0", "hardware", None, None),
+    ("EDAC MC0: 3 CE memory read error on CPU_SrcID#0", "hardware_corrected", None, None),
+    ("pcieport 0000:00:1c.0: AER: Uncorrected (Fatal) error received: 0000:00:1c.0", "hardware", None, None),
+    ("pcieport 0000:00:1c.0: AER: Corrected error received: 0000:00:1c.0", "hardware_corrected", None, None),
+    ("mce: CPU2: Package temperature above threshold, cpu clock throttled (total events = 7)", "thermal", None, None),
+    ("thermal thermal_zone0: acpitz: critical temperature reached, shutting down", "hardware", None, None),
 ]
 
 
@@ -146,6 +161,9 @@ def test_kernel_lines_that_mean_trouble(line: str, kind: str, pid: str | None, p
         "DEBUG: nothing",
         "audit: type=1400 signal",
         "Call Trace:",
+        "mce: CPU2: Package temperature/speed normal",
+        "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 1",
+        "NMI watchdog: Enabled. Permanently consumes one hw-PMU counter.",
     ],
 )
 def test_lines_around_an_incident_are_not_counted_again(line: str) -> None:
@@ -170,6 +188,18 @@ def test_the_kernel_log_is_read_from_now_on(root: Path) -> None:
     assert [event.kind for event in after.events] == ["kernel.oom"]
     counts = {s.object: s.value for s in after.samples}
     assert (counts["kind=oom"], counts["kind=segfault"], counts["kind=panic"]) == (1, 1, 0)
+    host.close()
+
+
+def test_a_line_has_the_time_that_the_kernel_gave_it(root: Path) -> None:
+    """Read ten seconds late it is dated by its own clock, but never before the look before nor after this one."""
+    host, log = Host(Place(str(root)), ["kernel"]), root / "dev/kmsg"
+    host.look(100 * SECOND)
+    (root / "proc/uptime").write_text("5000.00 1.00\n")
+    with log.open("a") as out:
+        for at_s in (4993, 4000, 9999):
+            out.write(f"4,{at_s},{at_s}000000,-;x[{at_s}]: segfault at 0\n")
+    assert [event.begin_ns // SECOND for event in host.look(110 * SECOND).events] == [103, 100, 110]
     host.close()
 
 

@@ -294,3 +294,37 @@ def test_a_process_that_execs_after_the_first_look_is_found(tmp_path: Path) -> N
         assert value(host.look(tick * SECOND // 5), "process.up", "process=late-exec,instance=0") == 0
     (root / "proc/81/cmdline").write_text("/bin/late-exec\0")
     assert value(host.look(SECOND), "process.up", "process=late-exec,instance=0") == 1
+
+
+def run_in(root: Path, pid: int, parent: int, start: int, name: str = "bgpd") -> None:
+    """A process of a recorded machine."""
+    folder = root / "proc" / str(pid)
+    folder.mkdir()
+    rest = f"S {parent} {pid} {pid} 0 -1 0 0 0 0 0 11 22 0 0 20 0 1 0 {start} 4096 5 0" + " 0" * 30
+    (folder / "stat").write_text(f"{pid} ({name}) {rest}\n")
+    (folder / "cmdline").write_bytes(name.encode() + b"\0")
+
+
+def test_children_that_come_and_go_are_starts_and_no_restarts(tmp_path: Path) -> None:
+    """Sessions of a daemon take turns in a slot; the slot of the daemon itself is its own, also while it is down."""
+    root = tmp_path / "root"
+    shutil.copytree(_EDGE, root, symlinks=True)
+    (root / "proc/uptime").write_text("90000.00 1.00\n")
+    for known in ("900", "901"):
+        run_in(root, int(known), 1 if known == "900" else 900, int(known) * 100, "sesd")
+    host, main, session = of_process("sesd", root=str(root)), *(f"process=sesd,instance={n}" for n in (0, 1))
+    first = host.look(0)
+    assert (value(first, "process.child", main), value(first, "process.child", session)) == (None, 1.0)
+    shutil.rmtree(root / "proc/901")
+    host.look(SECOND)
+    run_in(root, 902, 900, 90200, "sesd")
+    another = host.look(2 * SECOND)
+    assert [(e.kind, e.object, e.detail["parent"]) for e in another.events] == [("process.start", session, "900")]
+    shutil.rmtree(root / "proc/900")
+    run_in(root, 903, 902, 90300, "sesd")
+    down = host.look(3 * SECOND)
+    assert value(down, "process.up", main) == 0, "a session of a session is not the daemon"
+    run_in(root, 904, 1, 90400, "sesd")
+    back = host.look(4 * SECOND)
+    assert [(e.kind, e.object) for e in back.events] == [("process.restart", main)]
+    assert value(back, "process.pid", main) == 904

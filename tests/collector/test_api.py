@@ -233,3 +233,25 @@ def test_the_api_is_what_it_says_and_light() -> None:
     code = f"import sys, soakwatch.api; print(sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_baseline_phase_gives_the_level() -> None:
+    """A soak that is busy from its first reading on is held against the baseline phase before it."""
+    values = [0.2 + 0.01 * (n % 3) for n in range(120)] + [0.98] * 600
+    phases = [
+        Phase("baseline", Window(0, 1200 * 10**9)),
+        Phase("soak", Window(1200 * 10**9, 7200 * 10**9)),
+    ]
+    (finding,) = judge_series(SECONDS, values, "cpu_spike", metric="system.cpu.utilization", phases=phases)
+    assert finding.outcome is Outcome.FAIL
+    assert finding.numbers["level"] == pytest.approx(0.21)
+
+
+def test_a_utilisation_a_little_over_its_range_is_its_end() -> None:
+    """101.2 % is 100 %, as in a table; 1.2 is no share, and the sentence says which unit may be meant."""
+    values = [30.0] * 400 + [101.2] * 60 + [30.0] * 260
+    (finding,) = judge_series(SECONDS, values, "cpu_spike", metric="system.cpu.utilization", unit="%")
+    assert (finding.outcome, finding.numbers["highest"]) == (Outcome.FAIL, 1.0)
+    wrong = "cannot be 1.2: the catalogue allows 0.0 to 1.0, at position 2: say its unit"
+    with pytest.raises(ValueError, match=wrong):
+        judge_series(SECONDS[:3], [0.2, 0.3, 1.2], "cpu_spike", metric="system.cpu.utilization")

@@ -382,3 +382,14 @@ def test_a_poll_of_an_unknown_source_is_refused_whole(tmp_path: Path) -> None:
         record.put([poll(source, 0, {(RSS, "process=new"): 1})])
     assert [values for _, _, values in readings(tmp_path).values()] == [[1]]
     assert [p.answer is NOTHING for p in replayed(tmp_path)] == [False]
+
+
+def test_a_utilisation_a_little_over_100_percent_is_kept_as_100_percent(tmp_path: Path) -> None:
+    """A saturated container reads 100.06 to 101.2 %: such a reading is kept; 106 % is a fault."""
+    busy, core = ("system.cpu.utilization", ""), ("system.cpu.core.utilization", "core=1")
+    record, source = new(tmp_path)
+    record.put([poll(source, 1, {busy: 1.012, core: 0.4}), poll(source, 2, {busy: 1.06, core: 1.0006})])
+    record.close()
+    assert {key.metric: values for key, (_, _, values) in readings(tmp_path).items()} == {
+        busy[0]: [1.0], core[0]: [0.4, 1.0],
+    }  # fmt: skip

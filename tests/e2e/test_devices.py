@@ -139,7 +139,7 @@ def test_a_device_by_all_ways_whose_parts_die(fragile: Device, started: Started,
     assert "snmpEngineBoots 1 -> 2" in restart.detail["evidence"]
     (link,) = [event for event in events if event.kind == "link.down"]
     assert link.object == "interface=eth7"
-    (crash,) = [event for event in events if event.kind == "process.crash"]
+    (crash,) = [event for event in events if event.kind == "kernel.segfault"]
     assert (crash.object, crash.detail["pid"]) == ("process=bgpd", "4711")
     assert CRASH in crash.detail["line"]
     identities = {event.object: event.detail for event in events if event.kind == "device.identity"}

@@ -62,8 +62,8 @@ def test_a_restart_explains_what_lies_around_it() -> None:
 def test_what_also_happened_elsewhere_is_not_explained_away() -> None:
     """Of three spikes one lies at the reboot: the finding stays by itself, and the reboot's time line names it."""
     found = causes([finding("reboot", (5000, 5060)), finding("cpu_spike", 4990, 30_000, 60_000)])
-    assert grouped(found) == [("incident", (0,)), ("finding", (1,))]
-    assert [mark.text for mark in found[0].timeline] == ["cpu_spike: cpu_spike here", "reboot: reboot here"]
+    assert grouped(found) == [("finding", (1,)), ("incident", (0,))]  # the first spike was before the reboot
+    assert [mark.text for mark in found[1].timeline] == ["cpu_spike: cpu_spike here", "reboot: reboot here"]
 
 
 def test_the_boot_time_counts_however_long_it_is() -> None:

@@ -29,7 +29,7 @@ def case(series: tuple[Series, ...], *events: Event, seconds: int = 100) -> Case
     return Case("dut", "", Window(0, seconds * S), series, events=events)
 
 
-@pytest.mark.parametrize("kind", ["process.crash", "device.crash", "kernel.panic", "watchdog"])
+@pytest.mark.parametrize("kind", ["process.crash", "device.crash", "watchdog"])
 def test_a_crash_that_the_device_tells_of_fails_without_a_core(kind: str) -> None:
     """A log line or a notification is enough, with a core folder that stays empty and without any."""
     for series in ((cores(1000),), ()):

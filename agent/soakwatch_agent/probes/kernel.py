@@ -1,4 +1,4 @@
-"""Kernel log: lines that mean OOM kill, segfault, panic, hung task, lockup or broken hardware."""
+"""Kernel log: lines that mean OOM kill, segfault, panic, hung task, lockup, a hardware error or throttling."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import stat
 from typing import Dict, Optional
 
 from soakwatch_agent.kernlog import KINDS, alarm_of, parse_record
-from soakwatch_agent.place import Notes, Place, Turn, why
-from soakwatch_agent.procfs import clean
+from soakwatch_agent.place import SECOND, Notes, Place, Turn, why
+from soakwatch_agent.procfs import clean, read_text
 from soakwatch_agent.sample import Answer
 
 METRICS = ("system.kernel.alarms",)
@@ -22,11 +22,13 @@ class KernelProbe:
     """Reads /dev/kmsg from the moment it was opened; what was logged before belongs to another run.
 
     Under another root the log is a plain file of such records, one a line. ``system.kernel.alarms`` answers for each
-    kind, 0 as well: the witness that the log was read.
+    kind, 0 as well: the witness that the log was read. An event has the time that the kernel gave its line, no matter
+    when it was read.
     """
 
     def __init__(self, place: Place) -> None:
         self._path = place.path("/dev/kmsg")
+        self._uptime_path = place.path("/proc/uptime")
         self._notes = Notes()
         self._retry = Turn(60)
         self._counts: Dict[str, int] = dict.fromkeys(KINDS, 0)
@@ -35,6 +37,8 @@ class KernelProbe:
         self._rest = b""
         self._fault = ""
         self._unsaid = 0
+        self._before_ns = 0  # the look before: what is new now was logged after it
+        self._uptime_s: Optional[float] = None  # of this look, read when a line needs it
         self._open()
 
     def _open(self) -> None:
@@ -52,6 +56,7 @@ class KernelProbe:
     def read(self, now_ns: int) -> Answer:
         """At most 100 events a look; what a storm brings beyond is counted, and said in a fault."""
         notes = self._notes
+        self._before_ns, self._uptime_s = notes.now_ns or now_ns, None
         notes.begin(now_ns)
         if self._fd is None and self._retry.due(now_ns):
             self._open()
@@ -115,8 +120,20 @@ class KernelProbe:
             self._unsaid += 1
             return
         owner = {key: clean(value) for key, value in alarm.owner.items()}
-        uptime = f"{line.usec / 1e6:.6f}"
-        self._notes.event(f"kernel.{alarm.kind}", "", line=clean(line.text)[:500], uptime_s=uptime, **owner)
+        uptime, begin_ns = f"{line.usec / 1e6:.6f}", self._when(line.usec)
+        text = clean(line.text)[:500]
+        self._notes.event_at(begin_ns, f"kernel.{alarm.kind}", "", line=text, uptime_s=uptime, **owner)
+
+    def _when(self, usec: int) -> int:
+        """The time of a line. The kernel's log has a clock of its own that nobody sets, so it drifts from all others:
+        what it says holds within the time from the look before to this one."""
+        now_ns = self._notes.now_ns
+        if self._uptime_s is None:
+            try:
+                self._uptime_s = float(read_text(self._uptime_path).split()[0])
+            except (OSError, ValueError, IndexError):
+                return now_ns
+        return min(now_ns, max(self._before_ns, now_ns - round((self._uptime_s - usec / 1e6) * SECOND)))
 
     def close(self) -> None:
         """Closes the log."""

@@ -17,6 +17,7 @@ from soakwatch_agent.watching import Identity, Portrait, pid_of_file, portrait
 
 METRICS = (
     "process.up",
+    "process.child",
     "process.count",
     "process.start_time",
     "process.pid",
@@ -176,7 +177,7 @@ class ProcessProbe:
             slot, former = seating.slot, seating.former
             assert slot.owner is not None
             pid, start = slot.owner.identity
-            if former is not None:
+            if former is not None and not slot.owner.child:
                 notes.event(
                     "process.restart",
                     slot.thing,
@@ -186,7 +187,8 @@ class ProcessProbe:
                     new_start=self._started(start),
                 )
             elif not self._first:
-                notes.event("process.start", slot.thing, pid=pid, started=self._started(start))
+                parent = {"parent": slot.owner.stat.parent} if slot.owner.child else {}
+                notes.event("process.start", slot.thing, pid=pid, started=self._started(start), **parent)
 
     def _started(self, ticks: int) -> str:
         seconds = self._start_s(ticks)
@@ -218,6 +220,8 @@ class ProcessProbe:
         self._place.board.watched[pid] = thing
         notes.sample("process.up", thing, 1)
         notes.sample("process.pid", thing, pid)
+        if owner.child or slot.instance:
+            notes.sample("process.child", thing, float(owner.child))
         start_s = self._start_s(start)
         if start_s is None:
             notes.fault("process.start_time", thing, "the kernel does not tell when it booted")

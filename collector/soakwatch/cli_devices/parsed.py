@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from soakwatch.cli_devices.units import Length, number, size
 from soakwatch.one_line import one_line
-from soakwatch_agent.metric import fault_of
+from soakwatch_agent.metric import clipped, fault_of
 from soakwatch_agent.sample import Fault, object_text
 
 MOST_LINES = 100_000
@@ -96,7 +96,7 @@ class Draft:
         except ValueError:
             self.fault(metric, thing, f"{_quote(str(text))} is no number")
             return None
-        value = plain if scale == 1 else plain * scale
+        value = clipped(metric, plain if scale == 1 else plain * scale)
         wrong = fault_of(metric, value)
         if wrong is not None:
             self.fault(metric, thing, f"the device says {_quote(str(text))}: {wrong}")
@@ -115,12 +115,12 @@ class Draft:
             return self.value(metric, f"{text} (no size)", 1, None, **labels)
 
     def share(self, metric: str, text: str | float, of: str | None = None, **labels: str) -> float | None:
-        """Takes a per cent reading as a ratio. Devices round up: up to 101 % is taken as 100 %."""
+        """Takes a per cent reading as a ratio. Devices round up: a little over 100 % is taken as 100 %."""
         try:
             per_cent = number(text) if isinstance(text, str) else text
         except ValueError:
             return self.value(metric, str(text), 1, of, **labels)
-        return self.value(metric, 1.0 if 100 < per_cent <= 101 else per_cent / 100, 1, of, **labels)
+        return self.value(metric, per_cent / 100, 1, of, **labels)
 
     def fault(self, metric: str, thing: str, words: str) -> None:
         """A metric that could not be read."""

@@ -37,6 +37,12 @@ A long table has the columns time,target,metric,object,value[,unit]; in a wide o
 Columns called like a metric, or by a common name (cpu, rss, fds, threads, tps …), become that metric; every other one
 becomes imported.NAME and is judged by the rules that are named with --rule. What was guessed is told.
 \b
+--role gen=generator says what a target is. --phase soak=30m..22h and --events FILE say what the run went through; a
+time is ISO 8601, an epoch, or a duration from the first reading. The file is CSV with a header (or YAML with a list):
+  kind,begin,end,target,object,expect,within
+  upgrade,6h,6h5m,fw,,reboot=1 process.restart=3,10m
+kind and begin are needed; any further column is kept with the event.
+\b
 """
     + HELP
     + "\n\b\n"

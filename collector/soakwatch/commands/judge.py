@@ -27,6 +27,7 @@ Examples:
   soakwatch judge data.csv --rule growth
   soakwatch judge host.csv.gz --map 'rss=process.memory.usage,process=nginx:KB' --unit cpu=%
   soakwatch judge pods.csv --rule growth --by pod --time ts --json -
+  soakwatch judge night.csv --role gen=generator --phase soak=30m..22h --events changes.csv
   soakwatch judge 'influxdb://127.0.0.1:8086/soak?token=env:INFLUX_TOKEN&run=20261121T200000Z-fw-7.2'
   soakwatch judge 'influxdb://tig:8086/telegraf?token=env:INFLUX_TOKEN&host=fw1&from=2026-11-20T20:00Z'
 \b
@@ -76,7 +77,7 @@ def command(
     for name in names:
         if rule_class(name).manner.needs_earlier and not against:
             raise click.UsageError(f"--rule {name} compares with earlier runs: name them with --against RUN")
-    told_plan = load_plan(plan) if plan is not None else None
+    told_plan = load_plan(plan, device=False) if plan is not None else None
     with ExitStack() as stack:
         view = stack.enter_context(_opened(run, runs_folder, names, given))
         earlier = [stack.enter_context(RecordView.open(find_run(other, runs_folder))) for other in against]

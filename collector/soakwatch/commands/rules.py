@@ -54,7 +54,7 @@ def _show(shelf: Shelf, name: str) -> None:
     known = parameters(made)
     if known:
         click.echo("\nParameters:")
-        rows = [(p.name, _default(p.default, p.unit), p.unit, p.about, p.origin or "-") for p in known]
+        rows = [(p.name, p.shown or _default(p.default, p.unit), p.unit, p.about, p.origin or "-") for p in known]
         show_table(("name", "default", "unit", "meaning", "where the default comes from"), rows)
     measured = table(name)
     click.echo(f"\nMeasured on signals of known truth:\n\n{measured}" if measured else "\nMeasured: no table yet")

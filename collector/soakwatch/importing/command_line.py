@@ -8,8 +8,9 @@ from typing import TypeVar
 
 import click
 
-from soakwatch.importing.options import Meaning, Options, checked, growths, kinds, meaning, pairs
+from soakwatch.importing.options import Meaning, Options, checked, growths, kinds, meaning, pairs, roles
 from soakwatch.importing.problem import DataError
+from soakwatch.importing.timeline import timeline
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -32,13 +33,19 @@ _OPTIONS = (
     click.option("--tz", "zone", metavar="ZONE", help="Zone of times that tell none, such as Europe/Berlin.  [UTC]"),
     click.option("--start", "start", metavar="TIME", help="When a table began whose times count from its start."),
     click.option("--target", "target", metavar="NAME", help="Name of the target.  [name of the file]"),
-    click.option("--role", "role", type=click.Choice(["dut", "generator", "monitor"]), default="dut",
-                 help="Role of the target.  [dut]"),
+    click.option("--role", "role", multiple=True, metavar="[TARGET=]ROLE",
+                 help="Role of the target, or of one of several: dut, generator, monitor. May be repeated.  [dut]"),
+    click.option("--phase", "phases", multiple=True, metavar="NAME=BEGIN..END",
+                 help="A phase of the run: times, or durations from its first reading (soak=30m..22h, "
+                 "recovery=22h..). May be repeated."),
+    click.option("--events", "events", metavar="FILE",
+                 help="What happened: CSV or YAML with kind, begin and, if need be, end, target, object, expect "
+                 "(reboot=1), within."),
     click.option("--delimiter", "delimiter", metavar="SIGN", help="Sign between cells, where it is not told right."),
     click.option("--decimal", "decimal", metavar="SIGN", help="Decimal sign, where it is not told right."),
 )  # fmt: skip
 NAMES = ("meanings", "units", "kinds", "growths", "by", "skip", "time", "time_format", "zone", "start", "target",
-         "role", "delimiter", "decimal")  # fmt: skip
+         "role", "phases", "events", "delimiter", "decimal")  # fmt: skip
 
 
 def table_options(command: F) -> F:
@@ -51,20 +58,23 @@ def table_options(command: F) -> F:
 def table_told(given: Mapping[str, object]) -> tuple[str, ...]:
     """Which of the options were given, as a person writes them."""
     written = {"meanings": "--map", "units": "--unit", "kinds": "--kind", "growths": "--growth", "zone": "--tz",
-               "time_format": "--time-format"}  # fmt: skip
-    return tuple(written.get(n, f"--{n}") for n in NAMES if given.get(n) and (n != "role" or given[n] != "dut"))
+               "phases": "--phase", "time_format": "--time-format"}  # fmt: skip
+    return tuple(written.get(n, f"--{n}") for n in NAMES if given.get(n))
 
 
 def options_of(given: Mapping[str, object], growth: str | None) -> Options:
     """The options as the reading wants them; ``growth`` is the direction where none is told. Raises DataError."""
     every, single = growths(_texts(given, "growths"))
+    role, of_targets = roles(_texts(given, "role"))
+    zone = _text(given, "zone")
     return checked(
         Options(
             target=_text(given, "target"),
-            role=_text(given, "role") or "dut",
+            role=role or "dut",
+            roles=of_targets,
             time=_text(given, "time"),
             time_format=_text(given, "time_format"),
-            zone=_text(given, "zone"),
+            zone=zone,
             start_ns=_start_ns(_text(given, "start")),
             delimiter=_sign(_text(given, "delimiter")),
             decimal=_text(given, "decimal"),
@@ -75,6 +85,7 @@ def options_of(given: Mapping[str, object], growth: str | None) -> Options:
             growths=single,
             by=_texts(given, "by"),
             skip=frozenset(_texts(given, "skip")),
+            timeline=timeline(_texts(given, "phases"), _text(given, "events"), zone),
         )
     )
 

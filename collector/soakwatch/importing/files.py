@@ -13,6 +13,7 @@ from soakwatch.importing.problem import DataError
 from soakwatch.importing.settle import Imported, ImportedSeries, read_table
 from soakwatch.importing.table import STDIN
 from soakwatch.importing.write import write_record
+from soakwatch.nearest import hint
 
 _SUFFIXES = (".gz", ".csv", ".tsv", ".txt", ".dat", ".log")
 
@@ -58,7 +59,10 @@ def import_files(
             progress(f"reading {path}")
         parts.append(read_table(path, told.target or stem_of(path), told))
     parts = _merged(parts)
-    notes = write_record(folder, name, parts, command, progress, rules)
+    targets = {one.target for part in parts for one in part.series}
+    for target in told.roles.keys() - targets:
+        raise DataError(f"--role {target}={told.roles[target]}: there is no target {target!r}{hint(target, targets)}")
+    notes = write_record(folder, name, parts, command, progress, rules, timeline=told.timeline)
     return ImportedRun(
         tuple(one for part in parts for one in part.series),
         tuple(dict.fromkeys([*(note for part in parts for note in part.notes), *notes])),

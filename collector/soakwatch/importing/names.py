@@ -10,7 +10,7 @@ from soakwatch.importing.options import Meaning, Options
 from soakwatch.importing.problem import DataError
 from soakwatch.importing.units import EXAMPLES, fits, into, split_header, unit
 from soakwatch.nearest import hint
-from soakwatch_agent.metric import BY_NAME, Metric
+from soakwatch_agent.metric import BY_NAME, Metric, slack_of
 from soakwatch_agent.sample import object_text
 
 IMPORTED = "imported."
@@ -19,6 +19,7 @@ OTHERWISE = " (--unit COLUMN=… says otherwise)"
 _OF_PROC = frozenset({"MemTotal", "MemAvailable", "VmRSS", "VmSize"})
 NO_UNIT = "{unit}"
 """What nobody told the unit of: "1" would be shown as a share in percent."""
+MEMORY, MEMORY_SHARE = "system.memory.usage", "system.memory.utilization"
 LEAST_BYTES = 2.0**20  # what has no unit and is smaller than this may be kilobytes, megabytes or a share
 _BRACED = re.compile(r"([a-z_.]+)\{(.*)\}")
 _ODD = re.compile(r"[^A-Za-z0-9_.]+")
@@ -28,7 +29,10 @@ _OF_PROCESS = ("process", "instance")
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "system.cpu.utilization": ("cpu", "cpuusage", "cpuutil", "cpuutilization", "cpuutilisation", "totalcpuusage",
                                "cpubusy", "cpuload"),
-    "system.memory.usage": ("usedmemory", "memoryused", "memused", "usedmem", "memusage", "memoryusage"),
+    "system.memory.usage": ("usedmemory", "memoryused", "memused", "usedmem", "memusage", "memoryusage",
+                            "memory", "mem", "ram"),
+    "system.memory.utilization": ("memoryutilization", "memoryutilisation", "memutilization", "memutil", "mempct",
+                                  "memorypercent", "mempercent", "memorypct", "rampercent"),
     "system.memory.available": ("availablememory", "memavailable", "memoryavailable", "availablemem"),
     "system.memory.limit": ("totalmemory", "memtotal", "memorytotal"),
     "system.memory.swap.usage": ("usedswap", "swapused"),
@@ -76,6 +80,8 @@ def naming(column: str, target: str, told: Options, labels: Mapping[str, str], g
     if meant is not None:
         return _mapped(column, meant, target, told, labels, said)
     metric, own = _metric_of(column, bare)
+    if metric == MEMORY and said is not None and unit(said).name == "1":
+        metric = MEMORY_SHARE
     if metric is not None and (said is None or fits(said, BY_NAME[metric].unit) or column in told.units):
         exact = column.strip() in BY_NAME or bool(own)  # who knows the catalogue's name also knows its unit
         return _of_catalogue(column, BY_NAME[metric], target, told, {**own, **labels}, said, sure=exact)
@@ -97,8 +103,10 @@ def scale_of(column: str, made: Naming, largest: float, median: float) -> tuple[
     if made.scale is not None:
         return made.scale, ""
     if made.unit == "1":
-        percent = largest > 1
+        percent = largest > 1 + slack_of(made.metric)
         word = "in percent, for it exceeds 1" if percent else "as a share of 1, for it never exceeds that"
+        if not percent and largest > 1:
+            word = f"as a share of 1, for it exceeds that by no more than {largest - 1:.2g}"
         return (0.01 if percent else 1.0), f"read {word}{OTHERWISE}"
     if made.unit == "By" and column in _OF_PROC:
         return 1024.0, f"read in KiB, as /proc has it{OTHERWISE}"

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from soakwatch.importing.problem import DataError
+from soakwatch.importing.timeline import Timeline
 from soakwatch.importing.units import unit
+from soakwatch.nearest import hint
+from soakwatch.plan.model import ROLES
 from soakwatch_agent.metric import BY_NAME
 
 KINDS = ("gauge", "counter", "state")
@@ -28,6 +31,7 @@ class Options:
 
     target: str | None = None
     role: str = "dut"
+    roles: Mapping[str, str] = field(default_factory=dict)  # of single targets
     time: str | None = None
     time_format: str | None = None
     zone: str | None = None
@@ -41,6 +45,11 @@ class Options:
     growths: Mapping[str, str] = field(default_factory=dict)
     by: tuple[str, ...] = ()
     skip: frozenset[str] = frozenset()
+    timeline: Timeline = field(default_factory=Timeline)
+
+    def role_of(self, target: str) -> str:
+        """What a target is to the run."""
+        return self.roles.get(target, self.role)
 
     def named(self) -> dict[str, str]:
         """Every column that is named, and the option that names it."""
@@ -103,6 +112,20 @@ def growths(texts: Iterable[str]) -> tuple[str | None, dict[str, str]]:
             raise DataError(f"--growth {text}: write up or down, or COLUMN=down for one column")
         if equal:
             single[column] = word
+        else:
+            every = word
+    return every, single
+
+
+def roles(texts: Iterable[str]) -> tuple[str | None, dict[str, str]]:
+    """The role of all targets, and those of single ones, from ``generator`` and ``TARGET=generator`` texts."""
+    every, single = None, {}
+    for text in texts:
+        target, equal, word = text.rpartition("=")
+        if word not in ROLES or (equal and not target):
+            raise DataError(f"--role {text}: unknown role {word!r}{hint(word, ROLES)} (write a role, or TARGET=ROLE)")
+        if equal:
+            single[target] = word
         else:
             every = word
     return every, single

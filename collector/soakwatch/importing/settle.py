@@ -10,14 +10,14 @@ import numpy as np
 
 from soakwatch.importing.cells import middle
 from soakwatch.importing.gather import Column, Gathered, Ints, Sorted, gather, in_order
-from soakwatch.importing.names import Naming, naming, outside, scale_of
+from soakwatch.importing.names import MEMORY, MEMORY_SHARE, OTHERWISE, Naming, naming, outside, scale_of
 from soakwatch.importing.options import Options, checked
+from soakwatch.importing.possible import possible
 from soakwatch.importing.problem import DataError
 from soakwatch.importing.table import opened
 from soakwatch.nearest import hint
 from soakwatch.record.blocks import Values
 from soakwatch.verdict import DUT
-from soakwatch_agent.metric import BY_NAME
 
 GENERATOR = "generator"
 Key = tuple[str, str, str]
@@ -39,6 +39,7 @@ class ImportedSeries:
     time_ns: Ints
     value: Values
     refused: str = ""  # why readings were left out, if some were
+    wanted: str = ""  # the metric whose name the column bears, where its unit is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def read_table(path: str, target: str, told: Options) -> Imported:
                      " (--by COLUMN tells objects apart)")  # fmt: skip
     if not made:
         raise DataError(f"{file} holds no reading: nothing can be judged")
-    series_all = tuple(_load_apart(made.values(), target, told.role))
+    series_all = tuple(_load_apart(made.values(), target))
     return Imported(file, target, series_all, tuple(notes))
 
 
@@ -130,12 +131,17 @@ def _settled(
         raise DataError(f"{file}: {error}") from None
     sizes = np.abs(ordered.value.astype(np.float64))
     scale, guess = scale_of(column.name, named, float(sizes.max()), middle(sizes))
+    if scale is None and named.metric == MEMORY and (share := _as_share(column, ordered, told)) is not None:
+        named = _with_object(share, column)
+        scale, guess = named.scale, f"read as {MEMORY_SHARE} in %, for it lies between 0 and 100{OTHERWISE}"
     notes: list[str] = []
+    bears = ""
     twin = made.get((column.target, named.metric, named.object))
     if scale is None or (twin is not None and not named.imported):
         if twin is not None and column.name in told.meanings:
             raise DataError(f"{file}: columns {twin.column} and {column.name} would both be {named.metric} of the same "
                             "object: give them labels, such as --map COLUMN=METRIC,process=NAME")  # fmt: skip
+        bears = named.metric if scale is None else ""
         if scale is not None and twin is not None:
             guess = ""
             notes = [
@@ -152,10 +158,21 @@ def _settled(
         with np.errstate(all="ignore"):
             value = ordered.value.astype(np.float64) * scale
     series = ImportedSeries(
-        *(column.target, told.role, named.metric, named.object, named.unit, named.kind, named.growth, column.name),
+        *(column.target, told.role_of(column.target), named.metric, named.object, named.unit, named.kind),
+        *(named.growth, column.name),
         *(ordered.time_ns, value),
+        wanted=bears,
     )
     return _within(file, series, ordered.line, notes), notes, guess
+
+
+def _as_share(column: Column, ordered: Sorted, told: Options) -> Naming | None:
+    """The naming of a column called memory, without a unit, whose readings can only be a percentage."""
+    low, high = float(ordered.value.min()), float(ordered.value.max())
+    if "used" in column.name.lower() or not (low >= 0 and 1 < high <= 100):
+        return None
+    said = replace(told, units={**told.units, column.name: "%"})
+    return naming(column.name, column.target, said, dict(column.labels), column.given)
 
 
 def _with_object(named: Naming, column: Column) -> Naming:
@@ -164,16 +181,14 @@ def _with_object(named: Naming, column: Column) -> Naming:
 
 
 def _within(file: str, series: ImportedSeries, line: Ints, notes: list[str]) -> ImportedSeries | None:
-    """The series without what its metric cannot be; every such reading is told of, never made to fit."""
-    entry = BY_NAME.get(series.metric)
-    low = None if entry is None else entry.low
-    high = None if entry is None else entry.high
-    value = series.value
-    good = np.isfinite(value)
-    if low is not None:
-        good &= value >= low
-    if high is not None:
-        good &= value <= high
+    """The series without what its metric cannot be; every such reading is told of, and so is what was clipped."""
+    value, good, over = possible(series.metric, series.value)
+    if over:
+        notes.append(
+            f"{file}: column {series.column}: {over} {'reading' if over == 1 else 'readings'} a little outside of 0 to "
+            f"100 % (up to {float(series.value[good].max()):.2%}), taken as the nearest of both"
+        )
+        series = replace(series, value=value)
     refused = int((~good).sum())
     if not refused:
         return series
@@ -189,15 +204,12 @@ def _within(file: str, series: ImportedSeries, line: Ints, notes: list[str]) -> 
     return replace(series, time_ns=series.time_ns[good], value=value[good], refused=why)
 
 
-def _load_apart(series: Iterable[ImportedSeries], target: str, role: str) -> Iterator[ImportedSeries]:
+def _load_apart(series: Iterable[ImportedSeries], target: str) -> Iterator[ImportedSeries]:
     """What a generator measured belongs to a target of its own, so that rules take it for the load."""
     told = list(series)
-    if role != DUT:
-        yield from told
-        return
     others = {one.target for one in told if not one.metric.startswith("load.")}
     for one in told:
-        if not one.metric.startswith("load."):
+        if one.role != DUT or not one.metric.startswith("load."):
             yield one
         elif one.target == target or one.target in others:
             yield replace(one, target=f"{one.target}-load", role=GENERATOR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,10 +13,13 @@ import numpy as np
 
 from soakwatch.importing.pace import Polls, interval_of, polls_of
 from soakwatch.importing.settle import Imported, ImportedSeries
+from soakwatch.importing.timeline import Timeline
 from soakwatch.record import Record
 from soakwatch.record.bulk import Readings, Stretch
-from soakwatch.record.reader import GROWTH_KEY, IMPORTED_KEY
+from soakwatch.record.marks import ORIGIN as EVENTS
+from soakwatch.record.reader import GROWTH_KEY, IMPORTED_KEY, UNPOLLED
 from soakwatch.units import show_seconds
+from soakwatch.unread import UNREAD, account, measures
 from soakwatch.verdict import DUT
 from soakwatch.widening import RULES_KEY
 from soakwatch_agent.metric import BY_NAME
@@ -44,14 +48,21 @@ def write_record(
     told: Callable[[str], None] | None = None,
     rules: Sequence[str] = (),
     due: Due | None = None,
+    timeline: Timeline | None = None,
 ) -> tuple[str, ...]:
     """A new record of imported series in ``folder``, to be judged by ``rules`` (by all that know its metrics, where
-    none is named); returns what else is to be told. ``due`` says how long readings were due. Raises RecordError."""
-    due = due or Due()
+    none is named); returns what else is to be told. ``due`` says how long readings were due: through all phases of the
+    ``timeline``, where nothing else is said. Raises DataError and RecordError."""
     series = [one for part in imported for one in part.series]
+    begin_ns = min(int(one.time_ns[0]) for one in series)
+    end_ns = max(int(one.time_ns[-1]) for one in series)
+    phases = () if timeline is None else timeline.phases_in(begin_ns, end_ns)
+    if due is None:
+        due = Due(phases[0].window.begin_ns, phases[-1].window.end_ns) if phases else Due()
     roles = {one.target: one.role for one in series}
     if DUT not in roles.values() and "generator" in roles.values():
         roles = {imported[0].target: DUT, **roles}  # the load alone still tells of the device behind it
+    events = () if timeline is None else timeline.events_in(begin_ns, end_ns, roles)
     notes: list[str] = []
     with Record.create(folder) as record:
         for target, role in sorted(roles.items()):
@@ -65,18 +76,27 @@ def write_record(
             if not polls.regular and polls.time_ns.size > 1:
                 notes.append(f"{file}: the lines of {_names(part)} come irregularly: none counts as missing")
             last_ns = max(last_ns, int(polls.time_ns[-1]))
-            source = record.source(target, SOURCE, label, polls.interval_ns, required=True)
+            name_of = SOURCE if polls.regular else UNPOLLED
+            source = record.source(target, name_of, label, polls.interval_ns, required=True)
             for stretch in _stretches(polls, part, due.why):
                 record.put_stretch(source, stretch)
+        for phase in phases:
+            record.begin_phase(phase.name, phase.window.begin_ns)
+            record.end_phase(phase.window.end_ns)
+        for event in events:
+            record.add_event(event.target, event, EVENTS)
         facts = {
             "run": name,
             "command": " ".join(command),
-            "start_ns": str(min(int(one.time_ns[0]) for one in series)),
+            "start_ns": str(begin_ns),
             "ended_ns": str(last_ns),
             GROWTH_KEY: json.dumps({one.metric: one.growth for one in series if one.growth and _outside(one)}),
             RULES_KEY: json.dumps(list(rules)),
             IMPORTED_KEY: json.dumps([
                 {"file": part.file, "notes": list(part.notes),
+                 "readings": Counter(one.target for one in part.series if measures(one.value)),
+                 UNREAD: account((one.column, one.target, one.metric, one.wanted, one.value)
+                                 for one in part.series if _outside(one)),
                  "columns": {one.column: f"{one.target} {one.metric} {one.object}".strip() for one in part.series}}
                 for part in imported
             ]),

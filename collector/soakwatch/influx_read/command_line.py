@@ -50,16 +50,19 @@ def import_database(
             say(f"the times of the readings were cut to {found.grain_ns / 1000:g} µs when they were sent (precision):"
                 " figures may differ from the record's in their last digits")  # fmt: skip
         return None
-    from soakwatch.importing.options import growths
+    from soakwatch.importing.options import growths, roles
     from soakwatch.influx_read.foreign import Wanted, import_series
     from soakwatch.influx_read.mapping import mapping_of
 
     every, single = growths(_texts(given, "growths"))
     if single:
         raise click.UsageError("--growth COLUMN=…: say it in the file of --map")
+    role, of_targets = roles(_texts(given, "role"))
+    if of_targets:
+        raise click.UsageError("--role TARGET=…: say it in the file of --map")
     target = given.get("target")
     wanted = Wanted(mapping_of(_texts(given, "meanings")), target if isinstance(target, str) else None,
-                    str(given.get("role") or "dut"), every or (growth_of(rules) if command == "judge" else "up"),
+                    role or "dut", every or (growth_of(rules) if command == "judge" else "up"),
                     () if command == "judge" else tuple(rules))  # fmt: skip
     made = import_series(place, folder, name or name_of(place), wanted, ["soakwatch", command, address], progress)
     notes = [*made.notes, *(told_of_rules(place.shown, made.series, rules) if command == "judge" else ())]

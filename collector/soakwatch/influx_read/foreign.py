@@ -10,6 +10,7 @@ import numpy as np
 
 from soakwatch.importing.files import ImportedRun
 from soakwatch.importing.gather import MOST_SERIES
+from soakwatch.importing.possible import possible
 from soakwatch.importing.problem import DataError
 from soakwatch.importing.settle import Imported, ImportedSeries
 from soakwatch.importing.write import Due, write_record
@@ -26,7 +27,6 @@ from soakwatch_agent.sample import object_text
 
 OWN = "soakwatch_"
 WHY_LOST = "the database holds no reading for this time"
-_SLACK = 1e-3  # of a share: what rounding makes of 100 %
 _SHOWN = 12
 _FEW = 3
 
@@ -155,16 +155,7 @@ def _sum(entry: Entry, tagged: Tagged) -> tuple[Ints, Values] | None:
 
 def _possible(one: ImportedSeries, notes: list[str]) -> ImportedSeries | None:
     """The series without what its metric cannot be; what rounding made of a bound is the bound."""
-    entry = BY_NAME.get(one.metric)
-    value = one.value
-    good = np.isfinite(value)
-    for bound, beyond in ((None if entry is None else entry.low, -1.0), (None if entry is None else entry.high, 1.0)):
-        if bound is None:
-            continue
-        over = (value - bound) * beyond if value.dtype.kind != "u" else (value.astype(np.float64) - bound) * beyond
-        if one.unit == "1" and value.dtype.kind == "f":
-            value = np.where((over > 0) & (over <= _SLACK), bound, value)
-        good &= over <= (_SLACK if one.unit == "1" else 0.0)
+    value, good, _ = possible(one.metric, one.value)
     refused = int((~good).sum())
     if not refused:
         return one if value is one.value else replace(one, value=value)

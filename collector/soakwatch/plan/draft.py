@@ -50,6 +50,7 @@ _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]*")
 
 
 _ROLE = "  # dut (judged), generator (what loads it) or monitor (the machine that watches)"
+_SHARED = "    # shared: true  # other programs run here too: growth of the machine as a whole only warns"
 _SOURCE = "  # what else there is: soakwatch pollers, soakwatch loads"
 
 
@@ -62,13 +63,15 @@ def draft(
     made = targets_of(addresses, interval)
     for target, shape in made.items():
         shown = "dut" if list(made) == [LOCAL] else target
-        lines += [f"  {_quoted(shown)}:", f"    role: dut{_ROLE if not lines else ''}", "    sources:"]
+        first = not lines
+        lines += [f"  {_quoted(shown)}:", f"    role: dut{_ROLE if first else ''}"]
+        lines += [*([_SHARED] if first else []), "    sources:"]
         sources = shape["sources"]
         assert isinstance(sources, list)
         for number, source in enumerate(sources):
             assert isinstance(source, dict)
             ((poller, keys),) = source.items()
-            lines.append(f"      - {poller}: {_flow(keys)}{_SOURCE if not number and len(lines) == 3 else ''}")
+            lines.append(f"      - {poller}: {_flow(keys)}{_SOURCE if not number and len(lines) == 4 else ''}")
     return _DRAFT.format(name=_quoted(name), duration=duration, targets="\n".join(lines), processes=listed)
 
 

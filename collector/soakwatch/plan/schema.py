@@ -7,7 +7,7 @@ from soakwatch.plan.rules import REQUIRED
 from soakwatch.plan.text import Plain
 from soakwatch.registry import INSTALLED, Registry, loads, poller_module, pollers, rule_class, rules
 from soakwatch.units import show_seconds
-from soakwatch_rules.parameter import parameters
+from soakwatch_rules.parameter import Parameter, parameters
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TEXT_OF_UNIT: dict[str, dict[str, Plain]] = {
@@ -76,12 +76,15 @@ _NULL: dict[str, Plain] = {"type": "null"}
 def _rule(name: str, registry: Registry) -> Plain:
     known: dict[str, Plain] = {
         parameter.name: {
-            **_TEXT_OF_UNIT.get(parameter.unit, {"type": "number"}),
-            "description": f"{parameter.about} (default {parameter.default:g} {parameter.unit})",
+            **_type(parameter),
+            "description": f"{parameter.about} (default {_default(parameter)})",
         }
         for parameter in parameters(rule_class(name, registry))
     }
-    known[REQUIRED] = {"type": "boolean", "default": True, "description": "inconclusive holds up a pass"}
+    known[REQUIRED] = {
+        "type": "boolean",
+        "description": "false: its doubt holds up no pass; true: every doubt does, also for want of cadence or length",
+    }
     return {
         "description": registry.rules.summary(name),
         "anyOf": [
@@ -89,6 +92,14 @@ def _rule(name: str, registry: Registry) -> Plain:
             {"type": "object", "properties": known, "additionalProperties": False},
         ],
     }
+
+
+def _default(parameter: Parameter) -> str:
+    return parameter.shown or f"{parameter.default:g} {parameter.unit}"
+
+
+def _type(parameter: Parameter) -> dict[str, Plain]:
+    return {"enum": list(parameter.words)} if parameter.words else _TEXT_OF_UNIT.get(parameter.unit, {"type": "number"})
 
 
 def _dict(value: Plain) -> dict[str, Plain]:

@@ -8,7 +8,7 @@ from soakwatch.profile.expression import SECONDS, MissingError
 from soakwatch.profile.model import Column, Line
 from soakwatch.profile.survey import Want
 from soakwatch.profile.value import Number, Value, number, text
-from soakwatch_agent.metric import fault_of
+from soakwatch_agent.metric import clipped, fault_of
 
 Raw = Mapping[str, Number | None]
 _HALF = {32: 2**31, 64: 2**63}
@@ -104,6 +104,7 @@ def _read_as(line: Line, want: Want, values: Mapping[str, Value]) -> Number:
 def _finish(line: Line, value: Number) -> Number:
     if line.scale is not None:
         value = scale(value, line.scale)
+    value = clipped(line.metric, value)
     fault = fault_of(line.metric, value)
     if fault is not None:
         raise FaultError(fault)

@@ -23,7 +23,7 @@ from soakwatch.record.layout import EXACT, Choices, Layout, Packed, Reading, Sha
 from soakwatch.record.model import KEPT, Source
 from soakwatch.record.owners import NEVER, Mask, Owners
 from soakwatch.record.text import storable
-from soakwatch_agent.metric import BY_NAME, fault_of
+from soakwatch_agent.metric import BY_NAME, clipped, fault_of
 from soakwatch_agent.sample import Fault, Poll, Sample
 
 AHEAD_NS = 3_600_000_000_000
@@ -216,6 +216,7 @@ class Intake:
             value = float(value)
         else:
             return Fault(metric, name, f"{metric}: a reading was refused: it is not a number")
+        value = clipped(metric, value)
         refused = fault_of(metric, value)
         if refused is not None:
             return Fault(metric, name, refused)

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from soakwatch_rules.causes.moments import Moments, merged, moments, moments_of, slack_of
+from soakwatch_rules.causes.proof import pids_of, proven
+from soakwatch_rules.crash_kinds import RULE_OF
 from soakwatch_rules.rule import Event, Finding, Outcome, Phase
 
 TOLD = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN})
 """What is told of; a pass is only heard as a witness."""
-CRASHES = ("reboot", "oom_kill", "core_dump", "process_restart")
+CRASHES = ("kernel_fault", "reboot", "oom_kill", "core_dump", "process_restart")
 """Rules that say that something died, in the order in which the others follow from it."""
 LEADERS = frozenset({*CRASHES, "hang"})
 """Rules whose findings explain others."""
+_WHOLE = frozenset({"reboot", "hang", "kernel_fault"})
+_SOON_NS, _BOOTED_NS = 30 * 10**9, 60 * 10**9
 _WITNESSES = frozenset({*LEADERS, "gap", "cpu_spike", "cpu_saturation", "drops", "periodic_pause"})
 LIKELY = 0.5
 """Moments that would lie together by chance more often than this are not taken to belong together."""
-_RULE_OF = {
-    "reboot": "reboot", "process.restart": "process_restart", "process.exit": "process_restart",
-    "process.start": "process_restart", "kernel.oom": "oom_kill", "core.dump": "core_dump", "core.present": "core_dump",
-    "process.crash": "core_dump", "device.crash": "core_dump", "kernel.panic": "core_dump", "watchdog": "core_dump",
-}  # fmt: skip
 _SEEN = (
     "process.", "kernel.", "core.", "clock.", "device.", "snmp.", "link.", "log.", "hardware.", "memory.", "cpu.",
     "recorder.", "source.", "phase.", "generator.",
@@ -43,8 +42,9 @@ class Bench:
         self.moments = [moments_of(f) for f in findings]
         self.partial = [p for p, f in enumerate(findings) if f.rule in _WITNESSES and len(self.moments[p]) > 1]
         ordered = sorted(events, key=lambda e: (e.begin_ns, e.target, e.kind, e.object))
-        self.seen = [e for e in ordered if e.kind in _RULE_OF or e.kind.startswith(_SEEN)]
-        self.done = [e for e in ordered if not (e.kind in _RULE_OF or e.kind.startswith(_SEEN)) or e.expect]
+        self.seen = [e for e in ordered if e.kind in RULE_OF or e.kind.startswith(_SEEN)]
+        self.done = [e for e in ordered if not (e.kind in RULE_OF or e.kind.startswith(_SEEN)) or e.expect]
+        self.pids = pids_of(self.seen)
         self.phases = [
             phase
             for phase in phases
@@ -54,15 +54,59 @@ class Bench:
     def together(self, one: int, other: int) -> bool:
         """Whether all moments of one lie at moments of the other, too well for chance.
 
-        What died explains all that lies at its moments, though it has others; of two that explain nothing each must
-        lie at the other's, or what happened elsewhere as well would be explained away.
+        What died explains all that lies at its moments, though it has others, unless it began well before; of two that
+        explain nothing each must lie at the other's, or what happened elsewhere as well would be explained away. Two
+        that died are one happening only where that is proven.
         """
+        if all(self.findings[place].rule in CRASHES for place in (one, other)):
+            return self.proven(one, other)
+        if any(self.aside(place) for place in (one, other)):
+            return False
         first, second = self.moments[one], self.moments[other]
         leads = [self.findings[place].rule in LEADERS for place in (one, other)]
         if leads[0] == leads[1]:
             within, back = self._falls(first, second), self._falls(second, first)
             return (within or back) if leads[0] else (within and back)
-        return self._falls(second, first) if leads[0] else self._falls(first, second)
+        leader, place = (one, other) if leads[0] else (other, one)
+        return self.after(place, (leader,)) and self._falls(self.moments[place], self.moments[leader])
+
+    def after(self, place: int, leaders: Iterable[int]) -> bool:
+        """Whether each moment of a finding may follow from something that died: it began with that or soon after it,
+        for no effect comes before its cause."""
+        early_ns = self.unsure_ns(place)
+        rooms = [(leader, self._room(leader, place)) for leader in leaders]
+        return all(
+            any(
+                since - early_ns <= begin <= until + room_ns
+                for leader, room_ns in rooms
+                for since, until in zip(self.moments[leader].begin, self.moments[leader].end, strict=True)
+            )
+            for begin in self.moments[place].begin
+        )
+
+    def _room(self, leader: int, place: int) -> int:
+        """How long after something that died its effects may begin: a process is back sooner than a device."""
+        soon_ns = _BOOTED_NS if self.findings[leader].rule in _WHOLE else _SOON_NS
+        return min(self.slack_ns, soon_ns + self.unsure_ns(place))
+
+    def apart_ns(self, one: int, other: int) -> int:
+        """How far apart the first moments of two findings are."""
+        return abs(self.moments[one].begin[0] - self.moments[other].begin[0])
+
+    def aside(self, place: int) -> bool:
+        """Whether it is what the kernel warns of another tenant: that explains nothing here, and nothing here it."""
+        return self.findings[place].rule == "kernel_fault" and self.findings[place].outcome is Outcome.WARN
+
+    def proven(self, one: int, other: int) -> bool:
+        """Whether two deaths are proven to be one happening."""
+        found = (self.findings[one], self.findings[other])
+        return proven(*found, self.pids, self.slack_ns, self.early_ns)
+
+    def unsure_ns(self, place: int) -> int:
+        """How much earlier a finding may seem to begin than it did: two of its readings."""
+        finding = self.findings[place]
+        apart_ns = (finding.window.end_ns - finding.window.begin_ns) // max(1, finding.samples)
+        return min(self.slack_ns, max(self.early_ns, 2 * apart_ns))
 
     def _falls(self, inner: Moments, outer: Moments) -> bool:
         if not inner.within(outer, self.slack_ns):
@@ -100,4 +144,4 @@ class Bench:
 
 def rule_of(event: Event) -> str | None:
     """The rule that judges events of this kind."""
-    return _RULE_OF.get(event.kind)
+    return RULE_OF.get(event.kind)

@@ -11,6 +11,7 @@ from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.doubt import doubts
 from soakwatch_rules.causes.groups import Groups
 from soakwatch_rules.causes.growing import Owner, owners, thing_of, things
+from soakwatch_rules.causes.moments import TRENDS
 from soakwatch_rules.causes.telling import Group, tell
 from soakwatch_rules.rule import Event, Finding, Outcome, Phase, Why
 
@@ -24,9 +25,9 @@ def causes(
 ) -> tuple[Cause, ...]:
     """Every finding that fails, warns or is in doubt, in exactly one cause; what passed is heard as a witness.
 
-    In this order: what rests on a generator at fault; findings of one target whose moments all begin or end at those
-    of something that died, or each at the other's (within two minutes or a twentieth of the run, and too well for
-    chance); those that follow an event that
+    In this order: what rests on a generator at fault; of one target, deaths that are proven to be one (``proof``), and
+    findings whose moments all begin or end at those of something that died, the nearest, or each at the other's (within
+    two minutes or a twentieth of the run, and too well for chance); those that follow an event that
     was announced or told; those within a phase that changed the load; findings of growth of one thing, with the
     process that owns a host's growth, and the kill for want of memory that it led to; doubts for the same reason.
     Worst first, then by what broke first.
@@ -53,6 +54,7 @@ def causes(
     free = [place for place in told if place not in kinds]
     timed = [place for place in free if len(bench.moments[place]) and findings[place].why not in _NOTHING_SEEN]
     _join_moments(bench, groups, timed)
+    _join_outages(bench, groups, free)
     _join_events(bench, groups, timed, done)
     _join_phases(bench, groups, [place for place in timed if place not in done], loads)
     owner = _join_growth(bench, groups, free)
@@ -87,10 +89,16 @@ def _rank(cause: Cause, findings: Sequence[Finding]) -> tuple[object, ...]:
     first = findings[cause.leading]
     return (
         _WORST.index(cause.outcome), cause.kind is CauseKind.UNSETTLED, not cause.timeline,
-        cause.begin_ns if cause.timeline else -len(cause.findings),
-        cause.kind is CauseKind.FINDING,
+        _first_ns(cause, findings) if cause.timeline else -len(cause.findings),
+        cause.kind is CauseKind.FINDING, CRASHES.index(first.rule) if first.rule in CRASHES else len(CRASHES),
         cause.target, first.rule, first.metric, first.object, cause.leading,
     )  # fmt: skip
+
+
+def _first_ns(cause: Cause, findings: Sequence[Finding]) -> int:
+    """When the first of its own moments was: its time line has those of others beside them."""
+    own = (findings[place] for place in cause.findings if findings[place].outcome is cause.outcome)
+    return min((mark.begin_ns for finding in own for mark in finding.marks), default=cause.begin_ns)
 
 
 def _join_moments(bench: Bench, groups: Groups, timed: Sequence[int]) -> None:
@@ -98,21 +106,51 @@ def _join_moments(bench: Bench, groups: Groups, timed: Sequence[int]) -> None:
     for place in timed:
         by_target.setdefault(bench.findings[place].target, []).append(place)
     for places in by_target.values():
-        for one, other in combinations(places, 2):
-            if groups.root(one) != groups.root(other) and bench.together(one, other):
+        dead = [p for p in places if bench.findings[p].rule in CRASHES]
+        for one, other in combinations(dead, 2):
+            if bench.together(one, other):
+                groups.join((one, other))
+        rest = (pair for pair in combinations(places, 2) if not (pair[0] in dead and pair[1] in dead))
+        for one, other in sorted(rest, key=lambda pair: bench.apart_ns(*pair)):
+            led = {groups.root(p) for p in dead}
+            if (
+                groups.root(one) != groups.root(other)
+                and not {groups.root(one), groups.root(other)} <= led  # of two deaths it would make one
+                and bench.together(one, other)
+            ):
                 groups.join((one, other))
         _join_covered(bench, groups, places)
 
 
+def _join_outages(bench: Bench, groups: Groups, free: Sequence[int]) -> None:
+    """A standstill is told once, however long it lasts: what begins with it or lies in it belongs to it."""
+    marks = {p: bench.findings[p].marks for p in free if bench.findings[p].rule not in TRENDS}
+    for one in free:
+        first = bench.findings[one]
+        if first.rule != "hang" and not (first.rule == "loss" and first.numbers.get("stops", 0.0) > 0):
+            continue
+        spans = [(m.begin_ns - bench.slack_ns, (m.end_ns or m.begin_ns) + bench.slack_ns) for m in first.marks]
+        for other, own in marks.items():
+            if not own or other == one or bench.findings[other].target != first.target:
+                continue
+            if all(
+                any(abs(m.begin_ns - b - bench.slack_ns) <= bench.slack_ns
+                    or (b <= m.begin_ns and (m.end_ns or m.begin_ns) <= e) for b, e in spans)
+                for m in own
+            ):  # fmt: skip
+                groups.join((one, other))
+
+
 def _join_covered(bench: Bench, groups: Groups, places: Sequence[int]) -> None:
     """What lies at the moments of several crashes, but of no single one, belongs to the first of them."""
-    dead = [p for p in places if bench.findings[p].rule in LEADERS]
+    dead = [p for p in places if bench.findings[p].rule in LEADERS and not bench.aside(p)]
     if not dead:
         return
     when = bench.at(dead)
     by_time = sorted(dead, key=lambda p: (bench.moments[p].begin[0], p))
     for place in places:
-        if bench.findings[place].rule not in LEADERS and bench.witness(place, when):
+        free = bench.findings[place].rule not in LEADERS and groups.root(place) not in {groups.root(p) for p in dead}
+        if free and bench.witness(place, when) and bench.after(place, dead):
             first = bench.moments[place].begin[0]
             last = bench.moments[place].end[0]
             near = [
@@ -164,7 +202,8 @@ def _join_growth(bench: Bench, groups: Groups, free: Sequence[int]) -> dict[int,
     owned: dict[int, Owner] = {}
     for places in found.values():
         groups.join(places)
-    series = {_series(findings[p]): p for places in found.values() for p in places}
+    full = {_series(findings[p]): p for p in against if findings[p].rule == "saturation"}
+    series = full | {_series(findings[p]): p for places in found.values() for p in places}
     size = Counter(groups.root(place) for place in free)
     for place in against:
         if size[groups.root(place)] == 1 and thing_of(findings[place]) is None and _series(findings[place]) in series:
@@ -177,10 +216,15 @@ def _join_growth(bench: Bench, groups: Groups, free: Sequence[int]) -> dict[int,
         if findings[place].rule == "oom_kill":
             for thing, places in found.items():
                 if thing[1] == findings[place].target and (
-                    thing[0] == "memory" or _killed(bench, groups, place, thing)
+                    (thing[0] == "memory" and not _of_group(findings[place])) or _killed(bench, groups, place, thing)
                 ):
                     groups.join((place, *places))
     return owned
+
+
+def _of_group(finding: Finding) -> bool:
+    """Whether all that was killed had used up the memory of its own control group: the host had some left."""
+    return bool(finding.marks) and all("emory cgroup out of memory" in mark.text for mark in finding.marks)
 
 
 def _killed(bench: Bench, groups: Groups, place: int, thing: tuple[str, ...]) -> bool:

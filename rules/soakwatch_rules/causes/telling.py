@@ -14,16 +14,19 @@ from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Phase
 from soakwatch_rules.words import lasting, moment, some
 
-_LEADING = ("generator_health", "reboot", "oom_kill", "core_dump", "hang", "process_restart", "growth",
-            "memory_growth", "queue_growth", "cpu_saturation", "cpu_spike", "drops")  # fmt: skip
+_LEADING = ("generator_health", "kernel_fault", "reboot", "oom_kill", "core_dump", "hang", "process_restart", "growth",
+            "memory_growth", "queue_growth", "cpu_saturation", "cpu_spike", "drops", "loss")  # fmt: skip
 _FOLLOWING = ("gap", "coverage")
 _GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)
 _SIGNS = {
     "gap": "management silent", "coverage": "management silent", "cpu_spike": "CPU at the top",
     "cpu_saturation": "CPU at the top", "drops": "packets lost", "overload_loss": "packets lost",
-    "periodic_pause": "forwarding paused", "performance_decline": "forwarding paused",
+    "loss": "load not coming back", "periodic_pause": "forwarding paused", "performance_decline": "forwarding paused",
 }  # fmt: skip
 _MOST_MARKS, _MOST_WEIGHED = 40, 30
+_LEAST_CHANCE = 0.05
+"""That two things happened together by chance is never held for less likely than this: many pairs are looked at, and
+one thing alone that lies close to another proves little."""
 Said = tuple[int, int | None, str, str, str, str]
 """A line of a time line: begin, end, target, rule or kind, object, text."""
 
@@ -42,7 +45,9 @@ class Group:
 
 def tell(bench: Bench, group: Group) -> Cause:
     """The cause of a group."""
-    places = sorted((*group.places, *group.witnesses), key=lambda place: _order(bench, place))
+    every = (*group.places, *group.witnesses)
+    first_ns = _first_ns(bench, every)
+    places = sorted(every, key=lambda place: _order(bench, place, first_ns))
     own = [bench.findings[place] for place in places]
     timed = [place for place in places if len(bench.moments[place])]
     loose = group.kind in {CauseKind.UNSETTLED, CauseKind.GENERATOR}
@@ -80,15 +85,24 @@ def lags(cause: Cause) -> tuple[tuple[str, Mark], ...]:
     return tuple((lag(cause.begin_ns, mark.begin_ns), mark) for mark in cause.timeline)
 
 
-def _order(bench: Bench, place: int) -> tuple[object, ...]:
-    """What leads: the gravest, then what the others follow from, the host before a process, the earliest."""
+def _first_ns(bench: Bench, places: Sequence[int]) -> int:
+    """When the first of several deaths was at the latest, as far as it is known when it was."""
+    dead = [p for p in places if bench.findings[p].rule in LEADERS and len(bench.moments[p])]
+    gravest = min((_GRAVE.index(bench.findings[p].outcome) for p in dead), default=0)
+    ends = (bench.moments[p].end[0] for p in dead if _GRAVE.index(bench.findings[p].outcome) == gravest)
+    return min(ends, default=bench.end_ns) + bench.early_ns
+
+
+def _order(bench: Bench, place: int, first_ns: int) -> tuple[object, ...]:
+    """What leads: the gravest, what may have been first, what the others follow from, the host before a process."""
     finding, found = bench.findings[place], bench.moments[place]
     if finding.rule in _LEADING:
         rank = _LEADING.index(finding.rule)
     else:
         rank = len(_LEADING) + (1 + _FOLLOWING.index(finding.rule) if finding.rule in _FOLLOWING else 0)
     first = found.begin[0] if len(found) else finding.window.begin_ns
-    return _GRAVE.index(finding.outcome), rank, finding.metric.startswith("process."), first, place
+    later = finding.rule in LEADERS and first > first_ns
+    return _GRAVE.index(finding.outcome), later, rank, finding.metric.startswith("process."), first, place
 
 
 def _headline(bench: Bench, places: Sequence[int], group: Group) -> str:
@@ -191,13 +205,14 @@ def _object(finding: Finding) -> str:
 
 
 def _confidence(bench: Bench, timed: Sequence[int], group: Group) -> float | None:
-    """One less the probability that all of it would lie together by chance, each rule's word counting once."""
+    """One less the probability that all of it would lie together by chance, each rule's word counting once, and no
+    more than 19 to 1."""
     weighed = timed[:_MOST_WEIGHED]
     chances: dict[str, float] = {}
     for place in weighed[1:]:
         finding, others = bench.findings[place], [p for p in weighed if p != place]
         chance = bench.moments[place].chance(bench.at(others), bench.slack_ns, bench.length_ns)
-        chances[finding.rule] = max(chance, chances.get(finding.rule, 0.0))
+        chances[finding.rule] = max(chance, chances.get(finding.rule, _LEAST_CHANCE))
     if len(chances) > 1:
         chances.pop(bench.findings[weighed[0]].rule, None)
     if weighed and group.events:

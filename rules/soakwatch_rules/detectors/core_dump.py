@@ -18,7 +18,7 @@ from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.words import counted, moment, some
 
 _GROWING_NS = 600 * 10**9
-_TOLD = frozenset({"process.crash", "device.crash", "kernel.panic", "watchdog"})
+_TOLD = frozenset({"process.crash", "device.crash", "watchdog"})
 """Crashes that a log line, a notification or a command tells of."""
 _SAME_NS = 120 * 10**9  # a crash is told, and its core is written, within this
 _MOST = 1000
@@ -31,9 +31,8 @@ class CoreDump:
     New is a file of an event ``core.dump``, one of ``core.present`` (found at the first look) that was written after
     the begin of the window, and each file more in the count ``system.core.files`` that no event within two readings
     tells of. Files that lay there before are told apart and do not fail. Planned events with ``core.dump``: N allow
-    N. A crash that the device tells of (events ``process.crash``, ``device.crash``, ``kernel.panic``, ``watchdog``, out
-    of its log, its notifications or a command) counts like a file; within 2 min of a file or of each other they are
-    one.
+    N. A crash that the device tells of (events ``process.crash``, ``device.crash``, ``watchdog``, out of its log, its
+    notifications or a command) counts like a file; within 2 min of a file or of each other they are one.
 
     A file's own time finds the core that fell while the monitor was away; the count finds the one whose event was
     lost. Counts are files, times UTC.
@@ -43,7 +42,7 @@ class CoreDump:
     device whose clock is behind can date a new core before the run. A crash by log line is as sure as the pattern of
     the profile; without a receiver of its log a device tells of none.
 
-    Neighbours: ``process_restart`` and ``reboot`` see the death, ``oom_kill`` its commonest cause.
+    Neighbours: ``kernel_fault`` judges the kernel's log; ``process_restart`` and ``reboot`` see the death.
 
     Parameters: ``allowed`` (below).
 
@@ -81,7 +80,7 @@ class CoreDump:
         return (
             "a core dump is a core file that appeared, or was written, after the begin of the window; more than "
             f"{self.allowed:g} unannounced ones fail; files that were there before do not; a crash that the device "
-            "tells of (process.crash, device.crash, kernel.panic, watchdog) counts like a file"
+            "tells of (process.crash, device.crash, watchdog) counts like a file"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -102,7 +101,9 @@ class CoreDump:
         signs = sorted([*witnesses, *silent], key=lambda w: (w.begin_ns, w.text))
         signs += _crashes(told, signs)
         found = [Incident((w,)) for w in sorted(signs, key=lambda w: (w.begin_ns, w.text))]
-        reckoned = reckon(found, intents(case.events, "core.dump", case.window), case.window, "core dump", slack_ns)
+        announced = intents(case.events, "core.dump", case.window)
+        announced += tuple(i for key in sorted(_TOLD) for i in intents(case.events, key, case.window, binding=False))
+        reckoned = reckon(found, announced, case.window, "core dump", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         made = replace(
             made, measured=float(number), doubts=tuple(doubts),

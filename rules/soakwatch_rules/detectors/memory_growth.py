@@ -88,6 +88,9 @@ class MemoryGrowth:
     width: float = parameter(1.0, "{sd}", "half width of a stage's interval", "the method's wording")
     least: float = parameter(8.0, "{reading}", "what the first and the last stage need each", "half of 16 blocks")
     stage: float = parameter(10.0, "s", "shortest stage that is compared", "less is a program starting, not a soak")
+    decides: float = parameter(
+        0.0, "{way}", "who decides where growth judged the series too", "a warm-up is no leak", ("with growth", "alone")
+    )
 
     def __post_init__(self) -> None:
         """Refuses parameters that mean nothing."""
@@ -97,6 +100,8 @@ class MemoryGrowth:
             raise ValueError(f"memory_growth: a width of {self.width} standard deviations sees nothing: use 0 to 3")
         if not 2 <= self.least < math.inf:
             raise ValueError(f"memory_growth: {self.least} readings a stage have no spread: use 2 or more")
+        if not 0 <= self.decides <= 1:
+            raise ValueError("memory_growth: decides is 0 (with growth) or 1 (alone)")
         if not 0 <= self.stage < math.inf:
             raise ValueError(f"memory_growth: a stage of {self.stage} s means nothing: use 0 or more, such as 10s")
 
@@ -106,7 +111,7 @@ class MemoryGrowth:
             f"growth if, within one life, the intervals mean ± {self.width:g} sd of the first and the last third (by "
             f"time) do not cross and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
             f"each third needs {self.least:g} readings and {self.stage:g} s, each life and all together half of those "
-            "expected"
+            f"expected{'' if self.decides else '; only a warning where growth judged the series and found none'}"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -163,7 +168,8 @@ class MemoryGrowth:
                 settle=f"needs at least {3 * self.least:g} readings without a restart",
             )
         longest = max((len(life.series) for life in found), default=0)
-        missing = max(3 * self.least * apart, 3 * self.stage) - longest * apart
+        length_s = min(longest * apart, max((life.window.seconds for life in found), default=0.0))
+        missing = max(3 * self.least * apart, 3 * self.stage) - length_s
         if missing > 0:
             settle = f"needs {lasting(missing)} more without a restart, at a reading every {lasting(apart)}"
         else:

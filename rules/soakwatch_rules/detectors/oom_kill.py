@@ -6,20 +6,16 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from soakwatch_rules.draft import absent, draft, faults
-from soakwatch_rules.incidents import Incident, Witness, incidents, witnessed
+from soakwatch_rules.incidents import Incident, counts, incidents, told_once, witnessed
 from soakwatch_rules.intents import intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
-from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.words import counted, moment, some
 
 _COUNTER = "system.memory.oom_kills"
-_MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +85,15 @@ class OomKill:
         about = max(counters, key=lambda s: (s.metric == _COUNTER, len(s)), default=None)
         slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in counters), 0)
         doubts = list(dict.fromkeys(case.faults))[:5]
-        witnesses = [w for s in counters for w in _increments(s)]
-        witnesses += [witnessed(e, "event", _text(e)) for e in events]
+        witnesses = [w for s in counters for w in counts(s, "counter" if s.metric == _COUNTER else "kernel log")]
+        witnesses += [witnessed(e, "event", _text(e)) for e in told_once(events)]
         found = incidents(witnesses, slack_ns)
         reckoned = reckon(found, intents(case.events, "kernel.oom", case.window), case.window, "OOM kill", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         made = replace(
             draft(self, case, about),
             measured=float(number), limit=self.allowed, unit="{kill}", doubts=tuple(doubts),
-            marks=tuple(Mark(i.begin_ns, i.end_ns, f"OOM kill: {i.text}") for i in found),
+            marks=tuple(Mark(*i.when, f"OOM kill: {_words(i)}") for i in found),
             numbers={"kills": float(len(found)), "planned": float(planned)},
         )  # fmt: skip
         faulty = list(reckoned.broken)
@@ -117,24 +113,16 @@ class OomKill:
 
 
 def _told(incident: Incident) -> str:
-    return f"{moment(incident.end_ns)} ({incident.text})"
+    begin_ns, end_ns = incident.when
+    return f"{moment(begin_ns if end_ns is None else end_ns)} ({_words(incident)})"
+
+
+def _words(incident: Incident) -> str:
+    """The kernel's own line where there is one: that a poll saw the counter rise is no second kill."""
+    lines = [w.text for w in incident.witnesses if w.source == "event"]
+    return lines[0] if lines else incident.text
 
 
 def _text(event: Event) -> str:
     line = event.detail.get("line") or event.detail.get("text") or "kernel log"
     return line if len(line) <= 160 else f"{line[:159]}…"
-
-
-def _increments(series: Series) -> list[Witness]:
-    """A witness for each kill counted, at most 1000: nobody reads more."""
-    if len(series) < 2:
-        return []
-    with np.errstate(over="ignore"):
-        steps = series.increments().values
-    steps = np.where(np.isnan(steps), series.values[1:], steps)  # it began again at 0: what it shows came since then
-    made: list[Witness] = []
-    for i in np.flatnonzero(np.nan_to_num(steps) >= 1).tolist():
-        begin, end = int(series.time_ns[i]), int(series.time_ns[i + 1])
-        source, what = series.metric + series.object, "counter" if series.metric == _COUNTER else "kernel log"
-        made += [Witness(source, begin, end, what) for _ in range(int(min(steps[i], _MOST - len(made))))]
-    return made

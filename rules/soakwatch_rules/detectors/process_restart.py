@@ -15,8 +15,8 @@ from soakwatch_rules.incidents import Incident, incidents
 from soakwatch_rules.intents import Intent, intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.process_life import changes, downs, gone, told
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.process_life import changes, downs, gone, of_child, told
+from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.words import counted, lasting, moment, some
@@ -32,7 +32,10 @@ class ProcessRestart:
     appearance, and what a planned event announced (``process.restart``: N, or the restarts that a planned ``reboot``
     brings) between its begin and its deadline; an announcement that is not kept fails as well. Gone at the end fails
     whatever is allowed, unless an announced event is still under way; a further instance that came after the begin
-    and went again (a session, a worker of a pool) only warns.
+    only warns.
+
+    A child of a process of the same watch (``process.child``: a session, a worker of a pool) that goes, and another
+    that comes in its place, is no restart; one that was there from the begin and is replaced once, unannounced, warns.
 
     Start times are compared at both ends of a gap, so a restart while the monitor was away is found. Counts have no
     unit, times are UTC.
@@ -61,7 +64,9 @@ class ProcessRestart:
     name: ClassVar[str] = "process_restart"
     version: ClassVar[int] = 1
     summary: ClassVar[str] = "a watched process restarted or is gone"
-    metrics: ClassVar[tuple[str, ...]] = ("process.up", "process.start_time", "process.pid", "process.count")
+    metrics: ClassVar[tuple[str, ...]] = (
+        "process.up", "process.start_time", "process.pid", "process.count", "process.child",
+    )  # fmt: skip
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[Manner] = Manner(
@@ -107,20 +112,22 @@ class ProcessRestart:
                     settle="check the watch: name, glob or pidfile",
                 ),
             )
-        return (self._of(case, made, up, starts, first_ns),)
+        return (self._of(case, made, up, starts, series.get("process.child"), first_ns),)
 
-    def _of(self, case: Case, made: Finding, up: Series | None, starts: Series | None, first_ns: int) -> Finding:
+    def _of(
+        self, case: Case, made: Finding, up: Series | None, starts: Series | None, child: Series | None, first_ns: int
+    ) -> Finding:
         apart_s = min((a for s in (up, starts) if s is not None and (a := spacing(s)) is not None), default=1.0)
         slack_ns = round(2e9 * apart_s)
         own = [e for e in case.events if e.object == case.object and not e.expect]
-        seen = incidents((*changes(starts), *downs(up), *told(own)), slack_ns)
+        every = incidents((*changes(starts), *downs(up), *told(own)), slack_ns)
+        children = [i for i in every if of_child(i, child)]
+        seen = [i for i in every if i not in children]
         clock_ns = sorted(e.begin_ns for e in case.events if e.kind == "clock.step")
         stepped = [i for i in seen if _clock_step(i, clock_ns, slack_ns)]
-        gone_ns = gone(up, starts, own)
+        gone_ns = None if child is not None and len(child) and child.values[-1] > 0 else gone(up, starts, own)
         back = [i for i in seen if i not in stepped and not _last_exit(i, gone_ns, slack_ns)]
-        others = [
-            e.begin_ns for e in case.events if e.kind == "process.restart" and not e.expect and e.object != case.object
-        ]
+        others = [e.begin_ns for e in case.events if _elsewhere(e, case)] + [i.end_ns for i in children]
         announced = _announced(case)
         reckoned = reckon(back, announced, case.window, "restart", slack_ns, others)
         number = len(reckoned.unplanned)
@@ -148,8 +155,8 @@ class ProcessRestart:
                 made = replace(made, measured=None, limit=None)  # what failed is not a number of restarts
             reason = f"{_name(case)}: {'; '.join(faulty)}"
             visitor = label(case.object, "instance") != "0" and late_s > 3 * apart_s
-            if visitor and number <= self.allowed and not reckoned.broken:
-                reason += "; it came after the begin, beside others of its name, so nobody knows that it should stay"
+            if visitor and not reckoned.broken:
+                reason += "; it came after the begin, beside others of its name: whether it should stay is not known"
                 return replace(made, outcome=Outcome.WARN, reason=reason)
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         if reckoned.open or waited:
@@ -164,9 +171,15 @@ class ProcessRestart:
             return replace(
                 made, reason=f"{_name(case)}: {blind}", why=Why.GAP, settle="needs readings to the end of the run"
             )
+        replaced = reckon(children, announced, case.window, "restart", slack_ns).unplanned
+        if len(replaced) == 1 and late_s <= 3 * apart_s and up is not None and up.values[-1] > 0:
+            reason = f"{_name(case)}: a worker went and another came in its place at {moment(replaced[0].end_ns)}"
+            marks = [Mark(replaced[0].begin_ns, replaced[0].end_ns, "worker replaced")]
+            return replace(made, outcome=Outcome.WARN, reason=reason, marks=tuple(marks))
         calm = f"{counted(number, 'restart')}, {len(reckoned.planned)} announced" if back else "no restart"
         late = f"; it appeared at {moment(first_ns)}, {lasting(late_s)} after the begin" if late_s > 3 * apart_s else ""
-        return replace(made, outcome=Outcome.PASS, reason=f"{_name(case)}: {calm}{late}")
+        visits = f"; {counted(len(children), 'change')} of child process (session, worker)" if children else ""
+        return replace(made, outcome=Outcome.PASS, reason=f"{_name(case)}: {calm}{visits}{late}")
 
 
 def _times(*some_series: Series | None) -> NDArray[np.int64]:
@@ -183,6 +196,12 @@ def _times(*some_series: Series | None) -> NDArray[np.int64]:
 def _name(case: Case) -> str:
     name, instance = label(case.object, "process") or case.object or "process", label(case.object, "instance")
     return name if instance in {None, "0"} else f"{name} #{instance}"
+
+
+def _elsewhere(event: Event, case: Case) -> bool:
+    """Whether another process restarted, or a worker was replaced: that keeps what was announced of any."""
+    born = event.kind == "process.restart" or (event.kind == "process.start" and "parent" in event.detail)
+    return born and not event.expect and event.object != case.object
 
 
 def _clock_step(incident: Incident, clock_ns: list[int], slack_ns: int) -> bool:

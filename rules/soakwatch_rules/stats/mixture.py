@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.stats.distributions import normal_cdf, student_cdf
-from soakwatch_rules.stats.shapes import FAMILIES, RHO, Table, edge, table, whitened
+from soakwatch_rules.stats.shapes import FAMILIES, PERIODS, RHO, SEEN, Table, edge, table, whitened
 from soakwatch_rules.stats.stairs import MOST, chances, stairs
 
 Floats = NDArray[np.float64]
@@ -20,6 +20,7 @@ _LEAST_WEIGHT: Final = 1e-6
 _MANY: Final = 300  # parts that are enough for an interval
 _FREE: Final = np.array([family.free for family in FAMILIES])
 _TURNS: Final = np.array([family.turns for family in FAMILIES])
+_CYCLE: Final = [family.name for family in FAMILIES].index("cycle")
 _STAIRS, _LEAK_IN_STEPS = ([family.name for family in FAMILIES].index(name) for name in ("stairs", "leak in steps"))
 _SHIFTED: Final = tuple(i for i, family in enumerate(FAMILIES) if family.shift)
 
@@ -61,9 +62,33 @@ class Mixture:
         total = float(self.weight[free].sum())
         return float(np.sqrt(self.weight[free] @ self.scale[free] ** 2 / total)) if total > 0 else 0.0
 
-    def turning(self, limit: float) -> float:
-        """Weight of cycles about as long as the run that are steeper than the limit somewhere."""
-        return float(self.weight[_TURNS[self.family] & (self.steepest > limit)].sum())
+    def turning(self, limit: float, small: float = 0.0) -> float:
+        """Weight of cycles about as long as the run that are steeper than the limit somewhere, and swing by more than
+        ``small`` from trough to peak."""
+        return float(self.weight[self._turns(limit, small)].sum())
+
+    def _turns(self, limit: float, small: float) -> NDArray[np.bool_]:
+        # the steepest slope of a wave is its swing times pi over its period
+        swings = self.steepest * self.place > np.pi * small
+        made: NDArray[np.bool_] = _TURNS[self.family] & (self.steepest > limit) & swings
+        return made
+
+    def came_back(self, limit: float, small: float, value: Floats) -> float:
+        """Weight of those cycles that were seen whole and end as high as they were one period earlier.
+
+        Whatever the form of a wave, its height one period apart is the same: what differs is growth.
+        """
+        some, n = max(2, value.size // 32), value.size
+        last = float(value[-some:].mean())
+        came = np.zeros(len(PERIODS), dtype=np.bool_)
+        for index, period in enumerate(PERIODS):
+            end = n - round(period * n)
+            if SEEN < period <= 1:
+                before = float(value[max(0, end - some) : max(end, some)].mean())
+                came[index] = last - before <= limit * period
+        which = np.searchsorted(PERIODS, self.place).clip(0, len(PERIODS) - 1)
+        turns = self._turns(limit, small) & (self.family == _CYCLE)
+        return float(self.weight[turns & came[which]].sum())
 
     def quantiles(self, low: float, high: float) -> tuple[float, float]:
         """Two quantiles of the slope, by bisection; each part as a normal of the same spread."""

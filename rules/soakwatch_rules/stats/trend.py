@@ -11,17 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.rule import Outcome, Why
-from soakwatch_rules.stats.ar1 import POWER_Z, Slope, hours_more, slope
+from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import LEAST, Blocks, Statistic, blocks, how_many, winsorised
-from soakwatch_rules.stats.cycles import Cycles, cycles, released
+from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
+from soakwatch_rules.stats.floors import FEW, of_floors
 from soakwatch_rules.stats.mixture import Mixture, mixture
 
 Floats = NDArray[np.float64]
 Mode = Literal["constant", "mean", "floor", "none"]
+Waived = Literal["", "small", "wave", "cycles", "released", "freed"]
+"""Why a doubt passes: all movement is small, a wave came back, the few floors of a sawtooth stand, all was released, or
+it stands since."""
 
 _GUARDED: Final = 48  # blocks of the straight line
 _TAIL: Final = 12  # blocks after a bend that give a line of their own
-_FEW_CYCLES, _MANY_CYCLES = 4, 12
+_MANY_CYCLES: Final = 12
 _SHORT_S: Final = 6 * 3600.0  # shorter windows need more certainty to pass
 _SOME: Final = 4096  # readings that tell the quantum
 _DITHERED: Final = 0.2  # quanta of spread within a sixteenth of the run
@@ -29,6 +33,12 @@ _RISEN: Final = 1.5  # quanta of growth that must have shown
 _EXACT: Final = 1e-6  # of the largest reading: what a fit can be trusted to
 _ROUNDED: Final = 1 + 1e-9
 _MISSING: Final = 0.5
+_FINE: Final = 0.02  # of a sawtooth's height: what its floors vary by at least
+_UNEVEN: Final = 0.1  # of a sawtooth's height: what two floors may differ by
+_EVENS: Final = 0.5
+_HALF: Final = 0.5
+_LONG_SINCE: Final = 0.25  # of the run, that is judged since a release
+_STRETCHES: Final = 16  # of the run, whose means say how far it moved
 _RULED_OUT: Final = 0.1  # of the probability that is clear
 _BENDING: Final = frozenset({"late leak", "two slopes", "step and leak"})
 _STRAIGHT: Final = frozenset({"constant", "leak"})
@@ -42,6 +52,7 @@ class Thresholds:
 
     fail: float = 0.95  # growth above the allowed rate
     guarded: float = 0.75  # the same by shapes free to grow, where the straight line says so as well
+    guard: float = 0.05  # risk of the straight line's bound
     clear: float = 0.05  # at most this much growth for a pass
     free: float = 0.20  # the same among shapes that can grow at the end
     # in windows of under six hours noise that remembers for an hour looks like anything
@@ -84,10 +95,13 @@ class Trend:
     """The answer with its arithmetic; rates are per second, growth is upwards.
 
     ``probability`` is P(slope at the end > ``allowed``); ``rate`` with ``rate_low`` to ``rate_high`` (5 to 95 %) is
-    that slope. ``smallest_detectable`` are 2.49 standard errors of the slope: a leak of ``allowed`` and twice
-    that fails in 80 % of cases. ``hours_needed`` would settle an inconclusive answer (None: no length of run would).
+    that slope. ``smallest_detectable`` are 2.49 standard errors of the slope (more, where the thresholds
+    leave less risk than 5 %): a leak of ``allowed`` and twice that fails in 80 % of cases.
+    ``hours_needed`` would settle an inconclusive answer (None: no length of run would).
     ``weight`` is that of ``shape``, ``bend_s`` where it bends (None where it does not). ``line`` runs through the
     blocks after the bend of a shape that grows (None where they are too few); a sawtooth's is raised to its peaks.
+    ``waived`` says why an answer that shapes alone would leave open passes, ``release`` the highest abrupt fall that
+    took back what had grown before it.
     """
 
     outcome: Outcome
@@ -111,6 +125,8 @@ class Trend:
     cycles: int = 0
     correlation: float = 0.0
     line: Line | None = None
+    waived: Waived = ""
+    release: Release | None = None
 
 
 def judge_trend(
@@ -183,7 +199,7 @@ class _Question:
         found = None
         if floors:
             found = cycles(self.time_s, self.value, begin_s=0.0, end_s=self.span_s, quantum=self._step())
-        return self._by_blocks(blank, whole) if found is None else self._by_floors(blank, found)
+        return self._by_blocks(blank, whole) if found is None else self._by_floors(blank, whole, found)
 
     def _constant(self, blank: Trend) -> Trend:
         hidden = max(self.quantum - self.tolerance.floor, 0.0) / self.span_s
@@ -196,24 +212,68 @@ class _Question:
         hours = (self.quantum / made.allowed - self.span_s) / 3600 if made.allowed > 0 else None
         return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.RESOLUTION, hours_needed=hours)
 
-    def _by_floors(self, blank: Trend, found: Cycles) -> Trend:
+    def _by_floors(self, blank: Trend, whole: Blocks, found: Cycles) -> Trend:
         count = found.floor.size
         made = replace(blank, mode="floor", shape="sawtooth", weight=1.0, cycles=int(found.falls.size), blocks=count)
-        if count < _FEW_CYCLES:
-            hours = self.span_s / 3600 * (_FEW_CYCLES / count - 1)
-            return replace(made, why=Why.CYCLE, hours_needed=hours)
-        fit = slope(found.time_s, found.floor, remember=count >= _MANY_CYCLES)
-        made = replace(made, smallest_detectable=fit.detectable, correlation=fit.correlation)
         height = float(np.percentile(self.value, 98)) - float(np.median(found.floor))
+        if count < FEW:
+            return self._by_few(made, found, height) or self._by_blocks(blank, whole)
+        fit = slope(found.time_s, found.floor, remember=count >= _MANY_CYCLES)
+        made = replace(made, smallest_detectable=fit.detectable(self.thresholds.guard), correlation=fit.correlation)
         made = replace(made, line=_line(fit, found.time_s, found.floor + height))
         if count < LEAST:
-            sure = fit.above(made.allowed)
-            made = replace(made, probability=sure, rate=fit.slope, rate_low=fit.low(), rate_high=fit.high())
-            return self._decided(made, sure, fit, None)
+            few = of_floors(found.time_s / self.span_s, found.floor, made.allowed * self.span_s, _FINE * height)
+            made = replace(
+                made, probability=few.probability, rate=few.rate / self.span_s, rate_low=few.low / self.span_s,
+                rate_high=few.high / self.span_s,
+            )  # fmt: skip
+            return self._small(self._decided(made, few.probability, fit, None), found.floor, height)
         # the floors are taken as evenly spaced over the run
         parts = mixture(found.floor, resolution=_EXACT, shifts=count >= 24)
-        made, free = _with_parts(made, parts, self.span_s)
-        return self._decided(replace(made, shape="sawtooth", weight=1.0, bend_s=None), free, fit, parts)
+        made, free = _with_parts(made, parts, self.span_s, self.thresholds.guard)
+        made = self._decided(replace(made, shape="sawtooth", weight=1.0, bend_s=None), free, fit, parts)
+        return self._small(made, found.floor, height)
+
+    def _by_few(self, made: Trend, found: Cycles, height: float) -> Trend | None:
+        """Two or three floors have no spread: they stand if none lies above the first by more than is allowed.
+
+        A floor varies by some of the sawtooth's height from cycle to cycle; that much cannot be seen.
+        """
+        count = found.floor.size
+        made = replace(made, why=Why.CYCLE, hours_needed=self.span_s / 3600 * (FEW / count - 1))
+        if count < 2:
+            return None
+        apart = float(found.time_s[-1] - found.time_s[0])
+        rise = float(found.floor[1:].max() - found.floor[0])
+        hidden = _UNEVEN * height
+        slope_ = rise / apart
+        made = replace(
+            made, rate=slope_, rate_low=slope_ - hidden / apart, rate_high=slope_ + hidden / apart,
+            smallest_detectable=0.5 * hidden / apart,
+        )  # fmt: skip
+        if rise > made.allowed * apart + hidden:
+            return made
+        return replace(made, outcome=Outcome.PASS, why=None, probability=0.0, hours_needed=None, waived="cycles")
+
+    def _worth(self, made: Trend) -> float:
+        """The movement within the run that is worth a verdict: what is allowed in the run; in half a horizon and more
+        what is allowed per horizon."""
+        within = made.allowed * self.span_s
+        long = self.span_s >= _HALF * self.tolerance.horizon_s
+        return max(within, self.tolerance.share * abs(made.level)) if long else within
+
+    def _small(self, made: Trend, value: Floats, hidden: float = 0.0) -> Trend:
+        """A doubt about less than is allowed in the run is none that is worth a verdict.
+
+        Where growth is unlikely, less than is allowed per horizon: half of a small wave is no leak.
+        """
+        if made.outcome is not Outcome.INCONCLUSIVE or made.why not in {Why.CYCLE, Why.NOISE} or made.guard:
+            return made
+        means = [float(np.mean(part)) for part in np.array_split(value, min(_STRETCHES, value.size))]
+        small = self._worth(made) if made.probability <= self.thresholds.free else made.allowed * self.span_s
+        if made.probability >= _EVENS or max(means) - min(means) > small + _FINE * hidden:
+            return made
+        return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="small")
 
     def _by_blocks(self, blank: Trend, whole: Blocks) -> Trend:
         value = winsorised(whole.value)
@@ -223,14 +283,38 @@ class _Question:
         joined = value[: pairs * number].reshape(number, pairs).mean(axis=1)
         times = whole.time_s[: pairs * number].reshape(number, pairs).mean(axis=1)
         fit, tail = slope(times, joined), slope(times[number // 2 :], joined[number // 2 :])
-        guard = fit.low() > blank.allowed and tail.slope > blank.allowed
-        made = replace(blank, mode="mean", guard=guard, smallest_detectable=fit.detectable, correlation=fit.correlation)
-        made, free = _with_parts(made, parts, self.span_s)
+        guard = fit.low(self.thresholds.guard) > blank.allowed and tail.slope > blank.allowed
+        made = replace(
+            blank, mode="mean", guard=guard, smallest_detectable=fit.detectable(self.thresholds.guard),
+            correlation=fit.correlation,
+        )  # fmt: skip
+        made, free = _with_parts(made, parts, self.span_s, self.thresholds.guard)
         made = replace(made, line=self._end_line(made, whole.time_s, value, fit))
-        made = self._decided(made, free, fit, parts)
-        if made.outcome is Outcome.FAIL and released(value) is not None:
-            return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.RELEASE, hours_needed=None)
-        return self._resolved(made, value)
+        made = self._decided(made, free, fit, parts, value)
+        if made.outcome is Outcome.FAIL:
+            made = self._after_release(made, value)
+        made = self._resolved(self._small(replace(made, release=freed(value)), value), value)
+        return made if made.release is None else self._since(made, made.release)
+
+    def _since(self, made: Trend, release: Release) -> Trend:
+        """A doubt about what was freed is one about what came since, if that is long enough to be judged."""
+        begin_s = self.span_s * (release.at + 1) / made.blocks
+        since = self.time_s >= begin_s
+        if made.outcome is not Outcome.INCONCLUSIVE or self.span_s - begin_s < _LONG_SINCE * self.span_s:
+            return made
+        rest = replace(self, time_s=self.time_s[since] - begin_s, value=self.value[since], span_s=self.span_s - begin_s)
+        if rest.answer(floors=False).outcome is not Outcome.PASS:
+            return made
+        return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
+
+    def _after_release(self, made: Trend, value: Floats) -> Trend:
+        """Growth since an abrupt release: maybe a long sawtooth, which one release that took all of it shows."""
+        found = released(value, made.allowed * self.span_s / value.size)
+        if found is None:
+            return made
+        if found.whole:
+            return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="released")
+        return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.RELEASE, hours_needed=None)
 
     def _end_line(self, made: Trend, times: Floats, value: Floats, whole: Slope) -> Line | None:
         """The straight line that goes on after the end, over what comes after a bend."""
@@ -242,19 +326,29 @@ class _Question:
             return None
         return _line(slope(times[begin:], value[begin:]), times[begin:], value[begin:])
 
-    def _decided(self, made: Trend, free: float, fit: Slope, parts: Mixture | None) -> Trend:
+    def _decided(
+        self, made: Trend, free: float, fit: Slope, parts: Mixture | None, value: Floats | None = None
+    ) -> Trend:
         want, sure = self.thresholds, made.probability
-        turning = parts.turning(made.allowed * self.span_s) if parts is not None else 0.0
+        limit, small = made.allowed * self.span_s, self._worth(made)
+        turning = parts.turning(limit, small) if parts is not None else 0.0
+        if turning > want.clear and parts is not None and value is not None:
+            back = parts.came_back(limit, small, value)
+            turning -= back
+            made = replace(made, waived="wave" if back > want.clear else "")
         goes_on = parts.above(made.allowed * self.span_s)[2] if parts is not None else sure
         fail, guarded, clear = want.fail, want.guarded, want.free
         if self.span_s < _SHORT_S:
             fail, clear = max(fail, want.fail_short), min(clear, want.free_short)
         if sure >= fail or (made.guard and goes_on >= guarded):
-            return replace(made, outcome=Outcome.FAIL, why=None)
+            return replace(made, outcome=Outcome.FAIL, why=None, waived="")
         # shapes that can grow at the end may agree that it grows, if the readings themselves have ruled them out
         doubted = free > clear and sure + turning > _RULED_OUT * want.clear
         if sure + turning <= want.clear and not made.guard and not doubted:
             return replace(made, outcome=Outcome.PASS, why=None)
+        if made.waived and sure <= want.free and not made.guard:
+            return replace(made, outcome=Outcome.PASS, why=None)
+        made = replace(made, waived="")
         if turning > max(want.clear, sure):
             return replace(made, why=Why.CYCLE, hours_needed=self.span_s / 3600)
         return replace(made, why=Why.NOISE, hours_needed=hours_more(fit, made.allowed, self.span_s))
@@ -313,7 +407,7 @@ def _line(fit: Slope, times: Floats, value: Floats) -> Line:
     return Line(float(times.mean()), float(value.mean()), fit.slope, fit.low(), fit.high())
 
 
-def _with_parts(made: Trend, parts: Mixture, span_s: float) -> tuple[Trend, float]:
+def _with_parts(made: Trend, parts: Mixture, span_s: float, risk: float) -> tuple[Trend, float]:
     """The answer with what the shapes say, and P(growth) among the shapes that can grow at the end."""
     shapes = parts.families()
     shape, weight = next(iter(shapes.items()))
@@ -322,7 +416,7 @@ def _with_parts(made: Trend, parts: Mixture, span_s: float) -> tuple[Trend, floa
     rate, detectable = float(parts.weight @ parts.middle), made.smallest_detectable
     if shape not in _STRAIGHT and detectable is not None:
         # a step or a warm-up is no noise of the straight line
-        detectable = POWER_Z * parts.blur() / span_s
+        detectable = power(risk) * parts.blur() / span_s
     told = replace(
         made, probability=sure, rate=rate / span_s, rate_low=min(low, rate) / span_s,
         rate_high=max(high, rate) / span_s, smallest_detectable=detectable, shape=shape, weight=weight, shapes=shapes,
@@ -337,9 +431,12 @@ def _scaled(made: Trend, unit: float, begin_s: float) -> Trend:
     if line is not None:
         ends = (_told(x * unit) for x in (line.centre, line.slope, line.low, line.high))
         line = Line(line.centre_s + begin_s, *ends)
-    detectable = made.smallest_detectable
+    detectable, release = made.smallest_detectable, made.release
+    if release is not None:
+        release = replace(release, height=_told(release.height * unit))
     return replace(
         made,
+        release=release,
         allowed=_told(made.allowed * unit),
         level=_told(made.level * unit),
         rate=_told(made.rate * unit),

@@ -1,0 +1,251 @@
+"""What a user says of the course of an imported run: its phases, and the events that happened in it.
+
+Times are ISO 8601 (without a zone in that of ``--tz``), epoch seconds to nanoseconds as tables have them, or a duration
+such as ``2h`` (or a small number of seconds) from the first reading of the run.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from soakwatch.errors import SoakwatchError
+from soakwatch.importing.problem import DataError
+from soakwatch.importing.times import TimeOptions, time_reading
+from soakwatch.marking import MOST_EVENTS, Ask, MarkRefused, check_ask
+from soakwatch.nearest import hint
+from soakwatch.plan.phase import PHASES
+from soakwatch.plan.text import Plain, parse
+from soakwatch.units import seconds
+from soakwatch_rules.rule import Event, Phase, Window
+
+NS = 10**9
+_FROM_START = 1e8  # smaller numbers are seconds from the begin, larger ones an epoch: as in the tables' own times
+_RANGE = ".."
+_YAML = (".yaml", ".yml", ".json")
+_KEYS = ("kind", "target", "object", "begin", "end", "expect", "within")
+_BEGIN = ("begin", "at", "time")
+_EXAMPLE_PHASE = "write NAME=BEGIN..END, such as --phase soak=30m..23h30m"
+
+
+class Moment(NamedTuple):
+    """A time in ns: since 1970 UTC, or from the first reading of the run."""
+
+    time_ns: int
+    relative: bool
+
+    def absolute(self, start_ns: int) -> int:
+        """Since 1970 UTC, for a run that starts then."""
+        return self.time_ns + (start_ns if self.relative else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSaid:
+    """A phase; None is the begin, or the end, of the run."""
+
+    name: str
+    begin: Moment | None
+    end: Moment | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventSaid:
+    """An event, with the place that tells of it."""
+
+    place: str
+    ask: Ask
+    begin: Moment
+    end: Moment | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The phases and events of a run whose times are not yet resolved."""
+
+    phases: tuple[PhaseSaid, ...] = ()
+    events: tuple[EventSaid, ...] = ()
+
+    def phases_in(self, start_ns: int, end_ns: int) -> tuple[Phase, ...]:
+        """The phases of a run with readings from ``start_ns`` to ``end_ns``, in order. Raises DataError."""
+        made = sorted(
+            (
+                Phase(
+                    said.name,
+                    Window(
+                        start_ns if said.begin is None else said.begin.absolute(start_ns),
+                        end_ns if said.end is None else said.end.absolute(start_ns),
+                    ),
+                )
+                for said in self.phases
+            ),
+            key=lambda phase: phase.window.begin_ns,
+        )
+        for phase in made:
+            if phase.window.end_ns <= phase.window.begin_ns:
+                raise DataError(f"--phase {phase.name}: it ends before it begins, or with its begin: mend its times")
+            if phase.window.begin_ns >= end_ns or phase.window.end_ns <= start_ns:
+                raise DataError(f"--phase {phase.name}: no reading lies in it: is its zone right (--tz)?")
+        for before, after in pairwise(made):
+            if after.window.begin_ns < before.window.end_ns:
+                raise DataError(f"--phase {after.name} begins before {before.name} ends: phases follow each other")
+        return tuple(made)
+
+    def events_in(self, start_ns: int, end_ns: int, targets: Iterable[str]) -> tuple[Event, ...]:
+        """The events of a run with these targets. Raises DataError."""
+        known = sorted(targets)
+        made = []
+        for said in self.events:
+            ask = said.ask
+            begin_ns = said.begin.absolute(start_ns)
+            last_ns = begin_ns if said.end is None else said.end.absolute(start_ns)
+            if last_ns < begin_ns:
+                raise DataError(f"{said.place}: the {ask.kind} ends before it begins: mend one of both")
+            if ask.target and ask.target not in known:
+                raise DataError(f"{said.place}: the run has no target {ask.target!r}{hint(ask.target, known)}")
+            if last_ns < start_ns or begin_ns > end_ns:
+                raise DataError(f"{said.place}: the {ask.kind} lies outside of the readings: is its zone right (--tz)?")
+            deadline_ns = None if ask.within_s is None else begin_ns + round(ask.within_s * NS)
+            made.append(
+                Event(
+                    ask.kind, ask.target, ask.object, begin_ns, last_ns, dict(ask.labels), dict(ask.expect), deadline_ns
+                )
+            )
+        return tuple(sorted(made, key=lambda event: event.begin_ns))
+
+
+def timeline(phases: Iterable[str], events: str | None, zone: str | None) -> Timeline:
+    """What ``--phase`` texts and the file of ``--events`` say. Raises DataError."""
+    said = tuple(_phase(text, zone) for text in phases)
+    return Timeline(said, () if events is None else tuple(_events(events, zone)))
+
+
+def moment_of(text: str, zone: str | None = None) -> Moment:
+    """A time as a user writes it. Raises ValueError.
+
+    >>> moment_of("2h"), moment_of("90"), moment_of("1970-01-01T00:00:01Z")
+    (Moment(time_ns=7200000000000, relative=True), Moment(time_ns=90000000000, relative=True), \
+Moment(time_ns=1000000000, relative=False))
+    """
+    bare = text.strip().removeprefix("+")
+    try:
+        number = float(bare)
+    except ValueError:
+        pass
+    else:
+        if 0 <= number < _FROM_START:
+            return Moment(round(number * NS), relative=True)
+    try:
+        return Moment(round(seconds(bare) * NS), relative=True)
+    except ValueError:
+        pass
+    wrong = f"{text!r} is no time: write 2026-11-21T20:00:00Z, epoch seconds, or 2h from the first reading"
+    try:
+        read = time_reading([bare], TimeOptions(zone=zone), "").read([bare])
+    except DataError as error:
+        raise ValueError(wrong if "--tz" not in str(error) else str(error)) from None
+    if bool(read.bad[0]):
+        raise ValueError(wrong)
+    return Moment(int(read.time_ns[0]), relative=False)
+
+
+def _phase(text: str, zone: str | None) -> PhaseSaid:
+    name, equal, times = text.partition("=")
+    name = name.strip()
+    begin, dots, end = times.partition(_RANGE)
+    if not (equal and dots):
+        raise DataError(f"--phase {text}: {_EXAMPLE_PHASE}")
+    if name not in PHASES:
+        raise DataError(f"--phase {text}: unknown phase {name!r}{hint(name, PHASES)}")
+    try:
+        edges = [moment_of(part, zone) if part.strip() else None for part in (begin, end)]
+    except ValueError as error:
+        raise DataError(f"--phase {text}: {error}") from None
+    return PhaseSaid(name, edges[0], edges[1])
+
+
+def _events(path: str, zone: str | None) -> Iterator[EventSaid]:
+    """The events of a file: CSV with a header, or YAML (JSON) with a list."""
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise DataError(f"--events {path}: it cannot be read: {why}") from None
+    rows = list(_of_yaml(text, path) if Path(path).suffix.lower() in _YAML else _of_csv(text, path))
+    if len(rows) > MOST_EVENTS:
+        raise DataError(f"{path}: {len(rows)} events are more than the {MOST_EVENTS} that a run is told")
+    for place, row in rows:
+        try:
+            yield _event(place, row, zone)
+        except (ValueError, MarkRefused) as error:
+            raise DataError(f"{place}: {error}") from None
+
+
+def _of_csv(text: str, path: str) -> Iterator[tuple[str, Mapping[str, Plain]]]:
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    numbers = [at for at, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#")]
+    if not lines:
+        raise DataError(f"{path} is empty: write a header such as {','.join(_KEYS)}, and a line an event")
+    sign = next((sign for sign in "\t;," if sign in lines[0]), ",")
+    rows = list(csv.reader(lines, delimiter=sign, skipinitialspace=True))
+    header = [cell.strip() for cell in rows[0]]
+    if "kind" not in header or not any(word in header for word in _BEGIN):
+        raise DataError(f"{path}:{numbers[0]}: the header needs the columns kind and begin; it has {', '.join(header)}")
+    for at, row in zip(numbers[1:], rows[1:], strict=False):
+        if len(row) > len(header):
+            raise DataError(f"{path}:{at}: more cells than the header has: quote a cell that holds the sign {sign!r}")
+        yield f"{path}:{at}", {name: cell.strip() for name, cell in zip(header, row, strict=False) if cell.strip()}
+
+
+def _of_yaml(text: str, path: str) -> Iterator[tuple[str, Mapping[str, Plain]]]:
+    try:
+        document = parse(text, path)
+    except SoakwatchError as error:
+        raise DataError(str(error)) from None
+    data = document.data
+    if isinstance(data, dict) and list(data) == ["events"]:
+        data, root = data["events"], ("events",)
+    else:
+        root = ()
+    if not isinstance(data, list):
+        raise DataError(
+            f"{path}: write a list of events, such as - {{kind: upgrade, begin: 2h, expect: {{reboot: 1}}}}"
+        )
+    for at, row in enumerate(data):
+        place = document.where((*root, at)) or path
+        if not isinstance(row, dict):
+            raise DataError(f"{place}: an event is kind and begin, such as {{kind: upgrade, begin: 2h}}")
+        yield place, {key: value for key, value in row.items() if value is not None}
+
+
+def _event(place: str, row: Mapping[str, Plain], zone: str | None) -> EventSaid:
+    if "kind" not in row:
+        raise ValueError("there is no kind: write one such as failover")
+    begin = next((row[word] for word in _BEGIN if word in row), None)
+    if begin is None:
+        raise ValueError(f"the {row['kind']} has no begin: write a time, or 2h from the first reading")
+    within_s = None if "within" not in row else seconds(row["within"])
+    labels = {key: str(value) for key, value in row.items() if key not in _KEYS and key not in _BEGIN}
+    ask = Ask("mark", str(row["kind"]), target=str(row.get("target", "")), object=str(row.get("object", "")),
+              expect=_expected(row.get("expect")), within_s=within_s, labels=labels)  # fmt: skip
+    check_ask(ask)
+    return EventSaid(place, ask, moment_of(str(begin), zone),
+                     moment_of(str(row["end"]), zone) if "end" in row else None)  # fmt: skip
+
+
+def _expected(told: Plain) -> dict[str, int]:
+    """What is expected, from ``reboot=1 process.restart=2`` or a mapping."""
+    if told is None:
+        return {}
+    if isinstance(told, dict):
+        pairs = [(key, str(value)) for key, value in told.items()]
+    else:
+        parts = str(told).replace(";", " ").replace(",", " ").split()
+        pairs = [(key, count) for key, _, count in (part.partition("=") for part in parts)]
+    for key, count in pairs:
+        if not (count.isdecimal() and count.isascii() and len(count) < 10):
+            raise ValueError(f"expect: {key} needs a number of times, such as {key or 'reboot'}=1")
+    return {key: int(count) for key, count in pairs}

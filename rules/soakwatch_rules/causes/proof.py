@@ -1,0 +1,149 @@
+"""Proof that two deaths are one happening: the same process, or something that takes the whole device with it.
+
+That they lie close together in time is no proof: a kernel that kills one process and another that crashes by itself
+half a minute before are two incidents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from soakwatch_rules.crash_kinds import KERNEL
+from soakwatch_rules.labels import label
+from soakwatch_rules.rule import Event, Finding, Mark, Outcome
+
+_KILLED = re.compile(r"[Kk]ill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)")
+_OF = re.compile(r" of (?P<name>[^\s\[]+)(?: \[(?P<pid>\d+)\])?(?: \(planned\))?$")
+_FILE = re.compile(r"core: (?P<file>.+)$")
+_COMM = 15  # the kernel cuts the name of a process here
+_WRITING_NS = 30 * 10**9  # a process dies when its core is written
+_DEVICE = tuple(kind.words for kind in KERNEL.values() if kind.outcome is Outcome.FAIL)
+_FOLLOWS = {
+    "kernel_fault": ("reboot", "process_restart"),
+    "reboot": ("process_restart",),
+    "core_dump": ("reboot",),  # a device that crashes and boots, and what it left behind
+}
+"""What takes the whole device with it, and what follows from it whichever process it hits."""
+_SAME = frozenset({
+    ("process_restart", "core_dump"), ("process_restart", "kernel_fault"), ("process_restart", "oom_kill"),
+    ("core_dump", "kernel_fault"), ("kernel_fault", "core_dump"), ("process_restart", "process_restart"),
+})  # fmt: skip
+"""Two rules that see the death of one process, the one all of whose moments must be the other's first."""
+
+Pids = Mapping[tuple[str, str], frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """One moment of a finding on a death: when, of which process as far as it is known, and whether of the device."""
+
+    begin_ns: int
+    end_ns: int
+    names: frozenset[str]
+    file: str = ""
+    device: bool = False
+
+    def near(self, other: Death, slack_ns: int) -> bool:
+        """Whether the two may lie so close together."""
+        return self.begin_ns <= other.end_ns + slack_ns and other.begin_ns <= self.end_ns + slack_ns
+
+    def before(self, other: Death, early_ns: int) -> bool:
+        """Whether all of it was before the other: a stretch that ends where the other one begins is."""
+        stretches = self.end_ns > self.begin_ns and other.end_ns > other.begin_ns
+        return self.end_ns <= other.begin_ns if stretches else self.end_ns + early_ns < other.begin_ns
+
+    def together(self, other: Death, early_ns: int) -> bool:
+        """Whether they may have been at the same time, as far as it is known when they were."""
+        return not self.before(other, early_ns) and not other.before(self, early_ns)
+
+    def same(self, other: Death) -> bool | None:
+        """Whether it is of one process; None where one of them does not say."""
+        if self.names and other.names:
+            return any(_alike(one, two) for one in self.names for two in other.names)
+        files = [(self.file, other.names), (other.file, self.names)]
+        return True if any(_within(name, file) for file, names in files if file for name in names) else None
+
+
+def pids_of(events: Iterable[Event]) -> Pids:
+    """The watches that a pid belonged to, as events of its exit or restart tell."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for event in events:
+        name = label(event.object, "process")
+        pid = event.detail.get("pid" if event.kind == "process.exit" else "old_pid")
+        if name and pid and event.kind in {"process.exit", "process.restart"}:
+            found.setdefault((event.target, pid), set()).add(name)
+    return {key: frozenset(names) for key, names in found.items()}
+
+
+def proven(one: Finding, other: Finding, pids: Pids, slack_ns: int, early_ns: int) -> bool:
+    """Whether two findings on deaths are proven to be of one happening, every moment of one of them; of two processes
+    that restart together, every moment of both."""
+    told = (_explained(effect, cause, pids, slack_ns, early_ns) for effect, cause in ((one, other), (other, one)))
+    return all(told) if one.rule == other.rule else any(told)
+
+
+def _explained(effect: Finding, cause: Finding, pids: Pids, slack_ns: int, early_ns: int) -> bool:
+    """Whether each moment of the effect is one of the cause's, or follows from one."""
+    follows, same = effect.rule in _FOLLOWS.get(cause.rule, ()), (effect.rule, cause.rule) in _SAME
+    if not (follows or same) or not effect.marks:
+        return False
+    causes = list(_deaths(cause, pids))
+    killed = "oom_kill" in {effect.rule, cause.rule}
+
+    def fits(death: Death, first: Death) -> bool:
+        known = death.same(first)
+        if follows and first.device and first.near(death, slack_ns) and not death.before(first, early_ns):
+            return True
+        if same and (known is not False or effect.rule == cause.rule) and first.together(death, early_ns):
+            return True  # of one process, or of several that restart at once
+        return same and known is True and not killed and first.near(death, min(slack_ns, _WRITING_NS))
+
+    for death in _deaths(effect, pids):
+        found = next((at for at, first in enumerate(causes) if fits(death, first)), None)
+        if found is None:
+            return False
+        if effect.rule == "process_restart":
+            del causes[found]  # nothing takes one process twice
+    return True
+
+
+def _deaths(finding: Finding, pids: Pids) -> Iterator[Death]:
+    unasked = [mark for mark in finding.marks if "(planned" not in mark.text]
+    for mark in unasked or finding.marks:
+        names, file = _names(finding, mark)
+        names |= frozenset(name for pid in _pid(mark) for name in pids.get((finding.target, pid), ()))
+        end_ns = mark.begin_ns if mark.end_ns is None else max(mark.begin_ns, mark.end_ns)
+        device = finding.rule in {"reboot", "core_dump"} or mark.text.startswith(_DEVICE)
+        yield Death(mark.begin_ns, end_ns, names, file, device)
+
+
+def _names(finding: Finding, mark: Mark) -> tuple[frozenset[str], str]:
+    """The process that a mark names, and the core file."""
+    if finding.rule == "process_restart":
+        name = label(finding.object, "process")
+        return frozenset({name} if name else ()), ""
+    found = _KILLED.search(mark.text) or _OF.search(mark.text)
+    if found is not None:
+        return frozenset({found["name"].removesuffix(".service")}), ""
+    file = _FILE.search(mark.text)
+    return frozenset(), file["file"] if file is not None else ""
+
+
+def _pid(mark: Mark) -> Iterator[str]:
+    found = _KILLED.search(mark.text) or _OF.search(mark.text)
+    if found is not None and found["pid"]:
+        yield found["pid"]
+
+
+def _alike(one: str, two: str) -> bool:
+    short, long = sorted((one, two), key=len)
+    return (
+        one == two or (len(short) == _COMM and long.startswith(short)) or fnmatchcase(one, two) or fnmatchcase(two, one)
+    )
+
+
+def _within(name: str, file: str) -> bool:
+    return re.search(rf"(?<![a-zA-Z0-9]){re.escape(name[:_COMM])}(?![a-zA-Z0-9])", file) is not None

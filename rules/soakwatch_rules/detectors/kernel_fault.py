@@ -1,0 +1,222 @@
+"""Kernel faults: panics, lockups, hung tasks, segfaults, hardware errors and throttling in the kernel's log."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from soakwatch_rules.crash_kinds import KERNEL
+from soakwatch_rules.draft import draft, faults
+from soakwatch_rules.incidents import Incident, counts, incidents, told_once, witnessed
+from soakwatch_rules.intents import Intent, intents, reckon
+from soakwatch_rules.labels import label
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import spacing, unseen
+from soakwatch_rules.words import counted, moment, some
+
+_COUNTER = "system.kernel.alarms"
+_SEGFAULT = "kernel.segfault"
+_COMM = 15  # the kernel cuts the name of a process here
+_PROGRAM = re.compile(r" in ([^\s\[]+)\[")
+_ALONE = "counted in the kernel's log"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFault:
+    """Says that the kernel logged trouble: more than ``allowed`` faults that are the device's own fail, others warn.
+
+    A fault is an event of a kind of ``crash_kinds.KERNEL`` (from /dev/kmsg, the journal or syslog), or an increment of
+    ``system.kernel.alarms`` that no event accounts for. Panics and oopses, lockups (soft, hard, RCU stalls), hung tasks
+    and uncorrected hardware errors (MCE, EDAC UE, AER) are the device's. A segfault (any fatal trap of a program:
+    invalid opcode, general protection, divide error) is, where the process is watched, by name or pid, or where the
+    program in which it fell is; so it is where nothing is watched and the device's own log tells of it. Another one
+    warns: other tenants share the machine. Corrected hardware errors, thermal throttling and what a device complains
+    of its hardware (``hardware.fault``) warn.
+
+    Several sources that tell of one line are one fault; the kernel's own time counts. Planned events with
+    ``kernel.lockup``: N (any of the kinds) allow N; one with ``core.dump`` or ``process.crash`` allows as many
+    segfaults. Counts have no unit, times are UTC.
+
+    How often wrong: a line of the kernel is a fact; what it means rests on its wording. Known weaknesses: an unknown
+    wording is missed; the thread that a segfault names may not bear its program's name; by the counter alone nobody
+    knows which process fell, so that warns; a log ring that overflows loses lines.
+
+    Neighbours: ``oom_kill`` judges the lines of OOM kills, ``core_dump`` core files and crashes that other logs tell
+    of, ``process_restart`` and ``reboot`` the deaths that follow, ``hang`` a device that is silent.
+
+    Parameters: ``allowed`` (below).
+
+    >>> from soakwatch_rules.rule import Case, Event, Window
+    >>> from soakwatch_rules.synthetic import readings
+    >>> log = readings("system.kernel.alarms", np.zeros(60), 10.0, object="kind=segfault")
+    >>> pid = readings("process.pid", np.full(60, 77.0), 10.0, object="process=web,instance=0")
+    >>> for process in ("", "web", "tenant"):
+    ...     fell = Event("kernel.segfault", "dut", "", 5 * 10**9, None, {"process": process, "pid": "9"})
+    ...     events = (fell,) if process else ()
+    ...     case = Case("dut", "", Window(0, 600 * 10**9), (log, pid), events=events)
+    ...     print(KernelFault().judge(case)[0].outcome)
+    pass
+    fail
+    warn
+
+    References: kernel documentation, admin-guide/lockup-watchdogs, RCU/stallwarn, sysctl/kernel (hung_task); Intel SDM
+    volume 3, chapter 16 (machine check).
+    """
+
+    name: ClassVar[str] = "kernel_fault"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "the kernel logged a panic, lockup, hung task, segfault or hardware error"
+    metrics: ClassVar[tuple[str, ...]] = (_COUNTER, "process.pid", "process.up")
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner("two readings of the kernel's log, from end to end of the window", live="whole")
+
+    allowed: float = parameter(0.0, "{fault}", "faults of the device's own that do not fail", "a soak has none")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not 0 <= self.allowed < math.inf:
+            raise ValueError(f"kernel_fault: {self.allowed} allowed faults mean nothing: use 0 or more")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            "a kernel fault is a panic, oops, lockup, hung task, uncorrected hardware error, or the segfault of a "
+            f"watched process in the kernel's log; more than {self.allowed:g} unannounced ones fail; segfaults of "
+            "other processes, corrected hardware errors and thermal throttling warn"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a target."""
+        window = case.window
+        logs = [s.between(window.begin_ns, window.end_ns).finite() for s in case.series if s.metric == _COUNTER]
+        told = told_once(
+            e
+            for e in case.events
+            if e.kind in KERNEL and not e.expect and window.begin_ns <= e.begin_ns < window.end_ns
+        )
+        about = max(logs, key=lambda s: (label(s.object, "kind") != "oom", len(s)), default=None)
+        made = draft(self, case, about)
+        if not logs and not told and not any(key in KERNEL for e in case.events for key in e.expect):
+            unread = faults(text for text in case.faults if "kernel log" in text)
+            reason = f"the kernel's log was not read: {unread}" if unread else "this target has no kernel log"
+            return (replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+        slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in logs), 0)
+        seen = _Watched.of(case)
+        own = {_text(e) for e in told if KERNEL[e.kind].outcome is Outcome.FAIL or seen.holds(e)}
+        grave: list[tuple[Incident, str]] = []
+        minor: list[tuple[Incident, str]] = []
+        marks: list[Mark] = []
+        broken: list[str] = []
+        pending: list[str] = []
+        planned = 0
+        for kind in KERNEL:
+            found = _found(kind, told, logs, slack_ns)
+            reckoned = reckon(found, _announced(kind, case), window, KERNEL[kind].words, slack_ns)
+            broken += reckoned.broken
+            pending += reckoned.open
+            planned += len(reckoned.planned)
+            marks += [Mark(*i.when, f"{i.text}{' (planned)' if i in reckoned.planned else ''}") for i in found]
+            for incident in reckoned.unplanned:
+                fails = KERNEL[kind].outcome is Outcome.FAIL or any(w.text in own for w in incident.witnesses)
+                (grave if fails else minor).append((incident, kind))
+        made = replace(
+            made, measured=float(len(grave)), limit=self.allowed, unit="{fault}",
+            marks=tuple(sorted(marks, key=lambda m: (m.begin_ns, m.text))),
+            numbers={"faults": float(len(grave) + len(minor)), "grave": float(len(grave)), "planned": float(planned)},
+        )  # fmt: skip
+        faulty = [*_sentences(grave), *broken] if len(grave) > self.allowed else broken
+        rest = list(_sentences(minor, beside=", which is not watched" if seen.names else ""))
+        if faulty:
+            return (replace(made, outcome=Outcome.FAIL, reason="; ".join([*faulty, *rest])),)
+        blind = min((unseen(s.time_ns, window) for s in logs), default="")
+        if pending or (blind and not rest):
+            settle = "needs the kernel's log from end to end of the run, to the end of what was announced"
+            why = Why.PENDING if pending else Why.GAP
+            return (replace(made, reason=next(iter(pending), blind), why=why, settle=settle),)
+        if rest:
+            return (replace(made, outcome=Outcome.WARN, reason="; ".join(rest)),)
+        calm = f"{counted(planned, 'announced kernel fault')}" if planned else "no fault in the kernel's log"
+        return (replace(made, outcome=Outcome.PASS, reason=calm),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """The processes that are watched: by the names of their watches, and by the pids that they had."""
+
+    names: frozenset[str]
+    pids: frozenset[str]
+
+    @classmethod
+    def of(cls, case: Case) -> _Watched:
+        own = [s for s in case.series if s.metric != _COUNTER]
+        names = {name for s in own if (name := label(s.object, "process"))}
+        pids = {f"{pid:.0f}" for s in own if s.metric == "process.pid" for pid in np.unique(s.finite().values)}
+        return cls(frozenset(names), frozenset(pids))
+
+    def holds(self, event: Event) -> bool:
+        """Whether one of them fell; where none is watched, whether the device's own log tells of it."""
+        if event.kind != _SEGFAULT:
+            return False
+        if not self.names:
+            return "address" in event.detail
+        program = _PROGRAM.search(event.detail.get("line", ""))
+        shown = {event.detail.get("process", ""), program[1] if program else ""} - {""}
+        return event.detail.get("pid") in self.pids or any(_meant(one, name) for one in shown for name in self.names)
+
+
+def _meant(shown: str, name: str) -> bool:
+    cut = len(shown) == _COMM and len(name) > _COMM and name.startswith(shown)
+    return cut or shown == name or fnmatchcase(shown, name)
+
+
+def _found(kind: str, told: Sequence[Event], logs: Sequence[Series], slack_ns: int) -> tuple[Incident, ...]:
+    """The faults of one kind: what was told, and what the counter has beyond that."""
+    witnesses = [witnessed(e, "event", _text(e)) for e in told if e.kind == kind]
+    words = f"{KERNEL[kind].words}, {_ALONE}"
+    for log in logs:
+        if f"kernel.{label(log.object, 'kind')}" == kind:
+            witnesses += counts(log, words)
+    return tuple(_known(incident) for incident in incidents(witnesses, slack_ns))
+
+
+def _known(incident: Incident) -> Incident:
+    """Without the counter's word where an event tells of the same."""
+    events = tuple(w for w in incident.witnesses if w.source == "event")
+    return Incident(events) if events else incident
+
+
+def _text(event: Event) -> str:
+    process, pid = event.detail.get("process", ""), event.detail.get("pid", "")
+    who = f" of {process}" if process else ""
+    return f"{KERNEL[event.kind].words}{who}{f' [{pid}]' if process and pid else ''}"
+
+
+def _announced(kind: str, case: Case) -> tuple[Intent, ...]:
+    own = intents(case.events, kind, case.window)
+    if kind != _SEGFAULT:
+        return own
+    also = (intents(case.events, key, case.window, binding=False) for key in ("core.dump", "process.crash"))
+    return (*own, *(intent for found in also for intent in found))
+
+
+def _sentences(found: Iterable[tuple[Incident, str]], beside: str = "") -> Iterator[str]:
+    """``3 segfaults of swboomd: 03:27:06, …``: each kind and process once, with its first times."""
+    rows: dict[tuple[str, str], list[Incident]] = {}
+    for incident, kind in found:
+        who = re.search(r" of (.+?)(?: \[\d+\])?$", incident.text)
+        rows.setdefault((kind, f" of {who[1]}{beside if kind == _SEGFAULT else ''}" if who else ""), []).append(
+            incident
+        )
+    for (kind, who), several in rows.items():
+        alone = f"{_ALONE} " if all(_ALONE in i.text for i in several) else ""
+        times = some([moment(i.when[0] if i.when[1] is None else i.when[1]) for i in several])
+        yield f"{counted(len(several), KERNEL[kind].words)}{who}: {alone}{times}"

@@ -1,0 +1,73 @@
+"""The floors of a few cycles: do they go on rising, or is it a warm-up that comes to rest under a sawtooth?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.stats.distributions import student_cdf
+
+Floats = NDArray[np.float64]
+
+FEW: Final = 4
+"""Floors from which shapes can be told apart at all."""
+_TAUS: Final = (0.05, 0.1, 0.17, 0.25, 0.35, 0.5)  # of the run, for a warm-up under the sawtooth
+_RESTED: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # of the run, at which a plateau begins
+_LEAK: Final = 2.0  # prior weight of a straight rise against each other kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Floors:
+    """P(slope at the end > limit), that slope per run with its 5 and 95 % bounds, and the weight of a straight rise."""
+
+    probability: float
+    rate: float
+    low: float
+    high: float
+    straight: float
+
+
+def of_floors(place: Floats, floor: Floats, limit: float, resolution: float) -> Floors:
+    """Averages over constant, leak, step, warm-up and plateau for 4 floors and more.
+
+    ``place`` is in shares of the run, ``limit`` in the floors' unit per run. Weights are prior·exp(-BIC/2) with
+    independent normal errors, whose standard deviation is at least ``resolution``; a shape with a bend shares its
+    kind's prior between its bends. Few floors leave the straight rise and the warm-up both likely, which is the answer.
+    """
+    n, last = floor.size, float(place.max())
+    shapes: list[tuple[float, Floats, float]] = [(1.0, np.empty((0, n)), 0.0), (_LEAK, place[None, :], 1.0)]
+    shapes += [(1.0 / len(_TAUS), -np.exp(-place / tau)[None, :], float(np.exp(-last / tau)) / tau) for tau in _TAUS]
+    shapes += [(1.0 / len(_RESTED), np.minimum(place, at)[None, :], 0.0) for at in _RESTED]
+    cuts = 0.5 * (place[1:] + place[:-1])
+    shapes += [(1.0 / cuts.size, (place > at).astype(np.float64)[None, :], 0.0) for at in cuts.tolist()]
+    score, middle, scale, freedom, linear = [], [], [], [], []
+    for index, (prior, column, end) in enumerate(shapes):
+        design = np.vstack([np.ones(n), column])
+        cross = design @ design.T
+        back = np.linalg.pinv(cross)
+        found = back @ (design @ floor)
+        rest = floor - found @ design
+        k, free = design.shape[0], max(n - design.shape[0], 1)
+        square = max(float(rest @ rest), free * resolution**2)
+        score.append(np.log(prior) - 0.5 * n * np.log(square / n) - 0.5 * k * np.log(n))
+        middle.append(end * float(found[-1]) if k > 1 else 0.0)
+        scale.append(abs(end) * float(np.sqrt(back[-1, -1] * square / free)) if k > 1 else 0.0)
+        freedom.append(float(free))
+        linear.append(index == 1)
+    weight = np.exp(np.array(score) - max(score))
+    weight /= weight.sum()
+    centre, wide, free_ = np.array(middle), np.array(scale), np.array(freedom)
+    known = wide > 0
+    off = np.clip((centre - limit) / np.where(known, wide, 1.0), -1e6, 1e6)
+    above = np.where(known, student_cdf(free_, off), centre > limit)
+    order = np.argsort(centre, kind="stable")
+    share = np.cumsum(weight[order])
+    low = float((centre - 2 * wide)[order][np.searchsorted(share, 0.05)])
+    high = float((centre + 2 * wide)[order][min(np.searchsorted(share, 0.95), centre.size - 1)])
+    rate = float(weight @ centre)
+    return Floors(
+        min(1.0, float(weight @ above)), rate, min(low, rate), max(high, rate), float(weight[np.array(linear)].sum())
+    )

@@ -1,0 +1,300 @@
+"""Whole runs of known truth, judged as a user judges them: how often is the verdict of the night right?
+
+    python tests/bench/accuracy/runs.py --healthy 200 --sick 400 --jobs 2
+    python tests/bench/accuracy/runs.py --healthy 0 --sick 60 --only latency --each
+    python tests/bench/accuracy/runs.py --healthy 1 --seed 17 --keep runs/seed-17     keeps the record or the table
+
+Each run is drawn from its seed (``lives.py``); a sick one is a healthy one to which something is done (``sick.py``).
+Small ones become a long table half of the time, judged by ``soakwatch import`` and ``soakwatch judge``; the others a
+record, judged by ``soakwatch judge``. What is read is the verdict.json that the command writes. Asserts nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+for _library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parents[3]))
+
+import numpy as np  # noqa: E402
+from tests.bench.accuracy.lives import healthy  # noqa: E402
+from tests.bench.accuracy.night import Night, write_run, write_table  # noqa: E402
+from tests.bench.accuracy.sick import FAULTS, Stated, Truth  # noqa: E402
+
+from soakwatch.cli import run as command  # noqa: E402
+
+_MOST_LINES = 150_000
+WORST = ("fail", "inconclusive", "warn", "pass")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the commands said of one run, and what is true of it (``truth`` is None for a healthy one)."""
+
+    seed: int
+    truth: Truth | None
+    form: str
+    hours: float
+    cadence_s: float
+    series: int
+    traits: tuple[str, ...]
+    verdict: str
+    warned: bool
+    rules: tuple[str, ...]
+    named: bool
+    false_cause: bool
+    reason: str
+    seconds: float
+
+    @property
+    def long(self) -> bool:
+        """Whether it is one of the runs that have to pass: 12 h or more, a reading each minute or faster."""
+        return self.hours >= 12 and self.cadence_s <= 60
+
+    @property
+    def outcome(self) -> str:
+        """The verdict; a pass with warnings is one of its own."""
+        return "warn" if self.verdict == "pass" and self.warned else self.verdict
+
+
+def said(night: Night, folder: Path) -> tuple[dict[str, object], str]:
+    """The verdict document of the commands, and in which form they were given the run."""
+    lines = sum(int(np.isfinite(value).sum()) for value in night.value.values())
+    table = lines <= _MOST_LINES and night.seed % 2 == 0
+    out = folder / "verdict.json"
+    if table:
+        path = folder / "night.csv"
+        options = write_table(night, path)
+        if os.environ.get("PLAIN_TABLES"):  # a Soakwatch whose import knows no phases, events and roles
+            options = []
+        _call(["import", str(path), "--runs", str(folder / "runs"), *options])
+        _call(["judge", "last", "--runs", str(folder / "runs"), "--json", str(out)])
+    else:
+        write_run(night, folder / "record")
+        _call(["judge", str(folder / "record"), "--json", str(out)])
+    return json.loads(out.read_text(encoding="utf-8")), "table" if table else "record"
+
+
+def _call(words: list[str]) -> None:
+    heard = io.StringIO()
+    with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):
+        code = command(words)
+    if code not in {0, 1, 3}:
+        raise RuntimeError(f"soakwatch {' '.join(words)}: exit code {code}: {heard.getvalue()[-400:]}")
+
+
+def stated_by(document: dict[str, object]) -> Stated:
+    """The smallest growth that each finding of ``growth`` says it could have shown."""
+    found: Stated = {}
+    for finding in _list(document, "findings"):
+        smallest = finding["smallest_detectable"]
+        if finding["rule"] == "growth" and isinstance(smallest, float) and finding["outcome"] != "fail":
+            found[str(finding["metric"]), str(finding["object"])] = smallest
+    return found
+
+
+def _list(document: dict[str, object], key: str) -> list[dict[str, object]]:
+    made = document[key]
+    assert isinstance(made, list)
+    return made
+
+
+def scored(night: Night, truth: Truth | None, document: dict[str, object], form: str, seconds: float) -> Judged:
+    """What counts of a verdict."""
+    findings = _list(document, "findings")
+    verdict = str(document["verdict"])
+    deciding = [f for f in findings if f["outcome"] == verdict] if verdict != "pass" else []
+    failed = [f for f in findings if f["outcome"] == "fail"]
+    named = truth is not None and any(
+        truth.named_by(str(f["rule"]), str(f["metric"]), str(f["object"])) for f in failed
+    )
+    return Judged(
+        seed=night.seed, truth=truth, form=form, hours=night.hours, cadence_s=night.cadence_s, series=len(night.value),
+        traits=tuple(sorted(night.traits)), verdict=verdict, warned=any(f["outcome"] == "warn" for f in findings),
+        rules=tuple(sorted({str(f["rule"]) for f in deciding})), named=named,
+        false_cause=truth is not None and bool(failed) and _false_cause(truth, document, findings),
+        reason=str(document["reason"]), seconds=seconds,
+    )  # fmt: skip
+
+
+def _false_cause(truth: Truth, document: dict[str, object], findings: list[dict[str, object]]) -> bool:
+    """Whether the first cause that is told fuses several rules under a leader that is not the fault, and calls that
+    likely."""
+    for cause in _list(document, "causes"):
+        if cause["outcome"] != "fail":
+            continue
+        places = cause["findings"]
+        assert isinstance(places, list)
+        lead = findings[places[0]]
+        confidence = cause["confidence"]
+        sure = len(places) > 1 and isinstance(confidence, float) and confidence >= 0.9
+        return sure and not truth.named_by(str(lead["rule"]), str(lead["metric"]), str(lead["object"]))
+    return False
+
+
+def try_healthy(seed: int, keep: Path | None = None) -> Judged:
+    """One healthy run."""
+    night = healthy(seed)
+    with _place(keep) as folder:
+        began = time.process_time()
+        document, form = said(night, folder)
+        return scored(night, None, document, form, time.process_time() - began)
+
+
+def try_sick(seed: int, only: str = "", keep: Path | None = None) -> Judged | None:
+    """One sick run: the fault is drawn by the seed; None where no night near the seed can bear it."""
+    groups = list(FAULTS)
+    group = groups[seed % len(groups)]
+    at = seed // len(groups)
+    faults = [f for g in groups for f in FAULTS[g]] if only else list(FAULTS[group])
+    for attempt in range(40):
+        rng = np.random.default_rng([15, seed, attempt])
+        fault = faults[int(rng.integers(len(faults)))] if only else faults[at % len(faults)]
+        night = healthy(int(rng.integers(2**31)) * 2 + seed % 2)
+        with _place(keep) as folder:
+            stated: Stated = {}
+            if "leak" in fault.__qualname__:
+                if night.hours < 11 or night.cadence_s > 60:
+                    continue
+                with _place(None) as before:
+                    document, _ = said(night, before)
+                stated = stated_by(document)
+            truth = fault(night, stated)
+            if truth is None or (only and only not in truth.kind):
+                continue
+            began = time.process_time()
+            document, form = said(night, folder)
+            return replace(scored(night, truth, document, form, time.process_time() - began), seed=seed)
+    return None
+
+
+@contextlib.contextmanager
+def _place(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        yield keep
+        return
+    with tempfile.TemporaryDirectory(prefix="soakwatch-bench-") as folder:
+        yield Path(folder)
+
+
+def _job(kind: str, seed: int, only: str, keep: str) -> Judged | str | None:
+    try:
+        place = Path(keep) if keep else None
+        return try_healthy(seed, place) if kind == "healthy" else try_sick(seed, only, place)
+    except Exception as error:  # noqa: BLE001 - one run that breaks is a result, not the end of the bench
+        return f"{kind} {seed}: {type(error).__name__}: {error}"
+
+
+def table_of(rows: list[Judged], name: Callable[[Judged], str]) -> Iterator[str]:
+    """Outcomes by a property, as Markdown."""
+    groups: dict[str, list[Judged]] = defaultdict(list)
+    for row in rows:
+        groups[name(row)].append(row)
+    yield "| | runs | FAIL | INCONCLUSIVE | WARN | PASS | named | false cause | decided by |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for key, own in sorted(groups.items()):
+        count = Counter(row.outcome for row in own)
+        rules = Counter(rule for row in own for rule in row.rules)
+        told = ", ".join(f"{rule} {number}" for rule, number in rules.most_common(5))
+        shown = " | ".join(str(count[outcome]) for outcome in WORST)
+        yield (f"| {key} | {len(own)} | {shown} | {sum(row.named for row in own)} | "
+               f"{sum(row.false_cause for row in own)} | {told} |")  # fmt: skip
+
+
+def _kind(row: Judged) -> str:
+    return "" if row.truth is None else row.truth.kind + (" (small)" if row.truth.small else "")
+
+
+def share(rows: list[Judged], chosen: Callable[[Judged], bool]) -> str:
+    """How many of them, in percent."""
+    return f"{100 * sum(map(chosen, rows)) / len(rows):.1f} % of {len(rows)}" if rows else "none tried"
+
+
+def summary(well: list[Judged], ill: list[Judged]) -> Iterator[str]:
+    """The figures that have floors."""
+    whole = [row for row in well if row.long]
+    scored_ill = [row for row in ill if row.truth is not None and not row.truth.small]
+    gross = [row for row in scored_ill if row.truth is not None and row.truth.gross]
+    yield "| | measured | floor | aim |"
+    yield "|---|---|---|---|"
+    yield f"| healthy runs that FAIL | {share(well, lambda r: r.verdict == 'fail')} | 2 % | 0.5 % |"
+    passed = share(whole, lambda r: r.verdict == "pass")
+    yield f"| healthy runs of 12 h and more at 60 s or faster that PASS | {passed} | 85 % | 95 % |"
+    yield f"| gross faults that FAIL | {share(gross, lambda r: r.verdict == 'fail')} | 99 % | 100 % |"
+    yield f"| sick runs that PASS | {share(scored_ill, lambda r: r.verdict == 'pass')} | 1 % | 0 |"
+    for times, floor, aim in ((2, 85, 90), (3, 95, 97)):
+        leaks = [row for row in scored_ill if row.truth is not None and row.truth.kind.startswith(f"leak x{times}")]
+        right = share(leaks, lambda r: r.verdict == "fail" and r.named)
+        yield f"| leaks of {times} times the smallest stated that FAIL, culprit named | {right} | {floor} % | {aim} % |"
+    failing = [row for row in scored_ill if row.verdict == "fail"]
+    yield f"| a false root cause called likely | {share(failing, lambda r: r.false_cause)} | 3 % | 1 % |"
+
+
+def main() -> None:
+    """Draw, judge, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--healthy", type=int, default=200, help="healthy runs")
+    parser.add_argument("--sick", type=int, default=400, help="sick runs")
+    parser.add_argument("--seed", type=int, default=0, help="first seed")
+    parser.add_argument("--only", default="", help="sick runs whose fault's name holds this")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--each", action="store_true", help="a line for every run that was judged wrong")
+    parser.add_argument("--keep", default="", help="folder that keeps what was judged (for one run)")
+    told = parser.parse_args()
+    jobs = [("healthy", told.seed + n) for n in range(told.healthy)]
+    jobs += [("sick", told.seed + n) for n in range(told.sick)]
+    made: list[Judged] = []
+    broken: list[str] = []
+    with ProcessPoolExecutor(told.jobs) as pool:
+        futures = [pool.submit(_job, kind, seed, told.only, told.keep) for kind, seed in jobs]
+        for number, future in enumerate(futures):
+            result = future.result()
+            if isinstance(result, str):
+                broken.append(result)
+            elif result is not None:
+                made.append(result)
+            if sys.stderr.isatty() or number % 25 == 24:
+                print(f"{number + 1} of {len(jobs)}", file=sys.stderr, flush=True)
+    well, ill = [row for row in made if row.truth is None], [row for row in made if row.truth is not None]
+    print("\n".join(summary(well, ill)))
+    if well:
+        print("\n## Healthy runs\n")
+        print("\n".join(table_of(well, lambda row: f"{row.hours:g} h at {row.cadence_s:g} s")))
+        print("\n".join(table_of(well, lambda row: row.form)))
+    if ill:
+        print("\n## Sick runs\n")
+        print(
+            "\n".join(
+                table_of(ill, lambda row: row.truth.kind + (" (small)" if row.truth.small else "") if row.truth else "")
+            )
+        )
+    print(f"\n{sum(row.seconds for row in made):.0f} s CPU for {len(made)} runs")
+    if told.each:
+        print()
+        for row in sorted(made, key=lambda row: row.seed):
+            kind = "healthy" if row.truth is None else row.truth.kind
+            right = row.verdict == "pass" if row.truth is None else row.verdict == "fail" and row.named
+            if not right or row.false_cause:
+                cause = " FALSE CAUSE" if row.false_cause else ""
+                print(f"{row.seed} {row.form} {kind} ({row.hours:g} h, {row.cadence_s:g} s, {row.series} series): "
+                      f"{row.outcome}{cause}, {', '.join(row.rules)}: {row.reason[:300]}")  # fmt: skip
+    for text in broken:
+        print(f"broken: {text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,480 @@
+"""Sick lives: what is done to a healthy night, and which findings may name it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from tests.bench.accuracy.lives import MIB, counter, restart
+from tests.bench.accuracy.night import BEGIN_NS, DUT, TG, Floats, Key, Mask, Night, Source, floats, rewired
+
+Stated = dict[tuple[str, str], float]
+"""The smallest growth that the findings of ``growth`` state on the healthy night, per hour, by metric and object."""
+
+MEMORY = ("growth", "memory_growth")
+LOST = ("loss", "drops", "hang", "overload_loss", "periodic_pause", "performance_decline", "step_change", "gap",
+        "event_impact", "generator_health")  # fmt: skip
+DEAD = (*LOST, "coverage", "reboot", "process_restart", "management_isolation")
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What is wrong: ``gross`` faults have to fail. ``rules`` may name it; with ``metrics`` and ``objects`` the finding
+    has to be about one of these (a metric by its first letters). ``small``: within what the rules allow by default, so
+    it is reported and not scored."""
+
+    kind: str
+    gross: bool
+    rules: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
+    small: bool = False
+
+    def named_by(self, rule: str, metric: str, name: str) -> bool:
+        """Whether a finding is about the fault."""
+        return (
+            rule in self.rules
+            and (not self.metrics or metric.startswith(self.metrics))
+            and (not self.objects or name in self.objects)
+        )
+
+
+Fault = Callable[[Night, Stated], Truth | None]
+"""Does something to a night in place; None where the night has nothing to which it could be done."""
+
+
+def _grown(night: Night, name: str, more: Floats, *, own: bool = True) -> None:
+    """Memory that one process, or only the host, holds in addition; the sums follow."""
+    more = np.round(more / 4096) * 4096
+    if own:
+        night.of("process.memory.usage", name)[:] += more
+    night.of("system.memory.usage")[:] += more
+    night.of("system.memory.available")[:] -= more
+    night.of("system.memory.committed")[:] += 1.2 * more
+    high = float(night.of("system.memory.usage").max())
+    limit = night.of("system.memory.limit")
+    if high > 0.9 * limit[0]:  # the machine has room for what it is about to lose
+        added = 2.0 ** math.ceil(math.log2(1.3 * high)) - limit[0]
+        limit += added
+        night.of("system.memory.available")[:] += added
+        night.of("system.memory.commit_limit")[:] += 2 * added
+
+
+def leak(times: float, course: str = "steady") -> Fault:
+    """Growth of so many times the smallest that the finding states."""
+
+    def make(night: Night, stated: Stated) -> Truth | None:
+        names = [
+            name for metric, name in stated
+            if metric == "process.memory.usage" and (course != "sawtooth" or "sawtooth" in night.life[_process(name)])
+        ]  # fmt: skip
+        if course == "host":
+            key = ("system.memory.usage", "")
+            name, slope = "", stated.get(key, 0.0)
+        elif names:
+            name = str(night.rng.choice(sorted(names)))
+            slope = stated["process.memory.usage", name]
+        else:
+            return None
+        if slope <= 0 or night.hours < 11 or night.cadence_s > 60:
+            return None
+        hours = night.at_s / 3600
+        slope *= times
+        if course == "late":
+            begin = night.rng.uniform(0.4, 0.6) * night.hours
+            more = slope * 2.5 * np.maximum(hours - begin, 0)
+        elif course == "accelerating":
+            more = slope * hours**2 / night.hours
+        else:
+            more = slope * hours
+        if course == "beside a release":
+            others = [other for other in night.objects("process.memory.usage") if other != name]
+            if not others:
+                return None
+            freed = np.where(hours < 0.6 * night.hours, slope * 1.5 * hours, 0.0)
+            _grown(night, str(night.rng.choice(others)), freed)
+        _grown(night, name, more, own=course != "host")
+        named = f"leak x{times:g} {course}".replace(" steady", "")
+        if course == "host":
+            return Truth(named, gross=False, rules=MEMORY, metrics=("system.memory.",))
+        return Truth(named, gross=False, rules=MEMORY, metrics=("process.memory.",), objects=(name,))
+
+    return make
+
+
+def _process(name: str) -> Key:
+    return Key(DUT, "process.memory.usage", name)
+
+
+def lost(ratio: float, what: str) -> Fault:
+    """A lasting loss of packets, requests, connections or pings, from some time in the first half on."""
+
+    def make(night: Night, stated: Stated) -> Truth | None:
+        del stated
+        since = night.at_s >= night.rng.uniform(0.05, 0.5) * night.length_s
+        kind = f"{100 * ratio:g} % of {what} lost"
+        if what == "packets" and night.has("load.tx.packets"):
+            sent = np.diff(night.of("load.tx.packets"), prepend=0.0)
+            gone = np.cumsum(np.where(since, night.rng.binomial(sent.astype(np.int64), ratio), 0))
+            night.of("load.rx.packets")[:] -= gone
+            _port_loses(night, gone)
+        elif what == "requests" and night.has("load.requests"):
+            asked = np.diff(night.of("load.requests"), prepend=0.0)
+            failed = np.where(since, night.rng.binomial(asked.astype(np.int64), ratio), 0)
+            night.of("load.requests")[:] -= np.cumsum(failed)
+            night.of("load.failures")[:] += np.cumsum(failed)
+            night.of("load.request.rate")[:] *= np.where(since, 1 - ratio, 1.0)
+        elif what == "connections" and night.has("load.connections.opened"):
+            asked = np.diff(night.of("load.connections.opened"), prepend=0.0)
+            failed = np.where(since, night.rng.binomial(asked.astype(np.int64), ratio), 0)
+            night.of("load.connections.opened")[:] -= np.cumsum(failed)
+            night.of("load.connections.failed")[:] += np.cumsum(failed)
+        elif what == "pings" and night.has("reach.up"):
+            _pings_lost(night, since & (night.rng.random(since.size) < ratio))
+            return Truth(kind, gross=ratio >= 0.01 and since.sum() * ratio >= 10, rules=DEAD)
+        else:
+            return None
+        return Truth(kind, gross=ratio >= 0.01, rules=LOST)
+
+    return make
+
+
+def _port_loses(night: Night, gone: Floats) -> None:
+    """What the device lost it did not send."""
+    name = "interface=eth2,direction=transmit"
+    if name in night.objects("system.network.packets"):
+        of = night.of("system.network.packets", name)
+        wraps = float(np.diff(of).min(initial=0)) < 0
+        of[:] = (of - gone) % 2.0**32 if wraps or float(of.max()) < 2.0**32 else of - gone
+
+
+def _pings_lost(night: Night, gone: Mask) -> None:
+    name = night.objects("reach.up")[0]
+    night.of("reach.up", name)[gone] = 0.0
+    night.of("reach.lost", name)[:] += np.cumsum(gone)
+    night.of("reach.round_trip", name)[gone] = np.nan
+
+
+def _back_stops(night: Night, gone: Mask) -> bool:
+    """Nothing comes back of the load in these polls, though it is offered; False where there is no load."""
+    if night.has("load.rx.packets"):
+        back = np.diff(night.of("load.rx.packets"), prepend=0.0)
+        night.of("load.rx.packets")[:] = np.cumsum(np.where(gone, 0.0, back))
+        _port_loses(night, np.cumsum(np.where(gone, back, 0.0)))
+        return True
+    if night.has("load.requests"):
+        done = np.diff(night.of("load.requests"), prepend=0.0)
+        night.of("load.requests")[:] = np.cumsum(np.where(gone, 0.0, done))
+        night.of("load.request.rate")[gone] = 0.0
+        return True
+    return False
+
+
+def stops(seconds: float) -> Fault:
+    """Traffic stops for so long; ``inf``: and does not come back."""
+
+    def make(night: Night, stated: Stated) -> Truth | None:
+        del stated
+        if math.isfinite(seconds) and seconds > 0.2 * night.length_s:
+            return None
+        since = night.rng.uniform(0.25, 0.75) * night.length_s
+        gone = (night.at_s > since) & (night.at_s <= since + seconds)
+        kind = f"traffic stops for {seconds:g} s" if math.isfinite(seconds) else "traffic stops to the end"
+        if seconds < night.cadence_s:
+            return _part_of_a_poll(night, since, seconds, kind)
+        if not _back_stops(night, gone):
+            return None
+        return Truth(kind, gross=seconds >= 10, rules=LOST)
+
+    return make
+
+
+def _part_of_a_poll(night: Night, since: float, seconds: float, kind: str) -> Truth | None:
+    """A stop that is shorter than a poll: the poll after it lacks that part."""
+    at = int(np.searchsorted(night.at_s, since))
+    part = seconds / night.cadence_s
+    for metric in ("load.rx.packets", "load.requests"):
+        if night.has(metric):
+            each = np.diff(night.of(metric), prepend=0.0)
+            night.of(metric)[at:] -= round(part * each[at])
+            if metric == "load.requests":
+                night.of("load.request.rate")[at] *= 1 - part
+            else:
+                gone = np.zeros(each.size)
+                gone[at:] = round(part * each[at])
+                _port_loses(night, gone)
+            return Truth(kind, gross=seconds >= 10 and part >= 0.15, rules=LOST, small=part < 0.15)
+    return None
+
+
+def latency(times: float) -> Fault:
+    """Answers take so many times as long from some time on."""
+
+    def make(night: Night, stated: Stated) -> Truth | None:
+        del stated
+        since = night.at_s >= night.rng.uniform(0.3, 0.7) * night.length_s
+        if night.has("load.latency"):
+            for name in night.objects("load.latency"):
+                night.of("load.latency", name)[since] *= times
+        elif night.has("reach.round_trip"):
+            name = night.objects("reach.round_trip")[0]
+            night.of("reach.round_trip", name)[since] = (
+                night.of("reach.round_trip", name)[since] * times + 0.002 * times
+            )
+        else:
+            return None
+        return Truth(f"latency x{times:g}", gross=False, rules=("latency", "step_change", "recovery", "growth"))
+
+    return make
+
+
+def slower(share: float, course: str) -> Fault:
+    """Throughput falls by a step or by a decline; where an offered rate is known, the rest is lost."""
+
+    def make(night: Night, stated: Stated) -> Truth | None:
+        del stated
+        if night.hours < 4:
+            return None
+        begin = night.rng.uniform(0.3, 0.7)
+        done_share = night.at_s / night.length_s
+        fall = share * (done_share >= begin if course == "step" else done_share)
+        kind = f"throughput -{100 * share:g} % by {course}"
+        if night.has("load.rx.packets"):
+            back = np.diff(night.of("load.rx.packets"), prepend=0.0)
+            less = np.round(back * fall)
+            night.of("load.rx.packets")[:] -= np.cumsum(less)
+            _port_loses(night, np.cumsum(less))
+        elif night.has("load.requests"):
+            done = np.diff(night.of("load.requests"), prepend=0.0)
+            night.of("load.requests")[:] -= np.cumsum(np.round(done * fall))
+            night.of("load.request.rate")[:] *= 1 - fall
+        else:
+            return None
+        small = share <= 0.05 and not night.has("load.tx.packets") and not night.has("load.offered.rate")
+        return Truth(kind, gross=False, rules=(*LOST, "run_difference", "level"), small=small)
+
+    return make
+
+
+def table_full(what: str) -> Fault:
+    """A table, a queue or a file system climbs to its limit in the middle of the run, and stays there."""
+
+    def make(night: Night, stated: Stated) -> Truth | None:
+        del stated
+        metric, limit = {
+            "conntrack": ("system.conntrack.count", "system.conntrack.limit"),
+            "sessions": ("system.sessions", "system.sessions.limit"), "queue": ("queue.depth", "queue.limit"),
+            "file system": ("system.filesystem.usage", "system.filesystem.limit"),
+        }[what]  # fmt: skip
+        n = night.at_s.size
+        if what == "sessions":
+            name = "table=nat"
+            night.put(metric, np.round(2e5 + 4000 * night.rng.normal(0, 1, n)), name)
+            night.put(limit, np.full(n, 6e5), name)
+        elif not night.has(metric):
+            return None
+        else:
+            name = str(night.rng.choice(night.objects(metric)))
+        begin, full = sorted(night.rng.uniform(0.3, 0.8, 2))
+        top = night.of(limit, name)[0]
+        share = np.clip((night.at_s / night.length_s - begin) / max(full - begin, 1e-6), 0, 1)
+        made = night.of(metric, name)
+        made[:] = np.round(np.where(share > 0, made + share * (top - made), made))
+        dropped = f"{name}"
+        if what == "queue" and dropped in night.objects("queue.dropped"):
+            night.of("queue.dropped", dropped)[:] = np.cumsum((share >= 1) * 20.0)
+        rules = ("saturation", "queue_growth", "growth", "drops", "step_change", "level", "loss")
+        return Truth(f"{what} full", gross=True, rules=rules, metrics=(metric, "queue."), objects=(name,))
+
+    return make
+
+
+def restarted(night: Night, stated: Stated) -> Truth | None:
+    """A watched process is replaced, untold and without a core file."""
+    del stated
+    names = night.objects("process.pid")
+    if not names or night.at_s.size < 8:
+        return None
+    name = str(night.rng.choice(names))
+    restart(night, name, night.at(night.rng.uniform(0.2, 0.9)))
+    return Truth("crash without core", gross=True, rules=("process_restart", "core_dump"), objects=(name,))
+
+
+def vanished(night: Night, stated: Stated) -> Truth | None:
+    """A watched process ends and does not come back."""
+    del stated
+    names = night.objects("process.pid")
+    if not names or night.at_s.size < 8:
+        return None
+    name = str(night.rng.choice(names))
+    at = night.at(night.rng.uniform(0.2, 0.9))
+    for metric in ("process.memory.usage", "process.pid", "process.start_time", "process.threads",
+                   "process.open_files"):  # fmt: skip
+        night.of(metric, name)[at:] = np.nan
+    night.of("process.up", name)[at:] = 0
+    return Truth("process gone", gross=True, rules=("process_restart", "core_dump"), objects=(name,))
+
+
+def rebooted(night: Night, stated: Stated) -> Truth | None:
+    """The device reboots, untold: a minute of silence, another boot id, uptime from 0."""
+    del stated
+    if not night.has("system.uptime") or night.length_s < 600:
+        return None
+    at = night.at(night.rng.uniform(0.2, 0.8))
+    quiet = max(1, round(60 / night.cadence_s))
+    since = night.at_s[at]
+    night.of("system.uptime")[at:] = night.at_s[at:] - since + 1
+    night.of("system.boot.id")[at:] += 12345
+    for source in ("local", "icmp"):
+        if source in night.answered:
+            night.answered[source][at : at + quiet] = source == "icmp"
+    if night.has("reach.up"):
+        gone = np.zeros(night.at_s.size, np.bool_)
+        gone[at : at + quiet] = True
+        _pings_lost(night, gone)
+    for name in night.objects("process.pid"):
+        restart(night, name, min(at + quiet, night.at_s.size - 1))
+    return Truth("reboot untold", gross=True, rules=("reboot", "process_restart", "hang", "loss", "gap"))
+
+
+def out_of_memory(night: Night, stated: Stated) -> Truth | None:
+    """The kernel kills a process for want of memory."""
+    del stated
+    if not night.has("system.memory.oom_kills"):
+        return None
+    at = night.at(night.rng.uniform(0.2, 0.9))
+    night.of("system.memory.oom_kills")[at:] += 1
+    return Truth("OOM kill", gross=True, rules=("oom_kill", "process_restart", "core_dump"))
+
+
+def two_faults(night: Night, stated: Stated) -> Truth | None:
+    """A watched process crashes; half a minute to three minutes later the kernel kills another for want of memory."""
+    del stated
+    names = night.objects("process.pid")
+    if not names or not night.has("system.memory.oom_kills") or night.length_s < 1800 or night.cadence_s > 60:
+        return None
+    name, at = str(night.rng.choice(names)), night.at(night.rng.uniform(0.2, 0.8))
+    restart(night, name, at)
+    later = at + max(1, math.ceil(night.rng.uniform(30, 180) / night.cadence_s))
+    night.of("system.memory.oom_kills")[later:] += 1
+    return Truth("crash, then OOM of another", gross=True, rules=("process_restart", "core_dump"), objects=(name,))
+
+
+SEEN_BY = {
+    "snmp": (Source("snmp", DUT, ("system.", "queue.")),),
+    "agent": (Source("agent", DUT, ("system.", "process.", "queue.")),),
+    "ssh": (Source("ssh", DUT, ("system.", "process.", "queue.")),),
+    "icmp": (Source("icmp", DUT, ("reach.",)),),
+}  # fmt: skip
+
+
+def dead(seen_by: str) -> Fault:
+    """The device is dead from some time to the end, seen by one kind of source alone, or by all together."""
+
+    def make(night: Night, stated: Stated) -> Truth | None:
+        del stated
+        night.traits.discard("packets")
+        at = night.at(night.rng.uniform(0.3, 0.8))
+        gone = np.arange(night.at_s.size) >= at
+        if seen_by == "all":
+            if not night.has("reach.up") or not _back_stops(night, gone):
+                return None
+        else:
+            sources = SEEN_BY[seen_by]
+            if not any(source.brings(key) for source in sources for key in night.value):
+                return None
+            rewired(night, sources)
+        if night.has("reach.up"):
+            _pings_lost(night, gone)
+        for source in night.sources:
+            if source.target == DUT and source.name != "icmp":
+                night.answered[source.name][at:] = False
+        return Truth(f"device dead, seen by {seen_by}", gross=True, rules=DEAD)
+
+    return make
+
+
+def forwarding_dead(night: Night, stated: Stated) -> Truth | None:
+    """Nothing is forwarded any more; management answers."""
+    del stated
+    gone = np.arange(night.at_s.size) >= night.at(night.rng.uniform(0.3, 0.7))
+    if not _back_stops(night, gone):
+        return None
+    return Truth("forwarding dead, management alive", gross=True, rules=LOST)
+
+
+def management_dead(night: Night, stated: Stated) -> Truth | None:
+    """Management answers no more; the load goes on."""
+    del stated
+    if not any(source.target == TG for source in night.sources):
+        return None
+    at = night.at(night.rng.uniform(0.3, 0.7))
+    for source in night.sources:
+        if source.target == DUT and source.name != "icmp":
+            night.answered[source.name][at:] = False
+    return Truth("management dead, forwarding alive", gross=False, rules=(*DEAD, "coverage", "gap"))
+
+
+def lying_generator(night: Night, stated: Stated) -> Truth | None:
+    """The generator says that all came back; the device's own port sent a tenth less than it took in."""
+    del stated
+    if "port counters" not in night.traits:
+        return None
+    sent = np.diff(night.of("load.tx.packets"), prepend=0.0)
+    _port_loses(night, np.cumsum(np.round(0.1 * sent)))
+    return Truth("generator lies", gross=False, rules=(*LOST, "generator_health"))
+
+
+def cpu_at_the_top(seconds: float) -> Fault:
+    """CPU at 100 % for so long, once."""
+
+    def make(night: Night, stated: Stated) -> Truth | None:
+        del stated
+        if "poll-mode cores" in night.traits or seconds < 2 * night.cadence_s or seconds > 0.2 * night.length_s:
+            return None
+        since = night.rng.uniform(0.3, 0.8) * night.length_s
+        inside = (night.at_s >= since) & (night.at_s < since + seconds)
+        night.of("system.cpu.utilization")[inside] = 1.0 - 0.002 * night.rng.random(int(inside.sum()))
+        for name in night.objects("system.cpu.core.utilization"):
+            night.of("system.cpu.core.utilization", name)[inside] = 1.0
+        return Truth(f"CPU at 100 % for {seconds:g} s", gross=False, rules=("cpu_spike", "cpu_saturation"))
+
+    return make
+
+
+def dropping(night: Night, stated: Stated) -> Truth | None:
+    """A port drops packets now and then, from some time on."""
+    del stated
+    names = night.objects("system.network.packet.dropped")
+    if not names:
+        return None
+    name = names[0]
+    since = night.at_s >= night.rng.uniform(0.2, 0.6) * night.length_s
+    night.of("system.network.packet.dropped", name)[:] = counter(night, floats(since * 5.0 * night.cadence_s))
+    return Truth("drops at a port", gross=False, rules=("drops", "loss"), objects=(name,))
+
+
+FAULTS: dict[str, tuple[Fault, ...]] = {
+    "leaks": (
+        *(leak(times) for times in (1, 2, 2, 3, 3, 5)),
+        *(leak(3, course) for course in ("host", "sawtooth", "late", "accelerating", "beside a release")),
+        leak(2, "host"), leak(2, "sawtooth"),
+    ),
+    "losses": (
+        *(lost(ratio, what) for what in ("packets", "requests", "connections", "pings")
+          for ratio in (0.002, 0.01, 0.1, 0.99)),
+        *(stops(seconds) for seconds in (5.0, 30.0, 600.0, math.inf, math.inf)),
+        *(slower(share, course) for share in (0.03, 0.08, 0.15, 0.3) for course in ("step", "decline")),
+        latency(2), latency(20), dropping, lying_generator,
+    ),
+    "deaths": (
+        *(dead(source) for source in ("snmp", "agent", "ssh", "icmp", "all")),
+        forwarding_dead, management_dead, restarted, vanished, rebooted, out_of_memory, two_faults,
+        *(table_full(what) for what in ("conntrack", "sessions", "queue", "file system")),
+        cpu_at_the_top(30.0), cpu_at_the_top(180.0), cpu_at_the_top(900.0),
+    ),
+}  # fmt: skip
+
+__all__ = ["BEGIN_NS", "FAULTS", "MIB", "Fault", "Stated", "Truth"]
