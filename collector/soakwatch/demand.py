@@ -30,7 +30,7 @@ class Demand:
     insisted: frozenset[str] = frozenset()
 
     def waives(self, finding: Finding) -> bool:
-        """Whether this is a doubt that holds up nothing.
+        """Whether this is inconclusive and not required.
 
         >>> from soakwatch_rules.rule import Window
         >>> doubt = Finding("cpu_spike", 1, Outcome.INCONCLUSIVE, "dut", "", "", Window(0, 1), "", "", 9,

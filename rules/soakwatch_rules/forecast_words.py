@@ -7,6 +7,7 @@ import math
 from soakwatch_rules.rule import Forecast
 
 _UNITS = ((3 * 86400.0, 86400.0, "d"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"))
+_SHARP = 0.005  # of the time: what is as sure as this has no plus and minus worth reading
 _LOPSIDED = 1.25  # from here on plus and minus one number would tell something else than the interval
 
 
@@ -16,6 +17,8 @@ def forecast_words(forecast: Forecast) -> str:
     >>> at = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
     >>> forecast_words(at)
     'system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)'
+    >>> forecast_words(Forecast("the table", 126_000, 125_990, 126_010))
+    'the table exhausted in 35 h (90 %)'
     >>> forecast_words(Forecast("the table", 5400, 3600, 18_000, 0.95))
     'the table exhausted in 90 min, between 60 and 300 min (95 %)'
     """
@@ -30,6 +33,8 @@ def forecast_words(forecast: Forecast) -> str:
         return f"{forecast.what} exhausted in {_amount(max(low, 0.0) / length)} {unit} at the earliest {sure}"
     early, late = after - low, high - after
     centre = _amount(max(after, 0.0) / length)
+    if max(early, late) < _SHARP * after:
+        return f"{forecast.what} exhausted in {centre} {unit} {sure}"
     if max(early, late) <= _LOPSIDED * min(early, late):
         return f"{forecast.what} exhausted in {centre} {unit} ± {_amount((early + late) / 2 / length)} {unit} {sure}"
     between = f"between {_amount(max(low, 0.0) / length)} and {_amount(high / length)} {unit}"

@@ -43,8 +43,8 @@ def test_a_killed_process_and_an_event_are_judged_while_a_short_run_goes_on(tmp_
     """The finding is in the record, and the time of judging behind what woke the judge, before any look was due."""
     run = tmp_path / "run"
     worker = subprocess.Popen([sys.executable, "-c", "import time\nwhile True:\n    time.sleep(1)"])
-    command = [SOAKWATCH, "run", "--process", f"pid:{worker.pid}", "--interval", "500ms", "--duration", f"{LASTS_S}s",
-               "--into", str(run), "--no-web"]  # fmt: skip
+    command = [str(SOAKWATCH), "run", "--process", f"pid:{worker.pid}", "--interval", "500ms",
+               "--duration", f"{LASTS_S}s", "--into", str(run), "--no-web"]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as soak:
         try:
             state_when(soak, run, lambda state: any(source.got > 2 for source in state.sources), "answered polls")

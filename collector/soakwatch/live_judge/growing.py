@@ -32,7 +32,9 @@ from soakwatch.verdict import DUT
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Event, Rule, Window
 
-LEAST, BLOCKS, RISK, RISEN, MOST = 8, 48, 0.002, 0.01, 20
+LEAST, BLOCKS, RISK, RISEN, MOST = 6, 48, 0.002, 0.01, 20
+_LINE = 4  # means that a straight line needs to have an error
+_PARTS = frozenset({"process.memory.pss", "process.memory.uss"})  # of process.memory.usage, which says the same
 _AGAIN = 1.1  # what says nothing is looked at again when so many times the minutes are there: a look costs little
 
 
@@ -67,10 +69,18 @@ class Growing:
             self._seen[key, begin_ns] = int(time_ns.size)
             rate = _rate(court, key, known.unit, begin_ns, time_ns, values, tolerance, horizon_s)
             found += [] if rate is None else [rate]
-        self._met = frozenset(SeriesKey(rate.target, rate.metric, rate.object) for rate in found)
-        found = [rate for rate in found if SeriesKey(rate.target, rate.metric, rate.object) in before]
+        self._met = met = frozenset(map(_key, found))
+        found = [rate for rate in found if _key(rate) in before and not (rate.metric in _PARTS and _whole(rate) in met)]
         found.sort(key=lambda rate: (rate.limit_s if rate.limit_s is not None else math.inf, rate.target, rate.metric))
         self.rates = tuple(found[:MOST])
+
+
+def _key(rate: Rate) -> SeriesKey:
+    return SeriesKey(rate.target, rate.metric, rate.object)
+
+
+def _whole(rate: Rate) -> SeriesKey:
+    return SeriesKey(rate.target, "process.memory.usage", rate.object)
 
 
 def _life_begins(events: Iterable[Event], key: SeriesKey, stretch: Window) -> int:
@@ -101,7 +111,7 @@ def _rate(
     edges = np.linspace(0, value.size, min(value.size, BLOCKS), endpoint=False).astype(np.int64)
     counts = np.diff(np.append(edges, value.size))
     times, means = np.add.reduceat(time_s, edges) / counts, np.add.reduceat(value, edges) / counts
-    half = times.size // 2
+    half = min(times.size // 2, times.size - _LINE)
     whole, later = slope(times, means), slope(times[half:], means[half:])
     span_s, level = float(times[-1] - times[0]), abs(float(np.median(means)))
     allowed = Tolerance(tolerance, horizon_s, entry.floor).per_second(level, span_s)
