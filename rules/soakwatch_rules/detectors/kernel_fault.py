@@ -26,6 +26,7 @@ _COUNTER = "system.kernel.alarms"
 _SEGFAULT = "kernel.segfault"
 _COMM = 15  # the kernel cuts the name of a process here
 _PROGRAM = re.compile(r" in ([^\s\[]+)\[")
+_OF = re.compile(r" of (.+?)(?: \[\d+\])?$")
 _ALONE = "counted in the kernel's log"
 
 
