@@ -7,7 +7,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from tests.needs import influxd_build_log, needs_influxd, wait_for_influxd
+from tests.needs import database_tests_skipped, influxd_build_log, needs_influxd, wait_for_influxd
 
 LONGEST = (
     "browser/test_report_plots.py", "browser/test_live_acting.py", "browser/test_report_look.py",
@@ -62,6 +62,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if log:
         terminalreporter.section("influxd was not built")
         terminalreporter.write_line("\n".join(log.splitlines()[-40:]))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last line, behind pytest's own: tests of databases that were skipped are not overlooked among the dots."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and (line := database_tests_skipped(reporter.stats.get("skipped", ()))):
+        reporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,6 +14,8 @@ import pytest
 from soakwatch.testing.influxd import find_influxd
 
 _LONGEST_BUILD_S = 25 * 60.0
+_NO_INFLUXD = "there is no influxd 2.x"
+_INFLUXD_REMEDY = "tests/influxd/build makes one, or name it in INFLUXD"
 
 
 def needs(*programs: str) -> None:
@@ -29,7 +32,7 @@ def needs_influxd() -> Path:
     found = find_influxd()
     if found is None:
         said = influxd_build_log().splitlines()[-2:]
-        _lacks("; ".join(["there is no influxd 2.x", *said]), "tests/influxd/build makes one, or name it in INFLUXD")
+        _lacks("; ".join([_NO_INFLUXD, *said]), _INFLUXD_REMEDY)
     return found
 
 
@@ -59,6 +62,16 @@ def influxd_build_log() -> str:
         return ""
     code = (folder / "code").read_text().strip()
     return "" if code == "0" else f"{(folder / 'log').read_text(errors='replace')}exit code {code}\n"
+
+
+def database_tests_skipped(skipped: Iterable[pytest.TestReport]) -> str:
+    """One line: how many tests were skipped for want of influxd, why it was not built, the remedy; "" for none."""
+    number = sum(_NO_INFLUXD in str(report.longrepr) for report in skipped)
+    if not number:
+        return ""
+    *said, code = influxd_build_log().splitlines() or [""]
+    why = f"{said[-1]} ({code})" if said else f"{_NO_INFLUXD}: {_INFLUXD_REMEDY}"
+    return f"{number} database test{'' if number == 1 else 's'} skipped: {why}"
 
 
 def _influxd_build() -> Path | None:

@@ -120,7 +120,7 @@ DEVICE: Tuple[Metric, ...] = (
     entry("system.service.restarts", "{restart}", COUNTER, "restarts that the service manager made", "service"),
     # --- reach ----------------------------------------------------------------------------------------------
     entry("reach.up", "1", STATE, "1 while a peer answers, 0 while it does not", *_REACH, high=1.0),
-    entry("reach.round_trip", "s", GAUGE, "time to an answer of a peer", *_REACH),
+    entry("reach.round_trip", "s", GAUGE, "time to an answer of a peer", *_REACH, worse=UP),
     entry("reach.sent", "{packet}", COUNTER, "requests sent to a peer since the source began", *_REACH),
     entry("reach.lost", "{packet}", COUNTER, "requests that a peer did not answer in time", *_REACH, growth=UP),
     entry("reach.status", "1", STATE, "status code of the last answer over HTTP", *_REACH),

@@ -22,7 +22,8 @@ class Metric:
     ``labels`` names the labels an object of this metric carries; ``every`` is the shortest distance of readings in
     seconds, for what a probe reads less often than it is asked (0 = at every look); ``floor`` is the growth within one
     run that nobody cares about (one page, one descriptor); ``ceiling`` names the metric that states the most there can
-    be of this one, of the same object or of the whole target.
+    be of this one, of the same object or of the whole target; ``worse`` is the direction in which a run is worse than
+    another, where nothing may grow (throughput that falls, latency that rises).
     """
 
     name: str
@@ -37,6 +38,7 @@ class Metric:
     every: float = 0.0
     floor: float = 0.0
     ceiling: Optional[str] = None
+    worse: Optional[str] = None
 
 
 def entry(
@@ -51,7 +53,8 @@ def entry(
     quantum: Optional[float] = None,
     every: float = 0.0,
     ceiling: Optional[str] = None,
+    worse: Optional[str] = None,
 ) -> Metric:
     """An entry of the catalogue; the floor of what must not grow is its quantum."""
     floor = quantum if quantum is not None and growth is not None else 0.0
-    return Metric(name, unit, kind, about, labels, low, high, growth, quantum, every, floor, ceiling)
+    return Metric(name, unit, kind, about, labels, low, high, growth, quantum, every, floor, ceiling, worse)

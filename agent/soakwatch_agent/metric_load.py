@@ -8,31 +8,37 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from soakwatch_agent.metric_entry import COUNTER, GAUGE, STATE, Metric, entry
+from soakwatch_agent.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
 
 LOAD: Tuple[Metric, ...] = (
     # --- requests (a transaction is a request) -------------------------------------------------------------
-    entry("load.requests", "{request}", COUNTER, "requests answered since the generator began"),
-    entry("load.failures", "{request}", COUNTER, "requests that failed since the generator began"),
-    entry("load.request.rate", "{request}/s", GAUGE, "requests answered per second"),
-    entry("load.failure.rate", "{request}/s", GAUGE, "requests failed per second"),
+    entry("load.requests", "{request}", COUNTER, "requests answered since the generator began", worse=DOWN),
+    entry("load.failures", "{request}", COUNTER, "requests that failed since the generator began", worse=UP),
+    entry("load.request.rate", "{request}/s", GAUGE, "requests answered per second", worse=DOWN),
+    entry("load.failure.rate", "{request}/s", GAUGE, "requests failed per second", worse=UP),
     entry("load.offered.rate", "{request}/s", GAUGE, "requests per second that the generator was told to send"),
     entry("load.ceiling.rate", "{request}/s", STATE, "most requests per second that the generator was seen to manage"),
     entry("load.users", "{user}", GAUGE, "users that the generator plays at the moment"),
     # --- connections ---------------------------------------------------------------------------------------
     entry("load.connections", "{connection}", GAUGE, "connections open at the generator"),
     entry("load.connections.opened", "{connection}", COUNTER, "connections opened since the generator began"),
-    entry("load.connections.failed", "{connection}", COUNTER, "connections that failed since the generator began"),
-    entry("load.connection.rate", "{connection}/s", GAUGE, "connections opened per second"),
+    entry(
+        "load.connections.failed",
+        "{connection}",
+        COUNTER,
+        "connections that failed since the generator began",
+        worse=UP,
+    ),
+    entry("load.connection.rate", "{connection}/s", GAUGE, "connections opened per second", worse=DOWN),
     # --- packets -------------------------------------------------------------------------------------------
     entry("load.tx.packets", "{packet}", COUNTER, "packets sent by the generator since it began"),
-    entry("load.rx.packets", "{packet}", COUNTER, "packets that came back to the generator since it began"),
+    entry("load.rx.packets", "{packet}", COUNTER, "packets that came back to the generator since it began", worse=DOWN),
     entry("load.tx.bytes", "By", COUNTER, "bytes sent by the generator since it began"),
-    entry("load.rx.bytes", "By", COUNTER, "bytes that came back to the generator since it began"),
+    entry("load.rx.bytes", "By", COUNTER, "bytes that came back to the generator since it began", worse=DOWN),
     entry("load.tx.packet.rate", "{packet}/s", GAUGE, "packets sent per second, as the generator says"),
-    entry("load.rx.packet.rate", "{packet}/s", GAUGE, "packets received per second, as the generator says"),
+    entry("load.rx.packet.rate", "{packet}/s", GAUGE, "packets received per second, as the generator says", worse=DOWN),
     entry("load.tx.bit.rate", "bit/s", GAUGE, "bits sent per second, as the generator says"),
-    entry("load.rx.bit.rate", "bit/s", GAUGE, "bits received per second, as the generator says"),
+    entry("load.rx.bit.rate", "bit/s", GAUGE, "bits received per second, as the generator says", worse=DOWN),
     entry("load.offered.packet.rate", "{packet}/s", GAUGE, "packets per second that the generator was told to send"),
     entry("load.offered.bit.rate", "bit/s", GAUGE, "bits per second that the generator was told to send"),
     entry(
@@ -46,9 +52,21 @@ LOAD: Tuple[Metric, ...] = (
         "share that the generator loses by itself at its ceiling, looped back",
         high=1.0,
     ),
-    entry("load.lost.packets", "{packet}", COUNTER, "packets that the generator knows to be lost, since it began"),
-    entry("load.disordered.packets", "{packet}", COUNTER, "packets that came out of order, since the generator began"),
-    entry("load.loss", "1", GAUGE, "lost share of the packets, as the generator says", high=1.0),
+    entry(
+        "load.lost.packets",
+        "{packet}",
+        COUNTER,
+        "packets that the generator knows to be lost, since it began",
+        worse=UP,
+    ),
+    entry(
+        "load.disordered.packets",
+        "{packet}",
+        COUNTER,
+        "packets that came out of order, since the generator began",
+        worse=UP,
+    ),
+    entry("load.loss", "1", GAUGE, "lost share of the packets, as the generator says", high=1.0, worse=UP),
     entry(
         "load.drop.estimate",
         "{packet}",
@@ -56,10 +74,10 @@ LOAD: Tuple[Metric, ...] = (
         "packets sent less received so far, those under way included: may go down again",
         low=None,
     ),
-    entry("load.retransmits", "{segment}", COUNTER, "TCP segments sent again since the generator began"),
+    entry("load.retransmits", "{segment}", COUNTER, "TCP segments sent again since the generator began", worse=UP),
     # --- time ----------------------------------------------------------------------------------------------
-    entry("load.latency", "s", GAUGE, "time to answer a request, or of a packet on its way", "quantile"),
-    entry("load.jitter", "s", GAUGE, "variation of the latency, as the generator says"),
+    entry("load.latency", "s", GAUGE, "time to answer a request, or of a packet on its way", "quantile", worse=UP),
+    entry("load.jitter", "s", GAUGE, "variation of the latency, as the generator says", worse=UP),
     # --- the generator's own health ------------------------------------------------------------------------
     entry("load.queue_full", "{event}", COUNTER, "times that the generator could not send because its queue was full"),
     entry("load.cpu.utilization", "1", GAUGE, "busy share of the generator's cores", high=1.0),
@@ -76,10 +94,10 @@ LOAD: Tuple[Metric, ...] = (
     entry("load.port.errors", "{error}", COUNTER, "packets in error at one port", "port", "direction"),
     entry("load.port.up", "1", STATE, "1 if the link of one port is up", "port", high=1.0),
     entry("load.flow.tx.packets", "{packet}", COUNTER, "packets sent of one flow", "flow"),
-    entry("load.flow.rx.packets", "{packet}", COUNTER, "packets received of one flow", "flow"),
-    entry("load.flow.loss", "1", GAUGE, "lost share of one flow, as the generator says", "flow", high=1.0),
-    entry("load.flow.latency", "s", GAUGE, "latency of one flow", "flow", "quantile"),
-    entry("load.flow.jitter", "s", GAUGE, "variation of the latency of one flow", "flow"),
+    entry("load.flow.rx.packets", "{packet}", COUNTER, "packets received of one flow", "flow", worse=DOWN),
+    entry("load.flow.loss", "1", GAUGE, "lost share of one flow, as the generator says", "flow", high=1.0, worse=UP),
+    entry("load.flow.latency", "s", GAUGE, "latency of one flow", "flow", "quantile", worse=UP),
+    entry("load.flow.jitter", "s", GAUGE, "variation of the latency of one flow", "flow", worse=UP),
 )
 
 WHOLE_LOAD = frozenset(metric.name for metric in LOAD if not metric.name.startswith(("load.port.", "load.flow.")))

@@ -50,7 +50,7 @@ from soakwatch.record.reader import trait_of
 from soakwatch.registry import rule_class, rules
 from soakwatch.runs import find_run
 from soakwatch.verdict import Verdict
-from soakwatch.widening import outside_gauges, widened
+from soakwatch.widening import beside, traits, widened
 from soakwatch_agent.metric import BY_NAME, fault_of, slack_of
 from soakwatch_rules.parameter import parameters as parameters_of
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Rule, Window
@@ -189,8 +189,8 @@ def judge_csv(
             else:
                 told(note)
         with open_record(run) as view:
-            outside = outside_gauges(view) if names else ()
-            uses = [RuleUse(widened(one, outside), True if names else None) for one in chosen]
+            held = traits(view) if names else {}
+            uses = [RuleUse(widened(one, beside(one, held)), True if names else None) for one in chosen]
             return judge(view, stem_of(str(path)), uses)
 
 

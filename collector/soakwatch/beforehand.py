@@ -12,7 +12,7 @@ from pathlib import Path
 
 from soakwatch.clock import SteadyClock
 from soakwatch.errors import PlanError, SoakwatchError
-from soakwatch.opening import Opening
+from soakwatch.opening import OPENS_S, Opening
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
 from soakwatch.poller import Site, SourceFailed, SourceUnready
 from soakwatch.polling import timing
@@ -65,7 +65,8 @@ async def _look(
 ) -> PlanError | str | None:
     """What is wrong with the plan, or why the source brought nothing; None if it did, or is getting ready."""
     clock, config = SteadyClock(), planned.config
-    limit_s = min(timing(0, config.interval, config.timeout).timeout_s, longest_s)
+    opens_s = OPENS_S if target.role == "generator" and config.timeout is None else 0.0
+    limit_s = min(max(timing(0, config.interval, config.timeout).timeout_s, opens_s), longest_s)
     site = Site(target.name, target.role, target.processes, target.interfaces, folder, clock.now_ns, config.interval,
                 trial=True)  # fmt: skip
     try:

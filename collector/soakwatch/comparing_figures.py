@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from soakwatch.comparing import ABSENT, Line
-from soakwatch.record import RecordView, SeriesKey
+from soakwatch.record import SeriesKey
 from soakwatch.report.show import natural, number, quantity, small_share
+from soakwatch.report.source import ReportSource
 from soakwatch.run_summary import DUT
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.series import Series
+from soakwatch_rules.stats.flow import amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,15 @@ def _sum(series: Series) -> float | None:
     return float(good.sum()) if good.size else None
 
 
+def _rate(series: Series) -> float | None:
+    total, seconds = amount([series], int(series.time_ns[0]), int(series.time_ns[-1])) if len(series) > 1 else (0, 0)
+    return total / seconds if seconds > 0 else None
+
+
+def _per_second(value: float, unit: str) -> str:
+    return quantity(value, f"{unit}/s")
+
+
 def _share(value: float, _: str) -> str:
     return small_share(value)
 
@@ -62,16 +73,25 @@ def _count(value: float, _: str) -> str:
 
 
 FIGURES = (
+    Figure("packets received, mean rate", "load.rx.packets", _rate, _per_second),
+    Figure("packets received, mean rate", "load.rx.packet.rate", _mean, _plain),
+    Figure("packets sent, mean rate", "load.tx.packets", _rate, _per_second),
+    Figure("packets sent, mean rate", "load.tx.packet.rate", _mean, _plain),
+    Figure("bits received, mean rate", "load.rx.bit.rate", _mean, _plain),
+    Figure("rate of answers, mean", "load.requests", _rate, _per_second),
+    Figure("rate of answers, mean", "load.request.rate", _mean, _plain),
+    Figure("loss, mean", "load.loss", _mean, _share),
+    Figure("loss, highest", "load.loss", _peak, _share),
+    Figure("packets lost", "load.lost.packets", _sum, _count),
+    Figure("failed requests", "load.failures", _sum, _count),
+    Figure("failed connections", "load.connections.failed", _sum, _count),
+    Figure("latency p99, mean", "load.latency", _mean, _plain, {"quantile": "p99"}),
+    Figure("latency p99, highest", "load.latency", _peak, _plain, {"quantile": "p99"}),
+    Figure("latency p50, mean", "load.latency", _mean, _plain, {"quantile": "p50"}),
+    Figure("latency, mean", "load.latency", _mean, _plain, {"quantile": "mean"}),
     Figure("CPU, mean", "system.cpu.utilization", _mean, _share, role=DUT),
     Figure("CPU, highest", "system.cpu.utilization", _peak, _share, role=DUT),
     Figure("memory in use at the end", "system.memory.usage", _last, _plain, role=DUT),
-    Figure("loss, mean", "load.loss", _mean, _share),
-    Figure("loss, highest", "load.loss", _peak, _share),
-    Figure("failed requests", "load.failures", _sum, _count),
-    Figure("latency p99, mean", "load.latency", _mean, _plain, {"quantile": "p99"}),
-    Figure("latency p99, highest", "load.latency", _peak, _plain, {"quantile": "p99"}),
-    Figure("rate of answers, mean", "load.request.rate", _mean, _plain),
-    Figure("packets sent, mean rate", "load.tx.packet.rate", _mean, _plain),
     Figure("packets dropped", "system.network.packet.dropped", _sum, _count, role=DUT),
     Figure("packets lost in forwarding", "system.forwarding.dropped", _sum, _count, role=DUT),
     Figure("dropped from queues", "queue.dropped", _sum, _count, role=DUT),
@@ -81,7 +101,7 @@ FIGURES = (
 _GROWTH, _RISE = "memory_growth", "rise_per_hour"
 
 
-def figures(views: Sequence[RecordView], findings: Sequence[Sequence[Finding]], most: int = 60) -> tuple[Line, ...]:
+def figures(views: Sequence[ReportSource], findings: Sequence[Sequence[Finding]], most: int = 60) -> tuple[Line, ...]:
     """The key figures over the whole of each run, a line for each series that two of the runs have.
 
     Counters count from the first reading to the last. The slope of memory is what the rule ``memory_growth`` measured.
@@ -112,7 +132,7 @@ def _fits(figure: Figure, key: SeriesKey, roles: Mapping[str, str]) -> bool:
     return all(labels.get(name) == value for name, value in (figure.labels or {}).items())
 
 
-def _told(figure: Figure, view: RecordView, key: SeriesKey) -> str:
+def _told(figure: Figure, view: ReportSource, key: SeriesKey) -> str:
     series = view.series(key)
     with np.errstate(all="ignore"):
         value = figure.take(series)

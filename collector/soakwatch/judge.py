@@ -14,21 +14,32 @@ from typing import Protocol
 from soakwatch.baseline_lent import SERIES_META as LENT
 from soakwatch.baseline_lent import unpacked
 from soakwatch.baselines import baseline_of
+from soakwatch.demand import Demand
 from soakwatch.derived import derived_events
+from soakwatch.lifetime import lifetime
 from soakwatch.memory_judging import of_memory
 from soakwatch.noteworthy import own_affair
+from soakwatch.poll_mode import poll_modes
 from soakwatch.record import SeriesKey, StoredEvent, StoredFault
+from soakwatch.record.reader import UNPOLLED
 from soakwatch.reference import SOURCE as REFERENCE
 from soakwatch.returned import GENERATOR, RETURNED, bearer, labelled
+from soakwatch.units import show_seconds
+from soakwatch.unread import unread
 from soakwatch.verdict import DUT, Verdict, fold
 from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_agent.metric_load import WHOLE_LOAD
+from soakwatch_rules.polling import CORE
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Why, Window, wanted
 from soakwatch_rules.series import Series
+from soakwatch_rules.traffic_verdict import agreed
 
 PLANNED_KEY = "planned"
+OF_LIVES = frozenset({"process_restart"})
+"""Rules that judge whether a thing was there: they look at the whole window, others from its birth to its death."""
 ACCOUNTS = frozenset({"coverage", "generator_health"})  # in doubt of these nobody knows what the device stood
 GENERATOR_RULE = "generator_health"
+_TOO_BRIEF = frozenset({Why.TOO_SHORT, Why.TOO_FEW})
 _ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPLICABLE}
 
 
@@ -98,11 +109,13 @@ def planned_text(duration_s: float, phases: Iterable[str]) -> str:
 class RuleUse:
     """A rule with the plan's parameters; ``required`` says whether its doubt makes the run inconclusive.
 
-    None, where the plan does not name the rule: it does unless the run is shorter than the rule can judge.
+    None, where the plan does not say: it does unless the run, as it was planned, could not show what the rule looks for
+    (``demand``). ``named``: the plan gives the rule parameters.
     """
 
     rule: Rule
     required: bool | None = None
+    named: bool = False
 
 
 def judge(
@@ -126,20 +139,32 @@ def judge(
         of_role(finding, court.roles.get(finding.target, DUT), court.devices)
         for use in uses
         for case in court.cases(use.rule, told)
-        for finding in (use.rule.judge(case) if court.begun(use.rule) else (_never_begun(use.rule, case),))
+        for finding in (
+            of_life(use.rule.judge(case), case, court.stretch(use.rule))
+            if court.begun(use.rule)
+            else (_never_begun(use.rule, case),)
+        )
     ]
     findings = of_memory(findings, court, record, (use.rule for use in uses))
+    insisted = all(use.required for use in uses)
+    findings += unread(record, [use.rule for use in uses], findings, court.window, insisted=insisted)
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
+    findings = agreed(findings)
     planned_s = None if court.planned is None else court.planned.duration_s
     length_s = court.window.seconds if planned_s is None else planned_s
     optional = frozenset(
         use.rule.name
         for use in uses
-        if not (use.required if use.required is not None else length_s >= use.rule.manner.shortest_s)
+        if use.required is False or (use.required is None and not use.named and length_s < use.rule.manner.shortest_s)
+    )
+    demand = Demand(
+        optional,
+        frozenset(use.rule.name for use in uses if use.named),
+        frozenset(use.rule.name for use in uses if use.required),
     )
     accounts = court.accounts(court.window)
     return fold(
-        run, court.window, court.roles, findings, accounts, court.phases, optional, planned_s, court.events,
+        run, court.window, court.roles, findings, accounts, court.phases, demand, planned_s, court.events,
         goes_on=goes_on,
     )  # fmt: skip
 
@@ -161,6 +186,24 @@ def _never_begun(rule: Rule, case: Case) -> Finding:
         why=Why.NOT_BEGUN if case.series else None,
         settle=f"let the run reach its {phases} phase" if case.series else "",
     )
+
+
+def of_life(findings: Sequence[Finding], case: Case, window: Window) -> Sequence[Finding]:
+    """What was there for a part of the window only, and too briefly for a rule, is nothing that the rule applies to."""
+    if case.window == window:
+        return findings
+    return [
+        replace(
+            f,
+            outcome=Outcome.NOT_APPLICABLE,
+            why=None,
+            settle="",
+            reason=f"it was there for {show_seconds(case.window.seconds)} only: {f.reason}",
+        )
+        if f.outcome is Outcome.INCONCLUSIVE and f.why in _TOO_BRIEF
+        else f
+        for f in findings
+    ]
 
 
 def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:
@@ -192,10 +235,19 @@ def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding
             reason=f"the generator was at fault ({fault.reason}); without that: {f.outcome}, {f.reason}",
             settle="mend the generator, then run again",
         )
-        if (f.rule in bound or f.metric in RETURNED) and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}
+        if (f.rule in bound or f.metric in RETURNED)
+        and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}
+        and not _whatever_was_sent(f)
         else f
         for f in findings
     ]
+
+
+def _whatever_was_sent(finding: Finding) -> bool:
+    """Whether a finding stands with any load: on probes, or on a standstill, in which nothing of any load came back."""
+    return finding.metric.startswith("reach.") or (
+        finding.outcome is Outcome.FAIL and (finding.rule == "hang" or finding.numbers.get("stops", 0.0) > 0)
+    )
 
 
 class Court:
@@ -210,11 +262,13 @@ class Court:
         self.phases = record.phases()
         events = tuple(stored.event for stored in record.events() if not own_affair(stored.event.kind))
         self.events = (*events, *derived_events(record, events))
+        self._families: dict[str, int] = {}
         self._accounts: dict[Window, tuple[Ledger, ...]] = {}
         self._touching: dict[tuple[frozenset[str], Window], tuple[Event, ...]] = {}
         self._faults = [fault for fault in record.faults() if not fault.elsewhere]
         self._lent: Mapping[SeriesKey, Series] | None = None
         self._facts = self._read_facts()
+        self._polling: dict[str, Mapping[str, str]] = {}
         self._ceilings = self._read_ceilings()
         self._load = self._read_load()
 
@@ -252,7 +306,7 @@ class Court:
 
     def look_through(self, record: Judged) -> None:
         """Go on with another view of the same record."""
-        self._record, self._accounts = record, {}
+        self._record, self._accounts, self._families, self._polling = record, {}, {}, {}
         self._load = self._read_load()
 
     def case(self, rule: Rule, target: str, keys: Sequence[SeriesKey], window: Window) -> Case:
@@ -264,6 +318,9 @@ class Court:
         calm = self._in_baseline(ordered) if rule.manner.baseline else ()
         read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
         series = tuple(labelled(one, target, self.roles) for one in read)
+        whole = window
+        if single and rule.name not in OF_LIVES:
+            window = lifetime(series, whole, self._ledgers_in(target, whole), self._faults)
         told_by = frozenset({target, *(key.target for key in ordered)})
         return Case(
             target=target,
@@ -272,22 +329,36 @@ class Court:
             series=series,
             phases=self.phases,
             events=self._events_in(told_by, window),
-            ledgers=self._ledgers_in(target, window),
+            ledgers=self._ledgers_in(target, whole),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
             baseline=tuple(labelled(one, target, self.roles) for one in calm),
             facts=self._facts.get(target, {}),
+            polling=self._polls(target) if CORE in rule.metrics else {},
             faults=tuple(
                 fault.text for fault in self._faults if fault.target in told_by and fault.metric in rule.metrics
             ),
             role=self.roles.get(target, DUT),
             devices=self.devices,
             earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
+            family=self._family(rule),
         )  # fmt: skip
+
+    def _family(self, rule: Rule) -> int:
+        """How many cases of devices the rule judges in this run."""
+        if rule.name not in self._families:
+            judged = [target for target, _ in self.subjects(rule) if self.roles[target] == DUT]
+            self._families[rule.name] = max(1, len(judged))
+        return self._families[rule.name]
 
     def parts(self, target: str, metrics: Sequence[str], window: Window) -> tuple[Series, ...]:
         """All series of some metrics of a target, in a window."""
         keys = [key for key in sorted(self._record.keys(metrics), key=_order) if key.target == target]
         return tuple(self._record.series(key, window.begin_ns, window.end_ns) for key in keys)
+
+    def _polls(self, target: str) -> Mapping[str, str]:
+        if target not in self._polling:
+            self._polling[target] = poll_modes(self._record, target)
+        return self._polling[target]
 
     def _in_baseline(self, keys: Sequence[SeriesKey]) -> tuple[Series, ...]:
         """The run's own baseline phase; without one that of the run that lent it."""
@@ -314,13 +385,16 @@ class Court:
 
     def _bounded(self, series: Series) -> Series:
         """With what the device states as the most there can be, of this object or of the whole."""
-        entry = BY_NAME.get(series.metric)
-        if entry is None or entry.ceiling is None:
-            return series
-        ceilings = self._ceilings
-        stated = ceilings.get((series.target, entry.ceiling, series.object))
-        stated = ceilings.get((series.target, entry.ceiling, "")) if stated is None else stated
+        stated = self.ceiling(SeriesKey(series.target, series.metric, series.object))
         return series if stated is None else replace(series, trait=replace(series.trait, ceiling=stated))
+
+    def ceiling(self, key: SeriesKey) -> float | None:
+        """The most that there can be, as the device states it of this object or of the whole; None if it does not."""
+        entry = BY_NAME.get(key.metric)
+        if entry is None or entry.ceiling is None:
+            return None
+        own = self._ceilings.get((key.target, entry.ceiling, key.object))
+        return self._ceilings.get((key.target, entry.ceiling, "")) if own is None else own
 
     def _read_ceilings(self) -> dict[tuple[str, str, str], float]:
         names = {metric.ceiling for metric in BY_NAME.values() if metric.ceiling is not None}
@@ -344,7 +418,7 @@ class Court:
         """The account of every source that is polled, in a window, made up once: many cases share one."""
         if window not in self._accounts:
             every = self._record.ledgers(window)
-            self._accounts[window] = tuple(one for one in every if one.source != f"{one.target}/{REFERENCE}")
+            self._accounts[window] = tuple(one for one in every if not _never_due(one))
         return self._accounts[window]
 
     def _read_facts(self) -> dict[str, dict[str, float]]:
@@ -356,6 +430,12 @@ class Court:
                 if len(series):
                     facts.setdefault(key.target, {})[key.metric] = float(series.value[-1])
         return facts
+
+
+def _never_due(ledger: Ledger) -> bool:
+    """Whether nothing was ever due of a source: a reference, or readings that were written when something happened."""
+    name = ledger.source.removeprefix(f"{ledger.target}/")
+    return name == REFERENCE or name.partition(" ")[0] == UNPOLLED
 
 
 def _order(key: SeriesKey) -> tuple[str, str, str]:

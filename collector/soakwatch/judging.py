@@ -12,9 +12,10 @@ from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
 from soakwatch.plan.text import parse, plan_error
 from soakwatch.record import Record, RecordView
 from soakwatch.record.outside import is_written
+from soakwatch.record.reader import IMPORTED_KEY
 from soakwatch.registry import INSTALLED
 from soakwatch.verdict import Verdict
-from soakwatch.widening import named_rules, nothing_passes_unseen, outside_gauges, widened
+from soakwatch.widening import beside, named_rules, nothing_passes_unseen, traits, widened
 from soakwatch_rules.rule import Finding, Outcome
 
 ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
@@ -60,9 +61,9 @@ def judge_record(
     only = only or (named_rules(view) if plan is None else ())
     said = recorded_rules(view) if plan is None else plan.rules
     required = {rule.name: rule.required for rule in said} | dict.fromkeys(only, True)
-    outside = outside_gauges(view) if only else ()
+    held = traits(view) if only and view.meta(IMPORTED_KEY) is not None else {}
     uses = [
-        RuleUse(widened(rule, outside), required.get(rule.name))
+        RuleUse(widened(rule, beside(rule, held)), required.get(rule.name), rule.name in required)
         for rule in planned_rules(said)
         if not only or rule.name in only
     ]

@@ -1,8 +1,8 @@
 """Judging while the run goes on, in a process of its own: polls are not delayed and the collector stays small.
 
 The process lives as long as the run and keeps what it needs of it, so that a look costs what is new in a minute, not
-what the run has been. It is asked once a minute, and never waited for by anything but the next look. If it dies,
-another one works out its state from the record.
+what the run has been. It is asked once a minute, and at once when something happened that matters; it is never waited
+for by anything but the next look. If it dies, another one works out its state from the record.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.complain import Complaint
+from soakwatch.rates import Look, Rate, rates_of
 from soakwatch.record import finding_from_json
 from soakwatch.record.findings import identity_of
 from soakwatch_rules.rule import Finding, Outcome
@@ -24,6 +25,8 @@ from soakwatch_rules.rule import Finding, Outcome
 JUDGE_EVERY_S = 60.0
 CONFIRM_S = 10.0
 """A failure on which a run is to stop must still stand after so long: a process that restarts is down for a moment."""
+WOKEN_APART_S = 4.0
+"""What happens sooner after a look that was woken, or took long, waits for so long, or for twice what it took."""
 REST_PER_WORK = 10.0  # a look that takes long is followed by a longer rest
 RECORD_EVERY_S = 600.0  # what is said is recorded when it says something else, and as often as this
 LONGEST_S = 600.0  # a look that takes longer is given up
@@ -48,6 +51,8 @@ class LiveJudge:
         self._said: dict[str, tuple[Finding, ...]] = {}
         self._failing: dict[str, int] = {}  # when each failure was first seen
         self._failures = 0
+        self._rested_ns = 0  # a look that is woken waits until then
+        self.rates: tuple[Rate, ...] = ()
         self._recorded: tuple[frozenset[str], int] = (frozenset(), -(2**62))
         self.judged_ns: int | None = None
 
@@ -77,11 +82,24 @@ class LiveJudge:
         """The record has them."""
         self._recorded = self._identities(), self.judged_ns or 0
 
+    @property
+    def look(self) -> Look | None:
+        """When it looked last, and how fast things grow so far; None before the first look."""
+        return None if self.judged_ns is None else Look(self.judged_ns, self.rates)
+
+    def wake(self) -> None:
+        """Something that matters is in the record: look now and not only when the minute is over.
+
+        A judge that has just looked rests first, and one that breaks is not woken.
+        """
+        if not self._failures:
+            self._due_ns = min(self._due_ns, max(self._now_ns(), self._rested_ns))
+
     async def judge_when_due(self) -> bool:
         """Judge if it is time; True if there are new findings."""
         if self._now_ns() < self._due_ns:
             return False
-        judged_ns, began = self._now_ns(), time.monotonic()
+        judged_ns, began, self._due_ns = self._now_ns(), time.monotonic(), 2**62
         answer: list[str] | str
         try:
             async with asyncio.timeout(LONGEST_S):
@@ -91,7 +109,9 @@ class LiveJudge:
         except BaseException:
             await self.close()  # what it would still say is nobody's answer
             raise
-        rest_s = max(JUDGE_EVERY_S, REST_PER_WORK * (time.monotonic() - began))
+        worked_s = time.monotonic() - began
+        rest_s = max(JUDGE_EVERY_S, REST_PER_WORK * worked_s)
+        self._rested_ns = judged_ns + round(1e9 * max(WOKEN_APART_S, 2 * worked_s))
         if isinstance(answer, str):
             await self.close()
             self._failures += 1
@@ -103,7 +123,8 @@ class LiveJudge:
         self._failures = 0
         self._hear(answer, judged_ns)
         soon = self._confirm and bool(self._failing) and not self.confirmed
-        self._due_ns = self._now_ns() + int(1e9 * (CONFIRM_S if soon else rest_s))
+        due_ns = self._now_ns() + int(1e9 * (CONFIRM_S if soon else rest_s))
+        self._due_ns = max(min(self._due_ns, due_ns), self._rested_ns)  # it may have been woken while it looked
         return True
 
     async def close(self) -> None:
@@ -144,6 +165,9 @@ class LiveJudge:
             del lines[0]
         for line in lines:
             told = json.loads(line)
+            if "rates" in told:
+                self.rates = rates_of(told["rates"])
+                continue
             said = tuple(finding_from_json(text) for text in told["findings"])
             if said:
                 self._said[told["of"]] = said

@@ -20,6 +20,8 @@ from soakwatch.judging import recorded_plan
 from soakwatch.noteworthy import ACKNOWLEDGED, STOP
 from soakwatch.phasing import Stretch, shifted, stretches
 from soakwatch.plan import Plan
+from soakwatch.rates import META as SO_FAR
+from soakwatch.rates import Rate, look_of
 from soakwatch.record import RecordView, SeriesKey, StoredEvent
 from soakwatch.record.model import Source, source_label
 from soakwatch.record.outside import is_written
@@ -88,8 +90,8 @@ class RunState:
     """One moment of a run. ``now_ns`` is the clock of who asks; ``last_ns`` is how far the record reaches, None if it
     is empty. ``own`` holds the newest figures of the monitor itself by metric and object, of the last minutes only, and
     ``own_cpu`` its seconds of CPU a second there; ``load`` those of the generators by target, metric and object.
-    ``judged_ns`` is when the findings were written; ``events`` are the newest, and all that people said of the run
-    itself, in order of their numbers.
+    ``judged_ns`` is when the rules looked last, ``rates`` how fast things grow so far; ``events`` are the newest, and
+    all that people said of the run itself, in order of their numbers.
     """
 
     run: str
@@ -113,6 +115,7 @@ class RunState:
     judged_ns: int | None = None
     events: tuple[StoredEvent, ...] = ()
     series: int = 0
+    rates: tuple[Rate, ...] = ()
 
     @property
     def elapsed_s(self) -> float:
@@ -179,6 +182,7 @@ class StateReader:
         own, own_cpu = _own(view, keys, last_ns)
         live = "verdict" not in metas
         findings = self._found(view, live=live)
+        look = look_of(metas.get(SO_FAR)) if live else None
         events = self._happened(view)
         return RunState(
             run=self._folder.name,
@@ -199,7 +203,9 @@ class StateReader:
             targets=tuple(roles),
             own_cpu=own_cpu,
             load=_load(view, keys, roles, last_ns),
-            judged_ns=self._judged[1],
+            # findings are written when they say something else: the look that found nothing new is later
+            judged_ns=self._judged[1] if look is None else max(look.judged_ns, self._judged[1] or 0),
+            rates=() if look is None or standing != "running" else look.rates,
             events=events,
             series=len(keys),
         )

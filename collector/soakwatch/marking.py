@@ -12,6 +12,7 @@ from typing import Literal
 from soakwatch.errors import SoakwatchError
 from soakwatch.nearest import hint
 from soakwatch.noteworthy import ACKNOWLEDGED, STOP, bookkeeping
+from soakwatch.plan.expected import slip
 from soakwatch.plan.phase import EVENT_KIND
 from soakwatch.record.marks import ORIGIN, Marks, marks
 from soakwatch.record.model import StoredEvent
@@ -144,6 +145,8 @@ def check_ask(ask: Ask) -> None:
     for key, count in ask.expect.items():
         if EVENT_KIND.fullmatch(key) is None:
             raise MarkRefused(f"expect: {key!r} is not a kind of event: write a lower-case word such as reboot")
+        if told := slip(key):
+            raise MarkRefused(told)
         if not 0 <= count <= _LARGEST_COUNT:
             raise MarkRefused(f"expect: {key} is a number of times from 0 to {_LARGEST_COUNT}, such as {key}=1")
     if ask.within_s is not None and not 0 < ask.within_s <= _LONGEST_S:

@@ -61,4 +61,6 @@ def _one(finding: Finding, court: Court, rule: Rule, failed: frozenset[str]) -> 
     ]
     window = court.stretch(rule)
     parts = court.parts(finding.target, PARTS, window)
-    return beside_parts(finding, rule, court.case(rule, finding.target, keys, window), parts, failed) if parts else finding
+    return (
+        beside_parts(finding, rule, court.case(rule, finding.target, keys, window), parts, failed) if parts else finding
+    )

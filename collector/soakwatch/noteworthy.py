@@ -31,6 +31,15 @@ def bookkeeping(kind: str) -> bool:
     return kind in _OLD_NEWS or kind.startswith(_ACCOUNTS) or own_affair(kind)
 
 
+def matters(kind: str) -> bool:
+    """Whether an event of this kind is to be judged at once: something happened, or was done, to a target.
+
+    >>> matters("process.restart"), matters("phase.turn"), matters("source.spool.lost")
+    (True, False, False)
+    """
+    return not (bookkeeping(kind) or kind.startswith("phase."))
+
+
 def own_affair(kind: str) -> bool:
     """Whether events of this kind tell what became of scripts, hooks and notifications, or what people said of the run
     itself: nothing that was done to a target, so no rule is to look at them.

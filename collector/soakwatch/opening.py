@@ -15,6 +15,8 @@ from soakwatch.poller import SourceUnready
 from soakwatch.polling import Looked
 from soakwatch.saying import said_of
 
+OPENS_S = 10.0
+"""How long a generator may take to open, however often it is read: on a busy machine a command takes its time."""
 GRACE_S = 3.0
 """How long the other sources may take to say what is wrong with them, once one has."""
 

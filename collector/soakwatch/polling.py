@@ -78,17 +78,19 @@ class PolledSource:
     line does.
     ``known`` are looks that an earlier life of the monitor recorded: those are not kept again. ``timed`` puts the time
     that each look took beside its samples: how quick the management of a device answers is told by its polls.
+    ``opens_s``: the look that opens it may take so long, however short its interval is (a command has to start).
     """
 
     def __init__(
         self, source: int, label: str, when: Timing, connect: Connect, clock: Clock, put: Callable[[Poll], None],
         tell: Tell | None = None, looked: Looked | None = None, known: KnownLooks | None = None,
-        *, timed: bool = False,
+        *, timed: bool = False, opens_s: float = 0.0,
     ) -> None:  # fmt: skip
         self.source, self.label, self.when = source, label, when
         self.outcomes: Counter[PollOutcome] = Counter()
         self.recovered = 0  # looks that came late; ``outcomes`` has their due times as they ended then
         self._connect, self._clock, self._put = connect, clock, put
+        self._opens_s = max(opens_s, when.timeout_s)
         self._poller: Poller | None = None
         self._stack = AsyncExitStack()
         self._complaint = Complaint(label)
@@ -242,8 +244,9 @@ class PolledSource:
         return brought + self._hand_in([Recovered(min(seen_ns), 0, Answer(samples, events, answer.faults))], asked_ns)
 
     async def _look(self, start_ns: int) -> tuple[PollOutcome, str | None, Answer, Sequence[Recovered]]:
+        limit_s = self._opens_s if self._poller is None else self.when.timeout_s
         try:
-            async with asyncio.timeout(self.when.timeout_s):
+            async with asyncio.timeout(limit_s):
                 if self._poller is None:
                     self._poller = await self._open()
                 answer = await self._poller.poll(start_ns)
@@ -253,7 +256,7 @@ class PolledSource:
             if isinstance(self._poller, Telling):
                 answer = self._told(self._poller.facts(), start_ns, answer)
         except TimeoutError:
-            sentence = self._sentence(TimeoutError())
+            sentence = f"no answer within {limit_s:g} s"
             self._failure = SourceFailed(sentence)
             return PollOutcome.TIMEOUT, sentence, NOTHING, ()
         except Exception as failure:  # noqa: BLE001 - whatever a poller lets out is a failed poll, never a dead run

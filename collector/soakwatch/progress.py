@@ -15,7 +15,9 @@ from soakwatch.frame import Frame, drawable, framed
 from soakwatch.letters import spelled
 from soakwatch.progress_picture import RunPicture
 from soakwatch.progress_words import finding_words, load_words, span, totals, worrying
+from soakwatch.rates import Rate
 from soakwatch.status import SourceStatus, Status
+from soakwatch.subjects import subject_words
 from soakwatch.table import harmless
 from soakwatch_rules.rule import Finding
 
@@ -71,6 +73,7 @@ class Lines:
         self._told = ("", "", "")
         self._alarms, self._silences = Alarms(), Silences()
         self._mute: frozenset[str] = frozenset()
+        self._growing: dict[tuple[str, str, str], Rate] = {}
         self._next_s = 0.0
 
     def show(self, status: Status) -> None:
@@ -82,12 +85,25 @@ class Lines:
             self._print(f"{_clock(status)} {finding_words(finding)}")
         for finding in gone:
             self._print(f"{_clock(status)} WITHDRAWN {finding_words(finding)}")
+        self._tell_rates(status)
         self._tell_silent(status)
         if news or status.elapsed_s >= self._next_s:
             self._told = status.standing, status.phase, status.doing
             every = LINE_EVERY_S if status.elapsed_s + status.left_s <= _SHORT_RUN_S else LONG_RUN_LINE_EVERY_S
             self._next_s = (status.elapsed_s // every + 1) * every
             self._print(f"{_clock(status)} " + "; ".join(_parts(status)))
+
+    def _tell_rates(self, status: Status) -> None:
+        """What is found to grow, once; and again when a rate is withdrawn."""
+        now = {(rate.target, rate.metric, rate.object): rate for rate in status.rates}
+        for rate in (rate for key, rate in now.items() if key not in self._growing):
+            self._print(f"{_clock(status)} {rate.words}")
+        for key, rate in self._growing.items():
+            if key not in now and status.standing == "running":
+                self._print(
+                    f"{_clock(status)} {rate.target}: {subject_words(rate.metric, rate.object)} no longer grows"
+                )
+        self._growing = now
 
     def _tell_silent(self, status: Status) -> None:
         """A source that fell silent, and one that answers again."""

@@ -20,7 +20,7 @@ STYLES = {Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "magenta", Outcome.WAR
 _STANDING = {"broken off": "bold red", "ended": "bold green", "waiting": "bold cyan"}
 _LABEL = 10
 _NARROWEST, _WIDE = 20, 100
-_SHOWN_FINDINGS, _SHOWN_WITHDRAWN, _FEWEST_SOURCES, _MOST_REASON = 8, 3, 3, 3
+_SHOWN_FINDINGS, _SHOWN_WITHDRAWN, _SHOWN_RATES, _FEWEST_SOURCES, _MOST_REASON = 8, 3, 3, 3, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,11 @@ class RunPicture:
 
     def _findings(self, width: int, most: int) -> Iterator[Text]:
         status, found = self.status, worrying(self.status)
-        judged = "not judged yet: live findings come each minute"
+        judged = "not judged yet: live findings come within a minute"
         if status.judged_at_s is not None:
             ago = status.elapsed_s - status.judged_at_s
             when = f"judged {span(ago)} ago" if status.standing == "running" else "judged"
-            judged = f"{when}: {counts(status.findings) or 'nothing is said yet'}"
+            judged = f"{when}: {counts(status.findings) or 'no findings yet'}"
         yield _row("findings", judged)
         shown = min(_SHOWN_FINDINGS, max(most // 3, 2))
         whole = [_block(finding, width, whole=True) for finding in found[:shown]]
@@ -127,6 +127,15 @@ class RunPicture:
             yield Text(f"  withdrawn: {finding_words(finding)}", style="dim")
         if len(self.withdrawn) > _SHOWN_WITHDRAWN:
             yield Text(f"  and {len(self.withdrawn) - _SHOWN_WITHDRAWN} withdrawn before", style="dim")
+        yield from self._rates(width)
+
+    def _rates(self, width: int) -> Iterator[Text]:
+        rates = self.status.rates
+        lines = [line for rate in rates[:_SHOWN_RATES] for line in textwrap.wrap(harmless(rate.words), width - _LABEL)]
+        if len(rates) > _SHOWN_RATES:
+            lines.append(f"and {len(rates) - _SHOWN_RATES} more that grow")
+        for place, line in enumerate(lines):
+            yield _row("" if place else "growing", line)
 
     def _foot(self) -> Iterator[Text]:
         status = self.status

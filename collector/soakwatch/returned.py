@@ -14,7 +14,8 @@ from soakwatch_rules.series import Series
 
 RETURNED: Final = frozenset({
     "load.latency", "load.jitter", "load.loss", "load.lost.packets", "load.disordered.packets", "load.request.rate",
-    "load.rx.packets", "load.rx.bytes", "load.rx.packet.rate", "load.rx.bit.rate",
+    "load.rx.packets", "load.rx.bytes", "load.rx.packet.rate", "load.rx.bit.rate", "load.requests", "load.failures",
+    "load.failure.rate", "load.connections.failed", "load.connection.rate", "load.flow.latency",
 })  # fmt: skip
 """Where the generator is healthy, these tell of what lies between it and itself."""
 GENERATOR: Final = "generator"

@@ -18,11 +18,13 @@ from soakwatch.committing import Committer
 from soakwatch.course import Course
 from soakwatch.hooks.opening import hooks_of, surroundings
 from soakwatch.live import LiveJudge
-from soakwatch.noteworthy import STOP
+from soakwatch.noteworthy import STOP, matters
 from soakwatch.notify.opening import notifying_of
 from soakwatch.noting import Notes
 from soakwatch.occurring import Occurring
 from soakwatch.phasing import Phasing, Stretch
+from soakwatch.rates import META as SO_FAR
+from soakwatch.rates import look_text
 from soakwatch.record import Record, RecordFull
 from soakwatch.record.marks import ORIGIN as TOLD
 from soakwatch.redaction import redaction_of
@@ -32,6 +34,7 @@ from soakwatch.sourcing import GENERATOR, Sources
 from soakwatch.status import SourceStatus, Status
 from soakwatch.timers import Timers
 from soakwatch.turning import Turning
+from soakwatch.waking import Waking
 from soakwatch.watching import event_words, worth_showing
 from soakwatch_agent.sample import Poll
 
@@ -71,6 +74,7 @@ class Soak:
         self._stops = course.stop_on_fail or bool(course.stop_rules)
         rules = None if course.stop_on_fail else course.stop_rules
         self._live = LiveJudge(course.folder, clock.now_ns, confirm=self._stops, rules=rules)
+        self._waking = Waking()
         self._freezing = Freezing(course.folder, self._keep_baseline)
         self._last_event = self._known_event = 0  # that was heard; that there was before this life of the monitor
         self._events: deque[str] = deque(maxlen=SHOWN_EVENTS)  # of a storm of days only the newest are shown
@@ -160,6 +164,7 @@ class Soak:
             load={thing: value for thing, (value, until_ns) in self._load.items() if now_ns < until_ns},
             findings=self._live.findings,
             judged_at_s=None if self._live.judged_ns is None else (self._live.judged_ns - start_ns) * 1e-9,
+            rates=self._live.rates,
             events=tuple(self._events),
             trouble=self.trouble,
             doing=self._doing,
@@ -210,6 +215,7 @@ class Soak:
 
     def _take(self, poll: Poll) -> None:
         self._committer.take(poll)
+        self._waking.saw(poll)
         role = self._sources.roles.get(poll.source, "")
         self._phasing.saw(role, poll.source, poll.answer.samples)
         if role == GENERATOR:
@@ -258,6 +264,8 @@ class Soak:
         if self._clock.now_ns() - self._beat_ns >= BEAT_EVERY_NS:
             with contextlib.suppress(RecordFull):  # the next batch meets the same disk and says so
                 await self._show_life(self._clock.now_ns())
+        if self._waking.taken():
+            self._live.wake()
         await self._hear()
 
     async def _hear(self) -> None:
@@ -268,6 +276,8 @@ class Soak:
                 self.stop()
             self._sources.closer.hear_event(stored)
             self._phasing.heard(stored.event)
+            if matters(stored.event.kind) and stored.id > self._known_event:
+                self._live.wake()
             if worth_showing(stored):
                 self._events.appendleft(event_words(stored))
 
@@ -290,6 +300,10 @@ class Soak:
                         self._record.put_findings, self._live.findings, live=True, judged_ns=judged_ns
                     )
                     self._live.recorded()
+            look = self._live.look
+            if look is not None:
+                with contextlib.suppress(RecordFull):
+                    await self._committer.call(self._record.set_meta, SO_FAR, look_text(look))
             if self._stops and self._live.confirmed:
                 self.stop()
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from soakwatch.checking import SourceLook
 from soakwatch.plan import Plan
@@ -16,10 +16,20 @@ if TYPE_CHECKING:
     from soakwatch_rules.rule import Rule
 
 CPU_RULE, GROWTH_RULE, TREND_RULE = "cpu_spike", "memory_growth", "growth"
+SATURATION_RULE = "cpu_saturation"
 _NONE = "cpu_spike, memory_growth and growth do not find their metrics here: they will not apply"
 _POWER = 2.49  # one-sided 5 %, power 80 %: 1.645 + 0.842
 _NOISE = 0.01  # of the level: what the sentence assumes, and says
 _SLOW_S = 600.0
+
+
+@runtime_checkable
+class Lasting(Protocol):
+    """A rule that can tell how long it must look at a cadence."""
+
+    def needed_s(self, apart_s: float) -> float:
+        """Seconds, at a reading every ``apart_s``."""
+        ...
 
 
 def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = INSTALLED) -> tuple[str, ...]:
@@ -56,7 +66,27 @@ def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = 
                 _number(rule, "tolerance", 0.05),
             )
             sentences.append(f"{who}: {told}")
+        if told := unseen_sentence(look, plan.duration_s, [rule for name, rule in on.items() if name != CPU_RULE]):
+            sentences.append(f"{who}: {told}")
     return tuple(sentences) or (_NONE,)
+
+
+def unseen_sentence(look: SourceLook, duration_s: float, rules: Iterable[Rule]) -> str:
+    """Which other rules decide nothing at this cadence, and what each would need; empty where all do."""
+    metrics = {sample.metric for sample in look.samples}
+    told = []
+    for rule in rules:
+        own = metrics & set(rule.metrics)
+        every_s = renewed_s(look, own)
+        coarsest_s = _number(rule, "seconds" if rule.name == SATURATION_RULE else "coarsest", math.inf)
+        if own and every_s > coarsest_s:
+            told.append(f"{rule.name} (needs a reading every {show_seconds(coarsest_s)})")
+        elif own and isinstance(rule, Lasting) and rule.needed_s(every_s) > max(duration_s, rule.manner.shortest_s):
+            told.append(f"{rule.name} (needs {show_seconds(rule.needed_s(every_s))})")
+    if not told:
+        return ""
+    every = show_seconds(look.interval_s)
+    return f"not observable with readings every {every}, not required for a pass: {', '.join(told)}"
 
 
 def renewed_s(look: SourceLook, metrics: Collection[str]) -> float:

@@ -14,9 +14,11 @@ from soakwatch.clock import Clock, SteadyClock
 from soakwatch.course import Course
 from soakwatch.errors import RecordError
 from soakwatch.judge import PLANNED_KEY, planned_text
-from soakwatch.memory_judging import SHARED_KEY, shared_text
 from soakwatch.judging import recorded_plan
+from soakwatch.memory_judging import SHARED_KEY, shared_text
 from soakwatch.plan import Plan, TargetPlan, plan_text
+from soakwatch.poll_mode import META as POLL_MODE
+from soakwatch.poll_mode import planned_text as poll_mode_text
 from soakwatch.record import Record, RecordView
 from soakwatch.record.findings import identity_of
 from soakwatch.runs import RECORD
@@ -56,6 +58,7 @@ def begin(
         "plan": plan_text(plan),
         "start_ns": str(start_ns),
         PLANNED_KEY: planned_text(plan.duration_s, [phase.name for phase in plan.phases]),
+        POLL_MODE: poll_mode_text(plan.targets),
         SHARED_KEY: shared_text(target.name for target in plan.targets if target.shared),
         "command": " ".join(command),
         "versions": json.dumps(versions(), sort_keys=True),

@@ -16,7 +16,7 @@ from soakwatch.course import Course
 from soakwatch.driving import Throttle
 from soakwatch.errors import RecordError
 from soakwatch.known_looks import KnownLooks
-from soakwatch.opening import Opening
+from soakwatch.opening import OPENS_S, Opening
 from soakwatch.plan import SourcePlan
 from soakwatch.poller import Poller, Site
 from soakwatch.polling import Connect, Looked, PolledSource, Timing, timing
@@ -63,7 +63,8 @@ class Sources:
                 drives = target.role == GENERATOR and bool(getattr(config, "drive", False))
                 connect = _connector(planned, site, throttle if drives else None)
                 timed = config.asks_management and target.role == DUT
-                await self._add(stack, source, when, connect, end_ns, looked, timed=timed)
+                opens_s = OPENS_S if target.role == GENERATOR and config.timeout is None else 0.0
+                await self._add(stack, source, when, connect, end_ns, looked, timed=timed, opens_s=opens_s)
         await self._committer.call(self._record.target, TARGET, ROLE)
         own = await self._committer.call(
             self._record.source, TARGET, "monitor", "monitor", round(INTERVAL_S * 1e9), required=False
@@ -77,7 +78,7 @@ class Sources:
 
     async def _add(
         self, stack: AsyncExitStack, source: Source, when: Timing, connect: Connect, end_ns: int,
-        looked: Looked | None = None, *, timed: bool = False,
+        looked: Looked | None = None, *, timed: bool = False, opens_s: float = 0.0,
     ) -> None:  # fmt: skip
         for lost in self._gap(source, min(when.anchor_ns, end_ns)):
             self._committer.take(lost)
@@ -95,7 +96,7 @@ class Sources:
 
         known = KnownLooks(read, when.anchor_ns, when.interval_ns) if self._course.resumed else None
         polled = PolledSource(source.id, label, when, connect, self._clock, self._put, tell, looked, known,
-                              timed=timed)  # fmt: skip
+                              timed=timed, opens_s=opens_s)  # fmt: skip
         self.polled.append(await stack.enter_async_context(polled))
         self.interval_ns[source.id] = when.interval_ns
         self.closer.add(source.target, polled)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from soakwatch.rates import Rate
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Finding
 
@@ -47,6 +48,7 @@ class Status:
     without those of a generator that has fallen silent; ``doing`` is what keeps it after its end, in words, and
     ``behind`` a sentence about each database that does not have what it should.
 
+    ``judged_at_s`` is when the live judge looked last, in seconds of the run, ``rates`` how fast things grow so far.
     ``standing`` is waiting, running, ended or broken off; ``place`` which phase of how many it is in ("2 of 4"),
     ``coming`` what is planned next and when, ``own`` how the monitor itself is, ``keys`` what the keys do; all in
     words, "" where it is not known.
@@ -69,3 +71,4 @@ class Status:
     coming: str = ""
     own: str = ""
     keys: str = ENDS_IT
+    rates: tuple[Rate, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from soakwatch.demand import Demand
 from soakwatch.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.units import show_seconds
 from soakwatch_rules.causes import Cause, causes
@@ -15,6 +16,8 @@ ACCOUNTS = frozenset({"coverage", "gap", "hang", "generator_health"})
 """Rules that can pass on nothing but polls that were answered: alone they clear no device."""
 NOT_REQUIRED = "(not required)"
 """How the headline of a cause ends that is inconclusive and keeps no run from passing."""
+NOT_OBSERVABLE = "(not observable at this cadence)"
+"""The same of what is inconclusive for want of cadence, where such rows are listed."""
 REACHED = 0.95  # the floor of coverage, applied to the run itself
 VERDICTS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 EXIT_CODES: Mapping[Outcome, int] = {
@@ -41,8 +44,9 @@ class TargetVerdict:
 class Verdict:
     """What holds for the run. ``outcome`` is fail, inconclusive or pass; ``reason`` is one line for a manager.
 
-    ``causes`` hold each finding that fails, warns or is in doubt exactly once, by its place in ``findings``.
-    ``preliminary`` says that the run goes on: it may have failed already, and cannot have passed.
+    ``causes`` hold each finding that fails, warns or is in doubt exactly once, by its place in ``findings``;
+    ``waived`` are the places of the doubts that are not required. ``preliminary`` says that the run goes on: it may
+    have failed already, and cannot have passed.
     """
 
     run: str
@@ -54,6 +58,7 @@ class Verdict:
     ledgers: tuple[Ledger, ...]
     phases: tuple[Phase, ...]
     causes: tuple[Cause, ...] = ()
+    waived: frozenset[int] = frozenset()
     preliminary: bool = False
 
     @property
@@ -76,13 +81,15 @@ def fold(
     findings: Iterable[Finding],
     ledgers: Iterable[Ledger],
     phases: Iterable[Phase],
-    optional_rules: frozenset[str] = frozenset(),
+    demand: Demand | frozenset[str] = frozenset(),
     planned_s: float | None = None,
     events: Iterable[Event] = (),
     *,
     goes_on: bool = False,
 ) -> Verdict:
-    """Fail if any finding fails; else inconclusive if any required rule is; else pass.
+    """Fail if any finding fails; else inconclusive if a doubt holds it up; else pass.
+
+    ``demand`` says which doubts do; a bare set names the rules whose doubts do not.
 
     A run that ended before ``REACHED`` of its planned length cannot pass: the polls that it did not live to see were
     due. A run that ``goes_on`` has not ended early, but its verdict is preliminary and never a pass. A run in which
@@ -93,15 +100,17 @@ def fold(
     order = list(Outcome)
     ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
     stretches = tuple(phases)
-    found = _holding_first(causes(ordered, events, stretches), ordered, optional_rules)
+    wanted = demand if isinstance(demand, Demand) else Demand(optional=demand)
+    waived = frozenset(place for place, finding in enumerate(ordered) if wanted.waives(finding))
+    found = _holding_first(causes(ordered, events, stretches), waived)
     led = {place: rank for rank, place in enumerate(place for cause in found for place in cause.findings)}
     first = sorted(range(len(ordered)), key=lambda place: led.get(place, len(led)))
     targets = tuple(
-        _of_target(name, role, [ordered[p] for p in first if ordered[p].target == name], optional_rules)
+        _of_target(name, role, [p for p in first if ordered[p].target == name], ordered, waived)
         for name, role in sorted(roles.items(), key=lambda item: (item[1] != DUT, item[0]))
     )
     outcome = _worst(targets)
-    headline = _headline(outcome, targets, ordered, optional_rules)
+    headline = _headline(outcome, targets, ordered, waived)
     # The first poll is due up to a second after the run began, and that second was not missing at its end.
     begun_ns = min([window.begin_ns, *(stretch.window.begin_ns for stretch in stretches)])
     lasted_s = (window.end_ns - begun_ns) * 1e-9
@@ -112,12 +121,10 @@ def fold(
     elif planned_s is not None and lasted_s < REACHED * planned_s:
         headline = f"ended early, {show_seconds(lasted_s)} of {show_seconds(planned_s)}: {headline}"
         outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
-    return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, found, goes_on)
+    return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, found, waived, goes_on)
 
 
-def _holding_first(
-    found: Iterable[Cause], findings: tuple[Finding, ...], optional: frozenset[str]
-) -> tuple[Cause, ...]:
+def _holding_first(found: Iterable[Cause], places: frozenset[int]) -> tuple[Cause, ...]:
     """What is inconclusive and not required says so, and stands behind what is required."""
     holding: list[Cause] = []
     waived: list[Cause] = []
@@ -125,18 +132,21 @@ def _holding_first(
     for cause in found:
         if cause.outcome not in {Outcome.FAIL, Outcome.INCONCLUSIVE}:
             behind.append(cause)
-        elif cause.outcome is Outcome.FAIL or any(findings[place].rule not in optional for place in cause.findings):
+        elif cause.outcome is Outcome.FAIL or not places.issuperset(cause.findings):
             holding.append(cause)
         else:
             waived.append(replace(cause, headline=f"{cause.headline} {NOT_REQUIRED}"))
     return (*holding, *waived, *behind)
 
 
-def _of_target(name: str, role: str, findings: list[Finding], optional: frozenset[str]) -> TargetVerdict:
-    """The fold of a target's findings, which come in the order of their causes: the first gives the reason."""
+def _of_target(
+    name: str, role: str, places: list[int], every: tuple[Finding, ...], open_: frozenset[int]
+) -> TargetVerdict:
+    """The fold of a target's findings, whose places come in the order of their causes: the first gives the reason."""
+    findings = [every[place] for place in places]
     judged = [f for f in findings if f.outcome is not Outcome.NOT_APPLICABLE]
     failed = [f for f in judged if f.outcome is Outcome.FAIL]
-    unsure = [f for f in judged if f.outcome is Outcome.INCONCLUSIVE and f.rule not in optional]
+    unsure = [every[p] for p in places if every[p].outcome is Outcome.INCONCLUSIVE and p not in open_]
     warned = [f for f in judged if f.outcome is Outcome.WARN]
     if failed:
         return TargetVerdict(name, role, Outcome.FAIL, f"{_rules(failed)}: {failed[0].reason}")
@@ -176,7 +186,7 @@ def _worst(targets: tuple[TargetVerdict, ...]) -> Outcome:
 
 
 def _headline(
-    outcome: Outcome, targets: tuple[TargetVerdict, ...], findings: tuple[Finding, ...], optional: frozenset[str]
+    outcome: Outcome, targets: tuple[TargetVerdict, ...], findings: tuple[Finding, ...], waived: frozenset[int]
 ) -> str:
     """One line for a manager: who, by which rule, and how many are well."""
     if not any(target.role == DUT for target in targets):
@@ -188,8 +198,10 @@ def _headline(
         return told + (f" ({_counted(warned, 'warning')})" if warned else "")
     parts = []
     for target in (t for t in targets if t.outcome is outcome):
-        own = [f for f in findings if f.target == target.target and f.outcome is outcome]
-        rules = _rules([f for f in own if outcome is Outcome.FAIL or f.rule not in optional])
+        rules = _rules([
+            f for place, f in enumerate(findings)
+            if f.target == target.target and f.outcome is outcome and place not in waived
+        ])  # fmt: skip
         said = (
             f"{target.target} failed {rules}" if outcome is Outcome.FAIL else f"{target.target}: {rules} inconclusive"
         )

@@ -51,6 +51,7 @@ def status_of(state: RunState, keys: str = LEAVES_IT) -> Status:
             own.get("monitor.disk.free"),
         ) if goes_on else "",
         keys=keys,
+        rates=state.rates,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Protocol, cast
 
@@ -12,10 +12,11 @@ from soakwatch.record.reader import IMPORTED_KEY
 from soakwatch.verdict import DUT, Verdict
 from soakwatch_agent.metric import BY_NAME, GAUGE
 from soakwatch_rules.rule import Outcome, Rule
-from soakwatch_rules.series import Series
+from soakwatch_rules.series import Series, Trait
 
 RULES_KEY = "rules"
 """The meta that holds, as JSON, the rules that were named when a table was imported."""
+SHARE, COUNTED = "1", "{"
 _SHOWN = 6
 
 
@@ -35,15 +36,36 @@ class Traited(Protocol):
         ...
 
 
-def outside_gauges(record: Traited) -> tuple[str, ...]:
-    """The gauges of a record that the catalogue does not know, by metric."""
-    return tuple(
-        dict.fromkeys(
-            key.metric
-            for key in record.keys(None)
-            if key.metric not in BY_NAME and record.series(key, 0, 0).trait.kind == GAUGE
-        )
-    )
+def traits(record: Traited) -> dict[str, Trait]:
+    """What kind of readings a record holds, by metric."""
+    return {key.metric: record.series(key, 0, 0).trait for key in record.keys(None)}
+
+
+def beside(rule: type[Rule] | Rule, held: Mapping[str, Trait]) -> tuple[str, ...]:
+    """The metrics of a table that a rule which is named judges beside its own: the gauges that the catalogue does not
+    know, and every gauge where there is neither one of these nor one of its own."""
+    fitting = [metric for metric, trait in held.items() if trait.kind == GAUGE and readable(rule, trait.unit)]
+    outside = tuple(metric for metric in fitting if metric not in BY_NAME)
+    return outside if outside or held.keys() & set(rule.metrics) else tuple(fitting)
+
+
+def readable(rule: type[Rule] | Rule, unit: str) -> bool:
+    """Whether a rule that is named can judge a gauge in this unit that is none of its metrics.
+
+    It must judge each series by itself and have a gauge among its own metrics. One that looks for shares (of the CPU)
+    makes nothing of what is not known to be one, one of counted things (in a queue) nothing of bytes or seconds.
+
+    >>> from soakwatch_rules.detectors.cpu_spike import CpuSpike
+    >>> from soakwatch_rules.detectors.growth import Growth
+    >>> [readable(rule, unit) for rule in (CpuSpike, Growth) for unit in ("1", "{unit}")]
+    [True, False, True, True]
+    """
+    own = {entry.unit for metric in rule.metrics if (entry := BY_NAME.get(metric)) and entry.kind == GAUGE}
+    if rule.scope != "metric" or not own:
+        return False
+    if own == {SHARE}:
+        return unit == SHARE
+    return unit.startswith(COUNTED) or not all(one.startswith(COUNTED) for one in own)
 
 
 def named_rules(record: Traited) -> tuple[str, ...]:
@@ -56,9 +78,12 @@ def nothing_passes_unseen(record: Traited, verdict: Verdict) -> Verdict:
     if verdict.outcome is Outcome.FAIL or record.meta(IMPORTED_KEY) is None:
         return verdict
     metrics = {key.metric for key in record.keys(None)}
-    if any(f.metric in metrics and f.outcome is not Outcome.NOT_APPLICABLE for f in verdict.findings):
+    seen = [f for f in verdict.findings if f.metric in metrics]
+    if any(f.outcome is not Outcome.NOT_APPLICABLE for f in seen):
         return verdict
     reason = f"nothing was judged: no rule knows {', '.join(sorted(metrics)[:_SHOWN])}; name one with --rule"
+    if seen:
+        reason = f"nothing was judged: {seen[0].rule} does not apply to {seen[0].metric}: {seen[0].reason}"
     targets = tuple(
         replace(target, outcome=Outcome.INCONCLUSIVE, reason=reason) if target.role == DUT else target
         for target in verdict.targets

@@ -81,7 +81,7 @@ def _series(metric: str, value: Floats, apart: float, begin_ns: int) -> Series:
 def quiet(metric: str, n: int) -> Floats:
     """Readings of a device that is well."""
     rng, at, what = np.random.default_rng(7), np.arange(n, dtype=np.float64), trait(metric)
-    if metric in {"load.tx.packets", "load.rx.packets", "load.requests"}:
+    if metric in {"load.tx.packets", "load.rx.packets", "load.requests", "reach.sent"}:
         return 60_000.0 * at
     if metric in {"load.tx.bytes", "load.rx.bytes"}:
         return 7_500.0 * at

@@ -24,6 +24,7 @@ _SIDES = (
     ("bytes", ("load.tx.bytes",), ("load.rx.bytes",)),
     ("bits", ("load.tx.bit.rate", "load.offered.bit.rate"), ("load.rx.bit.rate",)),
 )
+_USUAL = 0.1  # of the rate before
 _LEAST = 1.0  # a bin in which less went in says nothing
 
 
@@ -66,6 +67,26 @@ class Forwarding:
     def tallies(self) -> tuple[Tally, Tally]:
         """What went in and what came out, to be asked of any stretch."""
         return Tally(self.into), Tally(self.out)
+
+
+def comes_back(case: Case, window: Window) -> bool | None:
+    """Whether a load comes back over the device in a stretch: at least a tenth of its usual rate.
+
+    None where nothing tells what came back, or nothing was offered then.
+    """
+    flow = Forwarding.of(case)
+    out = flow.out if flow is not None else next((o for _, _, m in _SIDES if (o := named(case.load, *m))), ())
+    if not out:
+        return None
+    whole, seen = Tally(out).between(case.window.begin_ns, window.begin_ns)
+    back, back_s = Tally(out).between(window.begin_ns, window.end_ns)
+    if back_s < 0.5 * window.seconds or seen <= 0 or whole <= 0:
+        return None
+    if back / back_s >= _USUAL * whole / seen:
+        return True
+    if flow is not None and Tally(flow.into).between(window.begin_ns, window.end_ns)[0] < _LEAST:
+        return None
+    return False
 
 
 def lost_share(sides: tuple[Tally, Tally], window: Window) -> float | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from soakwatch_rules.rule import Outcome, Why
-from soakwatch_rules.series import Trait
+from soakwatch_rules.series import Series, Trait
+from soakwatch_rules.stats.floors import FEW
 from soakwatch_rules.stats.following import Following
 from soakwatch_rules.stats.trend import Trend
-from soakwatch_rules.words import lasting, quantity
+from soakwatch_rules.words import counted, lasting, moment, quantity
 
 _HOUR = 3600.0
 _DAY = 86400.0
@@ -75,13 +80,15 @@ def sentence(metric: str, trend: Trend, trait: Trait, span_s: float, follows: Fo
         return f"{what} moves at the end by {rate}, {allowed} are allowed; {odds} probability of more; shape: {shape}"
     if trend.why is Why.NO_REFERENCE:
         return f"{what} {change} at the end by {rate}, more than the {allowed} allowed; shape: {shape}"
-    if trend.why is Why.CYCLE and trend.mode == "floor":
+    if trend.why is Why.CYCLE and _few_cycles(trend):
         return (
-            f"{what} is a sawtooth of {trend.blocks} whole cycles in {lasting(span_s)}, too few to see its floor move"
+            f"{what} is a sawtooth of {counted(trend.blocks, 'whole cycle')} in {lasting(span_s)}, too few to see its "
+            "floor move"
         )
     if trend.why is Why.CYCLE:
+        moves = ", a sawtooth, has floors that move" if trend.mode == "floor" else " moves"
         return (
-            f"{what} moves as a cycle about as long as the run would, which cannot be told from growth; shape: {shape}"
+            f"{what}{moves} as a cycle about as long as the run would, which cannot be told from growth; shape: {shape}"
         )
     if trend.why is Why.RELEASE:
         return (
@@ -90,6 +97,43 @@ def sentence(metric: str, trend: Trend, trait: Trait, span_s: float, follows: Fo
     if trend.why is Why.RESOLUTION:
         return f"{what} is read in steps too coarse to tell whether it {change} by the {allowed} allowed"
     return f"{what} moves at the end by {rate}, {allowed} are allowed: {odds} probability of more; shape: {shape}"
+
+
+def _few_cycles(trend: Trend) -> bool:
+    return trend.mode == "floor" and trend.blocks < FEW
+
+
+def released_words(series: Series, height: float, at_ns: int) -> str:
+    """That much had grown and was freed inside the run."""
+    verb = "had fallen" if series.trait.growth == "down" else "had grown"
+    return f"{series.metric} {verb} by {quantity(height, series.trait.unit)}, which was released at {moment(at_ns)}"
+
+
+def near_limit(series: Series, facts: Mapping[str, float], share: float = 0.95) -> list[str]:
+    """That memory at its highest (available memory at its lowest) came near its limit; nothing where it did not."""
+    limit = series.trait.high if series.trait.unit == "1" else series.trait.ceiling
+    if series.metric == "system.memory.available":
+        limit = facts.get("system.memory.limit")
+    if limit is None or not limit > 0 or not len(series):
+        return []
+    down = series.trait.growth == "down"
+    used = limit - series.values if down else series.values
+    place = int(np.argmax(used))
+    if not share * limit <= float(used[place]):
+        return []
+    unit, when = series.trait.unit, moment(int(series.time_ns[place]))
+    value, of = quantity(float(series.values[place]), unit), quantity(limit, unit)
+    return [f"{series.metric} {'fell to' if down else 'reached'} {value} of {of} at {when}"]
+
+
+_WAIVED = {
+    "small": "the shape is not certain, but all of its movement in the run is smaller than what is worth a verdict",
+    "wave": "a wave about as long as the run was seen once only: it ended where it had been one period before, but "
+    "growth that began within the last period cannot be told from it",
+    "cycles": "judged by two or three floors of a long sawtooth: growth below a tenth of its height cannot be seen",
+    "freed": "judged from the release on: what had grown before was freed",
+    "released": "grows since a release that took back all that had come before at the same pace: a sawtooth seen once",
+}
 
 
 def settle_of(trend: Trend) -> str:
@@ -101,7 +145,7 @@ def settle_of(trend: Trend) -> str:
     if trend.why is Why.GAP:
         return "needs readings in at least half of the window's blocks"
     if trend.why is Why.CYCLE:
-        if trend.mode == "floor":
+        if _few_cycles(trend):
             return f"needs 4 whole cycles, about {more or 'four times the run'} more"
         return f"needs a run over more than two of its cycles, at least {more or 'twice as long'} more"
     if trend.why is Why.NO_REFERENCE:
@@ -126,6 +170,8 @@ def doubts_of(trend: Trend, span_s: float) -> tuple[str, ...]:
         doubts.append("a cycle of a day or longer was not seen twice, and may look like growth")
     if trend.mode == "floor":
         doubts.append("judged by the lowest readings of each cycle of a sawtooth, not by its peaks")
+    if trend.outcome is Outcome.PASS and trend.waived:
+        doubts.append(_WAIVED[trend.waived])
     if trend.missing > 0.1:
         doubts.append(f"{100 * trend.missing:.0f} % of the blocks of time hold no reading and were bridged")
     return tuple(doubts)

@@ -88,6 +88,8 @@ def doubts(one: Impact, load: Traffic | None, *, overlapped: bool) -> Iterator[s
         return
     if load is not None and load.assumed:
         yield f"{what}: nobody tells what was sent, so it is taken to be what came before ({load.source})"
+    if made.blind_s > 0:
+        yield f"{what}: what comes back scatters so much that an outage of under {lasting(made.blind_s)} is not seen"
     if one.agree is False:
         part = made.share is not None and made.share < _WHOLE
         why = f"only {quantity(made.share or 0.0, '1')} of what was sent in it was lost" if part else (

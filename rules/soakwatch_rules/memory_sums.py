@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_rules.growth_words import near_limit
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Rule
 from soakwatch_rules.series import Series
-from soakwatch_rules.words import counted, quantity
+from soakwatch_rules.words import quantity
 
 Floats = NDArray[np.float64]
 
@@ -68,10 +69,12 @@ def residue(whole: Series, parts: Sequence[Series], events: Iterable[Event], lim
     square = float(off @ off)
     each = float(off @ value) / square if square > 0 else 1.0
     left = value - min(max(each, low), high) * (total - float(np.median(total)))
+    # its own limit is the sum's, not what is left of it
+    trait = replace(whole.trait, quantum=None, ceiling=None, high=None)
     changes = [(one.object, _change(column)) for one, column in zip(chosen, columns, strict=True)]
     changes.sort(key=lambda item: -item[1])
     return Residue(
-        replace(whole, value=sign * left, trait=replace(whole.trait, quantum=None)),
+        replace(whole, value=sign * left, trait=trait),
         len(chosen), _change(value), tuple(changes),
     )  # fmt: skip
 
@@ -87,17 +90,18 @@ def beside_parts(finding: Finding, rule: Rule, case: Case, parts: Sequence[Serie
     if found is None:
         return finding
     judged = rule.judge(replace(case, series=(found.series,)))[0]
-    unit = whole.trait.unit
-    named = [(name, change) for name, change in found.changes if change > _NAMED * max(found.change, 0.0)][:2]
-    culprits = ", ".join(f"{name} ({_signed(change, unit)})" for name, change in named)
+    unit, said, outcome = whole.trait.unit, [], judged.outcome
+    if judged.outcome is Outcome.PASS:
+        said = near_limit(whole, case.facts)
+        outcome = Outcome.WARN if said else Outcome.PASS
+        named = [(name, change) for name, change in found.changes if change > _NAMED * max(found.change, 0.0)][:2]
+        if named:
+            culprits = ", ".join(f"{name} ({_signed(change, unit)})" for name, change in named)
+            said = [*said, f"explained by {culprits} of {_signed(found.change, unit)} in the run"]
+            outcome = Outcome.WARN if any(name in own for name, _ in named) else outcome
+    beside = f"beside its {found.parts} process{'es' if found.parts != 1 else ''} {judged.reason}"
     numbers = {**judged.numbers, "parts": float(found.parts), "change_of_sum": found.change}
-    beside = f"beside its {counted(found.parts, 'process').replace('processs', 'processes')}"
-    if judged.outcome is Outcome.PASS and culprits:
-        some = f"explained by {culprits} of {_signed(found.change, unit)} in the run"
-        grows = [name for name, _ in named if name in own]
-        outcome = Outcome.WARN if grows else Outcome.PASS
-        return replace(judged, outcome=outcome, reason=f"{some}; {beside} {judged.reason}", numbers=numbers)
-    return replace(judged, reason=f"{beside} {judged.reason}", numbers=numbers)
+    return replace(judged, outcome=outcome, reason="; ".join([*said, beside]), numbers=numbers)
 
 
 def _best(parts: Sequence[Series]) -> list[Series]:

@@ -16,9 +16,9 @@ _LITERAL: Final = "memory_growth"
 _BY_SHAPE: Final = "growth"
 _NOT_ASKED: Final = frozenset({Why.TOO_SHORT, Why.TOO_FEW, Why.NOT_BEGUN})
 _SAID: Final[Mapping[Outcome, str]] = {
-    Outcome.PASS: "by its shape it is none",
-    Outcome.WARN: "by its shape it is none",
-    Outcome.INCONCLUSIVE: "by its shape that cannot be told",
+    Outcome.PASS: "it does not grow at the end",
+    Outcome.WARN: "it does not grow at the end",
+    Outcome.INCONCLUSIVE: "whether it grows at the end cannot be told",
 }
 
 Key = tuple[str, str, str]
@@ -54,7 +54,12 @@ def _beside(literal: Finding, shape: Finding | None) -> Finding:
         return literal
     if shape.outcome not in _SAID or (shape.outcome is Outcome.INCONCLUSIVE and shape.why in _NOT_ASKED):
         return literal
-    said = f"read literally, growth; {_SAID[shape.outcome]} ({_BY_SHAPE}: {shape.reason}); literally: {literal.reason}"
+    change = literal.numbers.get("change")
+    by = f" ({100 * change:+.1f} %)" if change is not None else ""
+    said = (
+        f"{literal.metric}: the last third lies beyond the first{by}, which read literally is growth, but "
+        f"{_SAID[shape.outcome]} (rule {_BY_SHAPE}: {shape.reason})"
+    )
     return replace(literal, outcome=Outcome.WARN, reason=said)
 
 

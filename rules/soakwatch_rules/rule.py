@@ -121,7 +121,9 @@ class Case:
     numbers that the device stated of itself, by metric name (``system.memory.limit``). ``faults`` are the sentences why
     a named metric could not be read. ``role`` is the target's (dut, generator, monitor); ``devices`` is the number
     of targets of role dut, among which the load cannot be told apart. ``earlier`` is the first of ``series`` in
-    earlier runs that were named for comparison, one series a run, on the times of that run.
+    earlier runs that were named for comparison, one series a run, on the times of that run. ``polling`` are objects
+    (``core=2``, "" the total, "*" all) that are known to poll, with what says so. ``family`` is the number of cases
+    that this rule judges in the run, this one among them: with many, some are wrong by chance.
     """
 
     target: str
@@ -138,6 +140,8 @@ class Case:
     role: str = "dut"
     devices: int = 1
     earlier: tuple[Series, ...] = ()
+    polling: Mapping[str, str] = field(default_factory=dict)
+    family: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,9 @@ from soakwatch_rules import (
     scenarios_events,
     scenarios_growth,
     scenarios_life,
+    scenarios_limits,
     scenarios_load,
+    scenarios_loss,
     scenarios_runs,
 )
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Rule, Window
@@ -25,7 +27,7 @@ from soakwatch_rules.synthetic import Scenario
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     *scenarios_growth.SCENARIOS, *scenarios_cpu.SCENARIOS, *scenarios_runs.SCENARIOS, *scenarios_load.SCENARIOS,
-    *scenarios_life.SCENARIOS, *scenarios_events.SCENARIOS,
+    *scenarios_loss.SCENARIOS, *scenarios_life.SCENARIOS, *scenarios_events.SCENARIOS, *scenarios_limits.SCENARIOS,
 )  # fmt: skip
 """Every scenario; names differ within a family."""
 
@@ -37,11 +39,14 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "cpu_saturation": ("cpu",),
     "level": ("cpu",),
     "queue_growth": ("queue",),
+    "latency": ("latency",),
+    "saturation": ("limits", "queue"),
     "recovery": ("recovery",),
     "run_difference": ("runs",),
     "performance_decline": ("throughput",),
     "periodic_pause": ("pauses", "throughput"),
     "drops": ("drops",),
+    "loss": ("losses",),
     "overload_loss": ("overload",),
     "generator_health": ("generator",),
     "process_restart": ("crash",),

@@ -12,7 +12,7 @@ from soakwatch_rules.scenarios_shapes import Floats
 from soakwatch_rules.series import Series
 from soakwatch_rules.synthetic import Scenario, Signal, Truth, busy, raised, readings, wave
 
-METRIC = "system.cpu.utilization"
+METRIC, CORE = "system.cpu.utilization", "system.cpu.core.utilization"
 _DROPS = "system.network.packet.dropped"
 Back = Callable[[int, float, float], Series]
 
@@ -50,6 +50,18 @@ def _polling(level: float, sd: float) -> Back:
         return replace(series, value=np.where(aside, 0.7, series.values))
 
     return made
+
+
+def _core(seed: int, hours: float, apart: float) -> Series:
+    """A single core in poll mode."""
+    return replace(_polling(1.0, 0.001)(seed, hours, apart), metric=CORE, object="core=3")
+
+
+def _in_bursts(seed: int, hours: float, apart: float) -> Series:
+    """Busy to the top for 20 s of each minute, all along."""
+    made = busy(seed, 0.2, 0.03, hours * 3600, apart, METRIC)
+    since = (made.seconds + seed % 60) % 60
+    return replace(made, value=np.where(since < 20, 1.0, made.values))
 
 
 def _climb(seed: int, hours: float, apart: float) -> Series:
@@ -150,6 +162,8 @@ SCENARIOS = (
     quiet("poll mode 100 %", _polling(1.0, 0.0)),
     quiet("poll mode 99 %", _polling(0.99, 0.01)),
     quiet("half polling 97 %", _polling(0.97, 0.03)),
+    quiet("core in poll mode", _core),
+    quiet("20 s of each minute at the top", _in_bursts, 5.0),
     quiet("climbs to the top", _climb),
     spike("spike 5 s each second", 5, 1.0),
     spike("spike 11 s each second", 11, 1.0),

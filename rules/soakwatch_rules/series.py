@@ -20,7 +20,8 @@ class Trait:
 
     ``low``/``high`` bound what a reading can be; ``quantum`` is the smallest step that the source shows. ``floor`` is
     the growth within one run that nobody cares about (one page, one descriptor), ``ceiling`` what the device states as
-    the most there can be (its memory, the size of its table); all in ``unit``, None or 0 where nobody knows.
+    the most there can be (its memory, the size of its table); all in ``unit``, None or 0 where nobody knows. ``worse``
+    is the direction in which a run is worse than another where nothing may grow: throughput that falls, late answers.
     """
 
     unit: str
@@ -31,6 +32,7 @@ class Trait:
     quantum: float | None = None
     floor: float = 0.0
     ceiling: float | None = None
+    worse: Growth | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

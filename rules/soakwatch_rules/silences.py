@@ -15,6 +15,8 @@ _LEAST = 3.0  # intervals: shorter silences are not kept
 _LISTENING = frozenset({"syslog", "traps"})
 _TRYING = frozenset({"icmp", "tcp", "http"})
 _EVER = 2**62
+_POLLS = 5  # that brought nothing, for a silence to the end
+_ENDS = 2.5  # intervals before the end of the run that the account may end
 
 
 def of_monitor(lost: Mapping[str, int]) -> bool:
@@ -34,17 +36,14 @@ def silent_all(ledgers: Sequence[Ledger], up: Sequence[Series] = ()) -> tuple[Wi
     A source that is asked over three times as seldom as the quickest one takes a silence back if it must have answered
     in it; of one that is too short for that it has nothing to say. What only listens (syslog, traps) says nothing of
     a silence at all. A source that tries whether a peer answers (icmp, tcp, http) counts by its readings ``up``
-    (``reach.up``), for its account says only that it could ask; without management beside it, or without readings, by
-    its account.
+    (``reach.up``), for its account says only that it could ask; without readings by its account.
     """
     asked = [ledger for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
-    tried = [ledger for ledger in asked if _kind(ledger) in _TRYING]
-    if up and len(tried) < len(asked):
-        asked = [ledger for ledger in asked if ledger not in tried]
-    else:
-        tried = []
+    tried = [ledger for ledger in asked if _kind(ledger) in _TRYING] if up else []
+    asked = [ledger for ledger in asked if ledger not in tried]
+    unasked = reduce(common, [_silent(ledger) for ledger in tried]) if tried else ()
     if not asked:
-        return ()
+        return reduce(common, [joined([*down(series), *unasked]) for series in up]) if tried else ()
     quickest = min(ledger.interval_s for ledger in asked)
     quick = [_silent(ledger) for ledger in asked if ledger.interval_s <= _QUICK * quickest]
     spans = reduce(common, quick)
@@ -52,9 +51,29 @@ def silent_all(ledgers: Sequence[Ledger], up: Sequence[Series] = ()) -> tuple[Wi
         if ledger.interval_s > _QUICK * quickest:
             spans = tuple(left for span in spans for left in _not_taken_back(ledger, span))
     if tried:
-        unasked = reduce(common, [_silent(ledger) for ledger in tried])
         spans = reduce(common, [joined([*down(series), *unasked]) for series in up], spans)
     return spans
+
+
+def to_the_end(ledgers: Sequence[Ledger], silent: Sequence[Window], window: Window, least_s: float) -> Window | None:
+    """The silence of all (of ``silent_all``) that lasts to the end of a window, after they had answered in it.
+
+    It lasts ``least_s`` and five polls of the quickest at least; None without one.
+    """
+    asked = [ledger.interval_s for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
+    if not asked or not silent:
+        return None
+    last = Window(silent[-1].begin_ns, min(silent[-1].end_ns, window.end_ns))
+    slack_ns = round(_ENDS * max(asked) * 1e9)
+    if last.begin_ns <= window.begin_ns or last.end_ns + slack_ns < window.end_ns:
+        return None
+    return last if last.seconds >= max(least_s, _POLLS * min(asked)) else None
+
+
+def only_tried(ledgers: Sequence[Ledger]) -> bool:
+    """Whether a target is watched from outside only: by what tries whether it answers (icmp, tcp, http)."""
+    asked = [ledger for ledger in ledgers if ledger.due and _kind(ledger) not in _LISTENING]
+    return bool(asked) and all(_kind(ledger) in _TRYING for ledger in asked)
 
 
 def unheard(ledger: Ledger, up: Sequence[Series]) -> tuple[Window, ...]:

@@ -9,6 +9,8 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.stats.stages import Comparison
 from soakwatch_rules.words import counted, lasting, moment, quantity
 
+_LITTLE = 0.15  # of the rise: of a straight leak half of it comes after the middle third
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedLife:
@@ -47,7 +49,7 @@ def doubts_of(judged: JudgedLife, series: Series, short: int, tolerance: float) 
     """Known weaknesses of the method that matter for this life; ``short`` lives were left out."""
     doubts, c, middle = [], judged.of, judged.of.stages[1].mean
     if c.grows:
-        over = middle is not None and abs(c.last - middle) <= tolerance * abs(middle)
+        over = middle is not None and abs(c.last - middle) <= _LITTLE * c.rise
         text = "nearly all of it came before the last third: " if over else ""
         doubts.append(f"{text}a warm-up, a cache that fills or one lasting step look the same to this method")
     else:

@@ -74,7 +74,8 @@ _COUNTERS = frozenset({
     "system.memory.oom_kills", "system.kernel.alarms", "system.network.packet.dropped", "system.network.errors",
     "system.network.packets", "system.softnet.dropped", "system.udp.receive_errors", "system.tcp.receive_errors",
     "queue.dropped", "load.requests", "load.failures", "load.tx.packets", "load.rx.packets", "load.queue_full",
-    "load.tx.bytes", "load.rx.bytes", "load.lost.packets", "reach.sent", "reach.lost", "process.cpu.time",
+    "load.tx.bytes", "load.rx.bytes", "load.lost.packets", "load.connections.failed", "reach.sent", "reach.lost",
+    "process.cpu.time",
     "system.forwarding.dropped", "system.ip.dropped",
 })  # fmt: skip
 _STATES = frozenset({
@@ -95,6 +96,7 @@ _UNITS = {
     "load.ceiling.rate": "{request}/s", "load.ceiling.bit.rate": "bit/s", "load.offered.bit.rate": "bit/s",
     "load.tx.bit.rate": "bit/s", "load.rx.bit.rate": "bit/s", "load.tx.packet.rate": "{packet}/s",
     "load.rx.packet.rate": "{packet}/s", "load.lost.packets": "{packet}", "load.tx.bytes": "By", "load.rx.bytes": "By",
+    "load.connections.failed": "{connection}", "load.connection.rate": "{connection}/s", "load.flow.latency": "s",
     "reach.sent": "{packet}", "reach.lost": "{packet}", "reach.round_trip": "s", "load.jitter": "s",
     "system.temperature": "Cel", "system.forwarding.dropped": "{packet}", "system.ip.dropped": "{packet}",
     "system.network.packet.dropped": "{packet}", "system.network.packets": "{packet}", "process.cpu.time": "s",
@@ -104,8 +106,21 @@ _UNITS = {
 }  # fmt: skip
 
 
+_WORSE: Final[dict[str, Growth]] = dict.fromkeys((
+    "load.requests", "load.request.rate", "load.connection.rate", "load.rx.packets", "load.rx.bytes",
+    "load.rx.packet.rate", "load.rx.bit.rate",
+), "down") | dict.fromkeys((
+    "load.failures", "load.failure.rate", "load.connections.failed", "load.lost.packets", "load.loss", "load.latency",
+    "load.flow.latency", "load.jitter", "reach.round_trip", "system.cpu.utilization", "process.cpu.utilization",
+), "up")  # fmt: skip
+
+
 def trait(metric: str) -> Trait:
-    """Unit, kind and direction of a metric as the catalogue has them (for the metrics that the rules judge)."""
+    """Unit, kind and directions of a metric as the catalogue has them (for the metrics that the rules judge)."""
+    return replace(_of_level(metric), worse=_WORSE.get(metric))
+
+
+def _of_level(metric: str) -> Trait:
     if metric in _COUNTERS:
         return Trait(_UNITS.get(metric, "1"), "counter", None, 0.0)
     if metric in _STATES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 _IEC = ("KiB", "MiB", "GiB", "TiB")
+_LARGE = ((1e12, "T "), (1e9, "G "), (1e6, "M "))
 _SPANS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
@@ -13,19 +14,34 @@ def quantity(value: float, unit: str) -> str:
 
     >>> quantity(20 * 2**20, "By"), quantity(0.953, "1"), quantity(-1536, "By/h"), quantity(3, "{file}")
     ('20.00 MiB', '95.3 %', '-1.50 KiB/h', '3 file')
+    >>> quantity(7_489_000, "{packet}/s"), quantity(12_345.6, "{packet}/s"), quantity(0.0205, "s")
+    ('7.489 M packet/s', '12346 packet/s', '20.5 ms')
+    >>> quantity(0.00124, "1/h"), quantity(0.0004, "1")
+    ('0.124 %/h', '0.04 %')
     """
     bare, slash, per = unit.partition("/")
     if bare == "1":
-        return f"{100 * value:.1f} %{slash}{per}"
+        percent = 100 * value
+        # a rate of some thousandths an hour is much in a day, and a small spread is not none
+        shown = f"{percent:.3g}" if per else f"{percent:.1f}" if abs(percent) >= 1 or not percent else f"{percent:.2g}"
+        return f"{shown} %{slash}{per}"
+    if unit == "s" and 1e-9 < abs(value) < 1:
+        return f"{1e3 * value:.4g} ms" if abs(value) >= 1e-3 else f"{1e6 * value:.4g} µs"
     if bare != "By" or abs(value) < 1024:
         name = "B" if bare == "By" else bare.strip("{}")
+        per = per.strip("{}")
+        if 1e6 <= abs(value) < 1e15:
+            factor, prefix = next((f, p) for f, p in _LARGE if abs(value) >= f)
+            return f"{value / factor:.4g} {prefix}{name}{slash}{per}"
+        if 1e4 <= abs(value) < 1e6:
+            return f"{value:.0f} {name}{slash}{per}"
         return f"{value:.4g} {name}{slash}{per}"
-    shown = value
+    size = value
     for name in _IEC:
-        shown /= 1024
-        if abs(shown) < 1024 or name == _IEC[-1]:
+        size /= 1024
+        if abs(size) < 1024 or name == _IEC[-1]:
             break
-    return f"{shown:.2f} {name}{slash}{per}"
+    return f"{size:.2f} {name}{slash}{per}"
 
 
 def moment(time_ns: int) -> str:

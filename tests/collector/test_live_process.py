@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.judging import conclude, judge_record
-from soakwatch.live import JUDGE_EVERY_S, LiveJudge
+from soakwatch.live import JUDGE_EVERY_S, WOKEN_APART_S, LiveJudge
 from soakwatch.record import Record, RecordView
 from soakwatch.report.json import render_json
 from soakwatch.testing.records import SECOND, T0
@@ -118,6 +118,38 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
     async def _later(live: LiveJudge, clock: Clock) -> bool:
         clock.at += 60
         return await live.judge_when_due()
+
+    asyncio.run(main())
+
+
+def test_a_restart_is_found_before_the_minute_is_over(tmp_path: Path) -> None:
+    """The judge that is woken looks at once; it then rests, however often it is woken, and keeps its minute."""
+
+    async def main() -> None:
+        record, write = begun(tmp_path / "run")
+        clock = Clock()
+        live = LiveJudge(tmp_path / "run", clock.now_ns)
+        write(0, 1440)
+        clock.at = 1440
+        assert await live.judge_when_due()
+        write(1440, 1510)  # the worker restarts at 1500 s
+        clock.at = 1441
+        assert not await live.judge_when_due()
+        live.wake()
+        assert not await live.judge_when_due(), "it rests"
+        clock.at = 1440 + 30
+        assert await live.judge_when_due(), "half a minute before its time"
+        assert "process_restart" in failed(live)
+        assert live.judged_ns == clock.now_ns()
+        for _ in range(20):
+            live.wake()
+            assert not await live.judge_when_due()
+        clock.at += round(WOKEN_APART_S) + 600  # however long a look took on this machine
+        assert await live.judge_when_due()
+        clock.at += round(JUDGE_EVERY_S) - 1
+        assert not await live.judge_when_due(), "nobody woke it"
+        await live.close()
+        record.close()
 
     asyncio.run(main())
 

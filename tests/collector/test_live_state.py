@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from soakwatch.live_state import StateReader
+from soakwatch.marking import moment_text
+from soakwatch.progress_picture import RunPicture
+from soakwatch.rates import META as SO_FAR
+from soakwatch.rates import Look, Rate, look_text
 from soakwatch.record import Record, RecordView
+from soakwatch.watching import status_of
+from soakwatch.web.state_data import state_data
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
 SECOND = 10**9
@@ -96,3 +102,33 @@ def test_what_the_monitor_says_of_itself(record: Record, tmp_path: Path) -> None
             record.put([Poll(source.id, due, due, 1, PollOutcome.OK, None, answer)])
         own = StateReader(tmp_path / "run").read(BEGIN + 311 * SECOND).own
     assert own == {("monitor.memory.usage", ""): 310.0}
+
+
+def test_the_newest_look_is_told_though_nothing_new_was_found(record: Record, tmp_path: Path) -> None:
+    """Findings are written when they change; when the rules looked last, and what grows, is kept of every look."""
+    source = record.source("dut", "local", "local", SECOND, required=True).id
+    record.begin_span(BEGIN)
+    record.begin_phase("soak", BEGIN)
+    record.put([poll(source, at, PollOutcome.OK) for at in range(200)])
+    record.put_findings([], live=True, judged_ns=BEGIN + 60 * SECOND)
+    rate = Rate("dut", "process.memory.usage", "process=svc", "By", BEGIN, 5e7, 4e7, 6e7, 4e9, 7200.0, 6000.0, 9000.0)
+    record.set_meta(SO_FAR, look_text(Look(BEGIN + 180 * SECOND, (rate,))))
+    reader = StateReader(tmp_path / "run")
+    state = reader.read(BEGIN + 190 * SECOND)
+    assert state.judged_ns == BEGIN + 180 * SECOND
+    assert state.rates == (rate,)
+    shown = state_data(state, report=False)
+    assert shown["rates"] == [{
+        "target": "dut", "metric": "process.memory.usage", "object": "process=svc", "unit": "By",
+        "since": moment_text(BEGIN), "per_hour": 5e7, "low": 4e7, "high": 6e7, "limit": 4e9, "limit_s": 7200.0,
+        "soonest_s": 6000.0, "latest_s": 9000.0, "words": rate.words,
+    }]  # fmt: skip
+    lines = [line.plain for line in RunPicture(status_of(state)).lines(160, 40)]
+    assert any(line.startswith("findings  judged 10s ago") for line in lines)
+    assert f"growing   {rate.words}" in lines
+    record.set_meta(SO_FAR, "of another version")
+    assert reader.read(BEGIN + 190 * SECOND).rates == ()
+    record.set_meta(SO_FAR, look_text(Look(BEGIN + 180 * SECOND, (rate,))))
+    record.finish()
+    record.close()
+    assert reader.read(BEGIN + 190 * SECOND).rates == (), "nobody runs it: nothing goes on"

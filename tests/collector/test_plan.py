@@ -381,3 +381,21 @@ def test_a_damaged_plan_is_a_plan_or_a_sentence(seed: int) -> None:
         else:
             assert plan_from_text(plan_text(plan), "record", TINY) == plan
     assert unplaced == []
+
+
+def test_a_plan_without_a_device_is_refused(tmp_path: Path) -> None:
+    """Nothing could be judged: said at the place of the targets, before anything runs; a calibration needs none."""
+    file = tmp_path / "plan.yaml"
+    file.write_text("duration: 1h\ntargets: {gen: {role: generator, sources: [local]}}\n", encoding="utf-8")
+    with pytest.raises(PlanError, match=r"plan\.yaml:2:1: no target has the role dut: there is no device to judge"):
+        load_plan(file)
+    assert load_plan(file, device=False).targets[0].role == "generator"
+
+
+@pytest.mark.parametrize(("written", "told"), [("80", "80 is 8000 %: write 80%"), ("'1.5'", "write 1.5%")])
+def test_a_share_above_one_wants_its_sign(tmp_path: Path, written: str, told: str) -> None:
+    file = tmp_path / "plan.yaml"
+    rules = f"rules: {{level: {{cpu: {written}}}}}\n"
+    file.write_text(f"duration: 1h\ntargets: {{fw: {{sources: [local]}}}}\n{rules}", encoding="utf-8")
+    with pytest.raises(PlanError, match=told):
+        load_plan(file)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from pathlib import Path
 
 import pytest
 
 from soakwatch.errors import PlanError
-from soakwatch.plan import Plan, plan_from_text, plan_text
+from soakwatch.marking import Ask, MarkRefused, check_ask
+from soakwatch.plan import Plan, load_plan, plan_from_text, plan_text
 from soakwatch.plan.schema import plan_schema
 
 HEAD = "targets: {dut: {sources: [local]}}\nphases: [{baseline: 10m}, {stress: 20m}]\n"
@@ -152,3 +155,29 @@ def test_whatever_stands_in_the_new_sections_is_a_plan_or_a_sentence() -> None:
         except PlanError as error:
             assert all(problem.startswith("p.yaml:") for problem in error.problems)  # noqa: PT017
     assert 10 < accepted < 280
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("process_restart", "expect: process_restart is a rule: write process.restart, the kind of event"),
+        ("core_dump", "expect: core_dump is a rule: write core.dump, the kind of event"),
+        ("growth", "expect: growth is a rule: write a kind of event"),
+        ("reboott", "expect: no event is of the kind 'reboott'; did you mean 'reboot'?"),
+        ("crash", "expect: no event is of the kind 'crash'; did you mean 'device.crash'?"),
+    ],
+)
+def test_an_expectation_that_nothing_can_keep_is_refused(tmp_path: Path, kind: str, told: str) -> None:
+    """At its place in the plan, and on the command line alike."""
+    file = tmp_path / "plan.yaml"
+    file.write_text(
+        "duration: 1h\ntargets: {fw: {sources: [local]}}\nevents:\n"
+        f"  - {{kind: upgrade, at: 5m, expect: {{{kind}: 1}}}}\n  - {{kind: flap, at: 9m, expect: {{upgrade: 1}}}}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(PlanError) as error:
+        load_plan(file)
+    assert f"{file}:4:38: {told}" in error.value.problems[0]
+    assert len(error.value.problems) == 1
+    with pytest.raises(MarkRefused, match=re.escape(told)):
+        check_ask(Ask("mark", "upgrade", expect={kind: 1}))

@@ -76,3 +76,61 @@ def test_what_is_far_over_100_percent_is_a_fault_by_its_name(tmp_path: Path) -> 
     told = verdict(tmp_path, {"cpu (%)": raised(noisy(30, 4, 1200), 600, [106.0])}, 1.0, "--rule", "cpu_spike")
     assert "1 reading that cannot be: left out (line 602: 1.06)" in told["stderr"]
     assert of(told, "cpu_spike")[0]["samples"] == 1199
+
+
+@pytest.mark.parametrize(("level", "sd", "lasting"), [(35, 14, 24), (22, 18, 30), (12, 4, 24), (50, 10, 40)])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_plateau_in_a_short_table_fails(tmp_path: Path, level: float, sd: float, lasting: int, seed: int) -> None:
+    """Three minutes at a reading a second, a start-up, then 24 to 40 s at 100 %: neither the plateau nor the start-up
+    is the level or the scatter that it is held against. Without it the same table passes."""
+    calm = noisy(level, sd, 180, seed)
+    calm[:20] *= np.linspace(0, 1, 20)
+    told = verdict(tmp_path, {"cpu (%)": raised(calm, 90, np.full(lasting, 100.0))}, 1.0)
+    assert told["verdict"] == "fail"
+    assert f"for {lasting} s" in of(told, "cpu_spike")[0]["reason"]
+    assert of(verdict(tmp_path, {"cpu (%)": calm}, 1.0), "cpu_spike")[0]["outcome"] == "pass"
+
+
+def test_a_device_that_is_busy_all_day_is_not_passed(tmp_path: Path) -> None:
+    """97 % from the first reading to the last: a warning of saturation, and no pass without anything to compare."""
+    told = verdict(tmp_path, {"cpu (%)": noisy(97, 1, 1440)}, 60.0)
+    assert told["verdict"] == "inconclusive"
+    assert of(told, "cpu_saturation")[0]["outcome"] == "warn"
+    assert "saturated, or in poll mode" in of(told, "cpu_spike")[0]["reason"]
+
+
+def test_a_device_of_which_two_cores_poll_passes(tmp_path: Path) -> None:
+    """Cores 2 and 3 stand at the top from the first reading to the last, also a little over; the total is lower."""
+    rng = np.random.default_rng(3)
+    cores = [noisy(20, 4, 1440, 1), noisy(20, 4, 1440, 2), 100 - 0.1 * rng.random(1440), 100.06 + rng.random(1440)]
+    names = [f"system.cpu.core.utilization{{core={number}}}" for number in range(4)]
+    columns = dict(zip(names, (core / 100 for core in cores), strict=True))
+    told = verdict(tmp_path, {"cpu": np.mean(cores, axis=0), **columns}, 60.0)
+    assert told["verdict"] == "pass"
+    assert sorted(f["outcome"] for f in of(told, "cpu_spike")) == ["not applicable", "not applicable", "pass", "pass",
+                                                                  "pass"]  # fmt: skip
+    assert any("poll-mode, not judged: core=2" in doubt for doubt in of(told, "cpu_saturation")[0]["doubts"])
+
+
+def test_a_device_that_works_in_bursts_all_night_passes(tmp_path: Path) -> None:
+    """100 % for 20 s of each minute for 8 hours is how it works; five minutes at 100 % in it are a spike."""
+    at = 5.0 * np.arange(5760)
+    bursts = np.where(at % 60 < 20, 100.0, noisy(15, 3, 5760))
+    told = verdict(tmp_path, {"cpu (%)": bursts}, 5.0)
+    assert told["verdict"] == "pass"
+    assert "one every 1 min, from the start of the run to its end: its own habit" in of(told, "cpu_spike")[0]["reason"]
+    sick = verdict(tmp_path, {"cpu (%)": raised(bursts, 3000, np.full(60, 100.0))}, 5.0)
+    assert sick["verdict"] == "fail"
+
+
+def test_a_backup_by_night_does_not_fail(tmp_path: Path) -> None:
+    """Ten minutes at 75 % once a night are neither a spike nor a saturation."""
+    told = verdict(tmp_path, {"cpu (%)": raised(noisy(20, 4, 1440), 300, noisy(75, 3, 10))}, 60.0)
+    assert told["verdict"] == "pass"
+
+
+def test_ten_minutes_at_the_top_of_a_busy_device_are_not_passed(tmp_path: Path) -> None:
+    """From 85 % there is no sudden rise by 20 points: what stays at 100 % for ten minutes is told all the same."""
+    told = verdict(tmp_path, {"cpu (%)": raised(noisy(85, 2, 7200), 3000, np.full(600, 100.0))}, 1.0)
+    assert told["verdict"] == "inconclusive"
+    assert "100.0 % for 10 min" in of(told, "cpu_spike")[0]["reason"]

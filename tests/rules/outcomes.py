@@ -125,13 +125,15 @@ cpu                              | cpu_spike | cpu_saturation | level
 quiet 30 %                       | P         | P  | P
 quiet 30 %, each second          | P         | P  | P
 bursts of 2 s                    | P         | P  | PF
-60 % bursty                      | N         | P  | PF
+60 % bursty                      | PIW       | P  | PF
 wave of a day 40 ± 25 %          | P         | P  | P
-busy 85 ± 8 %                    | N         | PNW | F
-poll mode 100 %                  | N         | N  | F
-poll mode 99 %                   | N         | N  | F
-half polling 97 %                | N         | N  | F
-climbs to the top                | P         | W  | F
+busy 85 ± 8 %                    | PIW       | PW | F
+poll mode 100 %                  | I         | W  | F
+poll mode 99 %                   | I         | W  | F
+half polling 97 %                | I         | W  | F
+core in poll mode                | N         | N  | N
+20 s of each minute at the top   | P         | P  | F
+climbs to the top                | I         | W  | F
 spike 5 s each second            | P         | P  | F
 spike 11 s each second           | F         | P  | F
 spike 15 s each 5 s              | F         | P  | PF
@@ -148,15 +150,47 @@ spike that was asked for         | P         | P  | PF
 20 min at the top                | F         | W  | F
 20 min at the top, drops         | F         | F  | F
 
-queue                            | queue_growth
-idle                             | P
-utilisation .8                   | P
-utilisation .95                  | PI
-stands at 30                     | P
-slots leak 50 % of the limit a day | F
-slots leak 20 % of the limit a day | F
-utilisation creeps .7 to .97     | PI
-full at the end                  | FIW
+queue                            | queue_growth | saturation
+idle                             | P   | P
+utilisation .8                   | P   | P
+utilisation .95                  | PI  | P
+stands at 30                     | P   | P
+slots leak 50 % of the limit a day | F | W
+slots leak 20 % of the limit a day | F | PW
+utilisation creeps .7 to .97     | PI  | PW
+full at the end                  | FIW | F
+
+latency                          | latency
+heavy tails                      | P
+follows a load that halves and doubles | P
+follows the square of the load   | PW
+a wave of its own, load unknown  | PWI
+cold caches                      | PW
+a job doubles it for an hour     | PW
+twenty times under stress        | P
+ping of 0.3 ms, doubled          | P
+doubled to the end               | F
+doubled from .3 on               | F
+doubled to the end, load wave    | F
+doubled for 5 h                  | F
+doubled after the baseline       | F
+twenty times to the end          | F
+twenty times for 15 min          | F
+ping twenty times to the end     | F
+
+limits                           | saturation
+half full                        | P
+bursts of one reading            | P
+full under stress                | W
+no limit stated                  | N
+read-only image                  | N
+stands at 97 %                   | W
+sessions full for 5 min          | F
+connections full for 1 h         | F
+queue full to the end            | F
+queue at 97 % for 30 min         | F
+file system fills                | F
+sessions climb to 80 %           | W
 
 recovery                         | recovery
 back after a step                | P
@@ -218,6 +252,41 @@ a trickle of 1 ppm               | F
 drops under stress only          | P
 counter of 32 bits wraps         | F
 counter begins anew              | P
+
+losses                           | loss
+packets: none lost               | P
+requests: none lost              | P
+connections: none lost           | P
+pings: none lost                 | P
+packet rates: none lost          | P
+answers: none lost               | P
+packets: 0.005 % lost            | P
+requests: 0.005 % lost           | P
+connections: 0.005 % lost        | P
+pings: 1 in 2000 lost            | PW
+the load comes up                | P
+the load has levels              | P
+the load ends in the cooldown    | P
+answers end in the cooldown      | P
+half is lost under stress        | P
+packets: 1 % lost                | F
+requests: 1 % lost               | F
+connections: 1 % lost            | F
+pings: 1 % lost                  | F
+packet rates: 1 % lost           | F
+packets: 99 % lost               | F
+requests: 99 % lost              | F
+connections: 99 % lost           | F
+pings: 99 % lost                 | F
+packet rates: 99 % lost          | F
+packets: none for 30 s           | F
+requests: none for 30 s          | F
+connections: none for 30 s       | F
+pings: none for 30 s             | F
+answers: none for 30 s           | F
+0.05 % lost, none before         | F
+nothing for 10 min               | F
+nothing for 2 s                  | P
 
 overload                         | overload_loss
 healthy at 120 %                 | PI

@@ -93,6 +93,27 @@ def test_cores_that_poll_are_named_and_not_failed() -> None:
     assert judge(polling).outcome is Outcome.NOT_APPLICABLE
 
 
+def test_saturation_from_the_first_reading_on_is_told() -> None:
+    """97 % for all of the run without a baseline: a warning, or a failure with drops; not if it is known to poll."""
+    hot = flat(0.97)
+    warned = judge(hot, drops())
+    assert warned.outcome is Outcome.WARN
+    assert "from the first reading to the last: or it is in poll mode" in warned.reason
+    steady = drops(background=1.0)
+    assert judge(hot, steady).outcome is Outcome.FAIL, "there is no other time to compare the drops with"
+    case = Case("dut", "", Window(0, 7200 * S), (hot,), polling={"*": "the plan says so"})
+    assert CpuSaturation().judge(case)[0].outcome is Outcome.NOT_APPLICABLE
+
+
+def test_the_total_is_busy_because_cores_poll() -> None:
+    """Nineteen of twenty cores that poll make a total of 96 %: not saturated while the other core has room."""
+    polls = [core(flat(1.0), number) for number in range(19)]
+    told = judge(flat(0.96), *polls, core(flat(0.2), 19))
+    assert told.outcome is Outcome.PASS
+    assert told.numbers["polling"] == 20
+    assert judge(flat(1.0), *polls).outcome is Outcome.WARN, "no core has room: saturated, or all of them poll"
+
+
 def test_a_baseline_tells_saturation_from_polling() -> None:
     """Busy from the first reading of the soak on, but not in the baseline before it, is no poll-mode core."""
     value = np.full(720, 1.0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
-from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Window
+from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.spikes import Shape, chance
 from soakwatch_rules.synthetic import busy, raised, readings
@@ -89,27 +89,47 @@ def test_saturation_until_the_end_is_no_poll_mode() -> None:
     assert judge(with_values(flat(), 720, [1.0] * 2880)).outcome is Outcome.FAIL
 
 
-def test_poll_mode_is_not_judged() -> None:
-    """A core busy from the begin on is poll-mode, by its own readings or by its baseline."""
+def test_a_core_that_polls_is_not_judged() -> None:
+    """A core that stands at the top from the first reading to the last polls; so does one that was busy in its
+    baseline; one with work to do eases off now and then."""
     core = busy(1, 0.99, 0.01, 3600, metric="system.cpu.core.utilization")
     assert judge(core).outcome is Outcome.NOT_APPLICABLE
     assert "poll-mode" in judge(core).reason
     by_baseline = judge(with_values(flat(), 0, [1.0] * 3600), baseline=(flat(600, 0.97),))
     assert by_baseline.outcome is Outcome.NOT_APPLICABLE
+    worked = judge(busy(1, 0.97, 0.03, 3600, metric="system.cpu.core.utilization"))
+    assert worked.outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("level", [0.97, 1.0])
+def test_a_device_that_is_busy_throughout_is_not_passed(level: float) -> None:
+    """Nothing tells saturation from poll mode but evidence: a plan, a driver, a baseline."""
+    finding = judge(flat(3600, level))
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert "poll_mode" in finding.settle
+    case = Case("dut", "", Window(0, 3600 * S), (flat(3600, level),), polling={"*": "DPDK forwards there"})
+    (known,) = CpuSpike().judge(case)
+    assert known.outcome is Outcome.NOT_APPLICABLE
+    assert "poll-mode: DPDK forwards there" in known.reason
 
 
 def test_baseline_gives_the_level() -> None:
     """With a calm baseline phase a whole soak at 97 % is a spike; a baseline of under 16 readings is not used."""
     soak = flat(3600, 0.97)
     assert judge(soak, baseline=(flat(600, 0.2),)).outcome is Outcome.FAIL
-    assert judge(soak, baseline=(flat(15, 0.2),)).outcome is Outcome.NOT_APPLICABLE
+    assert judge(soak, baseline=(flat(15, 0.2),)).outcome is Outcome.INCONCLUSIVE
 
 
-def test_no_head_room_is_not_a_pass() -> None:
-    """From a level of 85 % no rise of 20 points can show: not applicable, and neither fail nor pass."""
-    finding = judge(busy(3, 0.85, 0.03, 7200))
-    assert finding.outcome is Outcome.NOT_APPLICABLE
-    assert "head room" in finding.reason
+def test_without_head_room_a_plateau_is_inconclusive() -> None:
+    """From a level of 85 % no rise of 20 points can show: nothing at the top passes, ten minutes there do not."""
+    calm = busy(3, 0.85, 0.03, 7200)
+    finding = judge(calm)
+    assert finding.outcome is Outcome.PASS
+    assert finding.smallest_detectable is None
+    assert any("makes this inconclusive" in doubt for doubt in finding.doubts)
+    told = judge(with_values(calm, 3000, [0.999] * 600))
+    assert (told.outcome, told.why) == (Outcome.INCONCLUSIVE, Why.NOISE)
+    assert "less than 20 points above the level" in told.reason
 
 
 def phase(name: str, begin_s: int, end_s: int) -> Phase:
@@ -222,11 +242,81 @@ def test_three_readings_at_the_top_are_a_spike(cadence: float, seed: int) -> Non
 
 
 def test_little_room_asks_for_a_longer_plateau() -> None:
-    """From 70 % ± 6 six sigmas reach beyond 100 %, four do not: 30 s at 100 % are a spike, 20 s are none."""
+    """From 70 % ± 6 six sigmas of 10 s means leave no room below 100 %: such a plateau is told and not decided, one
+    of 31 s is a spike."""
     calm = busy(2, 0.7, 0.06, 6 * 3600)
     assert judge(calm).outcome is Outcome.PASS
-    assert judge(with_values(calm, 9000, [1.0] * 20)).numbers["spikes"] == 0
+    assert judge(with_values(calm, 9000, [1.0] * 12)).outcome is Outcome.INCONCLUSIVE
     assert judge(with_values(calm, 9000, [1.0] * 31)).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(("level", "sd", "tau"), [(0.35, 0.14, 0.0), (0.45, 0.15, 2.0), (0.6, 0.12, 10.0),
+                                                 (0.7, 0.06, 30.0), (0.75, 0.04, 30.0)])  # fmt: skip
+@pytest.mark.parametrize("seed", range(3))
+def test_the_stated_length_is_the_one_that_was_used(level: float, sd: float, tau: float, seed: int) -> None:
+    """A plateau at 100 % as long as the finding says is a spike on any background, wherever it lies."""
+    calm = busy(seed, level, sd, 7200, tau_s=tau)
+    finding = judge(calm)
+    assert finding.smallest_detectable is not None
+    for at in np.random.default_rng(seed).uniform(2000, 6000, 5):
+        assert judge(raised(calm, float(at), finding.smallest_detectable)).outcome is Outcome.FAIL
+
+
+def test_a_short_run_does_not_hold_the_plateau_against_itself() -> None:
+    """In three minutes the plateau and a start-up are half of the run: level and scatter are those before it."""
+    rng = np.random.default_rng(7)
+    value = np.clip(0.35 + 0.14 * rng.standard_normal(180), 0, 1)
+    value[100:124] = 1.0
+    assert judge(readings(METRIC, value, 1.0)).outcome is Outcome.FAIL
+    value[:25] *= np.linspace(0, 1, 25)
+    value[60:150] = 1.0
+    finding = judge(readings(METRIC, value, 1.0))
+    assert finding.outcome is Outcome.FAIL
+    assert finding.marks[0].text.startswith("100.0 % for 1 min 30 s from a level of 3")
+
+
+def pulses(every: float, lasting: float, seconds: float, first: float = 20.0, level: float = 0.2) -> Series:
+    """Busy to the top for a while, again and again, over noise."""
+    calm = busy(9, level, 0.03, seconds)
+    value, at = calm.values.copy(), np.arange(len(calm))
+    value[(at >= first) & ((at - first) % every < lasting)] = 1.0
+    return replace(calm, value=value)
+
+
+def test_what_comes_all_along_is_the_habit_of_the_device() -> None:
+    """20 s of each minute at the top, or 15 s of each 10 min, from the start to the end: its own way, and told."""
+    for every, lasting in ((60.0, 20.0), (600.0, 15.0)):
+        finding = judge(pulses(every, lasting, 6 * 3600))
+        assert finding.outcome is Outcome.PASS
+        assert "its own habit" in finding.reason
+        assert any("a fault all along" in doubt for doubt in finding.doubts)
+
+
+def test_what_is_unlike_the_habit_is_a_spike() -> None:
+    """A plateau twice as long as the others fails, and so does what begins in the course of the run, or with the
+    load."""
+    habit = pulses(60, 20, 6 * 3600)
+    longer = judge(with_values(habit, 9000, [1.0] * 90))
+    assert (longer.outcome, longer.numbers["spikes"]) == (Outcome.FAIL, 1)
+    assert judge(pulses(600, 15, 6 * 3600, first=8000)).outcome is Outcome.FAIL
+    calm = replace(habit, value=np.where(np.arange(len(habit)) < 1800, 0.2, habit.values))
+    assert judge(calm, phase("baseline", 0, 1800), phase("soak", 1800, 21600)).outcome is Outcome.FAIL
+
+
+def test_a_rare_and_uneven_habit_warns() -> None:
+    """Twelve plateaus at odd times, in every quarter of the run, may be a fault all along."""
+    calm, rng = busy(9, 0.2, 0.03, 12 * 3600), np.random.default_rng(2)
+    for hour in range(12):
+        calm = with_values(calm, hour * 3600 + int(rng.integers(0, 3000)), [1.0] * 15)
+    finding = judge(calm)
+    assert finding.outcome is Outcome.WARN
+    assert "or a fault all along" in finding.reason
+
+
+def test_a_short_run_does_not_tell_a_habit_from_a_fault() -> None:
+    """Three plateaus a minute apart in three minutes may be either."""
+    finding = judge(pulses(60, 15, 180))
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.TOO_SHORT)
 
 
 @pytest.mark.parametrize(("cadence", "lasting"), [(60.0, 60.0), (60.0, 100.0), (5.0, 12.0), (30.0, 45.0)])

@@ -169,3 +169,26 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="level"):
         Level(**bad)
+
+
+@pytest.mark.parametrize("name", ["cpu", "core", "memory", "swap", "disk", "connections", "queue"])
+def test_a_percentage_without_its_sign_is_refused(name: str) -> None:
+    """80 is 8000 %: such a limit is never reached, so nothing would ever be judged by it."""
+    with pytest.raises(ValueError, match=f"level: {name} is a share, and 80 is more than all: write 80%"):
+        Level(**{name: 80})
+    assert Level(**{name: 0.8}).definition()
+    assert Level(process_memory=80, latency=2).definition()
+
+
+def test_connections_are_those_of_a_linux_and_of_a_device() -> None:
+    """The limit of connections holds for a session table as well, and for each of several."""
+    rule = Level(connections=0.9)
+    assert {"system.sessions", "system.conntrack.count"} <= set(wanted(rule))
+    full = readings("system.sessions", np.array([3e6] * 20 + [5.9e6] * 20), 10.0, object="table=sessions")
+    full = replace(full, trait=replace(full.trait, ceiling=6e6))
+    track = readings("system.conntrack.count", np.full(40, 100.0), 10.0)
+    case = Case("dut", "", Window(0, 400 * S), (full, track))
+    findings = rule.judge(case)
+    assert [(f.metric, f.outcome) for f in findings] == [("system.sessions", Outcome.FAIL)]
+    bare = rule.judge(replace(case, series=(track,)))
+    assert bare[0].why is Why.NO_REFERENCE, "nothing states the size of the only table"

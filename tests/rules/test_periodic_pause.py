@@ -84,7 +84,10 @@ def test_shallow_dips_are_none() -> None:
     assert judge(run(stopped(rate(), [600], 5, 0.6))).outcome is Outcome.WARN
     assert judge(run(stopped(rate(sd=0.1), [600], 5, 0.6))).outcome is Outcome.PASS
     noisy = judge(run(rate(sd=0.3)))
-    assert (noisy.outcome, noisy.why) == (Outcome.INCONCLUSIVE, Why.NOISE)
+    assert noisy.outcome is Outcome.PASS, "a noise that hides shallow dips hides no standstill"
+    assert "a full stop is no outlier" in noisy.reason
+    assert noisy.smallest_detectable is not None
+    assert noisy.smallest_detectable >= 8
 
 
 def test_pass_tells_the_shortest_pause() -> None:
@@ -116,14 +119,16 @@ def wild(n: int = 600, seed: int = 3) -> NDArray[np.float64]:
 
 
 def test_a_standstill_needs_no_calm_throughput() -> None:
-    """Half a minute without anything in ten minutes of wild throughput fails; three seconds are left open."""
+    """Half a minute without anything in ten minutes of wild throughput fails; three seconds are not seen, it says."""
     finding = judge(run(stopped(wild(), [300], 30)))
     assert finding.outcome is Outcome.FAIL
     assert finding.measured == pytest.approx(30, abs=0.1)
     assert [(m.begin_ns, m.end_ns) for m in finding.marks] == [(299 * S, 329 * S)]
     assert any("shorter pauses are not seen" in doubt for doubt in finding.doubts)
     short = judge(run(stopped(wild(), [300], 3)))
-    assert (short.outcome, short.why, short.smallest_detectable) == (Outcome.INCONCLUSIVE, Why.NOISE, None)
+    assert short.outcome is Outcome.PASS
+    assert short.smallest_detectable is not None
+    assert short.smallest_detectable > 3, "it says that it would not have seen it"
 
 
 def test_standstills_of_most_of_the_time_are_seen() -> None:

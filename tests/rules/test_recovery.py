@@ -357,3 +357,23 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="recovery"):
         Recovery(**bad)
+
+
+def waving(seed: int, share: float) -> Series:
+    """A day of memory that waves by so much of its level, with a stress of an hour that leaves no trace in it."""
+    base = noise(seed, "process.memory.usage", 86400, 60, 1e9, 0.002, 0.0)
+    turn = 2 * math.pi * (base.seconds / 86400 + seed / 10)
+    return replace(base, value=np.round(base.values + share * 1e9 * np.sin(turn)))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_residue_no_larger_than_the_wave_before_the_stress_is_no_failure(seed: int) -> None:
+    """A daily wave leaves a residue after everything that is done to a device."""
+    day = phased({"soak": (0, 68400), "stress": (68400, 72000), "recovery": (72000, 86400)})
+    series = waving(seed, 0.06)
+    made = Recovery().judge(Case("dut", series.object, window(0, 86400), (series,), phases=day))[0]
+    assert made.outcome in {Outcome.PASS, Outcome.WARN}, made.reason
+    left = np.where(series.seconds >= 68400, 0.3e9, 0.0)
+    grown = replace(series, value=np.round(series.values + left))
+    made = Recovery().judge(Case("dut", series.object, window(0, 86400), (grown,), phases=day))[0]
+    assert made.outcome is Outcome.FAIL, made.reason

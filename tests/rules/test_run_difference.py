@@ -67,8 +67,16 @@ def test_several_new_runs_are_pooled() -> None:
         ([100, 101, 99, 100, 100], 130, METRIC, Outcome.FAIL),
         ([100, 101, 99, 100, 100], 70, METRIC, Outcome.PASS),
         ([100, 101, 99, 100, 100], 100.5, METRIC, Outcome.PASS),
-        ([100, 101, 99, 100, 100], 130, "load.request.rate", Outcome.WARN),
-        ([100, 101, 99, 100, 100], 70, "load.request.rate", Outcome.WARN),
+        ([100, 101, 99, 100, 100], 130, "load.request.rate", Outcome.PASS),
+        ([100, 101, 99, 100, 100], 70, "load.request.rate", Outcome.FAIL),
+        ([100, 101, 99, 100, 100], 93.4, "load.request.rate", Outcome.FAIL),
+        ([100, 102, 98, 101, 99], 91.5, "load.request.rate", Outcome.FAIL),
+        ([100, 103, 97, 102, 98], 93, "load.request.rate", Outcome.WARN),
+        ([100, 101, 99, 100, 100], 130, "load.latency", Outcome.FAIL),
+        ([100, 101, 99, 100, 100], 70, "load.latency", Outcome.PASS),
+        ([100, 101, 99, 100, 100], 130, "system.cpu.utilization", Outcome.FAIL),
+        ([100, 101, 99, 100, 100], 130, "system.context_switches", Outcome.WARN),
+        ([100, 101, 99, 100, 100], 70, "system.context_switches", Outcome.WARN),
         ([100, 102, 98, 101, 99], 109, METRIC, Outcome.FAIL),
         ([100, 103, 97, 102, 98], 107, METRIC, Outcome.WARN),
         ([100, 110, 90, 105, 95], 112, METRIC, Outcome.INCONCLUSIVE),
@@ -142,8 +150,47 @@ def test_counters_are_compared_as_rates() -> None:
     earlier = tuple(sent(rate, 1e9) for rate in (1000, 1010, 990, 1005))
     case = Case("gen", "", Window(0, 1000 * S), (sent(800, 0),), earlier=earlier, role="generator")
     finding = RunDifference().judge(case)[0]
-    assert finding.outcome is Outcome.WARN
+    assert finding.outcome is Outcome.FAIL
     assert finding.numbers["new"] == pytest.approx(800)
+    assert "load.rx.packets: 800 packet/s, -20.1 %" in finding.reason
+
+
+def test_what_is_better_is_told_and_fails_nothing() -> None:
+    """More packets per second than ever pass, and the finding says how sure that is."""
+    finding = judge([7.49e6, 7.5e6, 7.48e6, 7.49e6], 8.2e6, "load.rx.packet.rate")
+    assert finding.outcome is Outcome.PASS
+    assert "8.2 M packet/s, +9.5 % against 7.49 M packet/s" in finding.reason
+    assert "better by more than runs differ (p = " in finding.reason
+
+
+def failing(share: float, begin: float = 0.0) -> tuple[Series, Series]:
+    """Requests at 1000 a second, and what failed of them: bursts, so that most readings count none."""
+    at = np.arange(100.0)
+    failed = np.floor(np.cumsum(np.where(at % 10 == 5, 10 * 10_000 * share, 0.0)))
+    return readings("load.failures", begin + failed, 10.0), readings("load.requests", 10_000 * at, 10.0)
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, Outcome.PASS), (0.00005, Outcome.PASS), (0.01, Outcome.FAIL)])
+def test_failures_that_no_earlier_run_had(share: float, expected: Outcome) -> None:
+    """1 % of failed requests in bursts fails against runs without any; one in 20 000 is nothing to compare runs by."""
+    failed, requests = failing(share)
+    earlier = tuple(failing(0.0, begin)[0] for begin in (0.0, 5.0, 9.0))
+    case = Case("dut", "", Window(0, 1000 * S), (failed,), load=(requests,), earlier=earlier)
+    finding = RunDifference().judge(case)[0]
+    assert finding.outcome is expected, finding.reason
+    one = RunDifference().judge(replace(case, earlier=earlier[:1]))[0]
+    assert one.outcome is (Outcome.INCONCLUSIVE if share > 0.0001 else Outcome.PASS)
+
+
+def test_failures_are_compared_by_their_mean() -> None:
+    """Twice the failures of the runs before fail, though most readings count none; 5 % more of a trickle do not."""
+    earlier = tuple(failing(share)[0] for share in (0.01, 0.0101, 0.0099, 0.01))
+    for share, expected in ((0.02, Outcome.FAIL), (0.01, Outcome.PASS)):
+        failed, requests = failing(share)
+        case = Case("dut", "", Window(0, 1000 * S), (failed,), load=(requests,), earlier=earlier)
+        finding = RunDifference().judge(case)[0]
+        assert finding.outcome is expected, finding.reason
+        assert "request/s" in finding.reason
 
 
 @pytest.mark.parametrize(

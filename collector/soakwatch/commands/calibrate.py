@@ -50,7 +50,7 @@ def command(plan: Path, length: str, levels: str, runs_folder: Path, output: Pat
         wanted = levels_of(levels)
     except ValueError as error:
         raise click.UsageError(f"--levels: {error}") from None
-    loaded = load_plan(plan)
+    loaded = load_plan(plan, device=False)
     return _calibrate(loaded, calibration_of(loaded, length_s, wanted), runs_folder, output or beside(plan))
 
 

@@ -77,7 +77,7 @@ def command(
     for name in names:
         if rule_class(name).manner.needs_earlier and not against:
             raise click.UsageError(f"--rule {name} compares with earlier runs: name them with --against RUN")
-    told_plan = load_plan(plan) if plan is not None else None
+    told_plan = load_plan(plan, device=False) if plan is not None else None
     with ExitStack() as stack:
         view = stack.enter_context(_opened(run, runs_folder, names, given))
         earlier = [stack.enter_context(RecordView.open(find_run(other, runs_folder))) for other in against]

@@ -66,7 +66,7 @@ def command(plan: Path | None, to: str | None, *, test: bool) -> int:
             return EXIT_PASS
     else:
         assert plan is not None
-        made = load_plan(plan)
+        made = load_plan(plan, device=False)
         if not made.notify:
             raise PlanError(f"{plan}: nobody is notified: write notify: [{{to: env:SOAK_NOTIFY_URL}}]")
         if not test:

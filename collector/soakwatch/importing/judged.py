@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from soakwatch.importing.names import IMPORTED
 from soakwatch.importing.problem import DataError
 from soakwatch.importing.settle import ImportedSeries
+from soakwatch.record.reader import trait_of
 from soakwatch.registry import rule_class, rules
-from soakwatch_agent.metric import GAUGE
+from soakwatch.widening import beside
 
 GROWTH = "growth"
 _SHOWN = 6
@@ -24,21 +25,25 @@ def growth_of(names: Sequence[str]) -> str | None:
 
 
 def told_of_rules(file: str, series: Sequence[ImportedSeries], names: Sequence[str]) -> tuple[str, ...]:
-    """What is to be told where columns stay unjudged. Raises DataError for a rule that finds nothing at all."""
+    """What is to be told where columns, or rules that were named, stay out of it. Raises DataError where nothing at all
+    would be judged."""
     metrics = {one.metric for one in series}
     outside = [one for one in series if one.metric.startswith(IMPORTED)]
-    gauges = [one for one in outside if one.kind == GAUGE]
+    held = {one.metric: trait_of(one.metric, one.unit, one.kind) for one in series}
+    columns = ", ".join(dict.fromkeys(one.column for one in series))
+    idle = []
     for name in names:
         rule = rule_class(name)
-        if not rule.metrics or metrics & set(rule.metrics) or (rule.scope == "metric" and gauges):
+        if not rule.metrics or metrics & set(rule.metrics) or beside(rule, held):
             continue
         more = " …" if len(rule.metrics) > _SHOWN else ""
         wanted = ", ".join(rule.metrics[:_SHOWN]) + more
-        columns = ", ".join(dict.fromkeys(one.column for one in series))
-        raise DataError(f"{file}: {name} judges {wanted}, and nothing of it is here: say which column is one of them "
-                        f"with --map 'COLUMN=METRIC' (columns: {columns})")  # fmt: skip
+        idle.append(f"{file}: {name} judges {wanted}, and nothing of it is here: say which column is one of them "
+                    f"with --map 'COLUMN=METRIC' (columns: {columns})")  # fmt: skip
+    if names and len(idle) == len(set(names)):
+        raise DataError(idle[0])
     if names or not outside:
-        return ()
+        return tuple(idle)
     unknown = list(dict.fromkeys(one.column for one in outside))
     columns = ", ".join(unknown[:_SHOWN]) + (" …" if len(unknown) > _SHOWN else "")
     example = next(name for name in ("growth", "memory_growth") if name in rules())

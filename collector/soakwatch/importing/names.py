@@ -19,6 +19,7 @@ OTHERWISE = " (--unit COLUMN=… says otherwise)"
 _OF_PROC = frozenset({"MemTotal", "MemAvailable", "VmRSS", "VmSize"})
 NO_UNIT = "{unit}"
 """What nobody told the unit of: "1" would be shown as a share in percent."""
+MEMORY, MEMORY_SHARE = "system.memory.usage", "system.memory.utilization"
 LEAST_BYTES = 2.0**20  # what has no unit and is smaller than this may be kilobytes, megabytes or a share
 _BRACED = re.compile(r"([a-z_.]+)\{(.*)\}")
 _ODD = re.compile(r"[^A-Za-z0-9_.]+")
@@ -28,7 +29,10 @@ _OF_PROCESS = ("process", "instance")
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "system.cpu.utilization": ("cpu", "cpuusage", "cpuutil", "cpuutilization", "cpuutilisation", "totalcpuusage",
                                "cpubusy", "cpuload"),
-    "system.memory.usage": ("usedmemory", "memoryused", "memused", "usedmem", "memusage", "memoryusage"),
+    "system.memory.usage": ("usedmemory", "memoryused", "memused", "usedmem", "memusage", "memoryusage",
+                            "memory", "mem", "ram"),
+    "system.memory.utilization": ("memoryutilization", "memoryutilisation", "memutilization", "memutil", "mempct",
+                                  "memorypercent", "mempercent", "memorypct", "rampercent"),
     "system.memory.available": ("availablememory", "memavailable", "memoryavailable", "availablemem"),
     "system.memory.limit": ("totalmemory", "memtotal", "memorytotal"),
     "system.memory.swap.usage": ("usedswap", "swapused"),
@@ -76,6 +80,8 @@ def naming(column: str, target: str, told: Options, labels: Mapping[str, str], g
     if meant is not None:
         return _mapped(column, meant, target, told, labels, said)
     metric, own = _metric_of(column, bare)
+    if metric == MEMORY and said is not None and unit(said).name == "1":
+        metric = MEMORY_SHARE
     if metric is not None and (said is None or fits(said, BY_NAME[metric].unit) or column in told.units):
         exact = column.strip() in BY_NAME or bool(own)  # who knows the catalogue's name also knows its unit
         return _of_catalogue(column, BY_NAME[metric], target, told, {**own, **labels}, said, sure=exact)

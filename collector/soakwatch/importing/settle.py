@@ -10,7 +10,7 @@ import numpy as np
 
 from soakwatch.importing.cells import middle
 from soakwatch.importing.gather import Column, Gathered, Ints, Sorted, gather, in_order
-from soakwatch.importing.names import Naming, naming, outside, scale_of
+from soakwatch.importing.names import MEMORY, MEMORY_SHARE, OTHERWISE, Naming, naming, outside, scale_of
 from soakwatch.importing.options import Options, checked
 from soakwatch.importing.possible import possible
 from soakwatch.importing.problem import DataError
@@ -39,6 +39,7 @@ class ImportedSeries:
     time_ns: Ints
     value: Values
     refused: str = ""  # why readings were left out, if some were
+    wanted: str = ""  # the metric whose name the column bears, where its unit is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +131,17 @@ def _settled(
         raise DataError(f"{file}: {error}") from None
     sizes = np.abs(ordered.value.astype(np.float64))
     scale, guess = scale_of(column.name, named, float(sizes.max()), middle(sizes))
+    if scale is None and named.metric == MEMORY and (share := _as_share(column, ordered, told)) is not None:
+        named = _with_object(share, column)
+        scale, guess = named.scale, f"read as {MEMORY_SHARE} in %, for it lies between 0 and 100{OTHERWISE}"
     notes: list[str] = []
+    bears = ""
     twin = made.get((column.target, named.metric, named.object))
     if scale is None or (twin is not None and not named.imported):
         if twin is not None and column.name in told.meanings:
             raise DataError(f"{file}: columns {twin.column} and {column.name} would both be {named.metric} of the same "
                             "object: give them labels, such as --map COLUMN=METRIC,process=NAME")  # fmt: skip
+        bears = named.metric if scale is None else ""
         if scale is not None and twin is not None:
             guess = ""
             notes = [
@@ -155,8 +161,18 @@ def _settled(
         *(column.target, told.role_of(column.target), named.metric, named.object, named.unit, named.kind),
         *(named.growth, column.name),
         *(ordered.time_ns, value),
+        wanted=bears,
     )
     return _within(file, series, ordered.line, notes), notes, guess
+
+
+def _as_share(column: Column, ordered: Sorted, told: Options) -> Naming | None:
+    """The naming of a column called memory, without a unit, whose readings can only be a percentage."""
+    low, high = float(ordered.value.min()), float(ordered.value.max())
+    if "used" in column.name.lower() or not (low >= 0 and 1 < high <= 100):
+        return None
+    said = replace(told, units={**told.units, column.name: "%"})
+    return naming(column.name, column.target, said, dict(column.labels), column.given)
 
 
 def _with_object(named: Naming, column: Column) -> Naming:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,8 +17,9 @@ from soakwatch.importing.timeline import Timeline
 from soakwatch.record import Record
 from soakwatch.record.bulk import Readings, Stretch
 from soakwatch.record.marks import ORIGIN as EVENTS
-from soakwatch.record.reader import GROWTH_KEY, IMPORTED_KEY
+from soakwatch.record.reader import GROWTH_KEY, IMPORTED_KEY, UNPOLLED
 from soakwatch.units import show_seconds
+from soakwatch.unread import UNREAD, account, measures
 from soakwatch.verdict import DUT
 from soakwatch.widening import RULES_KEY
 from soakwatch_agent.metric import BY_NAME
@@ -74,7 +76,8 @@ def write_record(
             if not polls.regular and polls.time_ns.size > 1:
                 notes.append(f"{file}: the lines of {_names(part)} come irregularly: none counts as missing")
             last_ns = max(last_ns, int(polls.time_ns[-1]))
-            source = record.source(target, SOURCE, label, polls.interval_ns, required=True)
+            name_of = SOURCE if polls.regular else UNPOLLED
+            source = record.source(target, name_of, label, polls.interval_ns, required=True)
             for stretch in _stretches(polls, part, due.why):
                 record.put_stretch(source, stretch)
         for phase in phases:
@@ -91,6 +94,9 @@ def write_record(
             RULES_KEY: json.dumps(list(rules)),
             IMPORTED_KEY: json.dumps([
                 {"file": part.file, "notes": list(part.notes),
+                 "readings": Counter(one.target for one in part.series if measures(one.value)),
+                 UNREAD: account((one.column, one.target, one.metric, one.wanted, one.value)
+                                 for one in part.series if _outside(one)),
                  "columns": {one.column: f"{one.target} {one.metric} {one.object}".strip() for one in part.series}}
                 for part in imported
             ]),

@@ -1,8 +1,9 @@
 """``python -m soakwatch.live_judge FOLDER``: follows a run and answers each line on its input with what is new.
 
 An answer is one line of JSON for each thing of which something else is said than before, ``{"of": name, "findings":
-[...]}``, and a line with a dot. It ends with its input. Where it cannot go on it answers ``! why`` and ends: whoever
-asks starts another one, which works everything out from the record again.
+[...]}``, the rates that are worth saying, ``{"rates": [...]}``, and a line with a dot. It ends with its input. Where it
+cannot go on it answers ``! why`` and ends: whoever asks starts another one, which works everything out from the record
+again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from soakwatch.judging import recorded_rules
 from soakwatch.live_judge.following import Following
 from soakwatch.live_judge.looking import Looking
 from soakwatch.plan.rules import planned_rules
+from soakwatch.rates import rates_json
 from soakwatch.record import RecordView, finding_to_json
 
 
@@ -38,6 +40,7 @@ def main() -> int:
             looking = looking or looking_at(Path(sys.argv[1]))
             for name, findings in looking.look().items():
                 print(json.dumps({"of": name, "findings": [finding_to_json(finding) for finding in findings]}))
+            print(json.dumps({"rates": rates_json(looking.rates)}))
         except SoakwatchError as error:
             print(f"! {error}", flush=True)
             return 1

@@ -14,6 +14,7 @@ from soakwatch.live_judge.accounts import Accounts
 from soakwatch.live_judge.changes import Changes
 from soakwatch.live_judge.hour import HOUR_NS, Hour, Stretch, joined
 from soakwatch.live_judge.minutes import Minutes
+from soakwatch.noteworthy import matters
 from soakwatch.record import SeriesKey, Source, StoredEvent, StoredFault
 from soakwatch.record.accounted import PollColumns, accounted
 from soakwatch.record.ledger import ledger_of
@@ -44,6 +45,7 @@ class Fresh:
 
     series: set[SeriesKey] = field(default_factory=set)
     targets: set[str] = field(default_factory=set)
+    struck: set[str] = field(default_factory=set)  # of these, to which something happened
     layout: bool = False  # there are new series, targets or phases
 
     def touches(self, target: str, keys: Iterable[SeriesKey]) -> bool:
@@ -128,7 +130,10 @@ class Following:
         self.errors.update(news.errors)
         for stored in news.events:
             self.events[stored.id] = stored
-            fresh.targets.update([stored.event.target] if stored.event.target else self.roles)
+            of = [stored.event.target] if stored.event.target else list(self.roles)
+            fresh.targets.update(of)
+            if matters(stored.event.kind):
+                fresh.struck.update(of)
         for fault in news.faults:
             self.faults.append(fault)
             fresh.targets.add(fault.target)

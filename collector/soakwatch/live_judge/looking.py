@@ -15,8 +15,10 @@ import numpy as np
 
 from soakwatch.judge import Court, of_role, without_load
 from soakwatch.live_judge.following import Following, Fresh
+from soakwatch.live_judge.growing import Growing
 from soakwatch.live_judge.hour import HOUR_NS
 from soakwatch.live_judge.opinions import ALARMS, Streak, earliest_s, lasting, of_trend, so_far
+from soakwatch.rates import Rate
 from soakwatch.record import SeriesKey
 from soakwatch.record.findings import identity_of
 from soakwatch.verdict import DUT
@@ -28,6 +30,7 @@ MINUTE_NS = 60_000_000_000
 SLACK_NS = MINUTE_NS // 2
 _MOST_OF_SHARE = 0.25  # of one thing; what costs more is looked at less often
 _SAVED_MINUTES = 10.0  # of its share that a quiet run saves up
+_LATER = 2  # the rank of what there is no news of
 _OWED_MINUTES = 5.0  # of its share that news may cost beyond it
 _BLOCKS = 96
 
@@ -85,6 +88,7 @@ class Looking:
         self._subjects: dict[Name, Subject] = {}
         self._told: dict[str, tuple[Finding, ...]] = {}
         self._remembered: tuple[Finding, ...] = ()
+        self._growing = Growing(next((rule for rule in self._rules if rule.name == "growth"), None))
         self._last_ns: int | None = None
         self._left_s = 0.0  # of the share; below 0 it is owed
 
@@ -96,6 +100,11 @@ class Looking:
     def findings(self) -> tuple[Finding, ...]:
         """All that is said at the moment."""
         return tuple(finding for said in self._told.values() for finding in said)
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """How fast things grow so far, where that is worth saying."""
+        return self._growing.rates
 
     @property
     def nbytes(self) -> int:
@@ -119,6 +128,7 @@ class Looking:
         courts: dict[str, Court] = {"whole": court}
         if fresh.layout:
             self._name_subjects(court, now_ns)
+        self._growing.look(court, self._following)
         spent_s = self._cpu_s() - began_s
         self._left_s -= spent_s
         for subject, urgent in self._due(court, fresh, now_ns):
@@ -165,7 +175,7 @@ class Looking:
 
     def _due(self, court: Court, fresh: Fresh, now_ns: int) -> list[tuple[Subject, bool]]:
         """What to look at, the most urgent first."""
-        found: list[tuple[bool, int, str, Subject]] = []
+        found: list[tuple[int, int, str, Subject]] = []
         for subject in self._subjects.values():
             rule, looked_ns = subject.rule, subject.looked_ns
             stretch = court.stretch(rule)
@@ -175,12 +185,14 @@ class Looking:
             if rule.manner.live == "recent" and stretch.end_ns < now_ns - HOUR_NS:
                 continue  # nothing of it is kept: what was said of it stands
             subject.news |= fresh.touches(subject.target, subject.keys)
-            news = rule.manner.live != "minutes" and subject.news and now_ns >= subject.rests_ns
+            pressing = subject.target in fresh.struck  # something happened to it: nothing rests now
+            news = rule.manner.live != "minutes" and subject.news and (pressing or now_ns >= subject.rests_ns)
             waited_ns = now_ns - (subject.named_ns if looked_ns is None else looked_ns)
             if news or waited_ns >= AGAIN_NS - SLACK_NS:
-                found.append((not news, 0 if looked_ns is None else looked_ns, subject.name, subject))
+                rank = 0 if news and pressing else 1 if news else 2
+                found.append((rank, 0 if looked_ns is None else looked_ns, subject.name, subject))
         found.sort(key=lambda entry: entry[:3])
-        return [(subject, not later) for later, _, _, subject in found]
+        return [(subject, rank < _LATER) for rank, _, _, subject in found]
 
     def _judge(self, court: Court, subject: Subject, now_ns: int) -> None:
         rule, stretch = subject.rule, court.stretch(subject.rule)

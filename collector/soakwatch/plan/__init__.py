@@ -39,6 +39,7 @@ __all__ = [
     "process_data", "quick_plan",
 ]  # fmt: skip
 
+DUT = "dut"
 WHOLE_RUN = "soak"
 """The one phase of a plan that names none."""
 _PASSWORD_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
@@ -64,6 +65,7 @@ class TargetPlan:
     processes: tuple[WatchedProcess, ...] = ()
     interfaces: tuple[str, ...] | None = None
     shared: bool = False  # other programs run there too: growth of the machine as a whole only warns
+    poll_mode: tuple[int, ...] | None = None  # cores that a driver polls with; (): all that are always busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +121,16 @@ class Plan:
         return replace(self, duration_s=made.duration_s, phases=made.phases, text=made.text)
 
 
-def load_plan(path: FilePath | str, registry: Registry = INSTALLED) -> Plan:
-    """The plan in a file; without a ``name`` it is called after the file. Raises PlanError."""
+def load_plan(path: FilePath | str, registry: Registry = INSTALLED, *, device: bool = True) -> Plan:
+    """The plan in a file; without a ``name`` it is called after the file. Raises PlanError, also for a plan without a
+    device to judge, unless ``device`` says that there need be none."""
     file = FilePath(path)
-    return plan_from_text(read_text(file), str(path), registry)
+    document = parse(read_text(file), str(path))
+    made = _plan(document, registry)
+    if device and not any(target.role == DUT for target in made.targets):
+        told = "no target has the role dut: there is no device to judge; give the one that is tested role: dut, or none"
+        raise plan_error(document.origin, [document.problem(("targets",), told, key=True)])
+    return made
 
 
 def plan_from_text(text: str, origin: str, registry: Registry = INSTALLED) -> Plan:
@@ -350,9 +358,15 @@ def _target(
     everything = interfaces is None or INTERFACES_ALL in interfaces
     made = TargetPlan(
         name, shape.role, sources, tuple(watched.values()), None if everything else tuple(interfaces or ()),
-        shape.shared,
+        shape.shared, _polling(shape.poll_mode),
     )  # fmt: skip
     return made, found
+
+
+def _polling(told: list[int] | bool) -> tuple[int, ...] | None:  # noqa: FBT001
+    if isinstance(told, list):
+        return tuple(told) or None
+    return () if told else None
 
 
 def _watched(shape: ProcessShape) -> WatchedProcess:

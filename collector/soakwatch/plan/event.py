@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from soakwatch.nearest import hint
+from soakwatch.plan.expected import slip
 from soakwatch.plan.parts import Duration, Kind, Shape, Text, Words
 from soakwatch.plan.phase import PHASES, PhasePlan
 from soakwatch.plan.text import Document, Path, Problem
@@ -84,6 +85,7 @@ def events_of(
     """The planned events, and what is wrong with them beside the rest of the plan."""
     events: list[EventPlan] = []
     found: list[Problem] = []
+    own = {shape.kind for shape in shapes}
     for index, shape in enumerate(shapes):
         path: Path = ("events", index)
         timeout_s = TIMEOUT_S if shape.timeout is None else shape.timeout
@@ -91,6 +93,8 @@ def events_of(
             EventPlan(shape.kind, shape.at, shape.lasts, shape.within, dict(shape.expect), shape.target, shape.every,
                       shape.phase, shape.run or (), timeout_s)
         )  # fmt: skip
+        slips = {kind: slip(kind, own) for kind in shape.expect}
+        found += [document.problem((*path, "expect", kind), told, key=True) for kind, told in slips.items() if told]
         if shape.target is not None and shape.target not in targets:
             told = f"unknown target {shape.target!r}{hint(shape.target, targets)}"
             found.append(document.problem((*path, "target"), told))

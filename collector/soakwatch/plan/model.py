@@ -169,6 +169,10 @@ class TargetShape(Shape):
         bool,
         Field(description="other programs run on this machine too: growth of the machine as a whole only warns"),
     ] = False
+    poll_mode: Annotated[
+        list[Annotated[int, Field(ge=0)]] | bool,
+        Field(description="cores that a driver polls with, such as [2, 3]; true: all that are always busy"),
+    ] = False
     sources: Annotated[list[JsonValue], Field(min_length=1, description="where its samples come from")]
     watch: Annotated[WatchShape | None, Field(description="overrides the plan's watch, key by key")] = None
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from soakwatch_rules.rule import Rule
 
 REQUIRED = "required"
-"""The key of a rule in a plan that is no parameter: false means that inconclusive does not hold up a pass."""
+"""The key of a rule in a plan that is no parameter: false means that inconclusive does not hold up a pass, true that
+it always does, also where the cadence or the length of the run cannot show what the rule looks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class RulePlan:
 
     name: str
     on: bool = True
-    required: bool = True
+    required: bool | None = None  # None: the plan does not say
     parameters: Mapping[str, float] = field(default_factory=dict)
     place: str = field(default="", compare=False)
 
@@ -67,7 +68,7 @@ def _parameters(
     known = {parameter.name: parameter for parameter in parameters(made)}
     values: dict[str, float] = {}
     problems: list[Problem] = []
-    required = True
+    required: bool | None = None
     for key, value in given.items():
         if key == REQUIRED:
             if isinstance(value, bool):
@@ -106,6 +107,9 @@ def parameter_value(parameter: Parameter, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"expected {_EXAMPLES.get(parameter.unit, 'a number')}, found {shown(value)}")
     found = _READERS.get(parameter.unit, _number)(value)
+    bare = parameter.unit == "1" and not str(value).strip().endswith("%")
+    if bare and found > 1 >= parameter.default:
+        raise ValueError(f"{shown(value)} is {100 * found:g} %: write {found:g}%, or a share of 1 such as 0.8")
     if found < 0 <= parameter.default:
         raise ValueError(f"{shown(value)} is below zero: write {_EXAMPLES.get(parameter.unit, 'a number')}")
     return found

@@ -77,11 +77,14 @@ def _rule(name: str, registry: Registry) -> Plain:
     known: dict[str, Plain] = {
         parameter.name: {
             **_type(parameter),
-            "description": f"{parameter.about} (default {parameter.shown or f'{parameter.default:g} {parameter.unit}'})",
+            "description": f"{parameter.about} (default {_default(parameter)})",
         }
         for parameter in parameters(rule_class(name, registry))
     }
-    known[REQUIRED] = {"type": "boolean", "default": True, "description": "inconclusive holds up a pass"}
+    known[REQUIRED] = {
+        "type": "boolean",
+        "description": "false: its doubt holds up no pass; true: every doubt does, also for want of cadence or length",
+    }
     return {
         "description": registry.rules.summary(name),
         "anyOf": [
@@ -89,6 +92,10 @@ def _rule(name: str, registry: Registry) -> Plain:
             {"type": "object", "properties": known, "additionalProperties": False},
         ],
     }
+
+
+def _default(parameter: Parameter) -> str:
+    return parameter.shown or f"{parameter.default:g} {parameter.unit}"
 
 
 def _type(parameter: Parameter) -> dict[str, Plain]:

@@ -46,6 +46,8 @@ GROWTH_KEY = "growth"
 IMPORTED_KEY = "imported"
 """The meta that tells, as JSON, which files were imported and what their columns became. Of what was imported nobody
 owns a series: the files are what they are."""
+UNPOLLED = "table"
+"""The name of a source of imported readings without a pace, written when something happened: none was ever due."""
 _KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
 _GROWTH: Mapping[str, Growth] = {growth: growth for growth in get_args(Growth)}
 
@@ -340,4 +342,5 @@ def trait_of(metric: str, unit: str, kind: str, growth: Growth | None = None) ->
     if entry is None:
         return Trait(unit, _KINDS[kind], growth)
     growth = None if entry.growth is None else _GROWTH[entry.growth]
-    return Trait(entry.unit, _KINDS[entry.kind], growth, entry.low, entry.high, entry.quantum, entry.floor)
+    worse = None if entry.worse is None else _GROWTH[entry.worse]
+    return Trait(entry.unit, _KINDS[entry.kind], growth, entry.low, entry.high, entry.quantum, entry.floor, worse=worse)

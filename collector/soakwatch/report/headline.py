@@ -26,18 +26,21 @@ _PLAIN: Mapping[str, str] = {
     "growth": "something keeps growing",
     "hang": "it hung",
     "kernel_fault": "its kernel logged a fault",
+    "latency": "its answers became slow and stayed so",
     "level": "a limit of the plan was passed",
+    "loss": "not all that was offered came back",
     "management_isolation": "its management suffered under the load",
     "memory_growth": "memory keeps growing",
     "oom_kill": "it ran out of memory",
     "overload_loss": "it lost more under overload than it may",
     "performance_decline": "it became slower with time",
-    "periodic_pause": "it paused again and again",
+    "periodic_pause": "its throughput paused",
     "process_restart": "a process restarted",
     "queue_growth": "a queue keeps growing",
     "reboot": "it rebooted",
     "recovery": "it did not come back to where it was",
     "run_difference": "it is not as it was in earlier runs",
+    "saturation": "something in it ran full",
     "step_change": "a level jumped and stayed",
 }
 _DOUBTS: Mapping[Why, str] = {
@@ -123,7 +126,8 @@ def under(load: Sequence[Generator], window: Window) -> str:
 
 def _why(verdict: Verdict) -> str:
     """The leading causes in plain words, each once."""
-    causes = [c for c in verdict.causes if c.outcome is verdict.outcome and not c.headline.endswith(NOT_REQUIRED)]
+    every = [c for c in verdict.causes if c.outcome is verdict.outcome]
+    causes = [c for c in every if not c.headline.endswith(NOT_REQUIRED)] or every  # where nothing at all was decided
     leading = [verdict.findings[cause.leading] for cause in causes]
     told = list(dict.fromkeys(_failure(finding) for finding in leading))
     if verdict.outcome is Outcome.INCONCLUSIVE:

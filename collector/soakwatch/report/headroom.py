@@ -29,8 +29,10 @@ _SHARES = ("system.memory.utilization", "system.memory.pool.utilization", "syste
 _PROCESSORS = ("system.cpu.utilization", "system.cpu.module.utilization")
 _MOST_READ, _END = 200, 0.05  # series; the part of a run that is its end
 _OWN, _RULE = "monitor", "rule "
+_NO_LIMIT = ACCOUNTS | {"saturation", "run_difference"}
+"""Rules of which no row is made: what was polled, what stands here by the device's own limit, and other runs."""
 _SOON_S = 7 * 86400.0
-_FORECASTING = frozenset({"growth", "queue_growth", "memory_growth"})
+_FORECASTING = frozenset({"growth", "queue_growth", "memory_growth", "saturation"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def _worst_first(room: Room) -> tuple[object, ...]:
 def _judged(finding: Finding) -> Room | None:
     """The room of a finding below an upper limit of its rule; None where there is no such limit, or none above zero."""
     measured, limit = finding.measured, finding.limit
-    if measured is None or not limit or finding.rule in ACCOUNTS or finding.outcome is Outcome.NOT_APPLICABLE:
+    if measured is None or not limit or finding.rule in _NO_LIMIT or finding.outcome is Outcome.NOT_APPLICABLE:
         return None
     if (measured <= limit) is (finding.outcome is Outcome.FAIL):  # a floor, or failed for another reason
         return None

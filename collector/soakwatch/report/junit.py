@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from xml.etree import ElementTree as ET
 
@@ -10,69 +11,88 @@ from soakwatch.verdict import Verdict
 from soakwatch_rules.rule import Finding, Outcome
 
 _WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
-_TAGS = {Outcome.FAIL: "failure", Outcome.INCONCLUSIVE: "error"}
+_TAGS = {Outcome.FAIL: "failure", Outcome.INCONCLUSIVE: "error", Outcome.NOT_APPLICABLE: "skipped"}
+_COUNTED = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
 def render_junit(verdict: Verdict) -> str:
     """JUnit XML: one suite a target, one test case a rule and target (class = target, name = rule).
 
-    A failing case lists every failing finding with its reason and definition. Inconclusive is an ``error`` of
-    type "inconclusive" and not ``skipped``: every CI shows skipped as green, and no data must never look like a
-    pass. Not applicable is ``skipped`` with its reason; a warning goes to ``system-out``. A target of which
-    nothing was judged gets a case "judged", so that it cannot vanish.
+    It agrees with the verdict: of a run that passes no case is a failure or an error, of one that fails at least one
+    is a failure, and of one that is inconclusive at least one is an error. A failing case lists every failing finding
+    with its reason and definition. A doubt that makes the run inconclusive is an ``error`` of type "inconclusive" and
+    not ``skipped``: every CI shows skipped as green, and no data must never look like a pass. A doubt that was not
+    required to be settled, and what is not applicable, is ``skipped`` with its reason; a warning goes to
+    ``system-out``. A target, or a run, that is inconclusive by none of its rules gets a case "judged" that says why.
     """
     suites = ET.Element("testsuites", name=printable(verdict.run))
-    total = [0, 0, 0, 0]
+    total: Counter[str] = Counter()
     for target in verdict.targets:
-        suite = ET.SubElement(suites, "testsuite", name=printable(target.target))
-        suite.set("timestamp", iso(verdict.window.begin_ns)[:-5])
-        suite.set("time", f"{verdict.window.seconds:.3f}")
-        own = sorted((f for f in verdict.findings if f.target == target.target), key=lambda f: f.rule)
-        counts = [0, 0, 0, 0]
-        for rule, group in groupby(own, key=lambda f: f.rule):
-            _count(counts, _case(suite, target.target, rule, list(group)))
-        if not own:
-            case = _element(suite, target.target, "judged")
-            _tell(case, target.outcome, target.reason, "")
-            _count(counts, target.outcome)
-        for name, value in zip(("tests", "failures", "errors", "skipped"), counts, strict=True):
-            suite.set(name, str(value))
-        total = [a + b for a, b in zip(total, counts, strict=True)]
-    for name, value in zip(("tests", "failures", "errors", "skipped"), total, strict=True):
-        suites.set(name, str(value))
+        suite = _suite(suites, target.target, verdict)
+        counts: Counter[str] = Counter()
+        own = [(f, place in verdict.waived) for place, f in enumerate(verdict.findings) if f.target == target.target]
+        for rule, group in groupby(sorted(own, key=lambda one: one[0].rule), key=lambda one: one[0].rule):
+            _case(counts, suite, target.target, rule, list(group))
+        if not own or _unexplained(target.outcome, counts):
+            _tell(counts, _element(suite, target.target, "judged"), _TAGS.get(target.outcome), target.reason)
+        total += _written(suite, counts)
+    if _unexplained(verdict.outcome, total):
+        suite = _suite(suites, verdict.run, verdict)
+        counts = Counter()
+        _tell(counts, _element(suite, verdict.run, "judged"), _TAGS.get(verdict.outcome), verdict.reason)
+        total += _written(suite, counts)
+    _written(suites, total)
     ET.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, encoding="unicode") + "\n"
 
 
-def _count(counts: list[int], outcome: Outcome) -> None:
-    counts[0] += 1
-    column = {Outcome.FAIL: 1, Outcome.INCONCLUSIVE: 2, Outcome.NOT_APPLICABLE: 3}.get(outcome)
-    if column is not None:
-        counts[column] += 1
+def _suite(suites: ET.Element, name: str, verdict: Verdict) -> ET.Element:
+    suite = ET.SubElement(suites, "testsuite", name=printable(name))
+    suite.set("timestamp", iso(verdict.window.begin_ns)[:-5])
+    suite.set("time", f"{verdict.window.seconds:.3f}")
+    return suite
+
+
+def _written(suite: ET.Element, counts: Counter[str]) -> Counter[str]:
+    for name in ("tests", *_COUNTED.values()):
+        suite.set(name, str(counts[name]))
+    return counts
+
+
+def _unexplained(outcome: Outcome, counts: Counter[str]) -> bool:
+    """Whether it is inconclusive, and no case says so."""
+    return outcome is Outcome.INCONCLUSIVE and counts["failures"] + counts["errors"] == 0
 
 
 def _element(suite: ET.Element, target: str, rule: str) -> ET.Element:
     return ET.SubElement(suite, "testcase", classname=printable(target), name=printable(rule))
 
 
-def _case(suite: ET.Element, target: str, rule: str, findings: list[Finding]) -> Outcome:
+def _case(
+    counts: Counter[str], suite: ET.Element, target: str, rule: str, findings: list[tuple[Finding, bool]]
+) -> None:
+    """The case of one rule, of its findings and whether each was waived: the worst of them decides."""
     case = _element(suite, target, rule)
-    worst = min((f.outcome for f in findings), key=_WORST_FIRST.index)
-    told = [f for f in findings if f.outcome is worst]
-    message, body = _summary(told), "\n\n".join(_story(f) for f in told)
-    _tell(case, worst, message, body)
-    warned = [f for f in findings if f.outcome is Outcome.WARN]
+    ranks = [(_WORST_FIRST.index(f.outcome), waived) for f, waived in findings]
+    worst = [f for (f, _), rank in zip(findings, ranks, strict=True) if rank == min(ranks)]
+    place, waived = min(ranks)
+    tag = "skipped" if waived else _TAGS.get(_WORST_FIRST[place])
+    body = "" if _WORST_FIRST[place] is Outcome.NOT_APPLICABLE else "\n\n".join(_story(f) for f in worst)
+    _tell(counts, case, tag, _summary(worst), body)
+    warned = [f for f, _ in findings if f.outcome is Outcome.WARN]
     if warned:
         ET.SubElement(case, "system-out").text = printable("\n\n".join(_story(f) for f in warned), lines=True)
-    return worst
 
 
-def _tell(case: ET.Element, outcome: Outcome, message: str, body: str) -> None:
-    if outcome is Outcome.NOT_APPLICABLE:
-        ET.SubElement(case, "skipped", message=printable(message))
-    elif outcome in _TAGS:
-        element = ET.SubElement(case, _TAGS[outcome], message=printable(message), type=outcome.value)
-        element.text = printable(body, lines=True) or None
+def _tell(counts: Counter[str], case: ET.Element, tag: str | None, message: str, body: str = "") -> None:
+    counts["tests"] += 1
+    if tag is None:
+        return
+    counts[_COUNTED[tag]] += 1
+    element = ET.SubElement(case, tag, message=printable(message))
+    if tag != "skipped":
+        element.set("type", "fail" if tag == "failure" else "inconclusive")
+    element.text = printable(body, lines=True) or None
 
 
 def _summary(findings: list[Finding]) -> str:

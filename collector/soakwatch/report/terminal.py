@@ -19,6 +19,7 @@ from soakwatch.report.sparks import sparkline
 from soakwatch.report.terminal_findings import STYLES, drawn_of, head, print_causes
 from soakwatch.report.terminal_tables import (
     print_chain,
+    print_compared,
     print_coverage,
     print_doubts,
     print_headroom,
@@ -62,6 +63,7 @@ def print_verdict(
         paper.title("Findings, by their causes")
         print_causes(paper, verdict, against, drawn_of(page, series), page)
     if page is not None:
+        print_compared(paper, page)
         print_headroom(paper, page)
     print_doubts(paper, verdict.findings, doubtful)
     _passed(paper, verdict)

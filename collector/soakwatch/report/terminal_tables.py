@@ -8,6 +8,7 @@ from typing import cast
 
 from soakwatch.record.model import source_label
 from soakwatch.report.changed import changed
+from soakwatch.report.compared import Beside, compared, figures_of
 from soakwatch.report.headroom import rooms
 from soakwatch.report.load import Figure
 from soakwatch.report.losses import losses_of, within
@@ -19,13 +20,14 @@ from soakwatch.report.sparks import strip
 from soakwatch.report.terminal_findings import head
 from soakwatch.report.told import about
 from soakwatch.units import show_bytes, show_seconds
-from soakwatch.verdict import NOT_REQUIRED, Verdict
+from soakwatch.verdict import NOT_OBSERVABLE, NOT_REQUIRED, Verdict
 from soakwatch_rules.causes import Cause, doubts
-from soakwatch_rules.rule import Finding, Ledger, Outcome
+from soakwatch_rules.rule import Finding, Ledger, Outcome, Why
 from soakwatch_rules.words import counted
 
 _MOMENTS, _ROOMS, _DOUBTS, _SOURCES, _STREAMS, _MACHINES, _CHANGES = 12, 12, 10, 40, 6, 4, 8
 _STRETCHES = 2000
+_FIGURES = 20
 _WIDE = 100
 
 
@@ -105,7 +107,8 @@ def print_doubts(paper: Paper, findings: Sequence[Finding], causes: Sequence[Cau
     waived = {place for cause in causes if cause.headline.endswith(NOT_REQUIRED) for place in cause.findings}
     paper.title("What could not be judged")
     for row in rows[:_DOUBTS]:
-        note = f" {NOT_REQUIRED}" if waived.issuperset(row.places) else ""
+        coarse = all(findings[place].why is Why.CADENCE for place in row.places)
+        note = f" {NOT_OBSERVABLE if coarse else NOT_REQUIRED}" if waived.issuperset(row.places) else ""
         paper.say(head(row.outcome, row.outcome.value), f"  {', '.join(row.targets)}  {row.words}{note}", hang=4)
         paper.say((f"of {row.about or 'the target'}", "dim"), indent=4)
     if len(rows) > _DOUBTS:
@@ -156,6 +159,28 @@ def print_load(paper: Paper, page: Page) -> None:
     for finding in page.verdict.findings:
         if finding.rule == "generator_health" and finding.outcome is not Outcome.NOT_APPLICABLE:
             paper.say(head(finding.outcome, finding.outcome.value), f"  {finding.target}: {finding.reason}", hang=4)
+
+
+def print_compared(paper: Paper, page: Page) -> None:
+    """This run beside the earlier ones that were named, the figures of the load first."""
+    rows = compared(page.verdict)
+    beside = rows or figures_of(page)
+    if not beside:
+        return
+    paper.title("Beside earlier runs")
+    cells: list[list[Part]] = [
+        [one.about, one.now, one.before, *([one.change, _said(one)] if rows else [])] for one in beside[:_FIGURES]
+    ]
+    heads = ["figure", "this run", "earlier", *(["change", "said"] if rows else [])]
+    paper.table(heads, cells, right=[1, 2, 3] if rows else [1, 2])
+    if len(beside) > _FIGURES:
+        paper.say((f"… and {len(beside) - _FIGURES} more figures in the report", "dim"))
+
+
+def _said(one: Beside) -> Part:
+    if one.outcome is None:
+        return ""
+    return head(one.outcome, f"{one.outcome.value}{f' ({one.told})' if one.told else ''}")
 
 
 def print_setup(paper: Paper, page: Page) -> None:

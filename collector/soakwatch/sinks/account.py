@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from soakwatch.rates import META as SO_FAR
 from soakwatch.record import RecordView
 from soakwatch.record.extent import Extent, SeriesExtent, extent_of
 from soakwatch.record.files import record_file
@@ -25,7 +26,7 @@ from soakwatch.sinks.lines import Value, key, line
 MEASUREMENT: Final = "soakwatch_record"
 VERSION: Final = 1
 PART: Final = 7_000  # characters of one text; a line holds each quote and backslash twice
-LEFT_OUT: Final = frozenset({"verdict", "reason"})
+LEFT_OUT: Final = frozenset({"verdict", "reason", SO_FAR})
 """What a record says of itself that is judged anew from the copy."""
 
 

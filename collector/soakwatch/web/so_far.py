@@ -57,7 +57,7 @@ def report_file(folder: Path) -> Path | None:
 
 def _optional(view: RecordView) -> frozenset[str]:
     try:
-        return frozenset(rule.name for rule in recorded_rules(view) if not rule.required)
+        return frozenset(rule.name for rule in recorded_rules(view) if rule.required is False)
     except PlanError:  # of rules that are not installed here
         return frozenset()
 

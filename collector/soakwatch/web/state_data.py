@@ -11,6 +11,7 @@ from math import isnan
 from soakwatch.live_state import RunState, SourceState
 from soakwatch.marking import moment_text
 from soakwatch.noteworthy import ACKNOWLEDGED, STOP, bookkeeping
+from soakwatch.rates import Rate
 from soakwatch.record import StoredEvent
 from soakwatch.record.marks import ORIGIN as TOLD
 from soakwatch.report.show import printable, quantity, share_text, span_text, subject
@@ -20,7 +21,6 @@ from soakwatch_rules.rule import Event, Finding, Outcome
 
 MOST_ALARMS, MOST_DOUBTS, _MOST_EVENTS, _MOST_MARKS, _MOST_KINDS = 150, 50, 30, 20, 20
 _SILENT, _SLACK_S = 3.5, 3.0  # intervals without an answer, and seconds on top: the record itself is a little late
-_LOOKS_NS = 60_000_000_000  # from a look of the rules to the next
 _ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE)
 _LOAD: Mapping[str, tuple[str, str, Callable[[list[float]], float]]] = {  # of several objects the sum, or the worst
     "load.request.rate": ("", "{request}/s", sum), "load.failure.rate": ("", "{failure}/s", sum),
@@ -54,6 +54,7 @@ def state_data(state: RunState, *, report: bool) -> dict[str, object]:
         "stopping": None if stop is None or state.standing != "running" else stop.event.detail.get("reason", ""),
         "events": state.last_event,
         "findings": {"judged": _time(state.judged_ns), "counts": counts},
+        "rates": [_rate(rate) for rate in state.rates],
         "series": state.series,
         "report": report,
     }  # fmt: skip
@@ -149,6 +150,16 @@ def _loads(state: RunState) -> list[dict[str, object]]:
     return made
 
 
+def _rate(rate: Rate) -> dict[str, object]:
+    """How fast something grows so far."""
+    return {
+        "target": printable(rate.target), "metric": rate.metric, "object": printable(rate.object), "unit": rate.unit,
+        "since": moment_text(rate.since_ns), "per_hour": rate.per_hour, "low": rate.low, "high": rate.high,
+        "limit": rate.limit, "limit_s": rate.limit_s, "soonest_s": rate.soonest_s, "latest_s": rate.latest_s,
+        "words": printable(rate.words),
+    }  # fmt: skip
+
+
 def _line(state: RunState, counts: Mapping[str, int]) -> str:
     """The verdict so far in one line."""
     if state.verdict is not None:
@@ -160,7 +171,7 @@ def _line(state: RunState, counts: Mapping[str, int]) -> str:
     if state.standing == "waiting":
         return "The run waits for its start."
     if state.judged_ns is None:
-        return "Nothing has been judged yet: rules look at the run every minute."
+        return "Nothing has been judged yet: the first findings come within a minute."
     worst = next((f for f in _sorted(state.findings) if f.outcome is Outcome.FAIL), None)
     if worst is not None:
         more = f", and {counts['fail'] - 1} more" if counts["fail"] > 1 else ""
@@ -168,15 +179,13 @@ def _line(state: RunState, counts: Mapping[str, int]) -> str:
     warned, fresh = counts["warn"], _fresh(state, state.judged_ns)
     told = [f"{warned} warning{'s' if warned > 1 else ''}"] if warned else []
     if fresh:
-        told.append(f"{fresh} event{'s' if fresh > 1 else ''} of the last minute may not be judged yet")
+        told.append(f"{fresh} event{'s' if fresh > 1 else ''} not judged yet")
     return "; ".join(["No failure so far", *told]) + "."
 
 
 def _fresh(state: RunState, judged_ns: int) -> int:
-    """How many events may be newer than the last look of the rules: the record tells only when they said something
-    else."""
-    after_ns = max(judged_ns, state.now_ns - _LOOKS_NS)
-    return sum(s.event.begin_ns > after_ns and not bookkeeping(s.event.kind) for s in state.events)
+    """How many events are newer than the last look of the rules."""
+    return sum(s.event.begin_ns > judged_ns and not bookkeeping(s.event.kind) for s in state.events)
 
 
 def _sorted(findings: Iterable[Finding]) -> list[Finding]:

@@ -11,6 +11,7 @@ from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.doubt import doubts
 from soakwatch_rules.causes.groups import Groups
 from soakwatch_rules.causes.growing import Owner, owners, thing_of, things
+from soakwatch_rules.causes.moments import TRENDS
 from soakwatch_rules.causes.telling import Group, tell
 from soakwatch_rules.rule import Event, Finding, Outcome, Phase, Why
 
@@ -53,6 +54,7 @@ def causes(
     free = [place for place in told if place not in kinds]
     timed = [place for place in free if len(bench.moments[place]) and findings[place].why not in _NOTHING_SEEN]
     _join_moments(bench, groups, timed)
+    _join_outages(bench, groups, free)
     _join_events(bench, groups, timed, done)
     _join_phases(bench, groups, [place for place in timed if place not in done], loads)
     owner = _join_growth(bench, groups, free)
@@ -120,6 +122,25 @@ def _join_moments(bench: Bench, groups: Groups, timed: Sequence[int]) -> None:
         _join_covered(bench, groups, places)
 
 
+def _join_outages(bench: Bench, groups: Groups, free: Sequence[int]) -> None:
+    """A standstill is told once, however long it lasts: what begins with it or lies in it belongs to it."""
+    marks = {p: bench.findings[p].marks for p in free if bench.findings[p].rule not in TRENDS}
+    for one in free:
+        first = bench.findings[one]
+        if first.rule != "hang" and not (first.rule == "loss" and first.numbers.get("stops", 0.0) > 0):
+            continue
+        spans = [(m.begin_ns - bench.slack_ns, (m.end_ns or m.begin_ns) + bench.slack_ns) for m in first.marks]
+        for other, own in marks.items():
+            if not own or other == one or bench.findings[other].target != first.target:
+                continue
+            if all(
+                any(abs(m.begin_ns - b - bench.slack_ns) <= bench.slack_ns
+                    or (b <= m.begin_ns and (m.end_ns or m.begin_ns) <= e) for b, e in spans)
+                for m in own
+            ):  # fmt: skip
+                groups.join((one, other))
+
+
 def _join_covered(bench: Bench, groups: Groups, places: Sequence[int]) -> None:
     """What lies at the moments of several crashes, but of no single one, belongs to the first of them."""
     dead = [p for p in places if bench.findings[p].rule in LEADERS and not bench.aside(p)]
@@ -181,7 +202,8 @@ def _join_growth(bench: Bench, groups: Groups, free: Sequence[int]) -> dict[int,
     owned: dict[int, Owner] = {}
     for places in found.values():
         groups.join(places)
-    series = {_series(findings[p]): p for places in found.values() for p in places}
+    full = {_series(findings[p]): p for p in against if findings[p].rule == "saturation"}
+    series = full | {_series(findings[p]): p for places in found.values() for p in places}
     size = Counter(groups.root(place) for place in free)
     for place in against:
         if size[groups.root(place)] == 1 and thing_of(findings[place]) is None and _series(findings[place]) in series:

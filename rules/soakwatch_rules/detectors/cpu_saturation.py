@@ -9,20 +9,19 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from soakwatch_rules import polling
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
-from soakwatch_rules.stats.level import robust
 from soakwatch_rules.stats.saturation import Windows, cover
-from soakwatch_rules.stats.spikes import LEAST, poll_mode
+from soakwatch_rules.stats.spikes import LEAST, busy_throughout
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
-_CORE = "system.cpu.core.utilization"
 _DROPS = ("system.softnet.dropped", "system.network.packet.dropped", "queue.dropped", "system.udp.receive_errors",
           "system.tcp.receive_errors")  # fmt: skip
 _EARLY_S = 1800.0  # the level of the begin, by which a poll-mode core is known
@@ -38,9 +37,14 @@ class _Full:
     window: Window
     planned: bool
     lost: str
+    throughout: bool
 
     def mark(self) -> Mark:
-        text = f"{self.what} saturated for {lasting(self.window.seconds)}" + (f", {self.lost}" if self.lost else "")
+        text = f"{self.what} saturated for {lasting(self.window.seconds)}"
+        if self.throughout:
+            text += ", from the first reading to the last: or it is in poll mode, which nothing says"
+        if self.lost:
+            text += f", {self.lost}"
         return Mark(self.window.begin_ns, self.window.end_ns, f"{text} (planned)" if self.planned else text)
 
 
@@ -51,6 +55,7 @@ class _Top:
     series: Series
     spans: list[tuple[int, int]]
     highest: float
+    throughout: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +70,17 @@ class CpuSaturation:
     saturated stretch. A counter that always counts a little is not evidence: n drops count if
     n > 2·m + 3·sqrt(m), where m is what its rate outside of the saturated stretches would give in that time.
 
-    Stretches inside phases named spike or stress were asked for: told, neither warned of nor failed. Cores that are
-    busy (over 90 %) from the begin on poll: they are named, and not judged. Utilisations are ratios, times seconds.
+    Stretches inside phases named spike or stress were asked for: told, neither warned of nor failed. What is busy (over
+    90 %) throughout, from the begin on, polls where something says so: the baseline phase, ``Case.polling`` (plan,
+    isolated cores, DPDK, VPP), or a single core that hardly ever eases off; the total does where the other cores have
+    room. It is named, and not judged; without evidence it is saturated.
 
     How often wrong, on 100 seeded days a background, 10 s readings with a correlation of 30 s: no warning on 30 % ± 6,
     60 % ± 12, 85 % ± 4 and a daily wave of 25 points; 0.8 a day on 85 % ± 8, where the mean does reach 95 % over 5 min.
-    290 s at 100 % were found in all, 280 s in 93 %; at a cadence c, ``seconds`` + c always. Known weaknesses: a device
-    that is saturated from its first reading on is taken for one that polls; one saturated core of eight is invisible
-    in the total (read the cores); drops of something else in the same minutes make a warning a failure.
+    290 s at 100 % were found in all, 280 s in 93 %; at a cadence c, ``seconds`` + c always. Known weaknesses: a core
+    that is saturated from its first reading to its last is taken for one that polls; one saturated core of eight is
+    invisible in the total (read the cores); drops of something else in the same minutes make a warning a failure, and
+    so do drops that always come where it was saturated all along.
 
     Neighbours: ``cpu_spike`` for seconds, ``hang`` where forwarding stopped, ``drops`` for drops at any load,
     ``management_isolation`` for whether it still answers then.
@@ -92,9 +100,9 @@ class CpuSaturation:
     """
 
     name: ClassVar[str] = "cpu_saturation"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "CPU was busy to the top for minutes"
-    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, _CORE, *_DROPS)
+    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, polling.CORE, *_DROPS)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[Manner] = Manner(
@@ -117,13 +125,14 @@ class CpuSaturation:
         return (
             f"saturated is a mean utilisation of at least {100 * self.enter:g} % over {self.seconds:g} s, of all "
             "cores or of one, outside of phases named spike or stress; it warns, and fails if more than twice as much "
-            "was dropped meanwhile as at other times; cores that poll are not judged"
+            "was dropped meanwhile as at other times; cores that are known to poll are not judged"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a target."""
         cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
-        loads = [s for s in cut if s.metric in {_TOTAL, _CORE}]
+        found = (s for s in cut if s.metric in {_TOTAL, polling.CORE})
+        loads = [replace(s, value=np.clip(s.values, 0.0, 1.0)) for s in found]
         if not loads:
             return (absent(self, case, "CPU utilisation"),)
         about = max(loads, key=lambda s: (len(s) >= LEAST, s.metric == _TOTAL, len(s)))
@@ -133,8 +142,9 @@ class CpuSaturation:
             more = f"needs {lasting((LEAST - n) * apart)} more" if apart else f"needs {LEAST} readings"
             reason = f"{counted(n, 'reading')}: too few to tell a state from a moment"
             return (replace(made, reason=reason, why=Why.TOO_FEW, settle=more),)
-        polling = [s for s in loads if len(s) >= LEAST and _polls(s, case)]
-        judged = [s for s in loads if len(s) >= LEAST and s not in polling]
+        enough = [s for s in loads if len(s) >= LEAST]
+        polls = _polling(enough, case, self.enter)
+        judged = [s for s in enough if s not in polls]
         tops = list(_tops(judged, self.seconds, self.enter))
         found = list(_found(case, tops, [s for s in cut if s.metric in _DROPS]))
         asked, unasked = [f for f in found if f.planned], [f for f in found if not f.planned]
@@ -145,17 +155,17 @@ class CpuSaturation:
             marks=tuple(f.mark() for f in found[:_MOST_MARKS]),
             smallest_detectable=self.seconds + apart,
             detectable_unit="s",
-            doubts=tuple(_doubts(polling, loads, cut)),
+            doubts=tuple(_doubts(polls, loads, cut)),
             numbers={
                 "stretches": float(len(unasked)), "planned": float(len(asked)), "longest_s": worst,
-                "with_drops": float(sum(bool(f.lost) for f in unasked)), "polling": float(len(polling)),
+                "with_drops": float(sum(bool(f.lost) for f in unasked)), "polling": float(len(polls)),
                 "highest_mean": max((top.highest for top in tops), default=0.0),
             },
         )  # fmt: skip
-        return (self._outcome(made, unasked, asked, judged, polling, apart),)
+        return (self._outcome(made, unasked, asked, judged, polls, apart),)
 
     def _outcome(
-        self, made: Finding, unasked: list[_Full], asked: list[_Full], judged: list[Series], polling: list[Series],
+        self, made: Finding, unasked: list[_Full], asked: list[_Full], judged: list[Series], polls: list[Series],
         apart: float,
     ) -> Finding:  # fmt: skip
         lossy = [f for f in unasked if f.lost]
@@ -165,7 +175,7 @@ class CpuSaturation:
             tail = "" if lossy else "; no drops in it were seen"
             return replace(made, outcome=outcome, reason=f"{told}{tail}")
         if not judged:
-            reason = f"poll-mode: {_names(polling)}: busy from the begin on, so being busy says nothing"
+            reason = f"poll-mode: {_names(polls)}: busy from the begin on, so being busy says nothing"
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; judge it by cycles per packet")
         n = len(judged[0])
         if (short := 3 * self.seconds - n * apart) > 0:
@@ -184,36 +194,60 @@ class CpuSaturation:
 
 
 def _found(case: Case, tops: list[_Top], drops: list[Series]) -> Iterator[_Full]:
-    spans = [(top.series, span) for top in tops for span in top.spans]
+    spans = [(top, span) for top in tops for span in top.spans]
     lost = _Drops(case, drops if spans else [], _union([span for _, span in spans]))
-    for series, (begin, end) in spans:
+    for top, (begin, end) in spans:
+        series = top.series
         planned = any(
             p.window.begin_ns - _SLACK_NS <= begin and end <= p.window.end_ns + _SLACK_NS
             for p in case.phases
             if p.name in OVERLOADS
         )
         what = series.object or ("the CPU" if series.metric == _TOTAL else "a core")
-        yield _Full(what, Window(begin, end), planned, "; ".join(lost.within(begin, end)))
+        yield _Full(what, Window(begin, end), planned, "; ".join(lost.within(begin, end)), top.throughout)
 
 
 def _tops(judged: list[Series], seconds: float, enter: float) -> Iterator[_Top]:
     windows: Windows | None = None
     for series in judged:
-        value, covered = np.clip(series.values, 0.0, 2.0), cover(series.time_ns, cadence(series) or 1.0)
+        value, covered = series.values, cover(series.time_ns, cadence(series) or 1.0)
         if windows is None or not windows.fits(series.time_ns, covered):
             windows = Windows(series.time_ns, covered, seconds)
         mean = windows.means(value)
         highest = mean if mean.size else value
-        yield _Top(series, windows.union(mean, enter), float(highest.max()))
+        whole = _throughout(series) and float(np.median(value)) >= enter
+        yield _Top(series, windows.union(mean, enter), float(highest.max()), whole)
+
+
+def _polling(loads: list[Series], case: Case, enter: float) -> list[Series]:
+    """What polls: busy in the baseline phase already, or throughout and with evidence.
+
+    The total is busy for that reason where the cores that do not poll have room.
+    """
+    found = [s for s in loads if _polls(s, case)]
+    cores = [s for s in loads if s.metric == polling.CORE]
+    others = [float(np.mean(s.values)) for s in cores if s not in found]
+    if others and len(others) < len(cores) and sum(others) < enter * len(others):
+        found += [s for s in loads if s.metric == _TOTAL and s not in found and _throughout(s)]
+    return found
 
 
 def _polls(series: Series, case: Case) -> bool:
-    value = np.clip(series.values, 0.0, 2.0)
     for phase in case.phases:
         calm = series.between(phase.window.begin_ns, phase.window.end_ns) if phase.name == "baseline" else None
         if calm is not None and len(calm) >= LEAST:
-            return poll_mode(value, robust(np.clip(calm.values, 0.0, 2.0)), LEAST)
-    return poll_mode(value, None, max(LEAST, round(_EARLY_S / (cadence(series) or 1.0))))
+            return busy_throughout(series.values, float(np.median(calm.values)), LEAST)
+    if not _throughout(series):
+        return False
+    return bool(polling.evidence(case, series.object)) or polling.constant(series.metric, series.values)
+
+
+def _throughout(series: Series) -> bool:
+    return busy_throughout(series.values, None, _early(series))
+
+
+def _early(series: Series) -> int:
+    return max(LEAST, round(_EARLY_S / (cadence(series) or 1.0)))
 
 
 def _union(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -252,9 +286,9 @@ def _names(series: list[Series]) -> str:
     return some([s.object or "all cores" for s in series])
 
 
-def _doubts(polling: list[Series], loads: list[Series], cut: list[Series]) -> Iterator[str]:
-    if polling:
-        yield f"poll-mode, not judged: {_names(polling)}"
+def _doubts(polls: list[Series], loads: list[Series], cut: list[Series]) -> Iterator[str]:
+    if polls:
+        yield f"poll-mode, not judged: {_names(polls)}"
     if all(s.metric == _TOTAL for s in loads):
         yield "only the total was read: one saturated core of several does not show in it"
     if not any(s.metric in _DROPS and len(s) > 1 for s in cut):

@@ -92,7 +92,7 @@ class EventImpact:
     """
 
     name: ClassVar[str] = "event_impact"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     summary: ClassVar[str] = "what an event cost: outage by loss and by time stamps, peaks, way back"
     metrics: ClassVar[tuple[str, ...]] = (
         "reach.up", "reach.round_trip", "reach.sent", "reach.lost", "system.cpu.utilization",
@@ -205,6 +205,11 @@ class EventImpact:
         if self.outage and one.seconds + one.error_s > self.outage:
             reason = f"an outage of {one.seconds:.3g} s ± {one.error_s:.2g} s may be longer than {self.outage:g} s"
             return _Said(one, Outcome.INCONCLUSIVE, reason, Why.CADENCE, "probe or read the load more often")
+        blind_s = 0.0 if one.traffic is None or one.spans else one.traffic.blind_s
+        if blind_s > (self.outage or one.seen_s):
+            reason = f"what comes back scatters so much that an outage of under {lasting(blind_s)} would not be seen"
+            settle = "record what is sent and what comes back, or probe a peer (icmp, tcp) more often"
+            return _Said(one, Outcome.INCONCLUSIVE, reason, Why.NOISE, settle)
         if self.loss and one.traffic is None:
             reason = f"what was lost is not counted: {one.blind}"
             return _Said(one, Outcome.INCONCLUSIVE, reason, Why.NO_REFERENCE, "record what is sent and what comes back")

@@ -7,14 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from soakwatch_rules.blame import BLAMED, LIVES, TOTAL, UP, Explained, causes
+from soakwatch_rules.blame import BLAMED, LIVES, PATH, TOTAL, UP, Explained, causes
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Silence, Why
+from soakwatch_rules.silences import to_the_end
 from soakwatch_rules.words import counted, lasting, moment
 
 _MOST_MARKS = 100
 _SHOWN = 3
+_DEAD_S = 300.0  # of silence to the end of the run, as for ``hang``
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class Gap:
     its peer answered, what only listens does not), or all were silent while the load went through unharmed (the
     management path);
     unknown: nothing tells.
-    Reboot, device and unknown warn; monitor, planned and path pass: a device is not to blame for them. How much may be
+    Reboot, device and unknown warn; monitor, planned and path pass: a device is not to blame for them; but a source
+    that fell silent for 5 min and five polls to the end of the run warns, whatever else answered. How much may be
     missing is ``coverage``'s to judge. A source that never answered is inconclusive, a warning if it is not required.
 
     How often wrong: it is a chain of evidence, no test; each cause comes with its sentence. In 300 seeded silences
@@ -60,7 +63,7 @@ class Gap:
     """
 
     name: ClassVar[str] = "gap"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     summary: ClassVar[str] = "a source was silent, and why"
     metrics: ClassVar[tuple[str, ...]] = (TOTAL, *LIVES, UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
@@ -118,6 +121,7 @@ class Gap:
         unseen, longest = sum(g.window.seconds for g in gaps), max((g.window.seconds for g in gaps), default=0.0)
         numbers = {"silences": float(len(gaps)), "unseen_s": unseen, "longest_s": longest}
         numbers |= {f"{name}_s": sum(g.window.seconds for g in gaps if g.cause == name) for name in named}
+        in_order = list(gaps)
         gaps.sort(key=lambda g: (g.cause not in BLAMED, -g.window.seconds, g.window.begin_ns))
         made = replace(
             made, measured=longest, numbers=numbers,
@@ -130,7 +134,8 @@ class Gap:
             f"{moment(g.window.begin_ns)} for {lasting(g.window.seconds)}, {g.cause}: {g.why}" for g in gaps[:_SHOWN]
         )
         more = f"; and {len(gaps) - _SHOWN} more" if len(gaps) > _SHOWN else ""
-        outcome = Outcome.WARN if BLAMED.intersection(named) else Outcome.PASS
+        ended = to_the_end([ledger], [g.window for g in in_order if g.cause == PATH], case.window, _DEAD_S)
+        outcome = Outcome.WARN if BLAMED.intersection(named) or ended is not None else Outcome.PASS
         reason = f"{counted(len(gaps), 'silence')}, {lasting(unseen)} unseen: {told}{more}"
         doubt = f"what happened in {lasting(unseen)} of silence was not seen by {ledger.source}"
         return replace(made, outcome=outcome, reason=reason, doubts=(doubt,))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.growth_words import doubts_of, hourly, sentence, settle_of
+from soakwatch_rules.growth_words import doubts_of, hourly, near_limit, released_words, sentence, settle_of
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome, Why
@@ -23,6 +23,8 @@ from soakwatch_rules.words import counted, lasting, quantity
 
 Floats = NDArray[np.float64]
 
+_GUARD = 0.05  # risk of the straight line's bound
+_FREED = 0.25  # of the level: a release worth a warning
 _BIG = 0.25  # of the window: lives that must pass each
 _HOUR = 3600.0
 _LARGEST = 1.7e308
@@ -180,6 +182,8 @@ class Growth:
     def _of(self, case: Case, series: Series) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
         made = draft(self, case, series)
+        if case.family > 1:
+            made = replace(made, definition=f"{made.definition}; {self._of_family(case.family)}")
         apart, found = cadence(series), lives(series, case.window, case.events)
         dead_s = dead_seconds(series, case.window, case.events)
         if dead_s > 0:
@@ -204,7 +208,9 @@ class Growth:
             return replace(
                 made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings in long lives"
             )
-        return self._told(made, max(big, key=_excess), Outcome.PASS, series, found, judged)
+        told = self._told(made, max(big, key=_excess), Outcome.PASS, series, found, judged)
+        warned = _noted(series, case, judged)
+        return told if warned is None else replace(told, outcome=Outcome.WARN, reason=f"{warned}; {told.reason}")
 
     def _undecided(self, made: Finding, case: Case, found: tuple[Life, ...], apart: float | None) -> Finding:
         longest = max((life.window.seconds for life in found), default=0.0)
@@ -220,7 +226,7 @@ class Growth:
                 settle=f"needs {missing} more without a restart",
             )
         missing_n = max(1, LEAST - most)
-        every = f", at a reading every {lasting(apart)} {lasting(missing_n * apart)} more" if apart is not None else ""
+        every = f": {lasting(missing_n * apart)} more at a reading every {lasting(apart)}" if apart is not None else ""
         return replace(
             made,
             reason=f"{counted(most, 'reading')} in the longest life: too few to tell a leak from a step",
@@ -233,7 +239,7 @@ class Growth:
         time_s = np.asarray((life.series.time_ns - life.window.begin_ns) * 1e-9, dtype=np.float64)
         value: Floats = life.series.values
         value = -value if trait.growth == "down" else value
-        raw = self._trend(time_s, value, life, trait)
+        raw = self._trend(time_s, value, life, trait, case.family)
         if not case.load or raw.mode != "mean":
             return _Judged(life, raw, raw)
         with np.errstate(all="ignore"):
@@ -246,16 +252,26 @@ class Growth:
                 raw = replace(raw, outcome=Outcome.INCONCLUSIVE, why=Why.NO_REFERENCE, hours_needed=None)
                 return _Judged(life, raw, raw, follows)
             return _Judged(life, raw, raw)
-        return _Judged(life, self._trend(time_s, rest, life, trait), raw, follows)
+        return _Judged(life, self._trend(time_s, rest, life, trait, case.family), raw, follows)
 
-    def _trend(self, time_s: Floats, value: Floats, life: Life, trait: Trait) -> Trend:
+    def _bar(self, family: int) -> float:
+        """The probability from which one of so many series fails, so that all together are as often wrong as one."""
+        return 1 - (1 - self.fail) / family
+
+    def _of_family(self, family: int) -> str:
+        return (
+            f"one of {family} series that are judged so in this run, so it fails from {100 * self._bar(family):.4g} % "
+            "on (Bonferroni)"
+        )
+
+    def _trend(self, time_s: Floats, value: Floats, life: Life, trait: Trait, family: int) -> Trend:
         return judge_trend(
             time_s,
             value,
             allowed=Tolerance(self.tolerance, self.horizon, trait.floor),
             span_s=(0.0, life.window.seconds),
             quantum=trait.quantum,
-            thresholds=Thresholds(self.fail, self.guarded, self.clear, self.free),
+            thresholds=Thresholds(self._bar(family), self.guarded, _GUARD / family, self.clear, self.free),
         )
 
     def _beside(self, time_s: Floats, value: Floats, life: Life, case: Case) -> tuple[Following, Floats] | None:
@@ -359,6 +375,19 @@ class Growth:
             return None
         what = f"{life.series.metric} at its {'least' if down else 'limit'} ({quantity(end, trait.unit)})"
         return Forecast(what, after, max(0.0, soon), late)
+
+
+def _noted(series: Series, case: Case, judged: list[_Judged]) -> str | None:
+    """What of memory that passes is worth a warning: much that was freed inside the run, or a peak near the limit."""
+    if ".memory." not in series.metric:
+        return None
+    said = []
+    for one in judged:
+        release, blocks_ = one.trend.release, one.trend.blocks
+        if release is not None and blocks_ and release.height >= _FREED * abs(one.trend.level):
+            at = one.life.window.begin_ns + round(one.life.window.seconds * 1e9 * release.at / blocks_)
+            said.append(released_words(series, release.height, at))
+    return "; ".join([*said, *near_limit(series, case.facts)]) or None
 
 
 def _excess(one: _Judged) -> float:

@@ -1,4 +1,4 @@
-"""Hangs: forwarding stopped while management was silent or the CPU at the top, and no reboot."""
+"""Hangs: a device that is dead to the end of the run, or stopped forwarding and answering without a reboot."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 
 from soakwatch_rules.boots import reboots
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.forwarding import Forwarding
+from soakwatch_rules.forwarding import Forwarding, comes_back
 from soakwatch_rules.incidents import Witness, witnessed
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
-from soakwatch_rules.silences import silent_all
+from soakwatch_rules.silences import only_tried, silent_all, to_the_end
 from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.saturation import cover
-from soakwatch_rules.stats.spikes import poll_mode
+from soakwatch_rules.stats.spikes import busy_throughout
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
@@ -37,11 +37,16 @@ _MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class _Stop:
-    """A stretch that may have been a hang: when, what stopped, and how long forwarding stood (None: not known)."""
+    """A stretch that may have been a hang: when, what stopped, and how long forwarding stood (None: not known).
+
+    ``dead``: that it did not answer is enough; ``last``: it has not to the end of the run.
+    """
 
     window: Window
     witnesses: tuple[str, ...]
     stood_s: float | None
+    dead: bool = False
+    last: bool = False
 
     @property
     def text(self) -> str:
@@ -57,8 +62,12 @@ class Hang:
     CPU was at ``pinned`` or above. No boot id, boot time or uptime began anew in it. Several such stretches with less
     than ``seconds`` between them are one hang; its witnesses are told with their times.
 
-    Without the load's figures nobody knows whether it forwarded: a silence of all management for ``seconds`` is
-    then a warning, and inconclusive where the last reading of the CPU before it was at the top. With forwarding
+    A silence of all management that lasts to the end of the run, for ``dead`` and five polls at least, after it had
+    answered, is a dead device, unless the load still comes back (``management_isolation``). A device that is watched
+    from outside only (icmp, tcp, http) is dead wherever all of these go unanswered for ``seconds``.
+
+    Without the load's figures nobody knows whether it forwarded: any other silence of all management for ``seconds``
+    is a warning, and inconclusive where the last reading of the CPU before it was at the top. With forwarding
     going on, silence is no hang (``gap`` tells of it); standing forwarding with management answering and CPU to
     spare is none either (``drops``, ``recovery``). Polls that the monitor itself did not send are no silence. What
     an announced event (with an intent beyond processes) covers was asked for. A hang without any boot id or uptime
@@ -76,7 +85,7 @@ class Hang:
     Neighbours: ``reboot``, ``gap`` for every silence, ``management_isolation`` where traffic still goes, ``drops``,
     ``cpu_saturation``; ``event_impact`` for a stop that was announced.
 
-    Parameters: ``seconds``, ``pinned`` (below).
+    Parameters: ``seconds``, ``pinned``, ``dead`` (below).
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Ledger, Silence
@@ -95,8 +104,8 @@ class Hang:
     """
 
     name: ClassVar[str] = "hang"
-    version: ClassVar[int] = 2
-    summary: ClassVar[str] = "the device stopped forwarding and answering without a reboot"
+    version: ClassVar[int] = 3
+    summary: ClassVar[str] = "the device stopped forwarding and answering without a reboot, or is dead"
     metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *_LIVES, _UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
@@ -105,8 +114,12 @@ class Hang:
     seconds: float = parameter(30.0, "s", "shortest hang", "three polls of 10 s")
     pinned: float = parameter(0.98, "1", "a CPU at the top is at least this busy", "a reading of 100 % with idle ticks")
 
+    dead: float = parameter(300.0, "s", "a silence to the end of the run that is death", "a reboot takes less")
+
     def __post_init__(self) -> None:
         """Refuses parameters that mean nothing."""
+        if not (0 < self.dead < math.inf):
+            raise ValueError(f"hang: dead {self.dead} s is no duration: use more than 0, such as 5m")
         if not 0 < self.seconds < math.inf:
             raise ValueError(f"hang: {self.seconds} s are no duration: use more than 0, such as 30s")
         if not 0 < self.pinned <= 1:
@@ -117,7 +130,8 @@ class Hang:
         return (
             f"a hang is {self.seconds:g} s or more in which forwarding stood while all management was silent or the "
             f"CPU was at {100 * self.pinned:g} % or above, without a reboot; without the load's figures a silence of "
-            "that length only warns"
+            f"that length only warns, unless it lasts for {self.dead:g} s to the end of the run without any load that "
+            "comes back, or the device is only watched from outside (icmp, tcp, http)"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -135,13 +149,13 @@ class Hang:
         flow = Forwarding.of(case)
         stood = None if flow is None else flow.stopped(case.window)
         silent, pinned = silent_all(case.ledgers, [s for s in cut if s.metric == _UP]), self._pinned(cpu)
-        stops = list(self._stops(silent, pinned, stood))
+        stops = self._dead(case, silent, list(self._stops(silent, pinned, stood)))
         planned = [e for e in case.events if e.expect and not e.expect.keys() <= _OF_PROCESSES]
-        asked = [s for s in stops if _announced(planned, s.window)]
+        asked = [s for s in stops if _announced(planned, s)]
         with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
             found, _, _ = reboots(*(best[m] for m in _LIVES))
         booted = [*found, *(witnessed(e, "event", "") for e in case.events if e.kind == "reboot" and not e.expect)]
-        gone = [s for s in stops if s not in asked and _rebooted(booted, s.window)]
+        gone = [s for s in stops if s not in asked and not s.last and _rebooted(booted, s.window)]
         left = [s for s in stops if s not in asked and s not in gone]
         got, due = sum(x.got for x in polled), sum(x.due for x in polled)
         doubts = list(_doubts(case, flow, silent, stood, gone, asked))
@@ -168,10 +182,33 @@ class Hang:
             made = replace(made, smallest_detectable=least + beside, detectable_unit="s")
         return (self._outcome(case, made, left, best, got),)
 
+    def _dead(self, case: Case, silent: tuple[Window, ...], stops: list[_Stop]) -> list[_Stop]:
+        """With the silences that are death: to the end of the run, or of a device that is watched from outside only."""
+        window, outside = case.window, only_tried(case.ledgers)
+        end = to_the_end(case.ledgers, silent, window, self.seconds if outside else self.dead)
+        found = [] if end is None else [end]
+        if outside:
+            spans = (Window(s.begin_ns, min(s.end_ns, window.end_ns)) for s in silent if s.begin_ns > window.begin_ns)
+            found += [s for s in spans if s.seconds >= self.seconds and (end is None or s.begin_ns != end.begin_ns)]
+        made = list(stops)
+        for gone in found:
+            if comes_back(case, gone):
+                continue
+            told = f"has not answered since {moment(gone.begin_ns)}, to the end of the run"
+            if gone is not end:
+                told = f"did not answer from {moment(gone.begin_ns)} until {moment(gone.end_ns)}"
+            over = [s for s in made if s.window.begin_ns < gone.end_ns and s.window.end_ns > gone.begin_ns]
+            beside = tuple(x for s in over if s.stood_s is not None for x in s.witnesses)
+            made = [s for s in made if s not in over]
+            made.append(_Stop(gone, (told, *beside), gone.seconds, dead=True, last=gone is end))
+        return sorted(made, key=lambda s: s.window.begin_ns)
+
     def _outcome(
         self, case: Case, made: Finding, left: list[_Stop], best: dict[str, Series | None], got: int
     ) -> Finding:
         hung = [s for s in left if s.stood_s is not None]
+        if dead := [s for s in hung if s.dead]:
+            return replace(made, outcome=Outcome.FAIL, reason=f"it {some([s.text for s in dead])}")
         if hung:
             told = some([f"{moment(s.window.begin_ns)} for {lasting(s.window.seconds)}: {s.text}" for s in hung])
             identity = [s for s in (best[m] for m in _LIVES) if s is not None]
@@ -200,7 +237,7 @@ class Hang:
         return replace(made, outcome=Outcome.PASS, reason=f"no hang: {quiet}{beside}")
 
     def _pinned(self, cpu: Series | None) -> tuple[Window, ...]:
-        if cpu is None or len(cpu) < _LEAST_CPU or poll_mode(np.clip(cpu.values, 0, 2), None, _LEAST_CPU):
+        if cpu is None or len(cpu) < _LEAST_CPU or busy_throughout(cpu.values, None, _LEAST_CPU, 0.5):
             return ()
         covered = np.round(cover(cpu.time_ns, cadence(cpu) or 1.0) * 1e9)
         at = cpu.time_ns
@@ -228,11 +265,13 @@ class Hang:
                 yield _Stop(span, tuple(told), stood_s)
 
 
-def _announced(planned: list[Event], window: Window) -> bool:
-    """Whether a planned event covers its begin: what it does to the device was asked for."""
+def _announced(planned: list[Event], stop: _Stop) -> bool:
+    """Whether a planned event covers its begin: what it does was asked for, but not that the device stays away."""
+    window = stop.window
     for event in planned:
         end = event.deadline_ns if event.deadline_ns is not None else event.end_ns
-        if event.begin_ns <= window.end_ns and (end is None or end >= window.begin_ns):
+        least_ns = window.end_ns if stop.last else window.begin_ns
+        if event.begin_ns <= window.end_ns and (end is None or end >= least_ns):
             return True
     return False
 

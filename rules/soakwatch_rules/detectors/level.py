@@ -23,10 +23,12 @@ _JUDGED_QUANTILES = frozenset({None, "p99", "0.99", "99"})
 
 
 class _Limited(NamedTuple):
-    """What a parameter limits: a metric, and whether the limit is a share of what the device states as its most."""
+    """What a parameter limits: a metric (or another that tells the same of other devices), and whether the limit is a
+    share of what the device states as its most."""
 
     metric: str
     of_ceiling: bool = False
+    other: str = ""
 
 
 _LIMITS: Final = {
@@ -36,7 +38,7 @@ _LIMITS: Final = {
     "memory": _Limited("system.memory.usage", of_ceiling=True),
     "swap": _Limited("system.memory.swap.usage", of_ceiling=True),
     "disk": _Limited("system.filesystem.usage", of_ceiling=True),
-    "connections": _Limited("system.conntrack.count", of_ceiling=True),
+    "connections": _Limited("system.conntrack.count", of_ceiling=True, other="system.sessions"),
     "queue": _Limited("queue.depth", of_ceiling=True),
     "process_memory": _Limited("process.memory.usage"),
     "descriptors": _Limited("process.open_files"),
@@ -44,6 +46,8 @@ _LIMITS: Final = {
     "processes": _Limited("system.processes"),
     "latency": _Limited(_LATENCY),
 }
+
+_SHARES: Final = frozenset({"cpu", "core", *(name for name, each in _LIMITS.items() if each.of_ceiling)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,8 @@ class Level:
     default, is none, and without any the rule is not applicable: an absolute limit is the user's, it has no default.
 
     ``memory``, ``swap``, ``disk``, ``connections`` and ``queue`` are shares of what the device itself states as the
-    most (its memory, the size of its table); where it states nothing they cannot be judged. The others are in the
+    most (its memory, the size of its table); where it states nothing they cannot be judged. ``connections`` are the
+    connection table of a Linux, or the session tables of a device. The others are in the
     unit of their metric. ``latency`` limits the 99th percentile that the generators told. A count never crosses a
     restart of the object.
 
@@ -88,7 +93,9 @@ class Level:
     name: ClassVar[str] = "level"
     version: ClassVar[int] = 1
     summary: ClassVar[str] = "a reading stayed above the limit that the plan sets"
-    metrics: ClassVar[tuple[str, ...]] = tuple(each.metric for each in _LIMITS.values() if each.metric != _LATENCY)
+    metrics: ClassVar[tuple[str, ...]] = tuple(
+        metric for each in _LIMITS.values() for metric in (each.metric, each.other) if metric and metric != _LATENCY
+    )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[Manner] = Manner("a limit in the plan, M readings, half of those expected")
@@ -102,7 +109,9 @@ class Level:
     memory: float = parameter(0.0, "1", "limit of the memory in use, as a share of all; 0 = none")
     swap: float = parameter(0.0, "1", "limit of the swap in use, as a share of all; 0 = none")
     disk: float = parameter(0.0, "1", "limit of each filesystem, as a share of its size; 0 = none")
-    connections: float = parameter(0.0, "1", "limit of the connection table, as a share of its size; 0 = none")
+    connections: float = parameter(
+        0.0, "1", "limit of connection and session tables, as a share of their size; 0 = none"
+    )
     queue: float = parameter(0.0, "1", "limit of each queue, as a share of its size; 0 = none")
     process_memory: float = parameter(0.0, "By", "limit of the resident memory of each process; 0 = none")
     descriptors: float = parameter(0.0, "{descriptor}", "limit of the open files of each process; 0 = none")
@@ -119,11 +128,15 @@ class Level:
         for name, value in self._limits():
             if not 0 <= value < math.inf:
                 raise ValueError(f"level: {name} {value} is no limit: use more than 0, or 0 for none")
+            if value > 1 and name in _SHARES:
+                instead = f"write {value:g}%" if 2 < value <= 100 else "use at most 100%"
+                raise ValueError(f"level: {name} is a share, and {value:g} is more than all: {instead}")
 
     @property
     def wanted(self) -> tuple[str, ...]:
         """The metrics that have a limit: nothing else need be read."""
-        return tuple(_LIMITS[name].metric for name, value in self._limits() if value and name != "latency")
+        asked = [_LIMITS[name] for name, value in self._limits() if value and name != "latency"]
+        return tuple(metric for one in asked for metric in (one.metric, one.other) if metric)
 
     def definition(self) -> str:
         """The definition with its parameters."""
@@ -160,7 +173,9 @@ class Level:
                 s for s in case.load if s.metric == _LATENCY and label(s.object, "quantile") in _JUDGED_QUANTILES
             )
         else:
-            read = tuple(s for s in case.series if s.metric == limited.metric)
+            read = tuple(s for s in case.series if s.metric in {limited.metric, limited.other})
+            if limited.other:
+                read = tuple(s for s in read if s.trait.ceiling) or read  # a table without a size beside one with it
         if not read:
             made = replace(draft(self, case), metric=limited.metric)
             reason = f"{name} has a limit, but {limited.metric} was not read"

@@ -24,7 +24,7 @@ from soakwatch_rules.blame import (
     cuts,
 )
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.forwarding import Forwarding, lost_share
+from soakwatch_rules.forwarding import Forwarding, comes_back, lost_share
 from soakwatch_rules.labels import label
 from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.looks import DURATION, Looks, looks, slower
@@ -34,10 +34,11 @@ from soakwatch_rules.pressure import Pressure, pressure, seconds
 from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
-from soakwatch_rules.silences import of_monitor
+from soakwatch_rules.silences import of_monitor, silent_all, to_the_end
 from soakwatch_rules.spans import common, overlap_s, without
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
+_DEAD_S = 300.0  # of silence to the end of the run, as for ``hang``
 _LEAST = 16  # readings of a round trip, or requests, on each side
 _ALL = 0.9  # of the load, more than before: what an overload loses is no sign of a silent management
 _REST = "let the load rest for a while, name a baseline phase, or judge with an earlier run's baseline"
@@ -73,6 +74,10 @@ class ManagementIsolation:
     traffic went through and the CPU was not busy; that all fall silent under high load only, warns: without a reading
     of the CPU a device that starves its management looks the same.
 
+    With any load: a silence of all management for 5 min and five polls that lasts to the end of the run, after it had
+    answered, fails where the load still comes back: the device carries it, and nobody can operate it (without a load
+    that comes back it is dead: ``hang``).
+
     How often wrong: 300 seeded runs each (a probe a second, polls each 10 s, two hours with a quarter of stress). A
     device that answers as before, or three times as late, never failed, nor did a cut path, a late monitor or a reboot;
     20 % of requests lost and a round trip of 2 s always did, a starved agent in 99.7 % (in one run the last reading of
@@ -103,7 +108,7 @@ class ManagementIsolation:
     """
 
     name: ClassVar[str] = "management_isolation"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     summary: ClassVar[str] = "management was not reachable while the device carried a high load"
     metrics: ClassVar[tuple[str, ...]] = (
         "reach.round_trip", UP, "reach.sent", "reach.lost", DURATION, TOTAL, *LIVES,
@@ -150,12 +155,32 @@ class ManagementIsolation:
         if not peers and not polled and not timed:
             return (absent(self, case, "probe and no account of polls"),)
         under = pressure(case)
+        gone = self._gone(case)
+        if gone is not None and (under is None or not under.high):
+            return (gone,)
         if under is None or not under.high:
             reason = "no stress or spike phase, and no load is told: nobody knows when the device was under pressure"
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         cut = cuts(case, causes(case, self.busy, _ALL)) if peers else ()
         probed = [self._peer(case, peer, under, cut) for peer in peers]
-        return (*probed, *(self._looks(case, s, under) for s in timed), *self._polls(case, polled, under))
+        looked = (self._looks(case, s, under) for s in timed)
+        return (*(() if gone is None else (gone,)), *probed, *looked, *self._polls(case, polled, under))
+
+    def _gone(self, case: Case) -> Finding | None:
+        """What is said of a management that answered and has not since, to the end, while the load still comes back."""
+        silent = silent_all(case.ledgers, [s for s in case.series if s.metric == UP])
+        gone = to_the_end(case.ledgers, silent, case.window, _DEAD_S)
+        if gone is None or not comes_back(case, gone):
+            return None
+        planned = (e.deadline_ns if e.deadline_ns is not None else e.end_ns for e in case.events if e.expect)
+        if any(end_ns is None or end_ns >= gone.end_ns for end_ns in planned):
+            return None
+        text = (
+            f"no management has answered since {moment(gone.begin_ns)}, to the end of the run, while the load came back"
+        )
+        made = replace(draft(self, case), samples=sum(x.got for x in case.ledgers), unit="s", measured=gone.seconds,
+                       limit=_DEAD_S, expected=sum(x.due for x in case.ledgers) or None)  # fmt: skip
+        return replace(made, outcome=Outcome.FAIL, reason=text, marks=(Mark(gone.begin_ns, gone.end_ns, text),))
 
     # --- probes --------------------------------------------------------------------------------------------
 

@@ -100,7 +100,7 @@ class MemoryGrowth:
             raise ValueError(f"memory_growth: a width of {self.width} standard deviations sees nothing: use 0 to 3")
         if not 2 <= self.least < math.inf:
             raise ValueError(f"memory_growth: {self.least} readings a stage have no spread: use 2 or more")
-        if self.decides not in {0.0, 1.0}:
+        if not 0 <= self.decides <= 1:
             raise ValueError("memory_growth: decides is 0 (with growth) or 1 (alone)")
         if not 0 <= self.stage < math.inf:
             raise ValueError(f"memory_growth: a stage of {self.stage} s means nothing: use 0 or more, such as 10s")
@@ -168,7 +168,8 @@ class MemoryGrowth:
                 settle=f"needs at least {3 * self.least:g} readings without a restart",
             )
         longest = max((len(life.series) for life in found), default=0)
-        missing = max(3 * self.least * apart, 3 * self.stage) - longest * apart
+        length_s = min(longest * apart, max((life.window.seconds for life in found), default=0.0))
+        missing = max(3 * self.least * apart, 3 * self.stage) - length_s
         if missing > 0:
             settle = f"needs {lasting(missing)} more without a restart, at a reading every {lasting(apart)}"
         else:

@@ -17,6 +17,7 @@ from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Wh
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.level import robust
 from soakwatch_rules.stats.pauses import LEAST, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
+from soakwatch_rules.stats.standstill import stops_of_rate
 from soakwatch_rules.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
@@ -26,6 +27,8 @@ _GAP = 3.0
 _AROUND = 5  # readings that tell whether it fell, and came back
 _CARRIES = 0.25  # of the level: so much shows that a standstill is over
 _POWER_SIGMAS = 0.84  # one-sided, 80 %
+_FEWEST = 8  # readings of a standstill
+_SHORT = 0.05  # of the readings: a standstill so short would be found
 _CHANGING = frozenset({"ramp", "cooldown"})
 
 
@@ -81,8 +84,8 @@ class PeriodicPause:
     noise of sd 30 % and more that is correlated over 30 readings reaches 0 for long in 7 % of such series, and does
     stand still; several interleaved rhythms look irregular.
 
-    Neighbours: ``hang`` judges a stop for good, ``performance_decline`` one that goes on slowly, ``gap`` silences,
-    ``event_impact`` one that an event brought.
+    Neighbours: ``loss`` judges one long stop, and one for good, ``hang`` a device that answers nothing,
+    ``performance_decline`` one that goes on slowly, ``gap`` silences, ``event_impact`` one that an event brought.
 
     Parameters: ``depth``, ``sigmas``, ``longest``, ``tolerated`` (below).
 
@@ -101,7 +104,7 @@ class PeriodicPause:
     """
 
     name: ClassVar[str] = "periodic_pause"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     summary: ClassVar[str] = "throughput stopped for a moment, again and again"
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
@@ -152,7 +155,8 @@ class PeriodicPause:
         plain = curve(flow.series)
         shown = plain.per(flow.told[0]) if flow.told else None
         sent = curve(flow.sent[0]) if flow.sent else None
-        seen = self._seen(case, shown or plain, apart or 1.0, shown is not None, sent)
+        counts = shown is None and flow.series.trait.unit.startswith("{")
+        seen = self._seen(case, shown or plain, apart or 1.0, sent, commanded=shown is not None, counts=counts)
         if seen is None or apart is None:
             short = lasting(_LEAST * apart) if apart else f"{_LEAST} readings"
             reason = f"under {_LEAST} readings of throughput in each phase: too few to know its level"
@@ -174,8 +178,11 @@ class PeriodicPause:
         numbers = {"sigma": seen.sigma, "depth": seen.deep, "readings": float(seen.readings)}
         said = self._said(case, made, seen.pauses, apart, numbers)
         if noisy and said.outcome is Outcome.PASS:
-            settle = f"record it every {lasting(min(apart * (self.sigmas * seen.sigma / 0.9) ** 2, 1e6))}, averaged"
-            reason = f"{scatter}: a full stop is no outlier; no long standstill"
+            shortest_s = min(apart * max(_FEWEST, (self.sigmas * seen.sigma / 0.9) ** 2), 1e6)
+            reason = f"{scatter}: a full stop is no outlier; no standstill of {lasting(shortest_s)} and longer"
+            if shortest_s <= _SHORT * seen.readings * apart:
+                return replace(said, reason=reason, smallest_detectable=shortest_s)
+            settle = f"record it every {lasting(shortest_s)}, averaged"
             return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.NOISE, settle=settle)
         half = made.expected is not None and 2 * made.samples < made.expected
         if half and said.outcome is Outcome.PASS:
@@ -184,7 +191,9 @@ class PeriodicPause:
                            settle="needs at least half of the expected readings")  # fmt: skip
         return said
 
-    def _seen(self, case: Case, shown: Curve, apart: float, commanded: bool, sent: Curve | None) -> _Seen | None:  # noqa: FBT001
+    def _seen(
+        self, case: Case, shown: Curve, apart: float, sent: Curve | None, *, commanded: bool, counts: bool
+    ) -> _Seen | None:
         pauses: list[_Pause] = []
         asked = _asked(case)
         readings, deepest, widest, ends, still, quiet = 0, 0.0, 0.0, 0, 0, 0
@@ -196,7 +205,7 @@ class PeriodicPause:
             rate, cover_s = shown.rate[low:high], (shown.end_ns - shown.begin_ns)[low:high] * 1e-9
             if rate.size < _LEAST:
                 continue
-            stopped = standstills(rate, apart)
+            stopped = standstills(rate, apart) | _stood(shown, low, high, self.longest, counts=counts)
             level = level_without(rate, apart, stopped)
             up = level > 0
             below = np.where(up, 1 - np.minimum(rate / np.where(up, level, 1), 2), 0.0)
@@ -286,6 +295,15 @@ class PeriodicPause:
             reason += f"; {case.devices} devices share the load: nobody knows which paused"
         fails = worst >= self.longest and case.devices < 2
         return replace(made, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
+
+
+def _stood(shown: Curve, low: int, high: int, seconds: float, *, counts: bool) -> NDArray[np.bool_]:
+    """Readings in a standstill of so many seconds, as ``loss`` finds them."""
+    begins, ends = shown.begin_ns[low:high], shown.end_ns[low:high]
+    made = np.zeros(begins.size, dtype=np.bool_)
+    for stop in stops_of_rate(begins, ends, shown.rate[low:high], seconds, counts=counts):
+        made |= (begins >= stop.begin_ns) & (ends <= stop.end_ns)
+    return made
 
 
 def _between(rate: NDArray[np.float64], dip: Dip, deep: float, level: float) -> bool:

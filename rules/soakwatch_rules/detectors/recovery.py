@@ -29,6 +29,8 @@ _LEAST_BEFORE = 16
 _LEAST_EFFECTIVE = 4.0
 _LATELY = 0.1  # of the time after: a shorter last absence may be over in a moment
 _SURE = 0.01  # of a rise from repetition to repetition
+_WANDER = " independent readings"
+_OWN = 1.5  # of the range of means before the stress: a range of few means is smaller than the movement that made them
 _WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS)
 
 
@@ -66,8 +68,10 @@ class Recovery:
 
     pass: recovered within ``within`` (0: the recovery phase, else ``look`` s), residue inside the band. fail: the
     last window, or the residue, is proven outside; or it came back too late. warn: it settled at another level in the
-    harmless direction (less memory), or what is left grows from repetition to repetition. inconclusive: too little
-    before or after, too noisy, or another load than before.
+    harmless direction (less memory), what is left grows from repetition to repetition, or what is left is no more than
+    the series moved by itself before the stress (a daily wave, a cache that fills): 1.5 times the range of its means
+    over stretches as long as the calm or the time after, the first tenth left out. Noise of that size passes, with the
+    residue that it would hide. inconclusive: too little before or after, too noisy, or another load than before.
 
     How often wrong, on 300 seeded signals a shape (band 5 %, readings each 10 s, 1 h before, 2 h after; returns as a
     step, exponential, oscillating, with a relapse of 5 min, or after half of the time): none failed. White noise or
@@ -102,7 +106,7 @@ class Recovery:
     """
 
     name: ClassVar[str] = "recovery"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     summary: ClassVar[str] = "after stress a level did not come back, or not in time"
     metrics: ClassVar[tuple[str, ...]] = (
         "system.cpu.utilization",
@@ -190,6 +194,8 @@ class Recovery:
             settle = "needs at least half of the expected readings"
             return Judged(episode, Outcome.INCONCLUSIVE, reason, Why.GAP, settle)
         chosen, trouble = self._before(case, series, episode)
+        if chosen is None and (moved := _by_itself(series, episode, after)) and trouble.endswith(_WANDER):
+            return Judged(episode, Outcome.PASS, moved, doubt=trouble)
         if chosen is None:
             settle = f"needs {lasting(max(_CALM_S, 100 * apart))} under the same load before the stress"
             return Judged(episode, Outcome.INCONCLUSIVE, trouble, Why.NO_REFERENCE, settle)
@@ -199,7 +205,7 @@ class Recovery:
             return Judged(episode, Outcome.INCONCLUSIVE, "the readings are too large to compute with", Why.RESOLUTION,
                           "needs readings in a larger unit", chosen)  # fmt: skip
         begun = Judged(episode, Outcome.PASS, "", None, "", chosen, band, back, doubt=trouble)
-        return self._decided(begun, series, after, apart)
+        return _beside_history(self._decided(begun, series, after, apart), series, episode, chosen)
 
     def _before(self, case: Case, series: Series, episode: Episode) -> tuple[Reference | None, str]:
         trouble, load, own = f"nothing calm was read before the {episode.name}", commanded(case), False
@@ -222,7 +228,7 @@ class Recovery:
             if made.effective >= _LEAST_EFFECTIVE:
                 return made, ""
             trouble = (f"the {lasting(window.seconds)} before the {episode.name} wander: they are worth "
-                       f"{made.effective:.1f} independent readings")  # fmt: skip
+                       f"{made.effective:.1f}{_WANDER}")  # fmt: skip
         other = None if own else lent(case, series, alike=True)
         if other is not None and len(other) >= _LEAST_BEFORE and float(np.abs(other.values).max()) <= 1e150:
             made = reference(other.values)
@@ -365,6 +371,71 @@ class Recovery:
         if told and not commanded(case):
             doubts.append("no generator tells the load: that it was the same before and after is not known")
         return doubts
+
+
+def _beside_history(judged: Judged, series: Series, episode: Episode, before: Reference) -> Judged:
+    """What was decided, held against how far the series had moved by itself before the stress.
+
+    A daily wave, a cache that fills and a sawtooth leave residues after everything, also after a stress that did
+    nothing: what is no larger than their own movement is no fault of the stress, and noise of that size settles it.
+    """
+    back = judged.back
+    if back is None or judged.outcome in {Outcome.PASS, Outcome.WARN} or judged.why not in {None, Why.NOISE}:
+        return judged
+    own = max(before.sd, _OWN * _moved(series, episode))
+    residue, unit = abs(back.residue), series.trait.unit
+    if judged.outcome is Outcome.FAIL and (residue > own or judged.seconds is not None):
+        return judged
+    if judged.outcome is Outcome.FAIL:
+        reason = f"{judged.reason}, but before the {episode.name} it moved by {quantity(own, unit)} by itself"
+        return replace(judged, outcome=Outcome.WARN, reason=reason)
+    if residue > own:
+        return judged
+    rest = f"{quantity(back.residue, unit)} ± {quantity(back.residue_half, unit)}"
+    reason = (
+        f"after the {episode.name} it is {rest} from the level before, no more than the {quantity(own, unit)} that it "
+        "moved by itself before"
+    )
+    doubt = f"a residue of less than {quantity(residue + back.residue_half, unit)} would not be seen in its noise"
+    return replace(judged, outcome=Outcome.PASS, reason=reason, why=None, settle="", doubt=judged.doubt or doubt)
+
+
+def _by_itself(series: Series, episode: Episode, after: Series) -> str:
+    """What is said of a series that wanders too much to have a level: "" unless it moved no farther than before."""
+    if not episode.before:
+        return ""
+    calm = episode.before[0]
+    before = series.between(calm.begin_ns, calm.end_ns)
+    own = _OWN * _moved(series, episode)
+    if not len(before) or not len(after):
+        return ""
+    residue = float(after.values.mean() - before.values.mean())
+    if abs(residue) > own:
+        return ""
+    unit = series.trait.unit
+    return (
+        f"after the {episode.name} it is {quantity(residue, unit)} from the mean before, no more than the "
+        f"{quantity(own, unit)} that it moved by itself before"
+    )
+
+
+def _moved(series: Series, episode: Episode) -> float:
+    """The range of the means of stretches, each as long as the calm or the time after (the shorter), before the stress;
+    the first tenth of what was read before it is left out."""
+    if not episode.before:
+        return 0.0
+    early = series.between(0, episode.stress.begin_ns)
+    history = early.values[len(early) // 10 :]
+    whole_s = (int(early.time_ns[-1]) - int(early.time_ns[0])) * 1e-9 if len(early) > 1 else 0.0
+    share = min(episode.before[0].seconds, episode.after.seconds) / max(whole_s, 1e-9)
+    size = max(_LEAST_BEFORE, round(len(early) * share))
+    if history.size < 2 * size:
+        size = history.size // 2
+    if size < _LEAST_BEFORE // 2:
+        return 0.0
+    total = np.concatenate([[0.0], np.cumsum(history - history[0])])
+    means = (total[size:] - total[:-size])[:: max(1, size // 8)] / size
+    return float(means.max() - means.min())
 
 
 def _kept(series: Series) -> bool:

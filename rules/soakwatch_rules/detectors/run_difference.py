@@ -10,13 +10,26 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.offered import named
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Outcome, Why
-from soakwatch_rules.series import Series
+from soakwatch_rules.series import Growth, Series
 from soakwatch_rules.stats.differences import Difference, difference, repeatability, runs_needed
+from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.words import counted, lasting, quantity
 
 _LEAST = 16
+_LOST = frozenset({
+    "load.loss", "load.lost.packets", "load.failures", "load.failure.rate", "load.connections.failed",
+})  # fmt: skip
+"""What is lost now and then: its mean counts, for its median is 0 as long as most readings lost nothing."""
+_HARMLESS = 1e-4  # of what is offered: a loss that grows by less is nothing to compare runs by
+_OFFERED = {
+    "load.lost.packets": ("load.tx.packets", "load.tx.packet.rate"),
+    "load.failures": ("load.requests", "load.request.rate"),
+    "load.failure.rate": ("load.request.rate", "load.requests"),
+    "load.connections.failed": ("load.connections.opened", "load.connection.rate"),
+}  # fmt: skip
 _LENGTHS = 1.25  # runs whose lengths differ by more are compared with a doubt
 
 
@@ -35,15 +48,18 @@ class Measure:
 class RunDifference:
     """Says whether a level in this run differs from the same level in earlier runs that were named for comparison.
 
-    The unit is the run: each gives one number, the median of its readings after the first ``settle`` of its time.
+    The unit is the run: each gives one number, the median of its readings after the first ``settle`` of its time (of
+    losses and failures the mean; counters count as rates). The bad direction is that of the catalogue: throughput that
+    falls; latency, loss, failures, memory and CPU that rise.
     change = (new - mean of old)/|mean of old|; t = change / (s·sqrt(1 + 1/n)), s the standard deviation between the n
     earlier runs (at least that of rounding to the quantum), n - 1 degrees of freedom. It differs if |change| exceeds
-    ``tolerance`` (at least the metric's floor and quantum) and the one-sided p is below ``alpha`` (half of it where
-    either direction counts). Equivalent: the
-    interval of the change, each side 1 - ``alpha``, lies within the tolerance (TOST).
+    ``tolerance`` (at least the metric's floor and quantum, and 0.01 % of what is offered where something is lost) and
+    the one-sided p is below ``alpha`` (half of it where either direction counts). Equivalent: the interval of the
+    change, each side 1 - ``alpha``, lies within the tolerance (TOST).
 
-    fail: a difference in the metric's bad direction with p < ``sure``. warn: any other difference where no direction
-    is good. pass: no worse by more than the tolerance, and the comparison could have shown a change of ``worth`` with
+    fail: a difference in the metric's bad direction with p < ``sure``, or losses that no earlier run had. warn: any
+    other difference where no direction is good, or a worse one that is less sure. pass: no worse by more than the
+    tolerance (better is told), and the comparison could have shown a change of ``worth`` with
     80 % power, or proved equivalence. inconclusive: one earlier run (nobody knows how runs differ by themselves), or
     runs that differ too much for their number; the finding says how many would do. How well all runs repeat is told
     with N and the upper bound of their standard deviation: three runs within ±15 % prove little.
@@ -79,9 +95,21 @@ class RunDifference:
     """
 
     name: ClassVar[str] = "run_difference"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "a level differs from that in earlier runs by more than runs differ"
     metrics: ClassVar[tuple[str, ...]] = (
+        "load.rx.packets",
+        "load.rx.packet.rate",
+        "load.rx.bit.rate",
+        "load.requests",
+        "load.request.rate",
+        "load.connection.rate",
+        "load.loss",
+        "load.lost.packets",
+        "load.failures",
+        "load.failure.rate",
+        "load.connections.failed",
+        "load.latency",
         "system.cpu.utilization",
         "system.memory.usage",
         "system.memory.utilization",
@@ -89,9 +117,6 @@ class RunDifference:
         "process.memory.usage",
         "process.cpu.utilization",
         "process.open_files",
-        "load.request.rate",
-        "load.rx.packets",
-        "load.latency",
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
@@ -143,16 +168,18 @@ class RunDifference:
             reason = f"{made.samples} of {made.expected} expected readings, less than half"
             return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
         earlier = [m for other in case.earlier if (m := self._measure(other)) is not None]
+        series = replace(series, trait=replace(series.trait, unit=_unit(series), worse=_worse(series)))
         if not earlier:
             reason = f"{counted(len(case.earlier), 'earlier run')} without {_LEAST} readings after settling"
             return replace(made, reason=reason, why=Why.NO_REFERENCE, settle="needs two earlier runs, better five")
         made = replace(made, doubts=tuple(self._doubts(now, earlier, len(case.earlier))))
         old = [m.median for m in earlier]
         quantum = series.trait.quantum or 0.0
-        alpha = self.alpha if series.trait.growth is not None else self.alpha / 2  # either direction counts
-        compared = difference(old, [now.median], self._tolerance(series, old), alpha, quantum)
+        alpha = self.alpha if series.trait.worse is not None else self.alpha / 2  # either direction counts
+        least = _least(case, series)
+        compared = difference(old, [now.median], self._tolerance(least, old), alpha, quantum)
         if compared is None:
-            return self._from_zero(made, series, old, now)
+            return self._from_zero(made, series, old, now, least)
         return self._decided(self._numbers(made, compared, earlier, now), series, compared)
 
     def _measure(self, series: Series) -> Measure | None:
@@ -163,22 +190,26 @@ class RunDifference:
         if value.size < _LEAST or float(np.abs(value).max()) > 1e150:
             return None
         middle, high = (float(x) for x in np.percentile(value, [50, 99]))
+        if series.metric in _LOST:
+            middle = float(value.mean())
         return Measure(middle, high, float(value.max()), float(seconds[-1]), int(value.size))
 
-    def _tolerance(self, series: Series, old: Sequence[float]) -> float:
-        level, least = abs(float(np.mean(old))), max(series.trait.floor, series.trait.quantum or 0.0)
+    def _tolerance(self, least: float, old: Sequence[float]) -> float:
+        level = abs(float(np.mean(old)))
         small = least / level if level > 0 else 0.0
         return max(self.tolerance, small) if math.isfinite(small) else self.tolerance
 
-    def _from_zero(self, made: Finding, series: Series, old: Sequence[float], now: Measure) -> Finding:
-        unit, least = series.trait.unit, max(series.trait.floor, series.trait.quantum or 0.0)
-        told = f"{quantity(now.median, unit)}, in {counted(len(old), 'earlier run')} about zero"
+    def _from_zero(
+        self, made: Finding, series: Series, old: Sequence[float], now: Measure, least: float
+    ) -> Finding:  # fmt: skip
+        told = f"{_what(series)}: {quantity(now.median, series.trait.unit)}, in {counted(len(old), 'earlier run')} none"
         if abs(now.median) <= least:
             return replace(made, outcome=Outcome.PASS, reason=f"{told}: less than anybody cares about")
         if len(old) < 2:
             return replace(made, reason=f"{told}: no spread between runs is known", why=Why.NO_REFERENCE,
                            settle="needs two earlier runs, better five")  # fmt: skip
-        return replace(made, outcome=Outcome.WARN, reason=told)
+        worse = series.metric in _LOST and now.median > least
+        return replace(made, outcome=Outcome.FAIL if worse else Outcome.WARN, reason=told)
 
     def _numbers(self, made: Finding, d: Difference, earlier: Sequence[Measure], now: Measure) -> Finding:
         numbers = {"old": d.old, "new": d.new, "runs": float(d.n_old), "change": d.change}
@@ -201,34 +232,35 @@ class RunDifference:
         )  # fmt: skip
 
     def _decided(self, made: Finding, series: Series, d: Difference) -> Finding:
-        unit, growth = series.trait.unit, series.trait.growth
+        unit, worse = series.trait.unit, series.trait.worse
         runs = counted(d.n_old, "earlier run")
         old = f"{quantity(d.old, unit)} in {runs}"
-        told = f"{series.metric}: {quantity(d.new, unit)}, {100 * d.change:+.1f} % against {old}"
+        told = f"{_what(series)}: {quantity(d.new, unit)}, {100 * d.change:+.1f} % against {old}"
         if d.spread is None or d.p_up is None or d.p_down is None or d.smallest is None:
-            if d.n_old > 1:
+            if d.n_old > 1 or d.old == d.new == 0:
                 return replace(made, outcome=Outcome.PASS, reason=f"{told}: zero in all of them")
             return replace(made, reason=f"{told}; no spread between runs is known", why=Why.NO_REFERENCE,
                            settle="needs two earlier runs, better five")  # fmt: skip
         told += f", which differ by {100 * d.spread:.2g} % (sd)"
         p = d.p_up if d.change > 0 else d.p_down
-        bad = growth is None or (growth == "up") == (d.change > 0)
+        bad = worse is None or (worse == "up") == (d.change > 0)
         if (d.rose or d.fell) and bad:
-            outcome = Outcome.FAIL if growth is not None and p < self.sure else Outcome.WARN
-            return replace(made, outcome=outcome, reason=f"{told}: more than runs differ (p = {p:.2g})")
+            outcome = Outcome.FAIL if worse is not None and p < self.sure else Outcome.WARN
+            how = "" if worse is None else "worse by "
+            return replace(made, outcome=outcome, reason=f"{told}: {how}more than runs differ (p = {p:.2g})")
         if (d.rose or d.fell) and not bad:
-            return replace(made, outcome=Outcome.PASS, reason=f"{told}: more than runs differ, for the better")
+            return replace(made, outcome=Outcome.PASS, reason=f"{told}: better by more than runs differ (p = {p:.2g})")
         if d.equivalent:
             return replace(made, outcome=Outcome.PASS, reason=f"{told}: equal within {100 * d.tolerance:.3g} %")
-        worse = abs(d.change) > d.tolerance and bad
-        if not worse and d.smallest <= max(self.worth, d.tolerance):
+        seems = abs(d.change) > d.tolerance and bad
+        if not seems and d.smallest <= max(self.worth, d.tolerance):
             seen = f"a change of {100 * d.smallest:.2g} % would have shown"
             return replace(made, outcome=Outcome.PASS, reason=f"{told}: no difference; {seen}")
         needed = runs_needed(d.spread, max(self.worth, d.tolerance), 1, d.alpha)
         settle = f"needs {needed} earlier runs at this spread" if needed is not None and needed > d.n_old else ""
         if not settle:
             settle = "repeat this run: one more run of the new kind and one more of the old"
-        why = "above the tolerance, but runs differ as much" if worse else "runs differ too much to tell"
+        why = "above the tolerance, but runs differ as much" if seems else "runs differ too much to tell"
         return replace(made, reason=f"{told}: {why}", why=Why.NOISE, settle=settle)
 
     def _doubts(self, now: Measure, earlier: Sequence[Measure], named: int) -> list[str]:
@@ -249,3 +281,28 @@ class RunDifference:
                 f"{100 * repeats.worst:.2g} %), which proves a sd below {100 * repeats.sd_upper:.2g} %"
             )
         return doubts
+
+
+def _unit(series: Series) -> str:
+    """What is compared: of a counter its rate."""
+    return f"{series.trait.unit}/s" if series.trait.kind == "counter" else series.trait.unit
+
+
+def _worse(series: Series) -> Growth | None:
+    return series.trait.worse or series.trait.growth
+
+
+def _what(series: Series) -> str:
+    return f"{series.metric} {series.object}" if series.metric == "load.latency" and series.object else series.metric
+
+
+def _least(case: Case, series: Series) -> float:
+    """The difference that nobody cares about, in the unit that is compared."""
+    least = max(series.trait.floor, series.trait.quantum or 0.0) if series.trait.kind != "counter" else 0.0
+    if series.metric == "load.loss":
+        return max(least, _HARMLESS)
+    if series.metric not in _OFFERED:
+        return least
+    begin_ns, end_ns = case.window.begin_ns, case.window.end_ns
+    total, seconds = amount(named(case.load, *_OFFERED[series.metric]), begin_ns, end_ns)
+    return max(least, _HARMLESS * total / seconds) if seconds > 0 else least

@@ -166,11 +166,15 @@ class StepChange:
             series.seconds, value, length_s=length_s, width=_WIDTH, rise=self.rise, sigmas=self.sigmas, least=least
         )
 
+    def needed_s(self, apart_s: float) -> float:
+        """The shortest life that can be judged, at a reading every ``apart_s``."""
+        return _PIECES * _WIDTH * max(self.lasting / _WIDTH, apart_s)
+
     def _undecided(self, made: Finding, found: tuple[Life, ...], apart: float | None) -> Finding:
         if apart is None:
             reason = f"{counted(made.samples, 'reading')}: too few to know a level"
             return replace(made, reason=reason, why=Why.TOO_FEW, settle=f"needs {lasting(_PIECES * self.lasting)}")
-        needed = _PIECES * _WIDTH * max(self.lasting / _WIDTH, apart)
+        needed = self.needed_s(apart)
         longest = max((float(life.series.seconds[-1]) + apart for life in found), default=0.0)
         many = counted(len(found), "life").replace("lifes", "lives")
         if longest < needed:

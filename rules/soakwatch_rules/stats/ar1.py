@@ -14,7 +14,16 @@ from soakwatch_rules.stats.distributions import student_cdf, student_quantile
 Floats = NDArray[np.float64]
 
 _MOST_RHO: Final = 0.98
-POWER_Z: Final = 1.6448536269514722 + 0.8416212335729143  # 2.49: one-sided 5 % and 80 % power
+_POWER_Z: Final = 0.8416212335729143  # 80 % power
+
+
+def power(risk: float = 0.05) -> float:
+    """Standard errors beyond a limit that show with 80 % power at a one-sided risk.
+
+    >>> round(power(), 2), round(power(0.05 / 30), 2)
+    (2.49, 3.78)
+    """
+    return student_quantile(math.inf, 1 - risk) + _POWER_Z
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +49,9 @@ class Slope:
             return float(self.slope > limit)
         return student_cdf(self.freedom, max(-1e6, min(1e6, (self.slope - limit) / self.error)))
 
-    @property
-    def detectable(self) -> float:
-        """The slope beyond a limit that shows with 80 % power at 5 % risk: 2.49 standard errors."""
-        return POWER_Z * self.error
+    def detectable(self, risk: float = 0.05) -> float:
+        """The slope beyond a limit that shows with 80 % power at this risk."""
+        return power(risk) * self.error
 
 
 def slope(time_s: Floats, value: Floats, *, remember: bool = True) -> Slope:
@@ -78,5 +86,5 @@ def hours_more(fit: Slope, limit: float, span_s: float) -> float | None:
     apart = abs(fit.slope - limit)
     if apart <= 0.25 * limit or not apart > 0:
         return None
-    times = math.pow(fit.detectable / apart, 2 / 3) - 1
+    times = math.pow(fit.detectable() / apart, 2 / 3) - 1
     return max(0.0, times * span_s / 3600)

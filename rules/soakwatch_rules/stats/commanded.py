@@ -24,7 +24,8 @@ _MOST = 1e200
 class Shortfall:
     """In one stretch: ``ratio`` is what was achieved / what was commanded.
 
-    ``noise`` is what chance alone may make of it: 3 / sqrt(commanded), for sending at random times (Poisson).
+    ``noise`` is what chance alone may make of it: 3 / sqrt(commanded), for sending at random times (Poisson), and one
+    of the readings compared more or less: a command and a counter are not read at the same moment.
     """
 
     window: Window
@@ -58,7 +59,8 @@ def shortfall(
         done = float(np.sum(achieved[usable]))
     if int(usable.sum()) < _LEAST_BINS or not _LEAST_COUNT <= total < _MOST or not np.isfinite(done):
         return None
-    return Shortfall(window, phase, min(max(done / total, -_MOST), _MOST), 3 / math.sqrt(total))
+    noise = 3 / math.sqrt(total) + 1 / int(usable.sum())
+    return Shortfall(window, phase, min(max(done / total, -_MOST), _MOST), noise)
 
 
 def _idle(told: Series, waits: Sequence[Series], achieved: NDArray[np.float64]) -> NDArray[np.bool_]:

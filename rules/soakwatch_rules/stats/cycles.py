@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -16,12 +17,17 @@ Places = NDArray[np.int64]
 _FINE: Final = 480  # blocks in which falls are looked for
 _FEWEST: Final = 32
 _FALL: Final = 0.3  # of the range between the 2nd and the 98th percentile
+_PARTS: Final = 4
 _SIGMAS: Final = 5.0
 _QUANTA: Final = 3.0
 _APART: Final = 4  # blocks between falls: faster cycles vanish in the block means
 _LASTING: Final = 0.75  # of a fall, by which the medians before and after it differ
 _RISES: Final = 0.5  # abrupt rises for each abrupt fall: batches and level flips rise abruptly too
 _CLIMB: Final = 0.5  # correlation with time within a cycle
+_BLURRED: Final = 3.0  # blocks of climb by which two peaks may differ
+_CLIMBED: Final = 0.05  # of the run, that a climb before a release takes at least
+_MADE_UP: Final = 0.5  # of a release, that had grown before it in the run
+_RARE: Final = 2  # releases; more are a habit
 _ALIKE: Final = 0.5  # of the climb after a release, that the climb before it has at least
 _ABOVE: Final = 0.25  # of the range, between the floors and the median
 
@@ -40,7 +46,7 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
 
     A fall takes one or two of at most 480 block means and at least max(30 % of the range, 5 robust sigmas of the steps
     between blocks, 3 quanta). There is a sawtooth if there are two falls or more, at least 4 blocks apart (median), at
-    most half as many abrupt rises, a climb within the cycles (median correlation with time of 0.5) and a median
+    most half as many abrupt rises, a climb within the cycles (mean correlation with time of 0.5) and a median
     that lies above the floors by a quarter of the range.
     """
     number = min(_FINE, value.size // 2)
@@ -60,16 +66,18 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
     falls, rises = _places(means, -jump), _places(means, jump)
     if falls.size < 2 or float(np.median(np.diff(falls))) < _APART or rises.size > _RISES * falls.size:
         return None
-    times, floors, climbs = [], [], []
+    times, floors = [], []
+    # a cycle that has just begun is noise: each counts by its length, also the one that was cut by the begin
+    limits = [0, *falls.tolist(), means.size]
+    climbs = [(end - begin) * _climb(means[begin:end]) for begin, end in pairwise(limits)]
     for begin, end in zip(falls.tolist(), [*falls[1:].tolist(), means.size], strict=True):
         cycle = means[begin:end]
         if cycle.size < 3:
             continue
-        climbs.append(_climb(cycle))
         lowest = np.argsort(cycle, kind="stable")[:2]
         floors.append(float(cycle[lowest].mean()))
         times.append(float(centre[begin + lowest].mean()))
-    if not floors or float(np.median(climbs)) < _CLIMB:
+    if not floors or sum(climbs) < _CLIMB * means.size:
         return None
     if float(np.median(means)) < float(np.median(floors)) + _ABOVE * spread:
         return None
@@ -106,12 +114,37 @@ def released(value: Floats, allowed: float = 0.0) -> Release | None:
         after = float(np.median(value[fall : fall + some]))
         if before - after < _LASTING * jump:
             continue
-        if float(np.median(value[-some:])) > before + allowed * (value.size - fall):
+        pace = max(_steep(value[fall:]), 0.0)
+        if float(np.median(value[-some:])) > before + allowed * (value.size - fall) + _BLURRED * pace:
             return None
-        low = value[fall : fall + 2].mean() <= value[: fall - 1].min() + allowed * value.size
-        steep = _steep(value[: fall - 1]) >= _ALIKE * _steep(value[fall:])
+        low = value[fall : fall + 3].min() <= value[: fall - 1].min() + allowed * value.size
+        steep = _steep(value[: fall - 1]) >= _ALIKE * pace
         return Release(fall, before - after, bool(low) and steep)
     return None
+
+
+def freed(value: Floats) -> Release | None:
+    """The highest lasting abrupt fall that took back what had grown before it; None where there is none.
+
+    For what grew without a sawtooth's habit: at most two such falls, each after a climb of a twentieth of the run that
+    made up most of it.
+    """
+    jump, _ = _abrupt(value, 0.0)
+    if not jump > 0:
+        return None
+    some, found = max(3, value.size // 32), []
+    begin = 0
+    for fall in _places(value, -jump).tolist():
+        climb = value[begin : max(fall - 1, begin)]
+        begin = fall + 1
+        if climb.size < max(_CLIMBED * value.size, 3) or fall + 1 >= value.size:
+            continue
+        before, after = float(np.median(climb[-some:])), float(np.median(value[fall + 1 : fall + 1 + some]))
+        height = before - after
+        rise = before - float(np.median(climb[:some]))
+        if height >= _LASTING * jump and rise >= _MADE_UP * height and _climb(climb) >= _CLIMB:
+            found.append(Release(fall, height, whole=True))
+    return max(found, key=lambda one: one.height) if 0 < len(found) <= _RARE else None
 
 
 def _steep(value: Floats) -> float:
@@ -123,11 +156,11 @@ def _steep(value: Floats) -> float:
 
 
 def _abrupt(value: Floats, quantum: float) -> tuple[float, float]:
-    """What counts as an abrupt fall, and the range."""
+    """What counts as an abrupt fall, and the range: the median one of a quarter, so that a warm-up adds nothing."""
     steps = np.diff(value)
     sigma = MAD * float(np.median(np.abs(steps - np.median(steps))))
-    low, high = np.percentile(value, (2, 98)).tolist()
-    return max(_FALL * (high - low), _SIGMAS * sigma, _QUANTA * quantum), high - low
+    spread = float(np.median([np.subtract(*np.percentile(part, (98, 2))) for part in np.array_split(value, _PARTS)]))
+    return max(_FALL * spread, _SIGMAS * sigma, _QUANTA * quantum), spread
 
 
 def _places(value: Floats, jump: float) -> Places:

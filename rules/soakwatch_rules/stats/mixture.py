@@ -62,11 +62,18 @@ class Mixture:
         total = float(self.weight[free].sum())
         return float(np.sqrt(self.weight[free] @ self.scale[free] ** 2 / total)) if total > 0 else 0.0
 
-    def turning(self, limit: float) -> float:
-        """Weight of cycles about as long as the run that are steeper than the limit somewhere."""
-        return float(self.weight[_TURNS[self.family] & (self.steepest > limit)].sum())
+    def turning(self, limit: float, small: float = 0.0) -> float:
+        """Weight of cycles about as long as the run that are steeper than the limit somewhere, and swing by more than
+        ``small`` from trough to peak."""
+        return float(self.weight[self._turns(limit, small)].sum())
 
-    def came_back(self, limit: float, value: Floats) -> float:
+    def _turns(self, limit: float, small: float) -> NDArray[np.bool_]:
+        # the steepest slope of a wave is its swing times pi over its period
+        swings = self.steepest * self.place > np.pi * small
+        made: NDArray[np.bool_] = _TURNS[self.family] & (self.steepest > limit) & swings
+        return made
+
+    def came_back(self, limit: float, small: float, value: Floats) -> float:
         """Weight of those cycles that were seen whole and end as high as they were one period earlier.
 
         Whatever the form of a wave, its height one period apart is the same: what differs is growth.
@@ -80,7 +87,7 @@ class Mixture:
                 before = float(value[max(0, end - some) : max(end, some)].mean())
                 came[index] = last - before <= limit * period
         which = np.searchsorted(PERIODS, self.place).clip(0, len(PERIODS) - 1)
-        turns = _TURNS[self.family] & (self.family == _CYCLE) & (self.steepest > limit)
+        turns = self._turns(limit, small) & (self.family == _CYCLE)
         return float(self.weight[turns & came[which]].sum())
 
     def quantiles(self, low: float, high: float) -> tuple[float, float]:

@@ -19,6 +19,7 @@ _CALM_BINS = 3
 _LATE_S = 1.0
 _SOME = 0.5  # packets: less is a count that was read a little earlier than another
 _NEAR = 2  # bins about a stretch in which what was queued still comes back
+_ALL = 0.9  # of what was sent: as much is lost in a full stop
 _IDLE = 0.5  # of the rate before: less than that was sent
 _MAD_TO_SIGMA = 1.4826
 
@@ -81,6 +82,7 @@ class Outage:
 
     ``share`` is the lost share within the spans, None without one that is longer than two readings; ``unsent_s`` how
     long under half of the rate before was sent; ``unseen_s`` what was not counted; ``step_s`` the distance of readings.
+    ``blind_s``: before it so much scattered that a full stop for a shorter time would not be seen; 0 where it would.
     """
 
     lost: float
@@ -92,6 +94,7 @@ class Outage:
     unsent_s: float
     unseen_s: float
     step_s: float
+    blind_s: float = 0.0
 
     @property
     def time_s(self) -> float:
@@ -113,7 +116,8 @@ def outage(calm: Bins, look: Bins, least_share: float = _SHARE) -> Outage | None
     """The outage in ``look``, with ``calm`` telling what is lost without it; None where nothing is known to be sent.
 
     A bin lost something if its loss beyond the usual share is above 5 sigma of the calm (by its MAD), ``least_share``
-    of what was sent, and two, and if that was not only late: back within a second, or a reading. Neighbouring bins
+    of what was sent, and two, and if that was not only late: back within a second, or a reading; bins in a row that
+    lost nine tenths are held against the scatter together. Neighbouring bins
     that did are one span: it began in the first and ended in the last, so by time stamps it lasts from the end of the
     first to the begin of the last at least. Of these two it takes the share that they lost of what the bins between
     them did (without any: of all that is sent), and as much of the bins beside it, where usually nothing is lost: the
@@ -134,11 +138,12 @@ def outage(calm: Bins, look: Bins, least_share: float = _SHARE) -> Outage | None
         return None
     share, sigma, rate = _usual(calm)
     beyond = np.where(known, look.lost - share * look.sent, 0.0)
-    settled = _settled(beyond, look)
+    kept = settled(beyond, look)
     limit = np.maximum(_SIGMAS * sigma, np.maximum(least_share * look.sent, _LEAST))
-    lossy = known & (settled > limit)
-    edge = known & (settled >= _SOME) & (share <= 0) & (sigma <= 0)
-    spans = _spans(look, lossy, edge, settled, 1 - min(share, 1.0))
+    lossy = known & (kept > limit)
+    lossy |= _stood(look, known, kept, limit)
+    edge = known & (kept >= _SOME) & (share <= 0) & (sigma <= 0)
+    spans = _spans(look, lossy, edge, kept, 1 - min(share, 1.0))
     here = known.copy()
     if share > 0 or sigma > 0:
         near = np.convolve(lossy, np.ones(2 * _NEAR + 1), mode="same") > 0
@@ -147,13 +152,32 @@ def outage(calm: Bins, look: Bins, least_share: float = _SHARE) -> Outage | None
     offered = float(look.sent[lossy].sum()) / sent_s if sent_s > 0 else 0.0
     offered = offered if offered > 0 else rate or float(look.sent[known].sum() / width[known].sum())
     here[here.size - _ahead(look) :] &= lossy[here.size - _ahead(look) :]  # what is under way at the end is not lost
-    lost = max(0.0, float(settled[here].sum()))
+    lost = max(0.0, float(kept[here].sum()))
     error = max(_LEAST, _SIGMAS * sigma * math.sqrt(max(int(lossy.sum()), 1)))
     thin = known & (look.sent < _IDLE * rate * width)
     return Outage(
         lost, offered, lost / offered, error / offered, spans, _within(look, lossy), float(width[thin].sum()),
-        float(width[~known].sum()), float(np.median(width)),
+        float(width[~known].sum()), float(np.median(width)), _blind_s(look, known, sigma),
     )  # fmt: skip
+
+
+def _stood(look: Bins, known: NDArray[np.bool_], lost: Floats, limit: Floats) -> NDArray[np.bool_]:
+    """Bins in a row that lost nearly all: together they are above the scatter that no single one exceeds."""
+    made = np.zeros(known.size, dtype=np.bool_)
+    still = known & (lost >= _ALL * look.sent) & (look.sent > 0)
+    edge = np.flatnonzero(np.diff(np.concatenate([[False], still, [False]]).astype(np.int8))).reshape(-1, 2)
+    for first, after in edge.tolist():
+        if float(lost[first:after].sum()) > float(limit[first:after].max()) * math.sqrt(after - first):
+            made[first:after] = True
+    return made
+
+
+def _blind_s(look: Bins, known: NDArray[np.bool_], sigma: float) -> float:
+    """How long a full stop has to last to be above the scatter; 0 where one bin is."""
+    usual = float(np.median(look.sent[known]))
+    if usual <= 0 or _SIGMAS * sigma < _ALL * usual:
+        return 0.0
+    return min(1e9, math.ceil((_SIGMAS * sigma / (_ALL * usual)) ** 2) * float(np.median(look.seconds)))
 
 
 def _usual(calm: Bins) -> tuple[float, float, float]:
@@ -164,7 +188,7 @@ def _usual(calm: Bins) -> tuple[float, float, float]:
     sent, lost = calm.sent[good], calm.lost[good]
     share = max(0.0, float(np.median(lost / sent)))
     beyond = np.where(np.isfinite(calm.lost - share * calm.sent), calm.lost - share * calm.sent, 0.0)
-    sigma = _MAD_TO_SIGMA * float(np.median(np.abs(_settled(beyond, calm)[good])))
+    sigma = _MAD_TO_SIGMA * float(np.median(np.abs(settled(beyond, calm)[good])))
     return share, sigma, float(np.median(sent / calm.seconds[good]))
 
 
@@ -173,7 +197,7 @@ def _ahead(bins: Bins) -> int:
     return min(bins.sent.size, max(1, round(_LATE_S / max(float(np.median(bins.seconds)), 1e-3))))
 
 
-def _settled(beyond: Floats, bins: Bins) -> Floats:
+def settled(beyond: Floats, bins: Bins) -> Floats:
     """What each bin lost for good: less what came back within a second (a reading at least), for it was only late."""
     if not beyond.size:
         return beyond

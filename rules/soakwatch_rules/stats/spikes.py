@@ -1,9 +1,8 @@
-"""Spikes: stretches of high utilisation that rise suddenly above the level before them."""
+"""Plateaus: stretches at the top, judged by the level and the scatter of what was read before them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +11,18 @@ from numpy.typing import NDArray
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.level import robust
 
-_POLL_MODE = 0.90
-_TOP = 0.995
-_FEWER = 2 / 3  # of the sigmas
-_LONGER = 3.0  # times the seconds
+Floats = NDArray[np.float64]
 LEAST = 16
 """Readings that a level needs."""
+_BUSY = 0.90
+_TOP = 0.995
+_FEW, _FEWER = 5 / 6, 2 / 3  # of the sigmas
+_LONG, _LONGER = 2.0, 3.0  # times the seconds
+_READINGS = 3
+_BLOCKS = 12  # of fewer means a scatter is wrong by a third
+_TOUCH = 0.05  # of the trailing time: noise touches the top, it does not stay there
+_CHANCE = 0.05  # plateaus in the whole run that the scatter alone makes: more explain one
+_LONGEST = 600.0  # s: a plateau that must last longer to be told from scatter is no spike
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,77 +36,175 @@ class Shape:
     seconds: float
     trailing: float
 
-    def threshold(self, level: float, sigma: float) -> float:
-        """What a spike must reach above this level; over 1 where there is no head room for one."""
-        return max(self.enter, level + max(self.rise, self.sigmas * sigma))
+    def spiked(self, top: float, above_s: float, level: Level, reading_s: float) -> bool:
+        """Whether a plateau of this mean and length is a spike above this level.
 
-    def demand(self, level: float, sigma: float, reading_s: float = 0.0) -> tuple[float, float]:
-        """What a spike must reach, and for how many seconds; over 1 where there is no head room for one.
-
-        Where the sigmas leave no room but two thirds of them do, a plateau at the very top that lasts three times as
-        long, and three readings, will do: noise of 4 sigmas touches the top for moments only.
+        Noise seldom stays where it touches: five sixths of the sigmas will do for what lasts twice as long as asked
+        for, two thirds for a mean of 99.5 % that lasts three times as long (and three readings, either).
         """
-        threshold = self.threshold(level, sigma)
-        if threshold > 1 and level + max(self.rise, _FEWER * self.sigmas * sigma) <= 1:
-            return max(self.enter, _TOP), _LONGER * max(self.seconds, reading_s)
-        return threshold, self.seconds
+        high, sigma = top - level.middle + 1e-9, level.sigma(above_s)
+        if high < self.rise:
+            return False
+        times = above_s / self.seconds + 1e-9 if above_s >= _READINGS * reading_s * (1 - 1e-9) else 1.0
+        share = 1.0
+        if times >= _LONGER and top >= max(self.enter, _TOP):
+            share = _FEWER
+        elif times >= _LONG:
+            share = _FEW
+        return high >= share * self.sigmas * sigma
+
+    def shortest(self, level: Level, reading_s: float) -> float | None:
+        """The least time at 100 % that would be a spike above this level, in steps of a half; None above ten minutes
+        (and above ``seconds``), or where the level leaves no room for the rise."""
+        lasting, most = max(self.seconds, reading_s), max(_LONGEST, 2 * self.seconds, 4 * reading_s)
+        while lasting <= most:
+            if self.spiked(1.0, lasting, level, reading_s):
+                return self.seconds if lasting <= max(self.seconds, reading_s) else lasting
+            lasting *= 1.5
+        return None
+
+
+class Level:
+    """Level and scatter of readings that lie ``apart_s`` seconds apart, by median and scaled MAD.
+
+    The scatter of a plateau is that of means as long as it lasts: single readings of 35 % ± 14 swing to 77 %, means of
+    ten of them do not. Where fewer than twelve such means are there, shorter ones (which scatter more) are taken.
+    """
+
+    __slots__ = ("_apart_s", "_known", "_value", "middle")
+
+    def __init__(self, value: Floats, apart_s: float) -> None:
+        self._value, self._apart_s = value, apart_s
+        self._known: dict[int, float] = {}
+        self.middle = float(np.median(value))
+
+    def sigma(self, lasting_s: float) -> float:
+        """The robust sigma of means over ``lasting_s`` seconds.
+
+        >>> level = Level(np.tile([0.2, 0.4], 600), 1.0)
+        >>> round(level.sigma(1.0), 3), round(level.sigma(10.0), 3)
+        (0.148, 0.0)
+        """
+        number = max(1, min(math.floor(lasting_s / self._apart_s + 0.1), self._value.size // _BLOCKS))
+        if number not in self._known:
+            self._known[number] = robust(_means(self._value, number))[1]
+        return self._known[number]
+
+    def jitter(self, lasting_s: float) -> float:
+        """The same without what rises or falls all along: by the differences of means that follow each other.
+
+        >>> ramp = Level(np.linspace(0.2, 0.9, 1200), 1.0)
+        >>> round(ramp.sigma(10.0), 2), round(ramp.jitter(10.0), 2)
+        (0.26, 0.0)
+        """
+        number = max(1, min(math.floor(lasting_s / self._apart_s + 0.1), self._value.size // _BLOCKS))
+        whole = self._value.size // number * number
+        steps = np.diff(self._value[:whole].reshape(-1, number).mean(axis=1))
+        return robust(steps)[1] / math.sqrt(2) if steps.size else 0.0
+
+
+def _means(value: Floats, number: int) -> Floats:
+    """Means of so many neighbours, each begun half of them after the one before."""
+    if number == 1:
+        return value
+    total = np.append(0.0, np.cumsum(value))
+    made: Floats = ((total[number:] - total[:-number]) / number)[:: max(1, number // 2)]
+    return made
 
 
 @dataclass(frozen=True, slots=True)
-class Spike:
-    """Readings [open, close); ``above_s`` is the time at or above ``threshold``."""
+class Plateau:
+    """Readings [open, close); ``above_s`` is the time at or above ``enter`` and ``top`` the mean then.
+
+    ``spike``: it rose above the ``level`` before it as a spike does. Else ``scatter`` says whether the device's own
+    scatter makes such a plateau now and then. ``level`` is None where nothing else was read.
+    """
 
     open: int
     close: int
     above_s: float
+    top: float
     peak: float
-    level: float
-    threshold: float
+    level: float | None
+    sigma: float
+    spike: bool
+    scatter: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Spikes:
-    """The spikes, the stretches that were too ``brief`` or not ``sudden``, and the longest brief one in seconds."""
+class Plateaus:
+    """The plateaus that lasted long enough, and all stretches at the top with their times at or above ``enter``."""
 
-    found: tuple[Spike, ...]
-    brief: int
-    gradual: int
-    longest_brief_s: float
+    long: tuple[Plateau, ...]
+    opens: NDArray[np.int64]
+    above_s: Floats
+
+    @property
+    def brief(self) -> int:
+        """How many stretches were too short to be a plateau."""
+        return self.opens.size - len(self.long)
 
 
-def spikes(
-    value: NDArray[np.float64],
-    cover_s: NDArray[np.float64],
-    shape: Shape,
-    keep: int,
-    level: tuple[float, float] | None,
-) -> Spikes:
-    """Finds the spikes in readings that each speak for ``cover_s`` seconds before them.
+def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Level | None) -> Plateaus:
+    """Finds the plateaus in readings that each speak for ``cover_s`` seconds before them.
 
-    ``level`` is (median, robust sigma) if it is known; else it comes from the ``keep`` readings before a stretch
-    that lie in no spike (so it is frozen while a spike lasts), at the very beginning from those after it. Only
+    ``level`` is taken if it is known; else it comes from the ``keep`` readings before a plateau that lie in no spike
+    (so it is frozen while a spike lasts), at the very beginning also from those after it that lie in no plateau. Only
     stretches that are high for long enough are looked at closely, so a quiet day costs one pass. An end may be a
     tenth of a reading short, but no more than a tenth of what is asked for: polls come a little early or late.
     """
     pairs = stretches(value, shape.enter, shape.leave)
     high_s = np.append(0.0, np.cumsum(np.where(value >= shape.enter, cover_s, 0.0)))
-    lasted = high_s[pairs[:, 1]] - high_s[pairs[:, 0]]
+    high = high_s[pairs[:, 1]] - high_s[pairs[:, 0]]
     reading_s = float(np.median(cover_s)) if cover_s.size else 0.0
-    slack = 0.1 * min(reading_s, shape.seconds)
-    long = lasted + slack >= shape.seconds
-    found: list[Spike] = []
-    brief, gradual, longest = int((~long).sum()), 0, float(lasted[~long].max(initial=0.0))
+    long = high + 0.1 * min(reading_s, shape.seconds) >= shape.seconds
+    calm = np.ones(value.size, dtype=bool)
     for begin, end in pairs[long].tolist():
-        here = level if level is not None else _level(value, begin, end, found, keep)
-        threshold, seconds = shape.demand(*here, reading_s)
-        above = value[begin:end] >= threshold
-        above_s = float(cover_s[begin:end][above].sum())
-        if above_s + slack < seconds:
-            gradual += 1
-            continue
-        first = begin + int(np.argmax(above))
-        found.append(Spike(first, end, above_s, float(value[first:end].max()), here[0], threshold))
-    return Spikes(tuple(found), brief, gradual, longest)
+        calm[begin:end] = False
+    spiking = np.zeros(value.size, dtype=bool)
+    rest = Level(value[calm], reading_s) if np.count_nonzero(calm) >= LEAST else None
+    made: list[Plateau] = []
+    for (begin, end), above_s in zip(pairs[long].tolist(), high[long].tolist(), strict=True):
+        here = level if level is not None else _before(value, begin, end, ~spiking, calm, keep, reading_s)
+        inside = value[begin:end]
+        above = inside >= shape.enter
+        top = float(np.average(inside[above], weights=cover_s[begin:end][above]))
+        spiked = here is not None and shape.spiked(top, above_s, here, reading_s)
+        noises = [] if spiked else [one for one in (here, rest) if one is not None]
+        lasted_s = float(cover_s[begin:end].sum())
+        mean = float(np.average(inside, weights=cover_s[begin:end]))
+        brief = lasted_s <= max(_TOUCH * shape.trailing, _READINGS * reading_s)
+        scatter = any(_scatters(mean, lasted_s, one, float(cover_s.sum()), brief=brief) for one in noises)
+        spiking[begin:end] = spiked
+        middle, sigma = (None, 0.0) if here is None else (here.middle, here.sigma(above_s))
+        made.append(Plateau(begin, end, above_s, top, float(inside.max()), middle, sigma, spiked, scatter))
+    return Plateaus(tuple(made), pairs[:, 0], high)
+
+
+def _scatters(mean: float, lasted_s: float, level: Level, whole_s: float, *, brief: bool) -> bool:
+    """Whether normal noise of this scatter makes such a mean at least once in twenty runs of this length.
+
+    A climb scatters too: of what is not ``brief`` only the scatter about it counts.
+    """
+    sigma = level.sigma(lasted_s) if brief else level.jitter(lasted_s)
+    beyond = 0.5 * math.erfc((mean - level.middle) / sigma / math.sqrt(2)) if sigma > 0 else 0.0
+    return beyond * whole_s / lasted_s >= _CHANCE
+
+
+def _before(
+    value: Floats, begin: int, end: int, usable: NDArray[np.bool_], calm: NDArray[np.bool_], keep: int, apart_s: float
+) -> Level | None:
+    """The level of what was read before a plateau; a start-up in the first half of it is left out."""
+    at = np.flatnonzero(usable[:begin])[-keep:]
+    before = value[at]
+    if before.size < LEAST:
+        before = np.concatenate([before, value[end:][calm[end:]][: keep - before.size]])
+        return Level(before, apart_s) if before.size >= LEAST else None
+    whole, late = Level(before, apart_s), before[before.size // 2 :]
+    if before.size == keep or late.size < LEAST:
+        return whole
+    second = Level(late, apart_s)
+    return second if second.sigma(apart_s) < whole.sigma(apart_s) else whole
 
 
 def chance(lasting_s: float, apart_s: float, shape: Shape, level: float) -> float:
@@ -121,39 +224,28 @@ def chance(lasting_s: float, apart_s: float, shape: Shape, level: float) -> floa
     return min(1.0, max(0.0, found))
 
 
-def head_room(value: NDArray[np.float64], shape: Shape, keep: int, looks: int = 48) -> float:
-    """The share of evenly spaced times at which a spike could show: its threshold lies at or below 1."""
-    ends = np.unique(np.linspace(min(keep, value.size), value.size, looks).astype(np.int64)).tolist()
-    could = sum(shape.demand(*robust(value[max(0, end - keep) : end]))[0] <= 1 for end in ends)
-    return could / len(ends)
+def shortest(
+    value: Floats, seen: Plateaus, shape: Shape, keep: int, apart_s: float, looks: int = 48
+) -> list[float | None]:
+    """The least time at the top that would have been a spike, at evenly spaced times; plateaus are left out."""
+    calm = np.ones(value.size, dtype=bool)
+    for plateau in seen.long:
+        calm[plateau.open : plateau.close] = False
+    rest = value[calm]
+    if rest.size < LEAST:
+        return []
+    ends = np.unique(np.linspace(min(keep, rest.size), rest.size, looks).astype(np.int64)).tolist()
+    return [shape.shortest(Level(rest[max(0, end - keep) : end], apart_s), apart_s) for end in ends]
 
 
-def poll_mode(value: NDArray[np.float64], level: tuple[float, float] | None, keep: int) -> bool:
-    """Whether it is busy (over 90 %) all the time, from the beginning on; what saturates later is no poll-mode core.
+def busy_throughout(value: Floats, level: float | None, keep: int, share: float = 0.9) -> bool:
+    """Whether it is busy (over 90 %) for this share of the time, and from the beginning on.
 
-    ``level`` (median, robust sigma), if it is known, decides alone.
+    ``level``, if it is known, decides alone.
     """
     if level is not None:
-        return level[0] > _POLL_MODE
-    if 2 * np.count_nonzero(value > _POLL_MODE) < value.size:
-        return False  # so is the median
+        return level > _BUSY
+    if np.count_nonzero(value > _BUSY) < share * value.size:
+        return False
     early = value[: max(LEAST, min(keep, value.size // 20))]
-    return float(np.median(value)) > _POLL_MODE and float(np.median(early)) > _POLL_MODE
-
-
-def _level(value: NDArray[np.float64], begin: int, end: int, found: Sequence[Spike], keep: int) -> tuple[float, float]:
-    parts, wanted, edge = [], keep, begin
-    for spike in reversed(found):
-        part = value[max(spike.close, edge - wanted) : edge]
-        parts.append(part)
-        wanted, edge = wanted - part.size, spike.open
-        if wanted <= 0:
-            break
-    if wanted > 0:
-        part = value[max(0, edge - wanted) : edge]
-        parts.append(part)
-        wanted -= part.size
-    if keep - wanted < LEAST:
-        parts.append(value[end : end + wanted])
-    before = np.concatenate(parts)
-    return robust(before) if before.size else (float(np.median(value)), 0.0)
+    return float(np.median(early)) > _BUSY

@@ -11,20 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.rule import Outcome, Why
-from soakwatch_rules.stats.ar1 import POWER_Z, Slope, hours_more, slope
+from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import LEAST, Blocks, Statistic, blocks, how_many, winsorised
-from soakwatch_rules.stats.cycles import Cycles, cycles, released
-from soakwatch_rules.stats.floors import of_floors
+from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
+from soakwatch_rules.stats.floors import FEW, of_floors
 from soakwatch_rules.stats.mixture import Mixture, mixture
 
 Floats = NDArray[np.float64]
 Mode = Literal["constant", "mean", "floor", "none"]
-Waived = Literal["", "small", "wave", "cycles", "released"]
-"""Why a doubt passes: all movement is small, a wave came back, the few floors of a sawtooth stand, all was released."""
+Waived = Literal["", "small", "wave", "cycles", "released", "freed"]
+"""Why a doubt passes: all movement is small, a wave came back, the few floors of a sawtooth stand, all was released, or
+it stands since."""
 
 _GUARDED: Final = 48  # blocks of the straight line
 _TAIL: Final = 12  # blocks after a bend that give a line of their own
-_FEW_CYCLES, _MANY_CYCLES = 4, 12
+_MANY_CYCLES: Final = 12
 _SHORT_S: Final = 6 * 3600.0  # shorter windows need more certainty to pass
 _SOME: Final = 4096  # readings that tell the quantum
 _DITHERED: Final = 0.2  # quanta of spread within a sixteenth of the run
@@ -35,6 +36,9 @@ _MISSING: Final = 0.5
 _FINE: Final = 0.02  # of a sawtooth's height: what its floors vary by at least
 _UNEVEN: Final = 0.1  # of a sawtooth's height: what two floors may differ by
 _EVENS: Final = 0.5
+_HALF: Final = 0.5
+_LONG_SINCE: Final = 0.25  # of the run, that is judged since a release
+_STRETCHES: Final = 16  # of the run, whose means say how far it moved
 _RULED_OUT: Final = 0.1  # of the probability that is clear
 _BENDING: Final = frozenset({"late leak", "two slopes", "step and leak"})
 _STRAIGHT: Final = frozenset({"constant", "leak"})
@@ -91,11 +95,13 @@ class Trend:
     """The answer with its arithmetic; rates are per second, growth is upwards.
 
     ``probability`` is P(slope at the end > ``allowed``); ``rate`` with ``rate_low`` to ``rate_high`` (5 to 95 %) is
-    that slope. ``smallest_detectable`` are 2.49 standard errors of the slope: a leak of ``allowed`` and twice
-    that fails in 80 % of cases. ``hours_needed`` would settle an inconclusive answer (None: no length of run would).
+    that slope. ``smallest_detectable`` are 2.49 standard errors of the slope (more, where the thresholds
+    leave less risk than 5 %): a leak of ``allowed`` and twice that fails in 80 % of cases.
+    ``hours_needed`` would settle an inconclusive answer (None: no length of run would).
     ``weight`` is that of ``shape``, ``bend_s`` where it bends (None where it does not). ``line`` runs through the
     blocks after the bend of a shape that grows (None where they are too few); a sawtooth's is raised to its peaks.
-    ``waived`` says why an answer that shapes alone would leave open passes.
+    ``waived`` says why an answer that shapes alone would leave open passes, ``release`` the highest abrupt fall that
+    took back what had grown before it.
     """
 
     outcome: Outcome
@@ -120,6 +126,7 @@ class Trend:
     correlation: float = 0.0
     line: Line | None = None
     waived: Waived = ""
+    release: Release | None = None
 
 
 def judge_trend(
@@ -192,7 +199,7 @@ class _Question:
         found = None
         if floors:
             found = cycles(self.time_s, self.value, begin_s=0.0, end_s=self.span_s, quantum=self._step())
-        return self._by_blocks(blank, whole) if found is None else self._by_floors(blank, found)
+        return self._by_blocks(blank, whole) if found is None else self._by_floors(blank, whole, found)
 
     def _constant(self, blank: Trend) -> Trend:
         hidden = max(self.quantum - self.tolerance.floor, 0.0) / self.span_s
@@ -205,14 +212,14 @@ class _Question:
         hours = (self.quantum / made.allowed - self.span_s) / 3600 if made.allowed > 0 else None
         return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.RESOLUTION, hours_needed=hours)
 
-    def _by_floors(self, blank: Trend, found: Cycles) -> Trend:
+    def _by_floors(self, blank: Trend, whole: Blocks, found: Cycles) -> Trend:
         count = found.floor.size
         made = replace(blank, mode="floor", shape="sawtooth", weight=1.0, cycles=int(found.falls.size), blocks=count)
         height = float(np.percentile(self.value, 98)) - float(np.median(found.floor))
-        if count < _FEW_CYCLES:
-            return self._by_few(made, found, height)
+        if count < FEW:
+            return self._by_few(made, found, height) or self._by_blocks(blank, whole)
         fit = slope(found.time_s, found.floor, remember=count >= _MANY_CYCLES)
-        made = replace(made, smallest_detectable=fit.detectable, correlation=fit.correlation)
+        made = replace(made, smallest_detectable=fit.detectable(self.thresholds.guard), correlation=fit.correlation)
         made = replace(made, line=_line(fit, found.time_s, found.floor + height))
         if count < LEAST:
             few = of_floors(found.time_s / self.span_s, found.floor, made.allowed * self.span_s, _FINE * height)
@@ -223,19 +230,19 @@ class _Question:
             return self._small(self._decided(made, few.probability, fit, None), found.floor, height)
         # the floors are taken as evenly spaced over the run
         parts = mixture(found.floor, resolution=_EXACT, shifts=count >= 24)
-        made, free = _with_parts(made, parts, self.span_s)
+        made, free = _with_parts(made, parts, self.span_s, self.thresholds.guard)
         made = self._decided(replace(made, shape="sawtooth", weight=1.0, bend_s=None), free, fit, parts)
         return self._small(made, found.floor, height)
 
-    def _by_few(self, made: Trend, found: Cycles, height: float) -> Trend:
+    def _by_few(self, made: Trend, found: Cycles, height: float) -> Trend | None:
         """Two or three floors have no spread: they stand if none lies above the first by more than is allowed.
 
         A floor varies by some of the sawtooth's height from cycle to cycle; that much cannot be seen.
         """
         count = found.floor.size
-        made = replace(made, why=Why.CYCLE, hours_needed=self.span_s / 3600 * (_FEW_CYCLES / count - 1))
+        made = replace(made, why=Why.CYCLE, hours_needed=self.span_s / 3600 * (FEW / count - 1))
         if count < 2:
-            return made
+            return None
         apart = float(found.time_s[-1] - found.time_s[0])
         rise = float(found.floor[1:].max() - found.floor[0])
         hidden = _UNEVEN * height
@@ -248,12 +255,23 @@ class _Question:
             return made
         return replace(made, outcome=Outcome.PASS, why=None, probability=0.0, hours_needed=None, waived="cycles")
 
+    def _worth(self, made: Trend) -> float:
+        """The movement within the run that is worth a verdict: what is allowed in the run; in half a horizon and more
+        what is allowed per horizon."""
+        within = made.allowed * self.span_s
+        long = self.span_s >= _HALF * self.tolerance.horizon_s
+        return max(within, self.tolerance.share * abs(made.level)) if long else within
+
     def _small(self, made: Trend, value: Floats, hidden: float = 0.0) -> Trend:
-        """A doubt about less than is allowed of the whole run is none that is worth a verdict."""
+        """A doubt about less than is allowed in the run is none that is worth a verdict.
+
+        Where growth is unlikely, less than is allowed per horizon: half of a small wave is no leak.
+        """
         if made.outcome is not Outcome.INCONCLUSIVE or made.why not in {Why.CYCLE, Why.NOISE} or made.guard:
             return made
-        low, high = np.percentile(value, (2, 98)).tolist()
-        if made.probability >= _EVENS or high - low > made.allowed * self.span_s + _FINE * hidden:
+        means = [float(np.mean(part)) for part in np.array_split(value, min(_STRETCHES, value.size))]
+        small = self._worth(made) if made.probability <= self.thresholds.free else made.allowed * self.span_s
+        if made.probability >= _EVENS or max(means) - min(means) > small + _FINE * hidden:
             return made
         return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="small")
 
@@ -266,13 +284,28 @@ class _Question:
         times = whole.time_s[: pairs * number].reshape(number, pairs).mean(axis=1)
         fit, tail = slope(times, joined), slope(times[number // 2 :], joined[number // 2 :])
         guard = fit.low(self.thresholds.guard) > blank.allowed and tail.slope > blank.allowed
-        made = replace(blank, mode="mean", guard=guard, smallest_detectable=fit.detectable, correlation=fit.correlation)
-        made, free = _with_parts(made, parts, self.span_s)
+        made = replace(
+            blank, mode="mean", guard=guard, smallest_detectable=fit.detectable(self.thresholds.guard),
+            correlation=fit.correlation,
+        )  # fmt: skip
+        made, free = _with_parts(made, parts, self.span_s, self.thresholds.guard)
         made = replace(made, line=self._end_line(made, whole.time_s, value, fit))
         made = self._decided(made, free, fit, parts, value)
         if made.outcome is Outcome.FAIL:
             made = self._after_release(made, value)
-        return self._resolved(self._small(made, value), value)
+        made = self._resolved(self._small(replace(made, release=freed(value)), value), value)
+        return made if made.release is None else self._since(made, made.release)
+
+    def _since(self, made: Trend, release: Release) -> Trend:
+        """A doubt about what was freed is one about what came since, if that is long enough to be judged."""
+        begin_s = self.span_s * (release.at + 1) / made.blocks
+        since = self.time_s >= begin_s
+        if made.outcome is not Outcome.INCONCLUSIVE or self.span_s - begin_s < _LONG_SINCE * self.span_s:
+            return made
+        rest = replace(self, time_s=self.time_s[since] - begin_s, value=self.value[since], span_s=self.span_s - begin_s)
+        if rest.answer(floors=False).outcome is not Outcome.PASS:
+            return made
+        return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
 
     def _after_release(self, made: Trend, value: Floats) -> Trend:
         """Growth since an abrupt release: maybe a long sawtooth, which one release that took all of it shows."""
@@ -297,9 +330,10 @@ class _Question:
         self, made: Trend, free: float, fit: Slope, parts: Mixture | None, value: Floats | None = None
     ) -> Trend:
         want, sure = self.thresholds, made.probability
-        turning = parts.turning(made.allowed * self.span_s) if parts is not None else 0.0
+        limit, small = made.allowed * self.span_s, self._worth(made)
+        turning = parts.turning(limit, small) if parts is not None else 0.0
         if turning > want.clear and parts is not None and value is not None:
-            back = parts.came_back(made.allowed * self.span_s, value)
+            back = parts.came_back(limit, small, value)
             turning -= back
             made = replace(made, waived="wave" if back > want.clear else "")
         goes_on = parts.above(made.allowed * self.span_s)[2] if parts is not None else sure
@@ -373,7 +407,7 @@ def _line(fit: Slope, times: Floats, value: Floats) -> Line:
     return Line(float(times.mean()), float(value.mean()), fit.slope, fit.low(), fit.high())
 
 
-def _with_parts(made: Trend, parts: Mixture, span_s: float) -> tuple[Trend, float]:
+def _with_parts(made: Trend, parts: Mixture, span_s: float, risk: float) -> tuple[Trend, float]:
     """The answer with what the shapes say, and P(growth) among the shapes that can grow at the end."""
     shapes = parts.families()
     shape, weight = next(iter(shapes.items()))
@@ -382,7 +416,7 @@ def _with_parts(made: Trend, parts: Mixture, span_s: float) -> tuple[Trend, floa
     rate, detectable = float(parts.weight @ parts.middle), made.smallest_detectable
     if shape not in _STRAIGHT and detectable is not None:
         # a step or a warm-up is no noise of the straight line
-        detectable = POWER_Z * parts.blur() / span_s
+        detectable = power(risk) * parts.blur() / span_s
     told = replace(
         made, probability=sure, rate=rate / span_s, rate_low=min(low, rate) / span_s,
         rate_high=max(high, rate) / span_s, smallest_detectable=detectable, shape=shape, weight=weight, shapes=shapes,
@@ -397,9 +431,12 @@ def _scaled(made: Trend, unit: float, begin_s: float) -> Trend:
     if line is not None:
         ends = (_told(x * unit) for x in (line.centre, line.slope, line.low, line.high))
         line = Line(line.centre_s + begin_s, *ends)
-    detectable = made.smallest_detectable
+    detectable, release = made.smallest_detectable, made.release
+    if release is not None:
+        release = replace(release, height=_told(release.height * unit))
     return replace(
         made,
+        release=release,
         allowed=_told(made.allowed * unit),
         level=_told(made.level * unit),
         rate=_told(made.rate * unit),

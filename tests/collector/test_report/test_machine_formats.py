@@ -218,7 +218,7 @@ def test_every_format_takes_an_empty_verdict() -> None:
     verdict = empty()
     assert json.loads(render_json(verdict))["verdict"] == "inconclusive"
     assert "INCONCLUSIVE" in render_markdown(verdict)
-    assert ET.fromstring(render_junit(verdict)).get("tests") == "0"
+    assert ET.fromstring(render_junit(verdict)).get("errors") == "1"
 
 
 def test_a_finding_of_an_unlabelled_object_has_no_labels(night: Night) -> None:

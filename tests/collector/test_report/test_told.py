@@ -37,7 +37,7 @@ def test_the_terminal_tells_causes_and_not_rows(eventful: Told) -> None:
     assert lines[at + 4].split() == ["+1", "min", "2", "s", "gap", "local:", "silent"]
     assert "    ! warn  gap local: 97 s of silence" in lines
     assert "    if it goes on: system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)" in lines
-    assert "? inconclusive  leaker  growth: 14 series: too short; needs 2 more hours" in lines
+    assert "? inconclusive  leaker  growth: 14 series: too short; needs 2 more hours (not required)" in lines
     assert "✓ pass  memory_growth: 1 check passed; smallest detectable 5 %" in lines
     assert sum(line.startswith("withdrawn: twin growth system.memory.usage: warn withdrawn at") for line in lines) == 1
     assert sum("process=w,instance" in line for line in lines) == 1

@@ -126,7 +126,7 @@ def test_what_happened_since_the_last_look_is_no_quiet_pass(
     assert page.get("/api/runs/now/state").json()["line"] == "No failure so far."
     for at in (56, 57):
         record.add_event("dut", Event("process.restart", "dut", "", begin_ns + at * SECOND, None), "local")
-    told = "No failure so far; 2 events of the last minute may not be judged yet."
+    told = "No failure so far; 2 events not judged yet."
     assert page.get("/api/runs/now/state").json()["line"] == told
 
 

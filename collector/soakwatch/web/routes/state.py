@@ -32,6 +32,16 @@ _SOURCE: Schema = {
     },
     "required": ["target", "source", "kind", "role", "interval_s", "due", "got", "failed", "last_ok", "state"],
 }  # fmt: skip
+_RATE: Schema = {
+    "type": "object",
+    "properties": {
+        "target": {"type": "string"}, "metric": {"type": "string"}, "object": {"type": "string"},
+        "unit": {"type": "string"}, "since": _TIME, "per_hour": {"type": "number"}, "low": {"type": "number"},
+        "high": {"type": "number"}, "limit": _MAYBE, "limit_s": _MAYBE, "soonest_s": _MAYBE, "latest_s": _MAYBE,
+        "words": {"type": "string"},
+    },
+    "required": ["target", "metric", "object", "unit", "since", "per_hour", "low", "high", "limit", "words"],
+}  # fmt: skip
 STATE: Schema = {
     "type": "object",
     "properties": {
@@ -57,6 +67,8 @@ STATE: Schema = {
         "findings": {"type": "object", "properties": {
             "judged": _MAYBE_TIME, "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
         }, "required": ["judged", "counts"]},
+        "rates": {"type": "array", "items": _RATE, "description":
+                  "what grows so far, provisional: it may be a warm-up, and is gone when it no longer holds"},
         "series": {"type": "integer"}, "report": {"type": "boolean", "description": "whether the report is there"},
         "shown": {"type": "object", "description": "what the page shows on top; only where it was asked for"},
     },

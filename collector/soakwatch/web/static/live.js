@@ -1,7 +1,7 @@
 /* The page of a run: asks how it stands, shows it, hears keys. */
 import * as dialogs from "./live_dialogs.js";
 import {byId, clock, length, make, put, show} from "./live_dom.js";
-import {badge, onAcknowledge, selected, showFindings, step} from "./live_findings.js";
+import {badge, onAcknowledge, selected, showFindings, showRates, step} from "./live_findings.js";
 import {showCourse, showEvents, showSelf, showSources} from "./live_health.js";
 import * as plots from "./live_plots.js";
 import {ask, onWake} from "./live_talk.js";
@@ -25,7 +25,9 @@ function showVerdict(state) {
   badge(byId("badge"), outcome === "" ? "not-applicable" : outcome, word);
   byId("verdict").className = `card banner ${outcome}`;
   put(byId("line"), state.line);
-  const judged = state.findings.judged === null ? "" : `, judged at ${clock(Date.parse(state.findings.judged))} UTC`;
+  const judged = state.findings.judged === null ? "" : over(state) || state.verdict !== null
+    ? `, judged at ${clock(Date.parse(state.findings.judged))} UTC`
+    : `, judged ${length(Math.max(0, (Date.parse(state.now) - Date.parse(state.findings.judged)) / 1000))} ago (${clock(Date.parse(state.findings.judged))} UTC)`;
   put(byId("counts"), `${counts.fail} fail, ${counts.warn} warn, ${counts.inconclusive} inconclusive, ${counts.pass} pass${judged}`);
   show(byId("counts"), state.findings.judged !== null);
   put(byId("standing"), state.stopping !== null ? "stopping" : STANDINGS[state.state]);
@@ -70,6 +72,7 @@ function apply(state) {
   showVerdict(state);
   showCourse(state);
   showFindings(alarms, state.findings.judged !== null, over(state));
+  showRates(state.rates);
   showSources(state);
   showSelf(state);
   showEvents(state.shown.told);

@@ -86,8 +86,14 @@ export function showFindings(alarms, judged, ended) {
   show(byId("doubts-box"), doubts.length > 0);
   put(byId("doubts-title"), `${ended ? "Could not be judged" : "Could not be judged so far"}: ${doubts.length}`);
   show(byId("no-findings"), worst.length === 0);
-  put(byId("no-findings"), !judged ? "Nothing has been judged yet: rules look at the run every minute." :
+  put(byId("no-findings"), !judged ? "Nothing has been judged yet: the first findings come within a minute." :
     ended ? "No findings." : "No findings so far.");
+}
+
+/* What grows so far: no finding yet, and gone when it no longer holds. */
+export function showRates(rates) {
+  show(byId("rates-box"), rates.length > 0);
+  keyed(byId("rates"), rates, (one) => JSON.stringify([one.target, one.metric, one.object]), () => make("li", {}), (item, one) => put(item, one.words));
 }
 
 export function selected() {

@@ -1,0 +1,75 @@
+"""From when to when there was a thing to read: interfaces, processes and queues come and go while a run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from soakwatch.record import StoredFault
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_rules.rule import Ledger, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import cadence
+
+_COME_AND_GO = frozenset({"process", "interface", "queue", "mountpoint", "device", "pool", "table", "module", "flow"})
+"""The labels of things that may not have been there yet, or not any more: a whole device always is."""
+_LATE = 3.0  # readings that may fail at either end before that means anything
+_HEARD = 0.5  # of the stretch without readings in which a source answered: it looked, and the thing was not there
+
+
+def lifetime(
+    series: Sequence[Series], window: Window, ledgers: Iterable[Ledger], faults: Sequence[StoredFault]
+) -> Window:
+    """The part of a window in which the object of these series was there.
+
+    It begins a reading's distance before the first of its readings, and ends as much after the last, where the target
+    answered beyond them and no fault says that the object could not be read. Else it is the window: then readings are
+    missing, and the rules count them.
+    """
+    there = [one for one in series if len(one)]
+    if not there or not all(_comes_and_goes(one.metric) for one in there):
+        return window
+    apart_s = max((apart for one in there if (apart := cadence(one)) is not None), default=None)
+    if apart_s is None:
+        return window
+    apart_ns = round(apart_s * 1e9)
+    first_ns = min(int(one.time_ns[0]) for one in there)
+    last_ns = max(int(one.time_ns[-1]) for one in there)
+    begin_ns, end_ns = window.begin_ns, window.end_ns
+    heard = tuple(ledgers)
+    before, behind = Window(begin_ns, max(begin_ns, first_ns)), Window(min(last_ns, end_ns), end_ns)
+    late_s = _LATE * apart_s
+    if before.seconds > late_s and _answered(heard, before) and not _unread(there, faults, before):
+        begin_ns = max(begin_ns, first_ns - apart_ns)
+    if behind.seconds > late_s and _answered(heard, behind) and not _unread(there, faults, behind):
+        end_ns = min(end_ns, last_ns + apart_ns)
+    return Window(begin_ns, end_ns)
+
+
+def _comes_and_goes(metric: str) -> bool:
+    entry = BY_NAME.get(metric)
+    return entry is not None and bool(entry.labels) and entry.labels[0] in _COME_AND_GO
+
+
+def _answered(ledgers: Sequence[Ledger], stretch: Window) -> bool:
+    """Whether a source was heard in most of a stretch."""
+    return any(one.got and _silent_s(one, stretch) <= (1 - _HEARD) * stretch.seconds for one in ledgers)
+
+
+def _silent_s(ledger: Ledger, stretch: Window) -> float:
+    overlaps = (
+        min(one.window.end_ns, stretch.end_ns) - max(one.window.begin_ns, stretch.begin_ns) for one in ledger.silences
+    )
+    return sum(max(0, overlap) for overlap in overlaps) * 1e-9
+
+
+def _unread(series: Sequence[Series], faults: Sequence[StoredFault], stretch: Window) -> bool:
+    """Whether a fault of one of the series, or of its metric as a whole, falls into a stretch."""
+    metrics, objects = {one.metric for one in series}, {"", *(one.object for one in series)}
+    return any(
+        fault.metric in metrics
+        and fault.object in objects
+        and fault.target == series[0].target
+        and fault.first_ns < stretch.end_ns
+        and fault.last_ns > stretch.begin_ns
+        for fault in faults
+    )

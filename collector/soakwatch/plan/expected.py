@@ -1,0 +1,43 @@
+"""What an event may expect: kinds of events that sources tell, and ``outage`` of traffic; slips are caught here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from difflib import get_close_matches
+
+from soakwatch.registry import rules as rule_names
+
+KINDS = (
+    "config.change", "core.dump", "cpu.hog", "device.crash", "failover", "hardware.fault", "kernel.oom", "kernel.oops",
+    "kernel.panic", "license", "link.down", "link.up", "memory.low", "module.restart", "outage", "process.crash",
+    "process.exit", "process.restart", "process.start", "reboot", "reboot.requested", "reboot.unexpected", "watchdog",
+)  # fmt: skip
+"""The kinds that probes, receivers and profiles tell, and what ``event_impact`` measures."""
+_OF_RULES = {"core_dump": "core.dump", "oom_kill": "kernel.oom", "process_restart": "process.restart",
+             "hang": "outage", "periodic_pause": "outage", "event_impact": "outage"}  # fmt: skip
+_MEANT = ("process.restart", "process.exit", "device.crash", "core.dump", "kernel.oom", "kernel.panic", "link.down")
+"""The kinds that may be meant by their last words."""
+_LIKE = 0.75
+
+
+def slip(kind: str, own: Collection[str] = ()) -> str:
+    """Why a kind of event that is expected must be a slip, with the one that was meant; empty if it may be right.
+
+    ``own`` are the kinds that the plan, or the run, tells by itself; a word of nobody's is nobody's slip.
+
+    >>> slip("process_restart")
+    'expect: process_restart is a rule: write process.restart, the kind of event'
+    >>> slip("reboott"), slip("restart"), slip("vrrp.change")
+    ("expect: no event is of the kind 'reboott'; did you mean 'reboot'?", \
+"expect: no event is of the kind 'restart'; did you mean 'process.restart'?", '')
+    """
+    if kind in KINDS or kind in own:
+        return ""
+    if kind in _OF_RULES:
+        return f"expect: {kind} is a rule: write {_OF_RULES[kind]}, the kind of event"
+    if kind in rule_names():
+        return f"expect: {kind} is a rule: write a kind of event, such as {', '.join(KINDS[-5:-2])} or outage"
+    part = next((known for known in _MEANT if kind == known.rpartition(".")[2]), None)
+    near = get_close_matches(kind.lower().replace("_", "."), [*KINDS, *own], n=1, cutoff=_LIKE)
+    meant = part or (near[0] if near else None)
+    return "" if meant is None else f"expect: no event is of the kind {kind!r}; did you mean {meant!r}?"

@@ -1,0 +1,73 @@
+"""What in a run wakes its live judge before the minute is over: happenings that the readings show by themselves.
+
+Events are heard from the record; what they do not tell is seen here, poll by poll: a process, a boot or a count of
+crashes that is not what it was, load that does not come back any more, a source that stops answering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from soakwatch_agent.sample import Poll, PollOutcome
+
+STANDSTILLS_NS: Final = (11_000_000_000, 31_000_000_000)
+"""What has stood for so long is judged at once: rules know standstills from 10 s and hangs from 30 s on."""
+_CHANGED: Final = frozenset({
+    "process.start_time", "process.up", "system.boot.id", "system.memory.oom_kills", "system.core.files",
+    "system.kernel.alarms", "system.agent.boots", "system.service.restarts",
+})  # fmt: skip
+_FELL: Final = frozenset({"system.uptime"})
+_SENT_BACK: Final[Mapping[str, bool]] = {  # whether it counts
+    "load.rx.packets": True, "load.requests": True, "load.rx.packet.rate": False, "load.request.rate": False,
+}  # fmt: skip
+_SLACK_S: Final = 2.0  # start times rest on the kernel's time of boot, which is rounded to the second
+
+_Key = tuple[int, str, str]
+
+
+class Waking:
+    """Sees every poll; ``taken`` says whether there was something since that is to be judged at once."""
+
+    def __init__(self) -> None:
+        self._last: dict[_Key, tuple[int, float]] = {}
+        self._stands: dict[_Key, tuple[int, int]] = {}  # since when, and how many of ``STANDSTILLS_NS`` are over
+        self._wake = False
+
+    def saw(self, poll: Poll) -> None:
+        """One more poll."""
+        answered = poll.outcome is PollOutcome.OK
+        self._standing((poll.source, "", ""), poll.due_ns, poll.due_ns, stands=not answered)
+        for sample in poll.answer.samples:
+            metric = sample.metric
+            if metric in _CHANGED or metric in _FELL or metric in _SENT_BACK:
+                self._read((poll.source, metric, sample.object), sample.time_ns, float(sample.value))
+
+    def taken(self) -> bool:
+        """Whether something happened since the last call."""
+        wake, self._wake = self._wake, False
+        return wake
+
+    def _read(self, key: _Key, time_ns: int, value: float) -> None:
+        before = self._last.get(key)
+        self._last[key] = time_ns, value
+        if before is None:
+            return
+        metric, (before_ns, was) = key[1], before
+        if metric in _SENT_BACK:
+            self._standing(key, before_ns, time_ns, stands=value <= was if _SENT_BACK[metric] else value <= 0)
+        elif metric in _FELL:
+            self._wake |= value < was
+        else:
+            self._wake |= abs(value - was) > (_SLACK_S if metric == "process.start_time" else 0.0)
+
+    def _standing(self, key: _Key, since_ns: int, now_ns: int, *, stands: bool) -> None:
+        """Something stands since a time, or goes: what is worth a look is that it has stood for long, and its end."""
+        since_ns, over = self._stands.get(key, (since_ns, 0))
+        if not stands:
+            self._wake |= over > 0
+            self._stands.pop(key, None)
+            return
+        now_over = sum(now_ns - since_ns >= length_ns for length_ns in STANDSTILLS_NS)
+        self._wake |= now_over > over
+        self._stands[key] = since_ns, now_over

@@ -1,0 +1,501 @@
+"""Latency: answers that became slow and stayed so."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.labels import label
+from soakwatch_rules.lent import DOUBT, lent
+from soakwatch_rules.offered import OVERLOADS, named
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import cadence
+from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.hysteresis import stretches
+from soakwatch_rules.stats.slowdown import Slowness, alike, block_medians, slowness
+from soakwatch_rules.words import counted, lasting, moment, quantity, some
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+_ROUND_TRIP: Final = "reach.round_trip"
+_LOADS: Final = (
+    "load.offered.packet.rate", "load.offered.rate", "load.offered.bit.rate", "load.tx.packets", "load.tx.packet.rate",
+    "load.tx.bytes", "load.tx.bit.rate", "load.users", "load.requests", "load.request.rate",
+)  # fmt: skip
+_LIMITS: Final = {
+    "p50": ("p50", "0.5", "0.50", "50", "median"), "p90": ("p90", "0.9", "0.90", "90"), "p95": ("p95", "0.95", "95"),
+    "p99": ("p99", "0.99", "99"), "p999": ("p999", "p99.9", "0.999", "99.9"), "mean": ("mean", "avg"),
+    "highest": ("max",),
+}  # fmt: skip
+_AFTER: Final = frozenset({"recovery", "cooldown"})
+_BEFORE: Final = frozenset({"ramp", "warm-up", "warmup"})
+_BASELINE: Final = "baseline"
+_COLD = 0.1  # of what is judged: slow answers at the begin that are over by then
+_READINGS = 3  # of one block, at least
+_EARLY = 0.25  # of what is judged, where no baseline tells what is usual
+_SETTLE, _SETTLE_S = 0.05, 600.0  # of the run, and at most: caches are cold
+_LEAST = 6  # blocks that tell what is usual
+_SHORT = 0.1  # of a run: what is sustained in a short one
+_COARSE = 0.02  # of a run: the longest block
+_NOISE, _GROSS_NOISE = 4.0, 6.0  # sigmas of a block
+_LEAVE = 0.6  # of the threshold, on the log scale
+_GRADUAL, _GRADUAL_S = 0.05, 3600.0  # of the run, and at most: the time before and after the begin ...
+_STEP = 0.65  # ... from one to the other of which a step rises by this share (of a log), and a wave by less
+_DOUBLED = 1.8  # times what is usual, in the median of a stretch, that is taken for a doubling
+_OF_LOAD = 0.1  # of the floor: of packets and requests, which no kernel's timer blurs
+_SURELY = 4.0  # times what is usual: too much for a wave of the load, or for a load that was never so high
+_BEYOND = 10.0  # times what is usual: more than the floor allows for, except for round trips
+_PASS = 3.0  # a pass could have shown this many times
+_MOST_MARKS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Slow:
+    """A stretch of slow blocks: its window, how many times slower than usual, and what can be said against it."""
+
+    window: Window
+    times: float
+    value: float
+    usual: float
+    to_end: bool
+    gross: bool = False
+    gradual: bool = False
+    above: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return self.window.seconds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grid:
+    """Blocks of one length: their edges, medians and loads, which of them are judged, and which tell what is usual."""
+
+    edges_ns: NDArray[np.int64]
+    value: Floats
+    load: Floats
+    judged: Flags
+    reference: Flags
+
+    @property
+    def block_s(self) -> float:
+        return float(self.edges_ns[1] - self.edges_ns[0]) * 1e-9
+
+    @property
+    def value_log(self) -> Floats:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.log(self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Says whether answers became slow and stayed so: latencies of the load by percentile, round trips to a peer.
+
+    Readings (seconds) are taken together in blocks of ``lasting`` and at least three readings (a tenth of that in short
+    runs), each its median, so single slow answers are no fault; on a log scale, since latencies have heavy tails. What
+    is usual: the baseline phase, else the one lent by an earlier run, else the run's own early part (the first quarter
+    of the soak after it settled). Latency grows with load: what is usual at a block's load follows from the slope of
+    log latency over log load of all blocks (median of the pairs, 0 to 3); the load is what the generators were told,
+    else sent, else got answered.
+
+    slow: for ``lasting`` over ``gross`` times, and 6 robust sigmas of a block, above what is usual: fails. Over
+    ``factor`` times and 4 sigmas of longer blocks (up to 2 % of the run), by its median about double: fails if it lasts
+    for ``share`` of what is judged, or for ``ending`` of it and to the end; what is shorter and over twice that warns.
+    An absolute difference below ``floor`` (a tenth of it for the load's latencies, and none where they are tenfold) is
+    none. Warns only, up to four times: a load above any before; a gradual rise that came back (a wave). One that lasts
+    to the end with no load known is inconclusive. No word is lost on what earlier blocks under the same load had as
+    well, nor on caches that were cold: slow answers that are over within the first tenth.
+    A limit of a percentile in the plan (``p99: 50ms``; ``round_trip`` for peers) decides instead: ``lasting`` above it
+    fails, and slower answers below it only warn. Phases named stress and spike, ramps, ``recovery`` after a stress
+    and what was announced are not judged: the rule ``recovery`` says whether the level comes back.
+
+    How often wrong: `soakwatch rules latency` shows the measured table. Known weaknesses: latency that was slow from
+    the begin on, without a baseline; a doubled latency that comes with a load never seen before; percentiles of few
+    requests scatter by half (then up to three times is not seen, and the finding says so); a lent baseline of another
+    load.
+
+    Neighbours: ``recovery`` the way back after stress, ``step_change`` any lasting step (a warning), ``level`` a limit
+    on the 99th percentile reading by reading, ``management_isolation`` management that is slow under stress.
+
+    Parameters: ``factor``, ``gross``, ``lasting``, ``share``, ``ending``, ``floor``, and a limit per percentile.
+
+    >>> from soakwatch_rules.synthetic import readings
+    >>> rng = np.random.default_rng(1)
+    >>> calm = 0.02 * rng.lognormal(0.0, 0.3, 1440)
+    >>> for value in (calm, np.where(np.arange(1440) < 1150, calm, 2 * calm)):
+    ...     series = readings("load.latency", value, 60.0, object="quantile=p99")
+    ...     finding = Latency().judge(Case("dut", "", Window(0, 86400 * 10**9), (series,)))[0]
+    ...     print(finding.outcome, "-", finding.reason.partition(" from")[0])
+    pass - p99 latency stayed near its usual 19.6 ms
+    fail - p99 latency was 2 times as high
+
+    References: P. Sen, Estimates of the regression coefficient based on Kendall's tau, JASA 63, 1968; L. Kleinrock,
+    Queueing systems I, 1975 (delay grows with load, without bound near saturation); RFC 2544, 26.2 and RFC 7679 (what
+    the latency of a device is); F. Hampel, JASA 69, 1974 (median absolute deviation).
+    """
+
+    name: ClassVar[str] = "latency"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "answers became slow and stayed so"
+    metrics: ClassVar[tuple[str, ...]] = ("load.latency", "load.flow.latency", _ROUND_TRIP)
+    scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner(
+        "18 readings, of which a third tells what is usual (or a baseline)", shortest_s=1800.0, live="minutes",
+        baseline=True,
+    )  # fmt: skip
+
+    factor: float = parameter(1.6, "1", "slower than usual by this factor", "finds a doubled latency in most noise")
+    gross: float = parameter(10.0, "1", "slower by this factor fails however short", "nobody's wave is tenfold")
+    lasting: float = parameter(60.0, "s", "how long a slow stretch lasts at least", "single slow answers are no fault")
+    share: float = parameter(
+        0.1, "1", "share of what is judged that a slow stretch may last", "a batch job of 2 h a day"
+    )
+    ending: float = parameter(0.05, "1", "share that a slow stretch which lasts to the end may last",
+                              "an hour of a day")  # fmt: skip
+    floor: float = parameter(0.001, "s", "difference that is not worth a word", "0.3 to 0.7 ms of a ping is nothing")
+    p50: float = parameter(0.0, "s", "limit of the median; 0 = none")
+    p90: float = parameter(0.0, "s", "limit of the 90th percentile; 0 = none")
+    p95: float = parameter(0.0, "s", "limit of the 95th percentile; 0 = none")
+    p99: float = parameter(0.0, "s", "limit of the 99th percentile; 0 = none")
+    p999: float = parameter(0.0, "s", "limit of the 99.9th percentile; 0 = none")
+    mean: float = parameter(0.0, "s", "limit of the mean; 0 = none")
+    highest: float = parameter(0.0, "s", "limit of the highest of each reading; 0 = none")
+    round_trip: float = parameter(0.0, "s", "limit of the round trip to a peer; 0 = none")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not 1 < self.factor <= self.gross < math.inf:
+            raise ValueError(f"latency: factor {self.factor:g}, gross {self.gross:g}: use 1 < factor <= gross")
+        if not (0 < self.ending <= self.share < 1 and 0 < self.lasting < math.inf and 0 <= self.floor < math.inf):
+            raise ValueError("latency: use 0 < ending <= share < 1 (such as 2% and 10%), and durations from 0 on")
+        for name in (*_LIMITS, "round_trip"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"latency: {name}: a limit is a duration such as 50ms, or 0 for none")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        limits = [f"{name} {_span(value)}" for name in (*_LIMITS, "round_trip") if (value := getattr(self, name))]
+        return (
+            f"medians of {self.lasting:g} s may not be over {self.gross:g} times what is usual at their load, nor over "
+            f"{self.factor:g} times for {100 * self.share:g} % of what is judged (for {100 * self.ending:g} % where it "
+            f"lasts to the end), by at least {_span(self.floor)}; usual is the baseline, else the early part; "
+            f"{'limits of ' + ', '.join(limits) if limits else 'no limit is set'}"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a series."""
+        if not case.series:
+            return (absent(self, case, "latency or round trip"),)
+        return tuple(self._of(case, series) for series in case.series)
+
+    def _of(self, case: Case, series: Series) -> Finding:
+        series = series.between(case.window.begin_ns, case.window.end_ns).finite()
+        good = (series.values > 0) & (series.values < 1e9)
+        series = replace(series, time_ns=series.time_ns[good], value=series.value[good])
+        made, apart = replace(draft(self, case, series), unit="s"), cadence(series)
+        if apart is None or len(series) < _READINGS * _LEAST:
+            reason = f"{counted(len(series), 'reading')} of {_name(series)}: too few to know what is usual"
+            settle = f"needs {_READINGS * _LEAST} readings"
+            return replace(made, reason=reason, why=Why.TOO_FEW, settle=settle)
+        if made.expected is not None and 2 * len(series) < made.expected:
+            reason = f"{len(series)} of {made.expected} expected readings, less than half"
+            return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
+        total_s = case.window.seconds
+        block_s = max(min(self.lasting, _SHORT * total_s), _READINGS * apart)
+        return self._limited(case, made, series, block_s) or self._compared(case, made, series, block_s)
+
+    def _limit(self, series: Series) -> float:
+        if series.metric == _ROUND_TRIP:
+            return self.round_trip
+        told = label(series.object, "quantile")
+        return next((float(getattr(self, name)) for name, words in _LIMITS.items() if told in words), 0.0)
+
+    def _limited(self, case: Case, made: Finding, series: Series, block_s: float) -> Finding | None:
+        """What the plan's limit says; None without one."""
+        limit = self._limit(series)
+        if not limit:
+            return None
+        fine = _grid(case, series, block_s)
+        seen = fine.judged & np.isfinite(fine.value)
+        at = np.flatnonzero(seen)
+        over = fine.value[at] > limit
+        pairs = [(int(at[b]), int(at[e - 1]) + 1) for b, e in stretches(over.astype(np.float64), 1.0, 1.0).tolist()]
+        spans = [Window(int(fine.edges_ns[b]), int(fine.edges_ns[e])) for b, e in pairs]
+        highest = float(fine.value[seen].max()) if at.size else 0.0
+        made = replace(
+            made, measured=highest, limit=limit, smallest_detectable=block_s, detectable_unit="s",
+            marks=tuple(Mark(w.begin_ns, w.end_ns, f"above the limit of {_span(limit)}") for w in spans[:_MOST_MARKS]),
+            numbers={"stretches": float(len(spans)), "seconds": sum(w.seconds for w in spans), "highest": highest},
+        )  # fmt: skip
+        name = _name(series)
+        if spans:
+            told = some([f"{moment(w.begin_ns)} for {lasting(w.seconds)}" for w in spans])
+            reason = f"{name} was above the limit of {_span(limit)}: {told}; the highest median is {_span(highest)}"
+            return replace(made, outcome=Outcome.FAIL, reason=reason)
+        if not at.size:
+            settle = f"needs {_READINGS} readings in {lasting(block_s)} of a phase that is judged"
+            return replace(made, reason=f"too few readings of {name}", why=Why.TOO_FEW, settle=settle)
+        made = replace(made, outcome=Outcome.PASS)
+        reason = f"{name} stayed below the limit of {_span(limit)}: the highest median is {_span(highest)}"
+        compared = self._compared(case, made, series, block_s)
+        if compared.outcome in {Outcome.FAIL, Outcome.WARN}:
+            return replace(made, outcome=Outcome.WARN, reason=f"{reason}; but {compared.reason}", marks=compared.marks)
+        return replace(made, reason=reason)
+
+    def _compared(self, case: Case, made: Finding, series: Series, block_s: float) -> Finding:
+        before, name = lent(case, series), _name(series)
+        own = None if before is None else _level_of(before)
+        fine = _grid(case, series, block_s)
+        if not fine.judged.any():
+            reason = f"{name} was only read in phases that others judge"
+            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason, why=None, settle="")
+        known = int((fine.reference & np.isfinite(fine.value)).sum())
+        if known < _LEAST:
+            need = lasting(_LEAST / _EARLY * block_s)
+            reason = f"{counted(known, 'block')} of {lasting(block_s)} to know the usual {name} by, of {_LEAST}"
+            settle = f"needs {need} of readings, or a baseline phase of {lasting(_LEAST * block_s)}"
+            return replace(made, reason=reason, why=Why.TOO_SHORT, settle=settle)
+        quick = _against(fine, own)
+        gross = max(math.log(self.gross), _GROSS_NOISE * quick.sigma)
+        wide, slow = self._coarse(case, series, fine, own)
+        least = max(math.log(self.factor), _NOISE * slow.sigma)
+        brief = max(math.log(max(self.factor, 2.0)), _GROSS_NOISE * quick.sigma)
+        found = self._slow(case, series, fine, quick, gross, gross=True)
+        found += self._slow(case, series, wide, slow, least)
+        shorter = self._slow(case, series, fine, quick, brief)
+        return self._said(case, made, series, (wide, slow, least), found, shorter)
+
+    def _coarse(self, case: Case, series: Series, fine: _Grid, own: float | None) -> tuple[_Grid, Slowness]:
+        """Longer blocks, as long as it takes to see ``factor`` in the noise and a run has room for."""
+        most_s = max(fine.block_s, _COARSE * case.window.seconds)
+        block_s, grid = fine.block_s, fine
+        slow = _against(grid, own)
+        while _NOISE * slow.sigma > math.log(self.factor) and 2 * block_s <= most_s:
+            block_s *= 2
+            wider = _grid(case, series, block_s)
+            if int((wider.reference & np.isfinite(wider.value)).sum()) < _LEAST:
+                break
+            grid, slow = wider, _against(wider, own)
+        return grid, slow
+
+    def _slow(
+        self, case: Case, series: Series, grid: _Grid, slow: Slowness, least: float, *, gross: bool = False
+    ) -> list[_Slow]:
+        """The stretches of blocks that are slower than ``least`` (a log), each with what explains it."""
+        at = np.flatnonzero(grid.judged & np.isfinite(slow.off))
+        with np.errstate(over="ignore"):
+            usual = np.exp(slow.usual)
+            away = grid.value - usual
+        floor = np.full(away.shape, self.floor)
+        if series.metric != _ROUND_TRIP:
+            floor = np.minimum(_OF_LOAD * floor, (_BEYOND - 1) * usual)
+        off = np.where(away >= floor, slow.off, np.minimum(slow.off, 0.99 * least))[at]
+        found = []
+        length_s = case.window.seconds
+        knows = series.metric != _ROUND_TRIP and bool(np.isfinite(grid.load[at]).sum() >= 0.5 * at.size)
+        for first, close in stretches(off, least, _LEAVE * least).tolist():
+            begin, end = int(at[first]), int(at[close - 1]) + 1
+            inside = at[first:close]
+            times, to_end = float(np.median(slow.off[inside])), close == at.size
+            if float(np.median((away - floor)[inside])) < 0:
+                continue
+            same = alike(grid.value_log, grid.load, begin, end, grid.judged)
+            if same.share >= 1 / 3 and same.off < _LEAVE * least:
+                continue
+            near = max(round(min(_GRADUAL * length_s, _GRADUAL_S) / grid.block_s), 3)
+            rise = float(np.median(off[first : first + near])) - float(np.median(off[max(first - near, 0) : first + 1]))
+            gradual = first > 0 and rise < _STEP * times and not (knows and to_end)
+            if first == 0 and close < _COLD * at.size and not _baseline(case):
+                continue  # caches that were cold
+            found.append(_Slow(
+                Window(int(grid.edges_ns[begin]), int(min(grid.edges_ns[end], case.window.end_ns))), math.exp(times),
+                float(np.median(grid.value[inside])), float(np.median(usual[inside])), to_end, gross,
+                gradual=gradual and times < math.log(_SURELY),
+                above=same.above
+                and not (same.share >= 1 / 10 and same.off >= math.log(_DOUBLED))
+                and times < math.log(_SURELY),
+            ))  # fmt: skip
+        return found
+
+    def _said(
+        self, case: Case, made: Finding, series: Series, wide: tuple[_Grid, Slowness, float], found: list[_Slow],
+        shorter: list[_Slow],
+    ) -> Finding:  # fmt: skip
+        grid, slow, least = wide
+        name, level = _name(series), math.exp(slow.level)
+        seen = grid.judged & np.isfinite(slow.off)
+        judged_s = float(seen.sum()) * grid.block_s
+        failing = [s for s in found if s.gross and s.times >= _DOUBLED / 2 * self.gross] or [
+            s for s in found
+            if not (s.gradual or s.above)
+            and s.times >= min(_DOUBLED, self.factor**1.25)
+            and s.seconds >= (self.ending if s.to_end else self.share) * judged_s
+            and s.seconds >= 2 * grid.block_s
+        ]  # fmt: skip
+        late = [s for s in found if s.gradual and s.to_end and s.seconds >= self.ending * judged_s]
+        worst = float(slow.off[seen].max()) if seen.any() else 0.0
+        told = failing or late or _apart([*(s for s in found if s.times >= _DOUBLED), *shorter])
+        made = replace(
+            made,
+            measured=max((s.value * level / s.usual for s in told), default=level * math.exp(worst)),
+            limit=level * math.exp(least),
+            smallest_detectable=math.exp(least) - 1,
+            detectable_unit="1",
+            marks=tuple(
+                Mark(s.window.begin_ns, s.window.end_ns, f"{s.times:.3g} times as high") for s in told[:_MOST_MARKS]
+            ),
+            numbers={
+                "usual": level, "times": max((s.times for s in told), default=math.exp(worst)), "slope": slow.slope,
+                "sigma": slow.sigma, "block_s": grid.block_s, "seconds": sum(s.seconds for s in told),
+            },
+            doubts=(DOUBT,) if lent(case, series) is not None else (),
+        )  # fmt: skip
+        if failing or late:
+            s = max(failing or late, key=lambda one: (one.gross, one.seconds * math.log(max(one.times, 1.01))))
+            over = s.window.end_ns >= case.window.end_ns - round(2e9 * grid.block_s)
+            end = "to the end of the run" if over else "as long as it was judged"
+            ends = f" {end}" if s.to_end else f" for {lasting(s.seconds)}"
+            reason = (
+                f"{name} was {_times(s.times)} as high from {moment(s.window.begin_ns)} on,{ends}: {_span(s.value)} "
+                f"against {_span(s.usual)} ({self._usual(case, series)})"
+            )
+            if s.to_end:
+                reason += f", for {lasting(s.seconds)}"
+            if failing:
+                return replace(made, outcome=Outcome.FAIL, reason=reason)
+            reason += "; it rose gradually, and the load is not known: a wave of the load, or a device that slows down"
+            settle = "record what is offered (load.offered.rate, load.tx.packets), or run for two whole waves"
+            return replace(made, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle)
+        if told:
+            texts = some([f"{moment(s.window.begin_ns)} for {lasting(s.seconds)}: {_span(s.value)}" for s in told])
+            reason = (
+                f"{name} was over {_times(min(s.times for s in told))} the usual {_span(level)} for a while: {texts}"
+            )
+            if any(s.above for s in told):
+                reason += "; the load was higher than ever before it"
+            return replace(made, outcome=Outcome.WARN, reason=reason)
+        if math.exp(least) > _PASS and made.outcome is not Outcome.PASS:
+            reason = (
+                f"{name} scatters so much that up to {math.exp(least):.2g} times the usual {_span(level)} is not seen"
+            )
+            return replace(
+                made, reason=reason, why=Why.NOISE, settle="needs more requests per reading, or longer phases"
+            )
+        highest = f"the slowest {lasting(grid.block_s)} were {_span(level * math.exp(worst))}"
+        reason = f"{name} stayed near its usual {_span(level)} from {self._usual(case, series)}: {highest}"
+        return replace(made, outcome=Outcome.PASS, reason=reason)
+
+    def _usual(self, case: Case, series: Series) -> str:
+        if lent(case, series) is not None:
+            return "the baseline of an earlier run"
+        return "the baseline" if _baseline(case) else "the early part of the run"
+
+
+def _against(grid: _Grid, own: float | None) -> Slowness:
+    return slowness(grid.value_log, grid.load, grid.reference, own)
+
+
+def _level_of(before: Series) -> float | None:
+    value = before.values[before.values > 0]
+    return math.log(float(np.median(value))) if value.size >= _READINGS * _LEAST else None
+
+
+def _apart(slow: list[_Slow]) -> list[_Slow]:
+    """The longest stretches first told, without those that overlap them, in order of time."""
+    kept: list[_Slow] = []
+    for one in sorted(slow, key=lambda s: -s.seconds):
+        if all(one.window.end_ns <= k.window.begin_ns or one.window.begin_ns >= k.window.end_ns for k in kept):
+            kept.append(one)
+    return sorted(kept, key=lambda s: s.window.begin_ns)
+
+
+def _baseline(case: Case) -> list[Window]:
+    return [p.window for p in case.phases if p.name == _BASELINE]
+
+
+def _grid(case: Case, series: Series, block_s: float) -> _Grid:
+    """Blocks over the window of a case, from its begin on."""
+    block_ns = max(round(block_s * 1e9), 1)
+    number = max(-(-(case.window.end_ns - case.window.begin_ns) // block_ns), 1)
+    edges = case.window.begin_ns + block_ns * np.arange(number + 1, dtype=np.int64)
+    place = np.minimum((series.time_ns - case.window.begin_ns) // block_ns, number - 1)
+    value = block_medians(place, series.values, number, _READINGS if number > 1 else 1)
+    load = np.full(number, np.nan)
+    if offered := named(case.load, *_LOADS):
+        with np.errstate(all="ignore"):
+            load = np.log(binned(offered, edges) / block_s)
+            load[~np.isfinite(load)] = np.nan
+    judged = _judged(case, series, edges)
+    return _Grid(edges, value, load, judged, _reference(case, edges, judged & np.isfinite(value)))
+
+
+def _judged(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags:
+    """Blocks outside of overloads, ramps, ways back from an overload, and what was announced."""
+    begin, end = edges[:-1], edges[1:]
+    judged = np.ones(begin.size, dtype=bool)
+    loaded = [p.window.end_ns for p in case.phases if p.name in OVERLOADS]
+    for phase in case.phases:
+        window, out = phase.window, phase.name in OVERLOADS | _BEFORE
+        if phase.name in _AFTER and loaded and window.begin_ns >= min(loaded):
+            out = True
+            if series.metric == _ROUND_TRIP:  # the rule recovery does not look at these: their second half is judged
+                window = Window(window.begin_ns, (window.begin_ns + window.end_ns) // 2)
+        if out:
+            judged &= (end <= window.begin_ns) | (begin >= window.end_ns)
+    for event in case.events:
+        if event.expect and event.target in {"", case.target}:
+            until = max(event.end_ns or event.begin_ns, event.deadline_ns or event.begin_ns)
+            judged &= (end <= event.begin_ns) | (begin > until)
+    return judged
+
+
+def _reference(case: Case, edges: NDArray[np.int64], usable: Flags) -> Flags:
+    """Blocks that tell what is usual: those of the baseline phase, else the early ones of the soak."""
+    begin, end = edges[:-1], edges[1:]
+    calm = np.zeros(usable.size, dtype=bool)
+    for window in _baseline(case):
+        calm |= (begin >= window.begin_ns) & (end <= window.end_ns)
+    if int((calm & usable).sum()) >= _LEAST:
+        return calm & usable
+    first = min((p.window.begin_ns for p in case.phases if p.name == "soak"), default=case.window.begin_ns)
+    cold_ns = round(min(_SETTLE * case.window.seconds, _SETTLE_S) * 1e9)
+    at = np.flatnonzero(usable & (begin >= first + cold_ns))
+    early = np.zeros(usable.size, dtype=bool)
+    early[at[: max(_LEAST, round(_EARLY * at.size))]] = True
+    return early
+
+
+def _name(series: Series) -> str:
+    """As an engineer calls it.
+
+    >>> from soakwatch_rules.synthetic import readings
+    >>> _name(readings("load.latency", np.zeros(0), 1.0, object="quantile=p99"))
+    'p99 latency'
+    """
+    if series.metric == _ROUND_TRIP:
+        peer, protocol = label(series.object, "peer"), label(series.object, "protocol")
+        return f"round trip{f' to {peer}' if peer else ''}{f' ({protocol})' if protocol else ''}"
+    flow, told = label(series.object, "flow"), label(series.object, "quantile")
+    return f"{f'{told} ' if told else ''}latency{f' of flow {flow}' if flow else ''}"
+
+
+def _span(seconds: float) -> str:
+    """A latency, to three digits.
+
+    >>> _span(0.0000421), _span(0.0205), _span(3.0)
+    ('42.1 µs', '20.5 ms', '3 s')
+    """
+    return quantity(float(f"{seconds:.3g}"), "s")
+
+
+def _times(times: float) -> str:
+    return f"{times:.2g} times" if times < 10 else f"{times:.0f} times"

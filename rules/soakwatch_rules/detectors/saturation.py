@@ -1,0 +1,318 @@
+"""Saturation: what has a limit and reached it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Literal, NamedTuple
+
+import numpy as np
+
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.labels import label
+from soakwatch_rules.offered import OVERLOADS
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.sight import cadence
+from soakwatch_rules.spans import overlap_s
+from soakwatch_rules.stats.hysteresis import stretches
+from soakwatch_rules.stats.tally import Tally
+from soakwatch_rules.stats.trend import Tolerance, judge_trend
+from soakwatch_rules.words import counted, lasting, moment, quantity, some
+
+_SHARE: Final = "1"
+_FULL = 0.999  # of the limit: nothing fits in any more
+_FILES_FULL = 0.99  # of a file system, whose last hundredth is the superuser's
+_STILL = 0.005  # of the limit: what moves less stands
+_BEGIN = 0.01  # of the window: what was full then was so from the start
+_ROSE = 0.02  # of the limit, from the first quarter to the last: less is no climb to forecast
+_DAY_S = 86400.0
+_MOST = 1e150
+_MOST_MARKS = 50
+
+
+class _Thing(NamedTuple):
+    """What is used up: how it is called by its label, what follows when it is full, and the counter of refusals.
+
+    ``refuses``: reaching the limit is a failure by itself; else only what the counter counted, or a warning.
+    """
+
+    name: str
+    key: str
+    then: str
+    refuses: bool = True
+    counter: str = ""
+    instead: str = ""
+
+
+_THINGS: Final = {
+    "system.sessions": _Thing("session table", "table", "new sessions are refused then"),
+    "system.sessions.utilization": _Thing(
+        "session table", "table", "new sessions are refused then", instead="system.sessions"
+    ),
+    "system.conntrack.count": _Thing("connection table", "", "new connections are dropped then"),
+    "queue.depth": _Thing("queue", "queue", "packets are dropped then", counter="queue.dropped"),
+    "process.open_files": _Thing("open files of process", "process", "no file or connection can be opened then"),
+    "system.filesystem.usage": _Thing("file system", "mountpoint", "nothing can be written then"),
+    "system.memory.pool.usage": _Thing(
+        "memory pool", "pool", "allocations fail then", refuses=False, counter="system.memory.pool.failures"
+    ),
+    "system.memory.pool.utilization": _Thing(
+        "memory pool", "pool", "allocations fail then", refuses=False, counter="system.memory.pool.failures",
+        instead="system.memory.pool.usage",
+    ),
+    "system.memory.swap.usage": _Thing("swap", "", "memory cannot be swapped out then", refuses=False),
+}  # fmt: skip
+_FILES: Final = "system.filesystem.usage"
+
+
+@dataclass(frozen=True, slots=True)
+class _Full:
+    """A stretch at the limit: its share of the limit, whether it was so from the start, asked for, and refused."""
+
+    window: Window
+    highest: float
+    lowest: float
+    first: bool
+    to_end: bool
+    planned: bool
+    refused: str
+
+    def mark(self) -> Mark:
+        text = f"{100 * self.highest:.4g} % of the limit{' (planned)' if self.planned else ''}"
+        return Mark(self.window.begin_ns, self.window.end_ns, f"{text}; {self.refused}" if self.refused else text)
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """Says whether something that has a limit reached it: session and connection tables, queues, open files, file
+    systems, memory pools, swap.
+
+    The limit is what the device states (the ceiling of the catalogue); a share in use has 100 %. Full: from a reading
+    of at least ``enter`` of the limit until one below ``leave`` of it, for ``lasting`` and two readings at least.
+
+    fail: what got there during the run and refuses service then (tables, queues, open files; a file system that is at
+    99 % or still full at the end), what was at its very limit (99.9 %) even if from the start, and a pool or a queue
+    whose counter of failures counted in the stretch, or a pool at its very limit. warn: anything else, and what was
+    full in phases named stress or spike only, or was announced. A file system that is full all the time and never moves
+    is a read-only image, and a pool that stands all the time was made so: not applicable.
+
+    What climbs is given the time at which it reaches its limit (the trend engine of ``growth``, line through the blocks
+    after the bend); it warns where that is less than ``ahead`` away. The memory of the machine is left to ``growth``
+    and ``oom_kill``: a cache uses what is free.
+
+    How often wrong: `soakwatch rules saturation` shows the measured table. Known weaknesses: what is full for less
+    than two readings is not seen; a device that evicts old entries keeps its table full on purpose; a limit that the
+    device does not state is not known; the limit is the one that was stated last.
+
+    Neighbours: ``growth`` and ``queue_growth`` judge the way there, ``drops`` what a full queue lost, ``level`` a
+    limit of one's own, ``cpu_saturation`` the CPU.
+
+    Parameters: ``enter``, ``leave``, ``lasting``, ``ahead``.
+
+    >>> from soakwatch_rules.synthetic import readings
+    >>> half, full = np.full(1440, 3e6), np.full(1440, 3e6)
+    >>> full[700:760] = 6e6
+    >>> for value in (half, full):
+    ...     series = readings("system.sessions", value, 60.0, object="table=sessions")
+    ...     series = replace(series, trait=replace(series.trait, ceiling=6e6))
+    ...     found = Saturation().judge(Case("dut", series.object, Window(0, 86400 * 10**9), (series,)))[0]
+    ...     print(found.outcome, "-", found.reason)
+    pass - session table: at most 50 % of 6 M sessions
+    fail - session table: 100 % of 6 M sessions from 1970-01-01 11:40:00 UTC for 1 h: new sessions are refused then
+
+    References: RFC 2544 and RFC 3511 (a table at its limit is the capacity of a device); O. H. Schmitt, A thermionic
+    trigger, J. Sci. Instrum. 15, 1938 (two thresholds); trend: see ``growth``.
+    """
+
+    name: ClassVar[str] = "saturation"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "a table, queue, pool or file system reached its limit"
+    metrics: ClassVar[tuple[str, ...]] = (*_THINGS, *sorted({t.counter for t in _THINGS.values() if t.counter}))
+    scope: ClassVar[Literal["object", "metric", "target"]] = "object"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[Manner] = Manner("a limit that the device states, and two readings", live="recent")
+
+    enter: float = parameter(0.95, "1", "full from this share of the limit on", "retries and bursts need the rest")
+    leave: float = parameter(0.9, "1", "full until below this share", "a wavering plateau is one")
+    lasting: float = parameter(60.0, "s", "how long it lasts at least", "a burst is what a queue is for")
+    ahead: float = parameter(259200.0, "s", "a limit that is reached sooner is warned of", "a long weekend")
+
+    def __post_init__(self) -> None:
+        """Refuses parameters that mean nothing."""
+        if not 0 < self.leave <= self.enter <= 1:
+            raise ValueError(f"saturation: leave {self.leave:g}, enter {self.enter:g}: use 0 < leave <= enter <= 100%")
+        if not (0 <= self.lasting < math.inf and 0 <= self.ahead < math.inf):
+            raise ValueError("saturation: lasting and ahead are durations such as 60s and 3d")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"full from a reading of {100 * self.enter:g} % of the limit until one below {100 * self.leave:g} %, for "
+            f"{self.lasting:g} s and two readings at least; what got there and refuses service then fails; a limit "
+            f"that is reached within {lasting(self.ahead)} is warned of"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding for each series that has a limit."""
+        used = [s for s in case.series if s.metric in _THINGS]
+        if not used:
+            return () if case.series else (absent(self, case, "usage with a limit"),)
+        bounded = {s.metric for s in used if _limit(s) is not None}
+        told = [s for s in used if s.metric in bounded and _THINGS[s.metric].instead not in bounded]
+        if not told:
+            made = draft(self, case, used[0])
+            reason = f"the device states no limit of {used[0].metric}"
+            return (replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+        return tuple(self._of(case, series) for series in told)
+
+    def _of(self, case: Case, series: Series) -> Finding:
+        thing, limit = _THINGS[series.metric], _limit(series) or 1.0
+        series = series.between(case.window.begin_ns, case.window.end_ns).finite()
+        made, apart, name = replace(draft(self, case, series), unit=_SHARE), cadence(series), _name(series)
+        if apart is None or len(series) < 2:
+            reason = f"{name}: {counted(len(series), 'reading')}"
+            return replace(made, reason=reason, why=Why.TOO_FEW, settle="needs two readings")
+        used = series.values / limit
+        counter = next((s for s in case.series if s.metric == thing.counter), None)
+        found = list(self._found(case, series, used, apart, counter))
+        highest = float(used.max())
+        made = replace(
+            made,
+            measured=min(highest, _MOST), limit=self.enter, marks=tuple(f.mark() for f in found[:_MOST_MARKS]),
+            smallest_detectable=max(self.lasting, 2 * apart), detectable_unit="s",
+            forecast=None if found else self._forecast(case, series, limit),
+            numbers={
+                "stretches": float(sum(not f.planned for f in found)), "planned": float(sum(f.planned for f in found)),
+                "seconds": sum(f.window.seconds for f in found), "highest": min(highest, _MOST),
+            },
+        )  # fmt: skip
+        if found:
+            return self._said(made, series, limit, found)
+        most = f"{name}: at most {_percent(highest)} of {_amount(limit, series)}"
+        if made.expected is not None and 2 * len(series) < made.expected:
+            reason = f"{most} in {len(series)} of {made.expected} expected readings, less than half"
+            return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
+        soon = made.forecast
+        if soon is not None and soon.after_s <= self.ahead:
+            reason = f"{most}, and it climbs: it reaches its limit in {lasting(soon.after_s)} if it goes on like this"
+            return replace(made, outcome=Outcome.WARN, reason=reason)
+        return replace(made, outcome=Outcome.PASS, reason=most)
+
+    def _found(
+        self, case: Case, series: Series, used: np.ndarray, apart: float, counter: Series | None
+    ) -> Iterator[_Full]:
+        window, at = case.window, series.time_ns
+        apart_ns = round(apart * 1e9)
+        begin_ns = window.begin_ns + max(round(_BEGIN * (window.end_ns - window.begin_ns)), 2 * apart_ns)
+        count = Tally([counter]) if counter is not None and len(counter) > 1 else None
+        asked = [p.window for p in case.phases if p.name in OVERLOADS] + [
+            Window(e.begin_ns, max(e.end_ns or e.begin_ns, e.deadline_ns or e.begin_ns))
+            for e in case.events
+            if e.expect
+        ]
+        for first, close in stretches(used, self.enter, self.leave).tolist():
+            last_ns = min(int(at[close - 1]) + apart_ns, window.end_ns)
+            span = Window(int(at[first]), last_ns)
+            if close - first < 2 or span.seconds < self.lasting:
+                continue
+            refused = 0.0 if count is None or counter is None else count.between(span.begin_ns - apart_ns, last_ns)[0]
+            yield _Full(
+                span, float(used[first:close].max()), float(used[first:close].min()),
+                first=first == 0 and span.begin_ns <= begin_ns,
+                to_end=close == len(series),
+                planned=any(overlap_s(span, [one]) >= span.seconds - 2 * apart - 1e-6 for one in asked),
+                refused=f"{counter.metric} counted {refused:,.0f}" if counter is not None and refused >= 1 else "",
+            )  # fmt: skip
+
+    def _said(self, made: Finding, series: Series, limit: float, found: list[_Full]) -> Finding:
+        thing, name = _THINGS[series.metric], _name(series)
+        failing = [f for f in found if self._fails(series.metric, f)]
+        told = failing or [f for f in found if not f.planned] or found
+        texts = some([
+            f"{_percent(f.highest)} of {_amount(limit, series)} from {moment(f.window.begin_ns)} "
+            + (f"to the end, {lasting(f.window.seconds)}" if f.to_end else f"for {lasting(f.window.seconds)}")
+            + (f" ({f.refused})" if f.refused else "")
+            for f in told
+        ])  # fmt: skip
+        reason = f"{name}: {texts}"
+        if failing:
+            return replace(made, outcome=Outcome.FAIL, reason=f"{reason}: {thing.then}")
+        if all(f.planned for f in found):
+            return replace(made, outcome=Outcome.WARN, reason=f"{reason}, while that was asked for")
+        whole = found[0]
+        if whole.first and whole.to_end and whole.highest - whole.lowest < _STILL:
+            if series.metric == _FILES and whole.lowest >= _FILES_FULL:
+                return replace(
+                    made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: a read-only image is always full"
+                )
+            if not thing.refuses:
+                return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: it never moved")
+        tail = ", from the start of the run on" if whole.first else ""
+        return replace(made, outcome=Outcome.WARN, reason=f"{reason}{tail}")
+
+    def _fails(self, metric: str, full: _Full) -> bool:
+        thing = _THINGS[metric]
+        if full.planned:
+            return False
+        if full.refused:
+            return True
+        if metric == _FILES:
+            return full.highest >= _FILES_FULL > full.lowest or (not full.first and full.to_end)
+        if thing.refuses:
+            return not full.first or full.highest >= _FULL
+        return thing.counter != "" and not full.first and full.highest >= _FULL
+
+    def _forecast(self, case: Case, series: Series, limit: float) -> Forecast | None:
+        """When it is full if it goes on like this; None where it does not climb for certain."""
+        value, quarter = series.values, len(series) // 4
+        if quarter < 8 or float(np.median(value[-quarter:]) - np.median(value[:quarter])) < _ROSE * limit:
+            return None
+        begin_s = (case.window.begin_ns - int(series.time_ns[0])) * 1e-9
+        end_s = begin_s + case.window.seconds
+        trend = judge_trend(
+            series.seconds, value, allowed=Tolerance(0.0, _DAY_S, _ROSE * limit / 2), span_s=(begin_s, end_s),
+            quantum=series.trait.quantum,
+        )  # fmt: skip
+        line = trend.line
+        if trend.outcome is not Outcome.FAIL or line is None or not line.low > 0:
+            return None
+        with np.errstate(all="ignore"):
+            after, soon, late = (
+                (limit - line.centre) / slope - (end_s - line.centre_s) for slope in (line.slope, line.high, line.low)
+            )
+        if not (0 < after < math.inf and math.isfinite(late) and late - soon <= 2 * after):
+            return None
+        return Forecast(f"{_name(series)} ({_amount(limit, series)})", after, max(0.0, soon), late)
+
+
+def _limit(series: Series) -> float | None:
+    if series.trait.unit == _SHARE:
+        return 1.0
+    ceiling = series.trait.ceiling
+    return ceiling if ceiling is not None and 0 < ceiling < _MOST else None
+
+
+def _name(series: Series) -> str:
+    thing = _THINGS[series.metric]
+    told = label(series.object, thing.key) if thing.key else None
+    return thing.name if told is None or f"{told} table" == thing.name or told == "sessions" else f"{thing.name} {told}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %" if share < _FULL or share > 1 else "100 %"
+
+
+def _amount(limit: float, series: Series) -> str:
+    """The limit as people say it.
+
+    >>> from soakwatch_rules.synthetic import readings
+    >>> _amount(6e6, readings("system.sessions", np.zeros(0), 1.0))
+    '6 M sessions'
+    """
+    if series.trait.unit == _SHARE:
+        return "its size"
+    shown = quantity(limit, series.trait.unit)
+    return f"{shown}s" if series.trait.unit.startswith("{") else shown

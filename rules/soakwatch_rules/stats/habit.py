@@ -1,0 +1,77 @@
+"""Habits: what comes again and again from the start of a run to its end is the device's own way, not a fault in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_QUARTERS = 4
+_OFTEN = 8
+_EVEN = 5
+_FEW = 3
+ALIKE = 0.5
+"""Of the length of a stretch: what lasts so long is alike."""
+_EVENLY = 0.4  # of the median distance, between the shortest tenth and the longest
+_EVENLY_FEW = 0.15  # of the median distance, between the shortest and the longest of few
+_LESS_ALIKE = 0.25  # for a doubt only
+_MANY = 24
+_NEAR = 1.2  # distances that the first may come late, and the run go on after the last
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """How many come from the start of the run to its end, and how far apart where they come evenly (else None).
+
+    It is not ``sure`` where a short run shows few.
+    """
+
+    number: int
+    every_s: float | None
+    sure: bool
+
+
+def habit(begin_s: Floats, above_s: Floats, lasting_s: float, whole_s: float) -> Habit | None:
+    """Whether plateaus of at least half of ``lasting_s`` come in each quarter of the run.
+
+    ``begin_s`` (from the begin of the run) and ``above_s`` are of all stretches at the top. Eight are asked for, each
+    quarter with a third of its share; five will do where they come evenly, as by a timer, from one end of the run to
+    the other; three such, also of a quarter of the length, are a habit that is not sure.
+
+    >>> hourly = 1800 + 3600 * np.arange(24.0)
+    >>> habit(hourly, np.full(24, 15.0), 15.0, 86400.0)
+    Habit(number=24, every_s=3600.0, sure=True)
+    >>> habit(hourly, np.full(24, 15.0), 40.0, 86400.0) is None
+    True
+    """
+    begin = begin_s[above_s >= ALIKE * lasting_s]
+    if begin.size >= _OFTEN:
+        quarter = np.minimum((begin / whole_s * _QUARTERS).astype(np.int64), _QUARTERS - 1)
+        if bool((np.bincount(quarter, minlength=_QUARTERS) * 3 * _QUARTERS >= begin.size).all()):
+            return Habit(int(begin.size), _even(begin), sure=True)
+    if begin.size >= _EVEN and (every_s := _throughout(begin, lasting_s, whole_s)):
+        return Habit(int(begin.size), every_s, sure=True)
+    begin = begin_s[above_s >= _LESS_ALIKE * lasting_s]
+    if _FEW <= begin.size < _MANY and (every_s := _throughout(begin, lasting_s, whole_s)):
+        return Habit(int(begin.size), every_s, sure=False)
+    return None
+
+
+def _even(begin_s: Floats) -> float | None:
+    """The median distance where all but a fifth of the distances are about it."""
+    gaps = np.diff(begin_s)
+    middle = float(np.median(gaps))
+    if gaps.size >= _OFTEN:
+        low, high = np.quantile(gaps, [0.1, 0.9]).tolist()
+        return middle if high - low <= _EVENLY * middle else None
+    return middle if float(gaps.max() - gaps.min()) <= _EVENLY_FEW * middle else None
+
+
+def _throughout(begin_s: Floats, lasting_s: float, whole_s: float) -> float | None:
+    """The distance of what comes evenly from one end of the run to the other."""
+    every_s = _even(begin_s)
+    if every_s is None or begin_s[0] > _NEAR * every_s or whole_s - begin_s[-1] > _NEAR * every_s + lasting_s:
+        return None
+    return every_s

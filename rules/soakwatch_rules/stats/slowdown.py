@@ -1,0 +1,119 @@
+"""Slowdown: times to answer as block medians on a log scale, held against what is usual at the same load."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.stats.level import MAD_TO_SIGMA, robust
+
+Floats = NDArray[np.float64]
+
+_STEEPEST: Final = 3.0  # latency grows at most with the third power of the load; steeper is no fit, but chance
+_APART: Final = 0.1  # of the log of the load: nearer pairs tell nothing of a slope
+_MOST: Final = 240  # blocks from whose pairs the slope is taken
+_LIKE: Final = 0.1  # of the log of the load: blocks so near have the same load
+_ENOUGH: Final = 3  # blocks of the same load that tell what is usual there
+
+
+def block_medians(place: NDArray[np.int64], value: Floats, number: int, least: int) -> Floats:
+    """The median of the readings in each of ``number`` blocks; NaN in a block with fewer than ``least``.
+
+    >>> block_medians(np.array([0, 0, 0, 1, 2, 2]), np.array([1.0, 9.0, 2.0, 5.0, 3.0, 4.0]), 3, 2).tolist()
+    [2.0, nan, 3.5]
+    """
+    order = np.lexsort((value, place))
+    ranked = value[order]
+    count = np.bincount(place, minlength=number)[:number]
+    first = np.append(0, np.cumsum(count))[:-1]
+    good = count >= max(least, 1)
+    low, high = first + np.maximum(count - 1, 0) // 2, first + count // 2
+    made = np.full(number, np.nan)
+    made[good] = 0.5 * (ranked[low[good]] + ranked[high[good]])
+    return made
+
+
+def load_slope(log_load: Floats, log_value: Floats) -> float:
+    """How latency grows with load: the median slope of pairs of blocks (Theil-Sen), between 0 and 3.
+
+    Of pairs within a quarter of the run, so that few of them lie astride a lasting change.
+
+    Both are logarithms, so a slope of 1 is in proportion. 0 where the load hardly changes. Below 0 it is never: a
+    generator that waits for answers sends less when they are late, and that is no reason for late answers.
+
+    >>> load = np.log(np.linspace(100.0, 300.0, 50))
+    >>> round(load_slope(load, 2.0 * load), 6), load_slope(load, -load), load_slope(load * 0.01, load)
+    (2.0, 0.0, 0.0)
+    """
+    known = np.flatnonzero(np.isfinite(log_load) & np.isfinite(log_value))
+    if known.size > _MOST:
+        known = known[np.linspace(0, known.size - 1, _MOST).astype(np.int64)]
+    one, two = np.triu_indices(known.size, 1)
+    across = log_load[known][two] - log_load[known][one]
+    far = (np.abs(across) > _APART) & (two - one <= known.size // 4)
+    if int(far.sum()) < max(known.size, 1):
+        return 0.0
+    up = log_value[known][two] - log_value[known][one]
+    return float(np.clip(np.median(up[far] / across[far]), 0.0, _STEEPEST))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slowness:
+    """Blocks against the level: ``off`` is the log of the ratio to what is usual at the block's load.
+
+    ``level`` is the log of what is usual at the median load of the reference, ``sigma`` the robust scatter of a block.
+    """
+
+    off: Floats
+    usual: Floats
+    level: float
+    slope: float
+    sigma: float
+
+
+def slowness(log_value: Floats, log_load: Floats, reference: NDArray[np.bool_], level: float | None = None) -> Slowness:
+    """Blocks held against those of the reference (at least one of them known), or against a ``level`` of elsewhere.
+
+    The scatter is the larger of that of the reference about its level and that of neighbouring blocks, so a wander
+    within the reference widens it, and a step after it does not.
+    """
+    slope = load_slope(log_load, log_value)
+    about = float(np.nanmedian(log_load[reference])) if np.isfinite(log_load[reference]).any() else 0.0
+    with_load = np.where(np.isfinite(log_load), slope * (log_load - about), 0.0)
+    even = log_value - with_load
+    known = even[reference & np.isfinite(even)]
+    middle, sigma = robust(known)
+    near = np.diff(even[np.isfinite(even)])
+    apart = MAD_TO_SIGMA * float(np.median(np.abs(near))) / math.sqrt(2) if near.size else 0.0
+    usual = with_load + (middle if level is None else level)
+    return Slowness(log_value - usual, usual, middle if level is None else level, slope, max(sigma, apart))
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """A stretch beside earlier blocks of the same load: ``share`` of its blocks that have some, and how much slower it
+    is than these (log of the ratio, NaN without any); ``above`` whether its load was never as high before."""
+
+    share: float
+    off: float
+    above: bool
+
+
+def alike(log_value: Floats, log_load: Floats, begin: int, end: int, usable: NDArray[np.bool_]) -> Alike:
+    """What blocks before ``begin`` tell of those in begin..end whose load is within a tenth of theirs."""
+    before = np.flatnonzero(usable[:begin] & np.isfinite(log_load[:begin]) & np.isfinite(log_value[:begin]))
+    inside = np.arange(begin, end)
+    inside = inside[np.isfinite(log_load[inside]) & np.isfinite(log_value[inside])]
+    if not before.size or not inside.size:
+        return Alike(0.0, math.nan, above=False)
+    off = []
+    for at in inside.tolist():
+        same = before[np.abs(log_load[before] - log_load[at]) <= _LIKE]
+        if same.size >= _ENOUGH:
+            off.append(log_value[at] - float(np.median(log_value[same])))
+    above = float(np.median(log_load[inside])) > float(log_load[before].max()) + 0.5 * _LIKE
+    return Alike(len(off) / inside.size, float(np.median(off)) if off else math.nan, above)

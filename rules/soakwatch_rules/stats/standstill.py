@@ -1,0 +1,184 @@
+"""Standstills: stretches in which nothing comes back, against what is offered or against the level before them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.stats.distributions import gamma_cdf
+from soakwatch_rules.stats.level import MAD_TO_SIGMA, robust
+from soakwatch_rules.stats.outage import Bins
+from soakwatch_rules.stats.pauses import LEAST, level_without
+
+Floats = NDArray[np.float64]
+
+DOWN = 0.1
+"""Share of what is offered (or of the level) below which next to nothing comes back."""
+_LOSSY = 0.05  # of a bin: as much is looked at as a part of a stop
+_BLURRED = 3  # bins that are too long to show whether all or half of it was lost
+_SIGMAS = 5.0
+_CHANCE = 0.01
+_CARRIED = 3  # readings that show a level
+_SLOPE = 5  # readings over which a load that is turned down falls
+_FULL = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """From ``begin_ns`` to ``end_ns``; ``lost_s`` is what did not come back, in seconds of what was offered.
+
+    ``last``: it reaches to the last reading. ``turned_down``: before it the rate fell step by step, as that of a load
+    that is turned down.
+    """
+
+    begin_ns: int
+    end_ns: int
+    lost_s: float
+    last: bool
+    turned_down: bool = False
+
+
+def stops(bins: Bins, seconds: float, longest_s: float, *, exact: bool = True) -> tuple[Stop, ...]:
+    """Stretches of at least ``seconds`` in which next to nothing of what was sent came back.
+
+    They are runs of bins that lose over 5 % (and five robust sigmas, unless the counts are ``exact``) whose loss
+    makes ``seconds`` at the rate sent (RFC 2544 section 26.5, RFC 6201), and that lost nine tenths of all between the
+    first and the last, or are too few to show that. A bin longer than ``longest_s`` tells nothing.
+
+    >>> sent, lost = np.full(60, 100.0), np.zeros(60)
+    >>> lost[20:32], lost[32] = 100.0, 50.0
+    >>> [(s.begin_ns // 10**9, s.lost_s) for s in stops(Bins(np.arange(61) * 10**9, sent, lost), 10.0, 3.0)]
+    [(20, 12.5)]
+    """
+    width = bins.seconds
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        share = np.clip(bins.lost / bins.sent, -1.0, 1.0)
+        known = np.isfinite(share) & (bins.sent > 0) & (width <= longest_s)
+        if not known.any():
+            return ()
+        least = _LOSSY if exact else max(_LOSSY, min(_SIGMAS * robust(share[known])[1], 1 - DOWN))
+        lossy = known & (share >= least)
+    made = []
+    for first, after in _runs(lossy):
+        lost_s = float(np.sum(share[first:after] * width[first:after]))
+        inner = slice(first + 1, after - 1)
+        whole_s = float(np.sum(width[inner]))
+        blurred = after - first <= _BLURRED and float(width[first:after].min()) > 0.5 * seconds
+        full = whole_s > 0 and float(np.sum(share[inner] * width[inner])) >= (1 - DOWN) * whole_s
+        if lost_s < 0.999 * seconds or not (blurred or full):
+            continue
+        made.append(Stop(int(bins.edges_ns[first]), int(bins.edges_ns[after]), lost_s, after == lossy.size))
+    return tuple(made)
+
+
+def stops_of_rate(
+    begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], rate: Floats, seconds: float, *, counts: bool = True
+) -> tuple[Stop, ...]:
+    """The same of a rate alone: readings below a tenth of its running level for ``seconds`` and longer.
+
+    The level is that of the readings outside of such stretches. A stretch counts where the scatter of the readings
+    outside (five robust sigmas) does not reach so low, or where chance would not bring so many low readings in a
+    row (n·p·q^(k-1) < 1 %; p is the share of low readings outside, q that of low ones that follow a low one), or where
+    random arrivals as bursty as those outside (``counts``: the rate is a number a second) would not leave it so empty;
+    and never where plain random arrivals would.
+
+    >>> at, rate = np.arange(101) * 10**9, np.full(100, 50.0)
+    >>> rate[60:] = 0.0
+    >>> [(s.begin_ns // 10**9, s.lost_s, s.last) for s in stops_of_rate(at[:-1], at[1:], rate, 10.0)]
+    [(60, 40.0, True)]
+    """
+    n = rate.size
+    width = np.asarray((end_ns - begin_ns) * 1e-9, dtype=np.float64)
+    if n < _CARRIED or not bool((rate > 0).any()):
+        return ()
+    apart = max(float(np.median(width)), 1e-6)
+    low, level = rate <= 0, np.zeros(n)
+    for _ in range(3):  # the level of what is carried, without what lies far below it
+        level = level_without(rate, apart, _long(low, width, seconds))
+        level = np.where(level > 0, level, float(np.mean(rate)))  # of what comes now and then the median is 0
+        low = (rate < DOWN * level) & (level > 0)
+    long = _long(low, width, seconds)
+    if int(np.count_nonzero(~low)) < _CARRIED or float(width[~low].sum()) < min(seconds, _CARRIED * apart):
+        return ()
+    outside = ~long
+    with np.errstate(divide="ignore", invalid="ignore"):
+        below = np.where(level > 0, 1 - np.minimum(rate / np.where(level > 0, level, 1.0), 2), 0.0)
+    sigma = robust(below[outside & ~low])[1]
+    plain = not bool((low & outside).any()) and _SIGMAS * sigma < 1 - DOWN
+    rare = _rare(low, width, seconds)
+    mean = rate[outside] * width[outside]
+    spread = max(1.0, (MAD_TO_SIGMA * _mad(mean)) ** 2 / max(float(np.median(mean)), 1e-12)) if counts else 0.0
+    made = []
+    for first, after in _runs(long):
+        lasted = float(width[first:after].sum())
+        wanted = float(np.sum(level[first:after] * width[first:after]))
+        rest_s = float(np.sum(width)) - lasted
+        others = float(np.sum(rate * width) - np.sum(rate[first:after] * width[first:after]))
+        usual = min(wanted, others / rest_s * lasted) if rest_s > 0 else wanted
+        came = float(np.sum(np.maximum(rate[first:after], 0.0) * width[first:after]))
+        if counts and _empty(n, came, usual, 1.0) >= _CHANCE:
+            continue
+        if not (plain or (first, after) in rare or (counts and _empty(n, came, usual, spread) < _CHANCE)):
+            continue
+        made.append(
+            Stop(int(begin_ns[first]), int(end_ns[after - 1]), lasted * (1 - came / wanted), after == n,
+                 _falls(rate, level, first))
+        )  # fmt: skip
+    return tuple(made)
+
+
+def _rare(low: NDArray[np.bool_], width: Floats, seconds: float) -> set[tuple[int, int]]:
+    """The runs of low readings that chance would not make so long, by the low readings outside of such runs.
+
+    Runs of eight readings and more that last for ``seconds`` are taken for such at first: a service that stands still
+    most of the time must not hide that.
+    """
+    runs = _runs(low)
+    lasts = {r: float(width[r[0] : r[1]].sum()) >= 0.999 * seconds for r in runs}
+    apart = [r for r in runs if lasts[r] and r[1] - r[0] >= LEAST]
+    found: set[tuple[int, int]] = set()
+    while True:
+        outside, after_low = low.size, 0
+        left = [r for r in runs if r not in found and r not in apart]
+        outside -= sum(b - a for a, b in (*found, *apart))
+        few = sum(b - a for a, b in left)
+        after_low = few - len(left)
+        p = (few + 0.5) / (outside + 1.0)
+        q = (after_low + 0.5) / (few + 1.0) if few else p
+        new = {r for r in (*apart, *left) if lasts[r] and low.size * p * max(p, q) ** (r[1] - r[0] - 1) < _CHANCE}
+        if new <= found:
+            return found
+        found |= new
+        apart = [r for r in apart if r not in found]
+
+
+def _empty(number: int, came: float, wanted: float, spread: float) -> float:
+    """How often random arrivals, in bursts of ``spread``, leave a stretch so empty."""
+    return number * (1 - gamma_cdf(max(came, 0.0) / spread + 1.0, wanted / spread))
+
+
+def _mad(value: Floats) -> float:
+    return float(np.median(np.abs(value - np.median(value)))) if value.size else 0.0
+
+
+def _runs(what: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    edge = np.flatnonzero(np.diff(np.concatenate([[False], what, [False]]).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in edge.reshape(-1, 2)]
+
+
+def _long(low: NDArray[np.bool_], width: Floats, seconds: float) -> NDArray[np.bool_]:
+    """Low readings that last in a row."""
+    made = np.zeros(low.size, dtype=np.bool_)
+    for first, after in _runs(low):
+        made[first:after] = float(width[first:after].sum()) >= 0.999 * seconds
+    return made
+
+
+def _falls(rate: Floats, level: Floats, first: int) -> bool:
+    """Whether the readings before a stop fell step by step from near the level."""
+    before = rate[max(first - 20 * _SLOPE, 0) : first]
+    high = np.flatnonzero(before >= _FULL * level[max(first - 1, 0)])
+    slope = before[int(high[-1]) :] if high.size else before[:0]
+    return slope.size > _SLOPE and bool(np.mean(np.diff(slope) < 0) >= _FULL)

@@ -1,0 +1,185 @@
+"""What a whole table of a device's memory is judged to be: by its shape, beside its processes, on a shared machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from soakwatch.api import judge_csv
+from soakwatch.cli import run as command
+from soakwatch.errors import EXIT_FAIL, EXIT_PASS
+from soakwatch.memory_judging import SHARED_KEY, shared_of, shared_text
+from soakwatch.plan import plan_from_text, plan_text, quick_plan
+from soakwatch.record import Record, RecordView
+from soakwatch.verdict import Verdict
+from soakwatch_rules.memory_verdict import of_shared_hosts
+from soakwatch_rules.rule import Finding, Outcome, Window
+
+Floats = NDArray[np.float64]
+MIB = 2.0**20
+CADENCE_S = 120
+
+
+def hours(length: float = 24.0) -> Floats:
+    """Hours since the begin."""
+    return np.arange(int(length * 3600 / CADENCE_S), dtype=np.float64) * CADENCE_S / 3600
+
+
+def night(seed: int, length: float = 24.0, **more: Floats) -> dict[str, Floats]:
+    """A healthy device: a cache that fills until half of the run, a worker with one step, a proxy with a daily wave;
+    the machine's memory is their sum. ``more`` is added to what is so called, in MiB."""
+    rng, t = np.random.default_rng(seed), hours(length)
+
+    def around(level: float) -> Floats:
+        made: Floats = level * (1 + rng.normal(0, 0.004, t.size))
+        return made
+
+    held = {
+        "cache": around(3000) - 1200 * np.clip(1 - t / (0.5 * length), 0, None),
+        "worker": around(400) + 32 * (t > 0.6 * length),
+        "proxy": around(250) + 5 * np.sin(2 * np.pi * t / 24),
+    }
+    held = {name: value + more.get(name, np.zeros(t.size)) for name, value in held.items()}
+    system = around(900) + more.get("kernel", np.zeros(t.size))
+    used = sum(held.values(), system)
+    columns = {f"process.memory.usage{{process={name}}}": value * MIB for name, value in held.items()}
+    return {
+        **columns, "system.memory.usage": used * MIB, "system.memory.available": (16384 - used) * MIB,
+        "system.memory.committed": (1.3 * used + 500) * MIB,
+    }  # fmt: skip
+
+
+def written(folder: Path, columns: Mapping[str, Floats]) -> Path:
+    """The table of a run."""
+    path = folder / "night.csv"
+    rows = zip(*columns.values(), strict=True)
+    lines = [",".join(["time", *columns])]
+    lines += [",".join([str(1_700_000_000 + CADENCE_S * i), *(f"{x:.0f}" for x in row)]) for i, row in enumerate(rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def verdict(folder: Path, columns: Mapping[str, Floats], **parameters: Mapping[str, float | str]) -> Verdict:
+    """What all rules together say of it."""
+    return judge_csv(written(folder, columns), parameters=parameters, told=lambda _: None)
+
+
+def said(made: Verdict, rule: str, metric: str, thing: str = "") -> Finding:
+    """The finding of a rule of one series."""
+    return next(f for f in made.findings if (f.rule, f.metric) == (rule, metric) and thing in f.object)
+
+
+def test_a_healthy_night_passes_and_the_literal_method_warns(tmp_path: Path) -> None:
+    """A cache that filled and stays is literally growth: a warning that says both, and the command passes."""
+    assert command(["judge", str(written(tmp_path, night(1)))]) == EXIT_PASS
+    made = verdict(tmp_path, night(1))
+    finding = said(made, "memory_growth", "process.memory.usage", "cache")
+    assert finding.outcome is Outcome.WARN
+    assert "read literally is growth, but it does not grow at the end (rule growth: " in finding.reason
+    assert finding.numbers["change"] > 0.05
+    whole = said(made, "memory_growth", "system.memory.usage")
+    assert whole.outcome is Outcome.PASS
+    assert "explained by process=cache,instance=0 (+" in whole.reason
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_leaking_process_fails_and_explains_the_machine(tmp_path: Path, seed: int) -> None:
+    """Both methods fail the process; the machine's memory only warns, and names it."""
+    made = verdict(tmp_path, night(seed, worker=250 * hours() / 24))
+    assert made.outcome is Outcome.FAIL
+    assert said(made, "growth", "process.memory.usage", "worker").outcome is Outcome.FAIL
+    assert said(made, "memory_growth", "process.memory.usage", "worker").outcome is Outcome.FAIL
+    assert {f.object for f in made.findings if f.outcome is Outcome.FAIL} == {"process=worker,instance=0"}
+    large = verdict(tmp_path, night(seed, worker=1500 * hours() / 24))
+    whole = said(large, "growth", "system.memory.usage")
+    assert whole.outcome is Outcome.WARN
+    assert "explained by process=worker,instance=0 (+1." in whole.reason
+
+
+def test_what_no_process_explains_fails(tmp_path: Path) -> None:
+    """A leak of the kernel's is seen in the sums beside their processes, which all pass."""
+    made = verdict(tmp_path, night(2, kernel=700 * hours() / 24))
+    for metric in ("system.memory.usage", "system.memory.available"):
+        finding = said(made, "growth", metric)
+        assert finding.outcome is Outcome.FAIL
+    assert all("system." in f.metric for f in made.findings if f.outcome is Outcome.FAIL)
+
+
+def test_the_literal_method_decides_where_it_is_asked_to(tmp_path: Path) -> None:
+    """By its parameter, by itself on the command line, and where the run is too short for the shape."""
+    assert verdict(tmp_path, night(1), memory_growth={"decides": "alone"}).outcome is Outcome.FAIL
+    path = str(written(tmp_path, night(1)))
+    assert command(["judge", path, "--rule", "memory_growth"]) == EXIT_FAIL
+    short = verdict(tmp_path, {"process.memory.usage{process=web}": (200 + 60 * hours(1.5)) * MIB})
+    assert said(short, "growth", "process.memory.usage").outcome is Outcome.INCONCLUSIVE
+    assert said(short, "memory_growth", "process.memory.usage").outcome is Outcome.FAIL
+    assert short.outcome is Outcome.FAIL
+
+
+def test_what_was_freed_inside_the_run_is_told(tmp_path: Path) -> None:
+    """A leak of 5 GiB that was freed at noon is no silent pass, and names the moment."""
+    t = hours()
+    made = verdict(tmp_path, night(3, cache=5000 * (t / 12) * (t < 12)))
+    finding = said(made, "growth", "process.memory.usage", "cache")
+    assert finding.outcome is Outcome.WARN
+    assert "which was released at 2023-11-15 10:" in finding.reason
+
+
+def test_a_peak_near_the_limit_is_told(tmp_path: Path) -> None:
+    """Memory that came within 5 % of what there is, for an hour, is a warning although nothing grows."""
+    t = hours()
+    peak = 11_600.0 * ((t > 8) & (t < 9))
+    columns = night(4, cache=peak) | {"system.memory.limit": np.full(t.size, 16384 * MIB)}
+    finding = said(verdict(tmp_path, columns), "growth", "system.memory.usage")
+    assert finding.outcome is Outcome.WARN
+    assert "system.memory.usage reached 15." in finding.reason
+    assert "of 16.00 GiB" in finding.reason
+
+
+def test_the_bar_follows_the_number_of_series(tmp_path: Path) -> None:
+    """The finding says among how many series it was judged, and from which probability on it fails."""
+    made = verdict(tmp_path, night(1))
+    finding = said(made, "growth", "system.memory.usage")
+    assert "one of 6 series that are judged so in this run, so it fails from 99.17 % on (Bonferroni)" in (
+        finding.definition
+    )
+
+
+def finding(rule: str, metric: str, outcome: Outcome) -> Finding:
+    """A finding of one rule."""
+    return Finding(rule, 1, outcome, "box", metric, "", Window(0, 10**9), "definition", "it grows", 10)
+
+
+def test_a_shared_machine_is_not_the_device() -> None:
+    """Where processes are watched its sums warn at most and hold nothing up; without any, growth decides of it."""
+    watched = finding("growth", "process.memory.usage", Outcome.FAIL)
+    sums = [
+        finding("growth", "system.memory.usage", Outcome.FAIL),
+        finding("memory_growth", "system.memory.committed", Outcome.FAIL),
+        finding("growth", "system.memory.swap.usage", Outcome.INCONCLUSIVE),
+    ]
+    made = of_shared_hosts([watched, *sums], {"box"})
+    assert [f.outcome for f in made] == [Outcome.FAIL, Outcome.WARN, Outcome.WARN, Outcome.NOT_APPLICABLE]
+    assert "other programs run on this machine too" in made[1].reason
+    assert of_shared_hosts([watched, *sums], set()) == [watched, *sums]
+    alone = of_shared_hosts(sums, {"box"})
+    assert [f.outcome for f in alone] == [Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE]
+
+
+def test_a_quick_look_at_this_machine_shares_it(tmp_path: Path) -> None:
+    """``run --process X`` says so in the plan that the record keeps; an address of a device does not."""
+    made = quick_plan(("local",), ("nginx",), duration="30s")
+    assert [target.shared for target in made.targets] == [True]
+    assert [target.shared for target in plan_from_text(plan_text(made), "record").targets] == [True]
+    there = quick_plan(("ssh://soak@fw1",), ("nginx",), duration="30s")
+    assert [target.shared for target in there.targets] == [False]
+    assert json.loads(shared_text(t.name for t in made.targets if t.shared)) == ["local"]
+    with Record.create(tmp_path / "run") as record:
+        record.set_meta(SHARED_KEY, shared_text(["local"]))
+    with RecordView.open(tmp_path / "run") as view:
+        assert shared_of(view) == {"local"}

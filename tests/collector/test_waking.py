@@ -1,0 +1,60 @@
+"""What wakes the live judge before its minute is over: readings, standstills, events; and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from soakwatch.waking import Waking
+from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+
+SECOND = 10**9
+
+
+def poll(at_s: float, *readings: tuple[str, float], outcome: PollOutcome = PollOutcome.OK) -> Poll:
+    """One poll of source 1."""
+    due = round(at_s * SECOND)
+    samples = tuple(Sample(metric, "", value, due) for metric, value in readings)
+    return Poll(1, due, due, 1, outcome, None, Answer(samples, (), ()) if samples else NOTHING)
+
+
+def woken(polls: Sequence[Poll]) -> list[float]:
+    """The times (s) of the polls that woke."""
+    waking, found = Waking(), []
+    for one in polls:
+        waking.saw(one)
+        if waking.taken():
+            found.append(one.due_ns / SECOND)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "wakes"),
+    [
+        ("process.start_time", (100, 100.9, 100, 207, 207), [3]),  # the kernel's time of boot is rounded
+        ("process.up", (1, 1, 0, 0, 1), [2, 4]),
+        ("system.memory.oom_kills", (4, 4, 5, 5, 5), [2]),
+        ("system.boot.id", (7, 7, 9, 9, 9), [2]),
+        ("system.uptime", (50, 51, 52, 3, 4), [3]),
+        ("system.memory.usage", (5, 90, 5, 90, 5), []),
+    ],
+)
+def test_what_is_not_as_it_was_wakes(metric: str, values: tuple[float, ...], wakes: list[float]) -> None:
+    """Once, at the poll that shows it."""
+    assert woken([poll(at, (metric, value)) for at, value in enumerate(values)]) == wakes
+
+
+def test_a_standstill_wakes_when_rules_know_it_and_when_it_ends() -> None:
+    """After eleven seconds, after thirty-one, and with the first packet; a pause of a few seconds does not."""
+    counted = [at if at < 10 else 10 if at < 13 else at if at < 60 else 60 if at < 100 else at for at in range(120)]
+    assert woken([poll(at, ("load.rx.packets", value)) for at, value in enumerate(counted)]) == [71, 91, 100]
+    rates = [0.0 if 60 <= at < 100 else 900.0 for at in range(120)]
+    assert woken([poll(at, ("load.rx.packet.rate", value)) for at, value in enumerate(rates)]) == [70, 90, 100]
+
+
+def test_a_source_that_does_not_answer_wakes_when_that_may_be_a_hang() -> None:
+    """Two failed polls are nothing; silence of eleven and of thirty-one seconds is, and so is its end."""
+    lost = [*range(5, 7), *range(20, 60)]
+    polls = [poll(at, outcome=PollOutcome.TIMEOUT if at in lost else PollOutcome.OK) for at in range(70)]
+    assert woken(polls) == [31, 51, 60]
