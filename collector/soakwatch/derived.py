@@ -39,7 +39,7 @@ def derived_events(record: StateRecord, told: Iterable[Event]) -> tuple[Event, .
     """The restarts and reboots that the record's states show and that none of the events tells."""
     known = _Told(told)
     children = {(key.target, key.object): key for key in record.keys(["process.child"])}
-    found = []
+    found: list[Event] = []
     for key in record.keys(["process.start_time"]):
         own = children.get((key.target, key.object))
         child = None if own is None else record.series(own)

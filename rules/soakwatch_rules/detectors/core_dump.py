@@ -61,7 +61,7 @@ class CoreDump:
     """
 
     name: ClassVar[str] = "core_dump"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "a core file was written"
     metrics: ClassVar[tuple[str, ...]] = ("system.core.files",)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"

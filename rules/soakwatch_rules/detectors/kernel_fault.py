@@ -26,6 +26,7 @@ _COUNTER = "system.kernel.alarms"
 _SEGFAULT = "kernel.segfault"
 _COMM = 15  # the kernel cuts the name of a process here
 _PROGRAM = re.compile(r" in ([^\s\[]+)\[")
+_OF = re.compile(r" of (.+?)(?: \[\d+\])?$")
 _ALONE = "counted in the kernel's log"
 
 
@@ -212,10 +213,9 @@ def _sentences(found: Iterable[tuple[Incident, str]], beside: str = "") -> Itera
     """``3 segfaults of swboomd: 03:27:06, …``: each kind and process once, with its first times."""
     rows: dict[tuple[str, str], list[Incident]] = {}
     for incident, kind in found:
-        who = re.search(r" of (.+?)(?: \[\d+\])?$", incident.text)
-        rows.setdefault((kind, f" of {who[1]}{beside if kind == _SEGFAULT else ''}" if who else ""), []).append(
-            incident
-        )
+        of = _OF.search(incident.text)
+        who = f" of {of[1]}{beside if kind == _SEGFAULT else ''}" if of else ""
+        rows.setdefault((kind, who), []).append(incident)
     for (kind, who), several in rows.items():
         alone = f"{_ALONE} " if all(_ALONE in i.text for i in several) else ""
         times = some([moment(i.when[0] if i.when[1] is None else i.when[1]) for i in several])

@@ -51,7 +51,7 @@ class OomKill:
     """
 
     name: ClassVar[str] = "oom_kill"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "the kernel killed a process for want of memory"
     metrics: ClassVar[tuple[str, ...]] = (_COUNTER, "system.kernel.alarms")
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"

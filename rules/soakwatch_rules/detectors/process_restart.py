@@ -62,7 +62,7 @@ class ProcessRestart:
     """
 
     name: ClassVar[str] = "process_restart"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "a watched process restarted or is gone"
     metrics: ClassVar[tuple[str, ...]] = (
         "process.up", "process.start_time", "process.pid", "process.count", "process.child",

@@ -61,7 +61,7 @@ class Night:
         """The look that sees what happened then."""
         return float(self.t[min(int(np.searchsorted(self.t, at)), self.t.size - 1)])
 
-    def told(self, kind: str, at: float, thing: str = "", **detail: object) -> None:
+    def told(self, kind: str, at: float, thing: str = "", **detail: str | int) -> None:
         """An event."""
         begin = round(at * S)
         self.events.append(Event(kind, "dut", thing, begin, None, {k: str(v) for k, v in detail.items()}))
@@ -70,11 +70,11 @@ class Night:
         """One more from then on."""
         self.values[metric, thing][self.t >= at] += 1
 
-    def alarm(self, kind: str, at: float, **detail: object) -> None:
+    def alarm(self, kind: str, at: float, **detail: str | int) -> None:
         """A line of the kernel's log, read by the next look; now and then the counter alone tells of it."""
         self.count("system.kernel.alarms", f"kind={kind}", at)
         if self.rng.random() < 0.8:
-            self.told(f"kernel.{kind}", at, uptime_s=f"{at:.6f}", **detail)
+            self.told(f"kernel.{kind}", at, "", uptime_s=f"{at:.6f}", **detail)
 
     def restart(self, name: str, at: float) -> int:
         """A process that is started again; its old pid."""
@@ -233,9 +233,9 @@ def score(seed: int) -> Told:
     if not failed:
         return Told(tuple(fused), "", led=False)
     first = min(made.faults[number][0] for number, _ in failed)
-    lead = findings[found[0].leading]
-    named = {made.faults[number][0] for number in _sources(made, lead)}
-    wrong = "" if first in named else f"{lead.rule} where {sorted(min(made.faults)[2])} was first"
+    leading = findings[found[0].leading]
+    named = {made.faults[number][0] for number in _sources(made, leading)}
+    wrong = "" if first in named else f"{leading.rule} where {sorted(min(made.faults)[2])} was first"
     return Told(tuple(fused), wrong, led=True)
 
 
