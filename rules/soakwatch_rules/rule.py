@@ -122,7 +122,7 @@ class Case:
     a named metric could not be read. ``role`` is the target's (dut, generator, monitor); ``devices`` is the number
     of targets of role dut, among which the load cannot be told apart. ``earlier`` is the first of ``series`` in
     earlier runs that were named for comparison, one series a run, on the times of that run. ``polling`` are objects
-    (``core=2``, "" the total, "*" all) that are known to poll, with what says so. ``family`` is the number of cases
+    (``core=2``, "" the total, "*" all) known to poll, each with what says so. ``family`` is the number of cases
     that this rule judges in the run, this one among them: with many, some are wrong by chance.
     """
 

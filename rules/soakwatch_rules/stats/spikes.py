@@ -78,6 +78,11 @@ class Level:
         self._known: dict[int, float] = {}
         self.middle = float(np.median(value))
 
+    @property
+    def longest_s(self) -> float:
+        """The longest mean of which enough were read."""
+        return self._value.size * self._apart_s / _BLOCKS
+
     def sigma(self, lasting_s: float) -> float:
         """The robust sigma of means over ``lasting_s`` seconds.
 
@@ -184,8 +189,11 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
 def _scatters(mean: float, lasted_s: float, level: Level, whole_s: float, *, brief: bool) -> bool:
     """Whether normal noise of this scatter makes such a mean at least once in twenty runs of this length.
 
-    A climb scatters too: of what is not ``brief`` only the scatter about it counts.
+    A climb scatters too: of what is not ``brief`` only the scatter about it counts, and only where the level was read
+    for long enough to know how such means scatter.
     """
+    if not brief and lasted_s > level.longest_s:
+        return False
     sigma = level.sigma(lasted_s) if brief else level.jitter(lasted_s)
     beyond = 0.5 * math.erfc((mean - level.middle) / sigma / math.sqrt(2)) if sigma > 0 else 0.0
     return beyond * whole_s / lasted_s >= _CHANCE
