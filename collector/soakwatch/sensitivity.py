@@ -85,7 +85,8 @@ def unseen_sentence(look: SourceLook, duration_s: float, rules: Iterable[Rule]) 
             told.append(f"{rule.name} (needs {show_seconds(rule.needed_s(every_s))})")
     if not told:
         return ""
-    return f"not observable with readings every {show_seconds(look.interval_s)}, not required for a pass: {', '.join(told)}"
+    every = show_seconds(look.interval_s)
+    return f"not observable with readings every {every}, not required for a pass: {', '.join(told)}"
 
 
 def renewed_s(look: SourceLook, metrics: Collection[str]) -> float:
