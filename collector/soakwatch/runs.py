@@ -59,7 +59,8 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
     if named:
         return named[-1]
     known = [_STAMP.sub("", folder.name) for folder in folders_of(runs)]
-    near = f"; did you mean {found!r}?" if (found := nearest(text, known)) else ""
+    meant = nearest(text, known)
+    near = "" if meant is None else f"; did you mean {meant!r}?"
     raise RecordError(f"{text} is not a run: name a folder that holds {RECORD}, that file, or 'last'{near}")
 
 
