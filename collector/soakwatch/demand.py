@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from soakwatch_rules.rule import Finding, Outcome, Why
@@ -10,8 +12,12 @@ _OF_THE_RUN = frozenset({Why.CADENCE, Why.TOO_SHORT})
 """No reading is missing: the run as it was planned cannot show this. ``check`` says so beforehand."""
 _OF_THE_READINGS = frozenset({Why.NOISE, Why.RESOLUTION, Why.CYCLE, Why.RELEASE})
 """A figure was found, and it is not certain."""
-_ASKED_BY_THE_RUN = frozenset({"coverage", "gap", "generator_health", "recovery", "event_impact"})
-"""Rules that look at what this very run did: its polls, its load, its phases, its events."""
+_ASKED_BY_THE_RUN = frozenset({"coverage", "gap", "generator_health", "event_impact"})
+"""Rules that look at what this very run did: its polls, its load, its events."""
+_EACH = "recovery"  # it looks at every series of a target after a stress: those that came back speak for the rest
+_NOT_COMPARED = frozenset({Why.NOISE, Why.NO_REFERENCE, Why.RESOLUTION})
+_QUEUE = "queue."  # what a stress is made to fill: that it drains is shown or not
+_LIKELY = 0.5  # from here on it is more likely beyond its limit
 _ENOUGH = 0.5  # of the expected readings: with fewer it is the missing ones that leave it open
 
 
@@ -28,6 +34,28 @@ class Demand:
     optional: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
     insisted: frozenset[str] = frozenset()
+
+    def waived(self, findings: Sequence[Finding]) -> frozenset[int]:
+        """The places of the doubts that hold up nothing.
+
+        That one of many series cannot be compared with the time before the stress (another load, too restless) holds
+        nothing up where most of the target's series were seen to come back.
+        """
+        back = Counter(f.target for f in findings if f.rule == _EACH and f.outcome is Outcome.PASS)
+        open_ = Counter(f.target for f in findings if f.rule == _EACH and f.outcome is Outcome.INCONCLUSIVE)
+        return frozenset(
+            place
+            for place, f in enumerate(findings)
+            if self.waives(f)
+            or (
+                f.rule == _EACH
+                and f.outcome is Outcome.INCONCLUSIVE
+                and f.why in _NOT_COMPARED
+                and _EACH not in self.insisted
+                and not f.metric.startswith(_QUEUE)
+                and back[f.target] > open_[f.target]
+            )
+        )
 
     def waives(self, finding: Finding) -> bool:
         """Whether this is inconclusive and not required.
@@ -54,7 +82,10 @@ class Demand:
 
 
 def within(finding: Finding) -> bool:
-    """Whether what was measured lies within the limit; a limit below zero is one of a fall."""
+    """Whether what was measured is more likely within its limit than beyond it; a limit below zero is one of a fall."""
+    probability = finding.numbers.get("probability")
+    if probability is not None:
+        return probability < _LIKELY
     if finding.measured is None or finding.limit is None:
         return False
     return finding.measured <= finding.limit if finding.limit >= 0 else finding.measured >= finding.limit

@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from soakwatch.errors import RecordError
+from soakwatch.nearest import nearest
 from soakwatch.record import RecordView
 from soakwatch.record.outside import is_written
 
 RECORD = "record.sqlite"
 DEFAULT_RUNS = Path("runs")
 LAST = "last"
+_STAMP = re.compile(r"^\d{8}T\d{6}Z-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ def new_folder(runs: Path, name: str, now_ns: int) -> Path:
 
 
 def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
-    """The folder or record file of a run that is named by its folder, its record file, its name below ``runs``, or
-    ``last``.
+    """The folder or record file of a run that is named by its folder, its record file, its name below ``runs`` (with or
+    without the time before it; of several of one name the latest), or ``last``.
 
     Raises RecordError if there is no such run.
     """
@@ -53,7 +55,13 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
             return path
         if (path / RECORD).is_file():
             return path
-    raise RecordError(f"{text} is not a run: name a folder that holds {RECORD}, that file, or 'last'")
+    named = [folder for folder in folders_of(runs) if _STAMP.sub("", folder.name) == text]
+    if named:
+        return named[-1]
+    known = [_STAMP.sub("", folder.name) for folder in folders_of(runs)]
+    meant = nearest(text, known)
+    near = "" if meant is None else f"; did you mean {meant!r}?"
+    raise RecordError(f"{text} is not a run: name a folder that holds {RECORD}, that file, or 'last'{near}")
 
 
 def list_runs(runs: Path) -> list[RunLine]:

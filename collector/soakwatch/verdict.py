@@ -101,7 +101,7 @@ def fold(
     ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
     stretches = tuple(phases)
     wanted = demand if isinstance(demand, Demand) else Demand(optional=demand)
-    waived = frozenset(place for place, finding in enumerate(ordered) if wanted.waives(finding))
+    waived = wanted.waived(ordered)
     found = _holding_first(causes(ordered, events, stretches), waived)
     led = {place: rank for rank, place in enumerate(place for cause in found for place in cause.findings)}
     first = sorted(range(len(ordered)), key=lambda place: led.get(place, len(led)))

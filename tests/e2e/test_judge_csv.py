@@ -113,3 +113,28 @@ def test_standard_input(tmp_path: Path) -> None:
     record = tmp_path / "mailed.csv"
     record.write_bytes(b"SQLite format 3\0")
     assert not is_table(str(record))
+
+
+def test_a_run_is_found_by_the_name_that_import_gave_it(soakwatch: Command, tmp_path: Path) -> None:
+    """Without the time before it; a name that is nearly one is told."""
+    (tmp_path / "flat.csv").write_text(leak(0.0), encoding="utf-8")
+    assert soakwatch("import", "flat.csv", "--rule", "memory_growth", "--name", "last-week").returncode == 0
+    assert "last-week" in soakwatch("judge", "last-week").stdout
+    assert "did you mean 'last-week'?" in soakwatch("judge", "last-weak").stderr
+
+
+def test_what_sysbench_prints_is_a_table(soakwatch: Command, tmp_path: Path) -> None:
+    """As text and by its CSV report: transactions, their latency and errors of each interval."""
+    head = "sysbench 1.0.20\n\nThreads started!\n\n"
+    text = "".join(
+        f"[ {n}s ] thds: 16 tps: {50 + n % 3}.02 qps: 1392.56 (r/w/o: 1/2/3) lat (ms,95%): 493.24 err/s: 0.00\n"
+        for n in range(1, 60)
+    )
+    rows = "".join(f"{n},56,{1769 + n % 5}.93,50720.71,23128.75,23828.74,3763.22,116.80,0.00,0.00\n" for n in range(60))
+    for name, body in (("text.txt", text), ("rows.txt", rows)):
+        (tmp_path / name).write_text(head + body, encoding="utf-8")
+        made = soakwatch("import", name)
+        assert made.returncode == 0, made.stderr
+        assert {"load.request.rate", "load.latency", "load.failure.rate"} <= set(made.stdout.split())
+    (tmp_path / "none.txt").write_text(head, encoding="utf-8")
+    assert "sysbench printed no interval: run it with --report-interval=1" in soakwatch("import", "none.txt").stderr

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from soakwatch.importing.cells import MISSING, numbers
 from soakwatch.importing.problem import DataError
+from soakwatch.importing.sysbench import as_table, is_sysbench
 from soakwatch.importing.times import looks_like_time
 
 STDIN = "-"
@@ -116,10 +117,17 @@ def _table(text: io.TextIOBase, name: str, delimiter: str | None, decimal: str |
     first = list(islice(lines, _SNIFFED))
     if not any(line.strip() for line in first):
         raise DataError(f"{name} is empty: nothing can be judged")
+    text_lines = chain(first, lines)
+    if is_sysbench(first):
+        text_lines = chain(as_table(text_lines))
+        first = list(islice(text_lines, _SNIFFED))
+        if len(first) < 2:
+            raise DataError(f"{name}: sysbench printed no interval: run it with --report-interval=1")
+        text_lines = chain(first, text_lines)
     delimiter = delimiter or _delimiter(first)
-    rows = _rows(chain(first, lines), name, delimiter)
+    rows = _rows(text_lines, name, delimiter)
     head = list(islice(rows, _SNIFFED))
-    header, body, notes = _header(head)
+    header, body, notes = _header(head, delimiter)
     if not body:
         raise DataError(f"{name} holds a header and no line below it: nothing can be judged")
     width = len(header) if header else max(len(row) for _, row in body)
@@ -168,15 +176,18 @@ def _delimiter(lines: Sequence[str]) -> str:
         score = round(counts.count(usual) / len(counts), 1), 1
         if usual and score > best:
             best, chosen = score, sign
-    return chosen
+    words = {len(line.split()) for line in told if not line.startswith("#")}
+    return " " if best == (0.0, 0) and len(words) == 1 and words != {1} else chosen
 
 
 def _header(
-    rows: list[tuple[int, list[str]]],
+    rows: list[tuple[int, list[str]]], delimiter: str
 ) -> tuple[list[str], list[tuple[int, list[str]]], tuple[str, ...]]:
     """The header without its ``#``, the lines below it, and what is to be told of it."""
     body = [(at, row) for at, row in rows if not row[0].startswith("#")]
     above = [row for at, row in rows if row[0].startswith("#") and (not body or at < body[0][0])]
+    if above and body and delimiter == " ":  # "# columns: time rss": the last words are the names
+        above[-1] = [word for word in above[-1] if word.strip("# ")][-len(body[0][1]) :]
     if above and body and len(above[-1]) == len(body[0][1]) > 1 and not _is_header(body[0][1]):
         return [above[-1][0].lstrip("# "), *above[-1][1:]], body, ()
     if body and _is_header(body[0][1]):

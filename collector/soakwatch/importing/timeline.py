@@ -206,10 +206,9 @@ def _of_yaml(text: str, path: str) -> Iterator[tuple[str, Mapping[str, Plain]]]:
     except SoakwatchError as error:
         raise DataError(str(error)) from None
     data = document.data
+    root: tuple[str, ...] = ()
     if isinstance(data, dict) and list(data) == ["events"]:
         data, root = data["events"], ("events",)
-    else:
-        root = ()
     if not isinstance(data, list):
         raise DataError(
             f"{path}: write a list of events, such as - {{kind: upgrade, begin: 2h, expect: {{reboot: 1}}}}"

@@ -1,0 +1,67 @@
+"""Which doubts hold a verdict up: those that the run could have settled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from soakwatch.demand import Demand
+from soakwatch.verdict import fold
+from soakwatch_rules.rule import Finding, Outcome, Why, Window
+
+WINDOW = Window(0, 86_400 * 10**9)
+NAMED = Demand(named=frozenset({"growth"}))
+INSISTED = Demand(insisted=frozenset({"growth"}))
+OPTIONAL = Demand(optional=frozenset({"growth"}))
+
+
+def doubt(why: Why, rule: str = "growth", **told: object) -> Finding:
+    """An inconclusive finding of a series of which every reading was there."""
+    made = Finding(rule, 1, Outcome.INCONCLUSIVE, "fw", "m", "", WINDOW, "", "doubt", 24, expected=24, why=why)
+    return replace(made, **told)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("finding", "demand", "held_up"),
+    [
+        (doubt(Why.CADENCE), Demand(), False),
+        (doubt(Why.CADENCE), NAMED, False),
+        (doubt(Why.CADENCE), INSISTED, True),
+        (doubt(Why.TOO_SHORT), Demand(), False),
+        (doubt(Why.TOO_SHORT), NAMED, True),
+        (doubt(Why.TOO_FEW), Demand(), False),
+        (doubt(Why.TOO_FEW, samples=9), Demand(), True),
+        (doubt(Why.TOO_FEW, expected=None), Demand(), True),
+        (doubt(Why.GAP), Demand(), True),
+        (doubt(Why.GAP), OPTIONAL, False),
+        (doubt(Why.UNREAD), Demand(), True),
+        (doubt(Why.GENERATOR), Demand(), True),
+        (doubt(Why.TOO_SHORT, "coverage"), Demand(), True),
+        (doubt(Why.NOISE), Demand(), True),
+        (doubt(Why.NOISE, measured=1.0, limit=2.0), Demand(), False),
+        (doubt(Why.NOISE, measured=3.0, limit=2.0), Demand(), True),
+        (doubt(Why.NOISE, measured=-3.0, limit=-2.0), Demand(), True),
+        (doubt(Why.NOISE, measured=3.0, limit=2.0, numbers={"probability": 0.16}), Demand(), False),
+        (doubt(Why.CYCLE, measured=1.0, limit=2.0, numbers={"probability": 0.7}), Demand(), True),
+        (doubt(Why.NOISE, measured=1.0, limit=2.0), INSISTED, True),
+    ],
+)
+def test_a_doubt_holds_up_what_the_run_could_have_shown(finding: Finding, demand: Demand, held_up: bool) -> None:
+    passed = replace(finding, outcome=Outcome.PASS, why=None, rule="drops")
+    verdict = fold("run", WINDOW, {"fw": "dut"}, [finding, passed], (), (), demand)
+    assert verdict.outcome is (Outcome.INCONCLUSIVE if held_up else Outcome.PASS)
+    assert {verdict.findings[place].rule for place in verdict.waived} == (set() if held_up else {finding.rule})
+
+
+def test_a_run_of_which_every_doubt_is_waived_decided_nothing() -> None:
+    assert fold("run", WINDOW, {"fw": "dut"}, [doubt(Why.TOO_SHORT)], (), ()).outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("metric", "back", "held_up"), [("m", 2, False), ("m", 1, True), ("queue.depth", 5, True)])
+def test_most_series_came_back_from_the_stress(metric: str, back: int, held_up: bool) -> None:
+    """One of many that cannot be compared holds nothing up; a queue that was filled has to be seen to drain."""
+    odd = doubt(Why.NO_REFERENCE, "recovery", metric=metric)
+    well = [replace(doubt(Why.NOISE, "recovery", outcome=Outcome.PASS, object=f"{n}"), why=None) for n in range(back)]
+    verdict = fold("run", WINDOW, {"fw": "dut"}, [odd, *well], (), ())
+    assert verdict.outcome is (Outcome.INCONCLUSIVE if held_up else Outcome.PASS)
