@@ -70,6 +70,7 @@ class _Slow:
     usual: float
     to_end: bool
     gross: bool = False
+    steep: bool = False
     gradual: bool = False
     above: bool = False
 
@@ -112,7 +113,8 @@ class Latency:
 
     slow: for ``lasting`` over ``gross`` times, and 6 robust sigmas of a block, above what is usual: fails. Over
     ``factor`` times and 4 sigmas of longer blocks (up to 2 % of the run), by its median about double: fails if it lasts
-    for ``share`` of what is judged, or for ``ending`` of it and to the end; what is shorter and over twice that warns.
+    for ``share`` of what is judged, or for ``ending`` of it and to the end (then a steep rise by ``factor`` is enough);
+    what is shorter or less warns.
     An absolute difference below ``floor`` (a tenth of it for the load's latencies, and none where they are tenfold) is
     none. Warns only, up to four times: a load above any before; a gradual rise that came back (a wave). One that lasts
     to the end with no load known is inconclusive. No word is lost on what earlier blocks under the same load had as
@@ -321,13 +323,14 @@ class Latency:
                 continue
             near = max(round(min(_GRADUAL * length_s, _GRADUAL_S) / grid.block_s), 3)
             rise = float(np.median(off[first : first + near])) - float(np.median(off[max(first - near, 0) : first + 1]))
-            gradual = first > 0 and rise < _STEP * times and not (knows and to_end)
+            steep = first > 0 and rise >= _STEP * times
+            gradual = first > 0 and not steep and not (knows and to_end)
             if first == 0 and close < _COLD * at.size and grid.early:
                 continue  # caches that were cold
             found.append(_Slow(
                 Window(int(grid.edges_ns[begin]), int(min(grid.edges_ns[end], case.window.end_ns))), math.exp(times),
                 float(np.median(grid.value[inside])), float(np.median(usual[inside])), to_end, gross,
-                gradual=gradual and times < math.log(_SURELY),
+                steep=steep, gradual=gradual and times < math.log(_SURELY),
                 above=same.above
                 and not (same.share >= 1 / 10 and same.off >= math.log(_DOUBLED))
                 and times < math.log(_SURELY),
@@ -345,7 +348,7 @@ class Latency:
         failing = [s for s in found if s.gross and s.times >= _DOUBLED / 2 * self.gross] or [
             s for s in found
             if not (s.gradual or s.above)
-            and s.times >= min(_DOUBLED, self.factor**1.25)
+            and (s.times >= min(_DOUBLED, self.factor**1.25) or (s.steep and s.to_end))
             and s.seconds >= (self.ending if s.to_end else self.share) * judged_s
             and s.seconds >= 2 * grid.block_s
         ]  # fmt: skip
@@ -353,7 +356,8 @@ class Latency:
             s for s in found if s.gradual and s.to_end and s.times >= _TWICE and s.seconds >= self.ending * judged_s
         ]
         worst = float(slow.off[seen].max()) if seen.any() else 0.0
-        told = failing or late or _apart([*(s for s in found if s.times >= _DOUBLED), *shorter])
+        long = [s for s in found if s.times >= _DOUBLED or s.seconds >= self.ending * judged_s]
+        told = failing or late or _apart([*long, *shorter])
         made = replace(
             made,
             measured=max((s.value * level / s.usual for s in told), default=level * math.exp(worst)),
