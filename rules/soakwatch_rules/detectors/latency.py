@@ -356,7 +356,7 @@ class Latency:
             s for s in found if s.gradual and s.to_end and s.times >= _TWICE and s.seconds >= self.ending * judged_s
         ]
         worst = float(slow.off[seen].max()) if seen.any() else 0.0
-        long = [s for s in found if s.times >= _DOUBLED or s.seconds >= 2 * grid.block_s]
+        long = [s for s in found if s.times >= _DOUBLED or (s.times >= self.factor and s.seconds >= 3 * grid.block_s)]
         told = failing or late or _apart([*long, *shorter])
         made = replace(
             made,
