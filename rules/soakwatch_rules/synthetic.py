@@ -106,18 +106,20 @@ _UNITS = {
 }  # fmt: skip
 
 
-_WORSE: Final[dict[str, Growth]] = dict.fromkeys((
+_FALLS: Final = frozenset({
     "load.requests", "load.request.rate", "load.connection.rate", "load.rx.packets", "load.rx.bytes",
     "load.rx.packet.rate", "load.rx.bit.rate",
-), "down") | dict.fromkeys((
+})  # fmt: skip
+_RISES: Final = frozenset({
     "load.failures", "load.failure.rate", "load.connections.failed", "load.lost.packets", "load.loss", "load.latency",
     "load.flow.latency", "load.jitter", "reach.round_trip", "system.cpu.utilization", "process.cpu.utilization",
-), "up")  # fmt: skip
+})  # fmt: skip
+"""Metrics in which a run is worse than another where they fall, and where they rise."""
 
 
 def trait(metric: str) -> Trait:
     """Unit, kind and directions of a metric as the catalogue has them (for the metrics that the rules judge)."""
-    return replace(_of_level(metric), worse=_WORSE.get(metric))
+    return replace(_of_level(metric), worse="down" if metric in _FALLS else "up" if metric in _RISES else None)
 
 
 def _of_level(metric: str) -> Trait:

@@ -38,17 +38,20 @@ _LIMITS: Final = {
 _AFTER: Final = frozenset({"recovery", "cooldown"})
 _BEFORE: Final = frozenset({"ramp", "warm-up", "warmup"})
 _BASELINE: Final = "baseline"
-_COLD = 0.1  # of what is judged: slow answers at the begin that are over by then
+_COLD = 0.4  # of what is judged: slow answers at the begin that are over by then
 _READINGS = 3  # of one block, at least
 _EARLY = 0.25  # of what is judged, where no baseline tells what is usual
 _SETTLE, _SETTLE_S = 0.05, 600.0  # of the run, and at most: caches are cold
 _LEAST = 6  # blocks that tell what is usual
 _SHORT = 0.1  # of a run: what is sustained in a short one
-_COARSE = 0.02  # of a run: the longest block
+_COARSE, _COARSEST = 0.02, 0.1  # of a run: the longest block, and where without it a pass would say nothing
+_SETTLED = 0.75  # of the first quarter: where the second is lower, the first was a warm-up
+_HIGH = 0.8  # of the readings in a stretch: single slow answers make no block
 _NOISE, _GROSS_NOISE = 4.0, 6.0  # sigmas of a block
 _LEAVE = 0.6  # of the threshold, on the log scale
 _GRADUAL, _GRADUAL_S = 0.05, 3600.0  # of the run, and at most: the time before and after the begin ...
 _STEP = 0.65  # ... from one to the other of which a step rises by this share (of a log), and a wave by less
+_TWICE = 2.0
 _DOUBLED = 1.8  # times what is usual, in the median of a stretch, that is taken for a doubling
 _OF_LOAD = 0.1  # of the floor: of packets and requests, which no kernel's timer blurs
 _SURELY = 4.0  # times what is usual: too much for a wave of the load, or for a load that was never so high
@@ -67,6 +70,7 @@ class _Slow:
     usual: float
     to_end: bool
     gross: bool = False
+    steep: bool = False
     gradual: bool = False
     above: bool = False
 
@@ -84,6 +88,7 @@ class _Grid:
     load: Floats
     judged: Flags
     reference: Flags
+    early: bool  # for want of a baseline
 
     @property
     def block_s(self) -> float:
@@ -101,18 +106,19 @@ class Latency:
 
     Readings (seconds) are taken together in blocks of ``lasting`` and at least three readings (a tenth of that in short
     runs), each its median, so single slow answers are no fault; on a log scale, since latencies have heavy tails. What
-    is usual: the baseline phase, else the one lent by an earlier run, else the run's own early part (the first quarter
-    of the soak after it settled). Latency grows with load: what is usual at a block's load follows from the slope of
-    log latency over log load of all blocks (median of the pairs, 0 to 3); the load is what the generators were told,
-    else sent, else got answered.
+    is usual: the baseline phase, else that of an earlier run that was named for it, else the early part of the run (the
+    first quarter of the soak, or the second where that is a quarter lower). Latency grows with load: what is usual at
+    the load of a block follows from the slope of log latency over log load of all blocks (median of pairs, 0 to 3); the
+    load is what the generators were told to send, else sent, else got answered.
 
     slow: for ``lasting`` over ``gross`` times, and 6 robust sigmas of a block, above what is usual: fails. Over
     ``factor`` times and 4 sigmas of longer blocks (up to 2 % of the run), by its median about double: fails if it lasts
-    for ``share`` of what is judged, or for ``ending`` of it and to the end; what is shorter and over twice that warns.
+    for ``share`` of what is judged, or for ``ending`` of it and to the end (then a steep rise by ``factor`` is enough);
+    what is shorter or less warns.
     An absolute difference below ``floor`` (a tenth of it for the load's latencies, and none where they are tenfold) is
     none. Warns only, up to four times: a load above any before; a gradual rise that came back (a wave). One that lasts
     to the end with no load known is inconclusive. No word is lost on what earlier blocks under the same load had as
-    well, nor on caches that were cold: slow answers that are over within the first tenth.
+    well, nor on caches that were cold: slow answers that are over early.
     A limit of a percentile in the plan (``p99: 50ms``; ``round_trip`` for peers) decides instead: ``lasting`` above it
     fails, and slower answers below it only warn. Phases named stress and spike, ramps, ``recovery`` after a stress
     and what was announced are not judged: the rule ``recovery`` says whether the level comes back.
@@ -279,7 +285,9 @@ class Latency:
         most_s = max(fine.block_s, _COARSE * case.window.seconds)
         block_s, grid = fine.block_s, fine
         slow = _against(grid, own)
-        while _NOISE * slow.sigma > math.log(self.factor) and 2 * block_s <= most_s:
+        while (_NOISE * slow.sigma > math.log(self.factor) and 2 * block_s <= most_s) or (
+            _NOISE * slow.sigma > math.log(_PASS) and 2 * block_s <= _COARSEST * case.window.seconds
+        ):
             block_s *= 2
             wider = _grid(case, series, block_s)
             if int((wider.reference & np.isfinite(wider.value)).sum()) < _LEAST:
@@ -308,18 +316,21 @@ class Latency:
             times, to_end = float(np.median(slow.off[inside])), close == at.size
             if float(np.median((away - floor)[inside])) < 0:
                 continue
+            if end - begin < 3 and not _high(series, grid, begin, end, usual, _LEAVE * least):
+                continue
             same = alike(grid.value_log, grid.load, begin, end, grid.judged)
-            if same.share >= 1 / 3 and same.off < _LEAVE * least:
+            if slow.slope > 0 and same.share >= 1 / 3 and same.off < _LEAVE * least:
                 continue
             near = max(round(min(_GRADUAL * length_s, _GRADUAL_S) / grid.block_s), 3)
             rise = float(np.median(off[first : first + near])) - float(np.median(off[max(first - near, 0) : first + 1]))
-            gradual = first > 0 and rise < _STEP * times and not (knows and to_end)
-            if first == 0 and close < _COLD * at.size and not _baseline(case):
+            steep = first > 0 and rise >= _STEP * times
+            gradual = first > 0 and not steep and not (knows and to_end)
+            if first == 0 and close < _COLD * at.size and grid.early:
                 continue  # caches that were cold
             found.append(_Slow(
                 Window(int(grid.edges_ns[begin]), int(min(grid.edges_ns[end], case.window.end_ns))), math.exp(times),
                 float(np.median(grid.value[inside])), float(np.median(usual[inside])), to_end, gross,
-                gradual=gradual and times < math.log(_SURELY),
+                steep=steep, gradual=gradual and times < math.log(_SURELY),
                 above=same.above
                 and not (same.share >= 1 / 10 and same.off >= math.log(_DOUBLED))
                 and times < math.log(_SURELY),
@@ -337,13 +348,16 @@ class Latency:
         failing = [s for s in found if s.gross and s.times >= _DOUBLED / 2 * self.gross] or [
             s for s in found
             if not (s.gradual or s.above)
-            and s.times >= min(_DOUBLED, self.factor**1.25)
+            and (s.times >= min(_DOUBLED, self.factor**1.25) or (s.steep and s.to_end))
             and s.seconds >= (self.ending if s.to_end else self.share) * judged_s
             and s.seconds >= 2 * grid.block_s
         ]  # fmt: skip
-        late = [s for s in found if s.gradual and s.to_end and s.seconds >= self.ending * judged_s]
+        late = [
+            s for s in found if s.gradual and s.to_end and s.times >= _TWICE and s.seconds >= self.ending * judged_s
+        ]
         worst = float(slow.off[seen].max()) if seen.any() else 0.0
-        told = failing or late or _apart([*(s for s in found if s.times >= _DOUBLED), *shorter])
+        long = [s for s in found if s.times >= _DOUBLED or (s.times >= self.factor and s.seconds >= 3 * grid.block_s)]
+        told = failing or late or _apart([*long, *shorter])
         made = replace(
             made,
             measured=max((s.value * level / s.usual for s in told), default=level * math.exp(worst)),
@@ -401,7 +415,17 @@ class Latency:
 
 
 def _against(grid: _Grid, own: float | None) -> Slowness:
-    return slowness(grid.value_log, grid.load, grid.reference, own)
+    """Held against the baseline, or against the first quarter; against the second where the first was a warm-up."""
+    slow = slowness(grid.value_log, grid.load, grid.reference, own)
+    at = np.flatnonzero(grid.judged & np.isfinite(slow.off))
+    second = at[at.size // 4 : at.size // 2]
+    if not grid.early or own is not None or second.size < _LEAST:
+        return slow
+    if float(np.median(slow.off[second])) > math.log(_SETTLED):
+        return slow
+    reference = np.zeros(grid.reference.size, dtype=bool)
+    reference[second] = True
+    return slowness(grid.value_log, grid.load, reference)
 
 
 def _level_of(before: Series) -> float | None:
@@ -416,6 +440,16 @@ def _apart(slow: list[_Slow]) -> list[_Slow]:
         if all(one.window.end_ns <= k.window.begin_ns or one.window.begin_ns >= k.window.end_ns for k in kept):
             kept.append(one)
     return sorted(kept, key=lambda s: s.window.begin_ns)
+
+
+def _high(series: Series, grid: _Grid, begin: int, end: int, usual: Floats, least: float) -> bool:
+    """Whether nearly all readings of some blocks are slower than ``least`` (a log), not only more than half."""
+    edges = grid.edges_ns
+    inside = series.between(int(edges[begin]), int(edges[end]))
+    place = np.clip((inside.time_ns - edges[0]) // (edges[1] - edges[0]), 0, usual.size - 1)
+    with np.errstate(divide="ignore"):
+        off = np.log(inside.values / usual[place])
+    return off.size > 0 and float((off >= least).mean()) >= _HIGH
 
 
 def _baseline(case: Case) -> list[Window]:
@@ -433,9 +467,14 @@ def _grid(case: Case, series: Series, block_s: float) -> _Grid:
     if offered := named(case.load, *_LOADS):
         with np.errstate(all="ignore"):
             load = np.log(binned(offered, edges) / block_s)
-            load[~np.isfinite(load)] = np.nan
+        known = np.isfinite(load)
+        if known.any():  # a block that the load was not read in all of has that of its neighbours
+            load = np.interp(np.arange(number), np.flatnonzero(known), load[known])
+        else:
+            load = np.full(number, np.nan)
     judged = _judged(case, series, edges)
-    return _Grid(edges, value, load, judged, _reference(case, edges, judged & np.isfinite(value)))
+    reference, early = _reference(case, edges, judged & np.isfinite(value))
+    return _Grid(edges, value, load, judged, reference, early)
 
 
 def _judged(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags:
@@ -458,20 +497,20 @@ def _judged(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags:
     return judged
 
 
-def _reference(case: Case, edges: NDArray[np.int64], usable: Flags) -> Flags:
-    """Blocks that tell what is usual: those of the baseline phase, else the early ones of the soak."""
+def _reference(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[Flags, bool]:
+    """Blocks that tell what is usual: those of the baseline phase, else (then True) the early ones of the soak."""
     begin, end = edges[:-1], edges[1:]
     calm = np.zeros(usable.size, dtype=bool)
     for window in _baseline(case):
         calm |= (begin >= window.begin_ns) & (end <= window.end_ns)
     if int((calm & usable).sum()) >= _LEAST:
-        return calm & usable
+        return calm & usable, False
     first = min((p.window.begin_ns for p in case.phases if p.name == "soak"), default=case.window.begin_ns)
     cold_ns = round(min(_SETTLE * case.window.seconds, _SETTLE_S) * 1e9)
     at = np.flatnonzero(usable & (begin >= first + cold_ns))
     early = np.zeros(usable.size, dtype=bool)
     early[at[: max(_LEAST, round(_EARLY * at.size))]] = True
-    return early
+    return early, True
 
 
 def _name(series: Series) -> str:

@@ -260,7 +260,8 @@ class Saturation:
         if full.refused:
             return True
         if metric == _FILES:
-            return full.highest >= _FILES_FULL > full.lowest or (not full.first and full.to_end)
+            got_there = not full.first or full.lowest < _FILES_FULL
+            return (got_there and full.highest >= _FILES_FULL) or (not full.first and full.to_end)
         if thing.refuses:
             return not full.first or full.highest >= _FULL
         return thing.counter != "" and not full.first and full.highest >= _FULL
