@@ -73,6 +73,9 @@ class _Told:
     @property
     def text(self) -> str:
         until = "to the end of the run" if self.stop.last else f"until {moment(self.window.end_ns)}"
+        if self.stop.blurred:
+            much = f"as much was lost as in {lasting(self.stop.lost_s)} of nothing"
+            return f"from {moment(self.window.begin_ns)} {until} {much}"
         return f"from {moment(self.window.begin_ns)} {until} ({lasting(self.window.seconds)})"
 
 
@@ -259,7 +262,7 @@ class Loss:
         if not one.ratio and one.on is not None:
             sent = np.where(one.on == 0, np.nan, sent)
         looked = Bins(bins.edges_ns, sent, lost)
-        for stop in stops(looked, self.seconds, one.longest_s, exact=one.exact):
+        for stop in stops(looked, self.seconds, one.longest_s, exact=one.exact, whole=not one.ratio):
             inside = (bins.edges_ns[:-1] >= stop.begin_ns) & (bins.edges_ns[1:] <= stop.end_ns)
             wanted, missing = float(np.nansum(sent[inside])), float(np.nansum(lost[inside]))
             if one.kind == PINGS and (int(inside.sum()) < _IN_A_ROW or missing < _IN_A_ROW):
@@ -345,10 +348,10 @@ class Loss:
         worse = [x for x in seen.shares if x not in over and limit <= _default(kind) and _worse(x, seen.base)]
         told = []
         if sure:
-            first = "; ".join(dict.fromkeys(s.text for s in sure[:3])) + (
-                f" and {len(sure) - 3} more" if len(sure) > 3 else ""
-            )
-            told.append(f"{_nothing(kind)} {first}")
+            sure.sort(key=lambda s: (s.stop.blurred, s.window.begin_ns))
+            first = "; ".join(dict.fromkeys(s.text for s in sure[:3]))
+            first += f" and {len(sure) - 3} more" if len(sure) > 3 else ""
+            told.append(first if sure[0].stop.blurred else f"{_nothing(kind)} {first}")
         marks = made.marks
         told += [f"{_lost(kind, x)}, over {_percent(limit)}" for x in sorted(over, key=lambda x: -x.share)[:2]]
         for one in sorted(worse, key=lambda x: -x.share)[:1]:
