@@ -115,7 +115,8 @@ class Loss:
     Who lost it: where the device's interfaces are read (system.network.packets), the four numbers are given: sent,
     device in, device out, received. If all that came in went out and the device's own counters of drops say nothing,
     it was lost by the path or by the generator's receiver, and the device is not to blame: a warning; inconclusive
-    from a tenth of the load on, for stops, and if it was lost before the device. If interfaces that carried the load
+    from a tenth of the load on, for stops, and if it was lost before the device took it in (but a stop in which its
+    ports take in next to nothing is taken for theirs). If interfaces that carried the load
     stop, or never carried it, while the generator says that all came back, that is a contradiction: inconclusive, or
     a warning.
 
@@ -435,6 +436,11 @@ class Loss:
         said = replace(said, numbers=dict(said.numbers) | {k: v for k, v in worst.numbers.items() if math.isfinite(v)})
         if not worst.clear:
             return replace(said, reason=f"{said.reason}; {worst.text}")
+        if said.numbers["stops"] > 0 and worst.taken_in < _MUCH * worst.sent:
+            reason = (
+                f"{said.reason}; the device's ports took in next to nothing: they, or the path to them; {worst.text}"
+            )
+            return replace(said, reason=reason)
         if all(c.behind for c in found):
             reason = f"{said.reason}; the generator's receiver or the path lost them, not the device: {worst.text}"
             if said.numbers["stops"] <= 0 and worst.lost < _MUCH * worst.sent:

@@ -21,7 +21,8 @@ _BLURRED = 3  # bins that are too long to show whether all or half of it was los
 _SIGMAS = 5.0
 _CHANCE = 0.01
 _CARRIED = 3  # readings that show a level
-_SLOPE = 5  # readings over which a load that is turned down falls
+_SLOPE = 5  # readings, or parts, over which a load that is turned down falls
+_LONGEST_SLOPE = 600  # readings
 _FULL = 0.9
 
 
@@ -183,7 +184,10 @@ def _long(low: NDArray[np.bool_], width: Floats, seconds: float) -> NDArray[np.b
 
 def _falls(rate: Floats, level: Floats, first: int) -> bool:
     """Whether the readings before a stop fell step by step from near the level."""
-    before = rate[max(first - 20 * _SLOPE, 0) : first]
-    high = np.flatnonzero(before >= _FULL * level[max(first - 1, 0)])
+    before = rate[max(first - _LONGEST_SLOPE, 0) : first] / max(float(level[max(first - 1, 0)]), 1e-300)
+    high = np.flatnonzero(before >= _FULL)
     slope = before[int(high[-1]) :] if high.size else before[:0]
-    return slope.size > _SLOPE and bool(np.mean(np.diff(slope) < 0) >= _FULL)
+    if slope.size < _SLOPE:
+        return False
+    parts = np.array([part.mean() for part in np.array_split(slope, _SLOPE)])
+    return bool(np.all(np.diff(parts) < 0)) and float(np.max(-np.diff(parts))) < 0.5
