@@ -27,6 +27,7 @@ from soakwatch_rules.throughput import Curve
 from soakwatch_rules.words import lasting, moment, quantity
 
 _LEAST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
+_LEAST_STOPPED = 5.0  # lost in a stop: at one packet a minute each that is lost would be one
 _IN_A_ROW = 3  # probes that are lost one after the other: one or two are not down
 _EXPECTED = 20.0  # that a commanded rate would have brought in a stop
 _SIGMAS = 3.0
@@ -260,13 +261,19 @@ class Loss:
         share = np.clip(bins.lost / np.where(bins.sent > 0, bins.sent, np.nan), -1, 1)
         lost = np.where(over & ~(share >= _TOTAL), 0.0, bins.lost)
         sent = np.where(out, np.nan, bins.sent)
-        if not one.ratio and one.on is not None:
-            sent = np.where(one.on == 0, np.nan, sent)
+        if not one.ratio:
+            sent = sent if one.on is None else np.where(one.on == 0, np.nan, sent)
+            came = (sent - bins.lost)[(sent > 0) & (sent > bins.lost)] / sent[(sent > 0) & (sent > bins.lost)]
+            usual = float(np.median(came)) if came.size else 1.0
+            if _MUCH <= usual < 1:  # what was commanded, or asked in larger packets, need not come back whole
+                sent, lost = usual * sent, lost - (1 - usual) * sent
         looked = Bins(bins.edges_ns, sent, lost)
         for stop in stops(looked, self.seconds, one.longest_s, exact=one.exact, whole=not one.ratio):
             inside = (bins.edges_ns[:-1] >= stop.begin_ns) & (bins.edges_ns[1:] <= stop.end_ns)
             wanted, missing = float(np.nansum(sent[inside])), float(np.nansum(lost[inside]))
             if one.kind == PINGS and (int(inside.sum()) < _IN_A_ROW or missing < _IN_A_ROW):
+                continue
+            if missing < _LEAST_STOPPED and one.kind != PINGS:
                 continue
             if not one.ratio and (wanted < _EXPECTED or _chance(wanted, wanted - missing, sent.size) > _CHANCE):
                 continue
