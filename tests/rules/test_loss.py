@@ -128,7 +128,7 @@ def test_a_load_that_is_not_offered_is_not_lost() -> None:
     assert judge(case(*ended)).outcome is Outcome.PASS
     answers = readings("load.request.rate", sent, 10.0)
     assert judge(case(answers)).outcome is Outcome.FAIL
-    rests = readings("load.sending", (AT < 3000) * 1.0, 10.0)
+    rests = readings("load.sending", (AT < 3000).astype(np.float64), 10.0)
     assert judge(case(answers, rests)).outcome is Outcome.PASS
     cooled = (Phase("soak", Window(0, 3000 * S)), Phase("cooldown", Window(3000 * S, 3600 * S)))
     assert judge(case(answers, phases=cooled)).outcome is Outcome.PASS

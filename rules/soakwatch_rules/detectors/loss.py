@@ -372,8 +372,8 @@ class Loss:
                 marks = tuple(Mark(window.begin_ns, window.end_ns, text) for window, text in spans)
             return replace(made, outcome=Outcome.FAIL, reason=who + "; ".join(told), marks=marks)
         if seen.stops:
-            one = seen.stops[-1]
-            reason = f"{who}{_nothing(kind)} {one.text}: {one.unsure}, so it may be the generator that ended"
+            last = seen.stops[-1]
+            reason = f"{who}{_nothing(kind)} {last.text}: {last.unsure}, so it may be the generator that ended"
             settle = "record what the generator offers (load.sending, load.users, the rate it is told to send)"
             return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=settle)
         if seen.unknown > 0:
