@@ -121,9 +121,13 @@ class Loss:
     stop, or never carried it, while the generator says that all came back, that is a contradiction: inconclusive, or
     a warning.
 
-    How often wrong: see tests/bench/loss.md. Known weaknesses: what a generator asks and gets answered (other packets
-    than were sent) can only be seen to stop; where nothing tells what was offered, a generator that pauses by itself
-    looks the same; a stop shorter than a third of the distance of readings may stay below the limit.
+    How often wrong: on 300 seeded runs of 6 h at 10 s of each kind none failed without a loss, with .005 % (pings 1 in
+    2000), a load that comes up, has levels or ends in its cooldown, and half lost under stress; all failed with 1 and
+    99 % lost and with none for 30 s and 10 min. Of 33 real database clients each standstill of 10 s and more was found
+    (31), and one more of 10 s with a request in it. Known weaknesses: what a generator asks and gets answered (other
+    packets than were sent) can only be seen to stop; where nothing tells what was offered, a generator that pauses by
+    itself looks the same; a stop shorter than half of the distance of readings may stay below the limit, and one ping a
+    minute does not see 30 s.
 
     Neighbours: ``drops`` for the device's own counters, ``overload_loss``, ``event_impact``, ``hang`` for a device that
     answers nothing, ``periodic_pause`` for short stops again and again, ``generator_health``.
