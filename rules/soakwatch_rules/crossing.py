@@ -70,11 +70,14 @@ class Ports:
                 labels = dict(part.partition("=")[::2] for part in one.object.split(","))
                 ways.setdefault(labels.get("interface", ""), {})[labels.get("direction", "")] = one
         whole = {name: own for name, own in ways.items() if {"receive", "transmit"} <= own.keys() and name != "lo"}
-        window, counts = case.window, {}
+        window = case.window
+        counts: dict[str, tuple[float, float]] = {}
         for name, own in whole.items():
-            one, two = (Tally([own[way]]).between(window.begin_ns, window.end_ns)[0] for way in ("receive", "transmit"))
-            if max(one, two) >= _CARRIES * sent > 0:
-                counts[name] = (one, two)
+            taken, let = (
+                Tally([own[way]]).between(window.begin_ns, window.end_ns)[0] for way in ("receive", "transmit")
+            )
+            if max(taken, let) >= _CARRIES * sent > 0:
+                counts[name] = (taken, let)
         self.read = bool(whole)
         """Whether any interface is read."""
         names = _chosen(counts, sent)

@@ -32,8 +32,8 @@ def _told(kind: str, sent: Floats, lost: Floats, apart: float) -> tuple[Series, 
         return (_counted("load.connections.opened", back, apart),
                 _counted("load.connections.failed", lost, apart))  # fmt: skip
     if kind == "pings":
-        return (_counted("reach.sent", np.ones(sent.size), apart, _PING),
-                _counted("reach.lost", (lost > 0.5 * sent) * 1.0, apart, _PING))  # fmt: skip
+        return (_counted("reach.sent", np.ones(sent.size, dtype=np.float64), apart, _PING),
+                _counted("reach.lost", (lost > 0.5 * sent).astype(np.float64), apart, _PING))  # fmt: skip
     return (readings("load.request.rate", back / apart, apart),)
 
 

@@ -27,6 +27,7 @@ from soakwatch_rules.throughput import Curve
 from soakwatch_rules.words import lasting, moment, quantity
 
 _LEAST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
+_LEAST_STOPPED = 5.0  # lost in a stop: at one packet a minute each that is lost would be one
 _IN_A_ROW = 3  # probes that are lost one after the other: one or two are not down
 _EXPECTED = 20.0  # that a commanded rate would have brought in a stop
 _SIGMAS = 3.0
@@ -73,6 +74,9 @@ class _Told:
     @property
     def text(self) -> str:
         until = "to the end of the run" if self.stop.last else f"until {moment(self.window.end_ns)}"
+        if self.stop.blurred:
+            much = f"as much was lost as in {lasting(self.stop.lost_s)} of nothing"
+            return f"from {moment(self.window.begin_ns)} {until} {much}"
         return f"from {moment(self.window.begin_ns)} {until} ({lasting(self.window.seconds)})"
 
 
@@ -112,13 +116,18 @@ class Loss:
     Who lost it: where the device's interfaces are read (system.network.packets), the four numbers are given: sent,
     device in, device out, received. If all that came in went out and the device's own counters of drops say nothing,
     it was lost by the path or by the generator's receiver, and the device is not to blame: a warning; inconclusive
-    from a tenth of the load on, for stops, and if it was lost before the device. If interfaces that carried the load
+    from a tenth of the load on, for stops, and if it was lost before the device took it in (but a stop in which its
+    ports take in next to nothing is taken for theirs). If interfaces that carried the load
     stop, or never carried it, while the generator says that all came back, that is a contradiction: inconclusive, or
     a warning.
 
-    How often wrong: see tests/bench/loss.md. Known weaknesses: what a generator asks and gets answered (other packets
-    than were sent) can only be seen to stop; where nothing tells what was offered, a generator that pauses by itself
-    looks the same; a stop shorter than a third of the distance of readings may stay below the limit.
+    How often wrong: on 300 seeded runs of 6 h at 10 s of each kind none failed without a loss, with .005 % (pings 1 in
+    2000), a load that comes up, has levels or ends in its cooldown, and half lost under stress; all failed with 1 and
+    99 % lost and with none for 30 s and 10 min. Of 33 real database clients each standstill of 10 s and more was found
+    (31), and one more of 10 s with a request in it. Known weaknesses: what a generator asks and gets answered (other
+    packets than were sent) can only be seen to stop; where nothing tells what was offered, a generator that pauses by
+    itself looks the same; a stop shorter than half of the distance of readings may stay below the limit, and one ping a
+    minute does not see 30 s.
 
     Neighbours: ``drops`` for the device's own counters, ``overload_loss``, ``event_impact``, ``hang`` for a device that
     answers nothing, ``periodic_pause`` for short stops again and again, ``generator_health``.
@@ -256,13 +265,19 @@ class Loss:
         share = np.clip(bins.lost / np.where(bins.sent > 0, bins.sent, np.nan), -1, 1)
         lost = np.where(over & ~(share >= _TOTAL), 0.0, bins.lost)
         sent = np.where(out, np.nan, bins.sent)
-        if not one.ratio and one.on is not None:
-            sent = np.where(one.on == 0, np.nan, sent)
+        if not one.ratio:
+            sent = sent if one.on is None else np.where(one.on == 0, np.nan, sent)
+            came = (sent - bins.lost)[(sent > 0) & (sent > bins.lost)] / sent[(sent > 0) & (sent > bins.lost)]
+            usual = float(np.median(came)) if came.size else 1.0
+            if _MUCH <= usual < 1:  # what was commanded, or asked in larger packets, need not come back whole
+                sent, lost = usual * sent, lost - (1 - usual) * sent
         looked = Bins(bins.edges_ns, sent, lost)
-        for stop in stops(looked, self.seconds, one.longest_s, exact=one.exact):
+        for stop in stops(looked, self.seconds, one.longest_s, exact=one.exact, whole=not one.ratio):
             inside = (bins.edges_ns[:-1] >= stop.begin_ns) & (bins.edges_ns[1:] <= stop.end_ns)
             wanted, missing = float(np.nansum(sent[inside])), float(np.nansum(lost[inside]))
             if one.kind == PINGS and (int(inside.sum()) < _IN_A_ROW or missing < _IN_A_ROW):
+                continue
+            if missing < _LEAST_STOPPED and one.kind != PINGS:
                 continue
             if not one.ratio and (wanted < _EXPECTED or _chance(wanted, wanted - missing, sent.size) > _CHANCE):
                 continue
@@ -345,10 +360,10 @@ class Loss:
         worse = [x for x in seen.shares if x not in over and limit <= _default(kind) and _worse(x, seen.base)]
         told = []
         if sure:
-            first = "; ".join(dict.fromkeys(s.text for s in sure[:3])) + (
-                f" and {len(sure) - 3} more" if len(sure) > 3 else ""
-            )
-            told.append(f"{_nothing(kind)} {first}")
+            sure.sort(key=lambda s: (s.stop.blurred, s.window.begin_ns))
+            first = "; ".join(dict.fromkeys(s.text for s in sure[:3]))
+            first += f" and {len(sure) - 3} more" if len(sure) > 3 else ""
+            told.append(first if sure[0].stop.blurred else f"{_nothing(kind)} {first}")
         marks = made.marks
         told += [f"{_lost(kind, x)}, over {_percent(limit)}" for x in sorted(over, key=lambda x: -x.share)[:2]]
         for one in sorted(worse, key=lambda x: -x.share)[:1]:
@@ -361,8 +376,8 @@ class Loss:
                 marks = tuple(Mark(window.begin_ns, window.end_ns, text) for window, text in spans)
             return replace(made, outcome=Outcome.FAIL, reason=who + "; ".join(told), marks=marks)
         if seen.stops:
-            one = seen.stops[-1]
-            reason = f"{who}{_nothing(kind)} {one.text}: {one.unsure}, so it may be the generator that ended"
+            last = seen.stops[-1]
+            reason = f"{who}{_nothing(kind)} {last.text}: {last.unsure}, so it may be the generator that ended"
             settle = "record what the generator offers (load.sending, load.users, the rate it is told to send)"
             return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=settle)
         if seen.unknown > 0:
@@ -432,6 +447,11 @@ class Loss:
         said = replace(said, numbers=dict(said.numbers) | {k: v for k, v in worst.numbers.items() if math.isfinite(v)})
         if not worst.clear:
             return replace(said, reason=f"{said.reason}; {worst.text}")
+        if said.numbers["stops"] > 0 and worst.taken_in < _MUCH * worst.sent:
+            reason = (
+                f"{said.reason}; the device's ports took in next to nothing: they, or the path to them; {worst.text}"
+            )
+            return replace(said, reason=reason)
         if all(c.behind for c in found):
             reason = f"{said.reason}; the generator's receiver or the path lost them, not the device: {worst.text}"
             if said.numbers["stops"] <= 0 and worst.lost < _MUCH * worst.sent:

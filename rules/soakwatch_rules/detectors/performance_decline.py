@@ -13,7 +13,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.stats.blocks import blocks, how_many
-from soakwatch_rules.stats.decline import Fall, fall
+from soakwatch_rules.stats.decline import Fall, fall, late_fall
 from soakwatch_rules.stats.standstill import Stop, stops_of_rate
 from soakwatch_rules.stats.trend import Trend, judge_trend
 from soakwatch_rules.throughput import Curve, Flow, curve, flows
@@ -23,6 +23,7 @@ _LEAST = 16
 _HOUR_S = 3600.0
 _STOP_S = 10.0  # of standing still, as for loss
 _SURE = 0.99
+_LATE = 0.999
 _MOST = 1e100
 _TIMES = 3.14  # Student's t of 99 % at six degrees of freedom
 _LONGEST_H = 1000.0
@@ -39,17 +40,19 @@ class PerformanceDecline:
 
     Judged is what each generator got answered (load.request.rate, else the rate of load.requests; the rate of
     load.rx.packets), divided by what it was told to send (load.offered.rate, load.offered.packet.rate) or else sent
-    (load.tx.packets), where that is known. Two questions, each of which fails:
+    (load.tx.packets), where that is known. Three questions, each of which fails:
     1. the trend engine of ``growth`` on the mirrored blocks: is the throughput falling at the end of the run, with 95 %
        probability, faster than ``tolerance`` of the level per run? This sees a decline that begins late or gets faster.
     2. is the mean of the last quarter below that of the first by more than ``tolerance`` with 99 % probability (see
        ``stats.decline.fall``, whose error stands correlated noise)? This sees what is over: a lasting step, a decline
        that came to an end.
+    3. is the mean of the last twelfth or 24th below what came before by more than ``tolerance`` with 99.9 %
+       probability, and lower than any part as long before (``stats.decline.late_fall``)? This sees a late step.
     A device that lost a tenth of its throughput has lost it whatever the shape: unlike memory, throughput has no cache
     that is filled once, and a warm-up only raises it.
 
     The tolerance holds per run, not per day: over a few hours 5 % per 24 h would be less than the noise, and over days
-    nobody accepts it daily. Passes if neither question says so and the trend passes. With several devices under test
+    nobody accepts it daily. Passes if no question says so and the trend passes. With several devices under test
     nobody knows which declined: a warning. Standstills of 10 s and more (``stats.standstill``) are left out: they are
     no decline, and ``loss`` judges them. Ratios are of the level.
 
@@ -107,7 +110,8 @@ class PerformanceDecline:
         return (
             f"throughput (per offered load) may not fall by more than {100 * self.tolerance:g} % of its level in "
             "the run: neither from the first to the last quarter (99 % probability), nor at the rate of its end "
-            f"(95 %); a window shorter than {self.shortest:g} s decides nothing"
+            "(95 %), nor in its last twelfth against before (99.9 %); a window shorter than "
+            f"{self.shortest:g} s decides nothing"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -149,6 +153,11 @@ class PerformanceDecline:
             doubts.append(f"{case.devices} devices share the load: nobody knows which declined")
         made = replace(self._measured(made, trend, fell, level, span), doubts=tuple(doubts))
         said = self._said(made, trend, fell, level)
+        late = late_fall(parts.value, self.tolerance)
+        if said.outcome is not Outcome.FAIL and late is not None and late.probability >= _LATE:
+            reason = f"throughput fell by {quantity(_cut(late.share), '1')} shortly before the end and stayed there"
+            numbers = dict(made.numbers) | {"fell_late": _cut(late.share), "fell_late_probability": late.probability}
+            said = replace(made, outcome=Outcome.FAIL, reason=reason, numbers=numbers)
         if said.outcome is Outcome.FAIL:
             begin = case.window.begin_ns + round((trend.bend_s or 0.0) * 1e9)
             begin = min(max(begin, case.window.begin_ns), case.window.end_ns)

@@ -58,6 +58,33 @@ def fall(block: NDArray[np.float64], allowed: float) -> Fall | None:
     return Fall(early, late, share, error, float(sure))
 
 
+def late_fall(block: NDArray[np.float64], allowed: float) -> Fall | None:
+    """The fall of the last blocks (a twelfth or a 24th of evenly spaced ones, whichever fell more surely) below those
+    before, which are cut into parts as long: their scatter is the error, waves of the run and all.
+
+    Student's t of a new part against those before. None where these are under eight, or lie as low anywhere.
+
+    >>> found = late_fall(np.append(np.tile([100.0, 101.0], 44), np.full(8, 70.0)), 0.05)
+    >>> round(found.share, 3), found.probability > 0.999
+    (0.303, True)
+    """
+    best: Fall | None = None
+    for size in (block.size // 12, block.size // 24):
+        parts = (block.size - size) // size if size > 1 else 0
+        if parts < _FEWEST:
+            continue
+        before = block[block.size - size - parts * size : block.size - size].reshape(parts, size).mean(axis=1)
+        early, late = float(before.mean()), float(block[-size:].mean())
+        if not early > 0 or late >= float(before.min()):
+            continue
+        share = (early - late) / early
+        error = float(before.std(ddof=1)) / early * (1 + 1 / parts) ** 0.5
+        sure = student_cdf(parts - 1, (share - allowed) / error) if error > 1e-12 else float(share > allowed)
+        if best is None or sure > best.probability:
+            best = Fall(early, late, share, error, float(sure))
+    return best
+
+
 def _drawn_in(part: NDArray[np.float64]) -> NDArray[np.float64]:
     middle, sigma = robust(part)
     return np.clip(part, middle - _SIGMAS * sigma, middle + _SIGMAS * sigma) if sigma > 0 else part

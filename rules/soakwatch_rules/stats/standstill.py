@@ -21,7 +21,8 @@ _BLURRED = 3  # bins that are too long to show whether all or half of it was los
 _SIGMAS = 5.0
 _CHANCE = 0.01
 _CARRIED = 3  # readings that show a level
-_SLOPE = 5  # readings over which a load that is turned down falls
+_SLOPE = 5  # readings, or parts, over which a load that is turned down falls
+_LONGEST_SLOPE = 600  # readings
 _FULL = 0.9
 
 
@@ -29,6 +30,7 @@ _FULL = 0.9
 class Stop:
     """From ``begin_ns`` to ``end_ns``; ``lost_s`` is what did not come back, in seconds of what was offered.
 
+    ``blurred``: the readings are too far apart to tell whether all was lost for a time, or a part of it for longer.
     ``last``: it reaches to the last reading. ``turned_down``: before it the rate fell step by step, as that of a load
     that is turned down.
     """
@@ -38,14 +40,16 @@ class Stop:
     lost_s: float
     last: bool
     turned_down: bool = False
+    blurred: bool = False
 
 
-def stops(bins: Bins, seconds: float, longest_s: float, *, exact: bool = True) -> tuple[Stop, ...]:
+def stops(bins: Bins, seconds: float, longest_s: float, *, exact: bool = True, whole: bool = False) -> tuple[Stop, ...]:
     """Stretches of at least ``seconds`` in which next to nothing of what was sent came back.
 
     They are runs of bins that lose over 5 % (and five robust sigmas, unless the counts are ``exact``) whose loss
     makes ``seconds`` at the rate sent (RFC 2544 section 26.5, RFC 6201), and that lost nine tenths of all between the
-    first and the last, or are too few to show that. A bin longer than ``longest_s`` tells nothing.
+    first and the last, or (unless ``whole`` ones are wanted) are too few to show that. A bin longer than ``longest_s``
+    tells nothing.
 
     >>> sent, lost = np.full(60, 100.0), np.zeros(60)
     >>> lost[20:32], lost[32] = 100.0, 50.0
@@ -66,10 +70,12 @@ def stops(bins: Bins, seconds: float, longest_s: float, *, exact: bool = True) -
         inner = slice(first + 1, after - 1)
         whole_s = float(np.sum(width[inner]))
         blurred = after - first <= _BLURRED and float(width[first:after].min()) > 0.5 * seconds
-        full = whole_s > 0 and float(np.sum(share[inner] * width[inner])) >= (1 - DOWN) * whole_s
-        if lost_s < 0.999 * seconds or not (blurred or full):
+        full = after - first > 2 and float(np.sum(share[inner] * width[inner])) >= (1 - DOWN) * whole_s
+        full |= after - first <= _BLURRED and bool((share[first:after] >= 1 - DOWN).any())
+        if lost_s < 0.999 * seconds or not (full or (blurred and not whole)):
             continue
-        made.append(Stop(int(bins.edges_ns[first]), int(bins.edges_ns[after]), lost_s, after == lossy.size))
+        begin_ns, end_ns = int(bins.edges_ns[first]), int(bins.edges_ns[after])
+        made.append(Stop(begin_ns, end_ns, lost_s, after == lossy.size, blurred=not full))
     return tuple(made)
 
 
@@ -178,7 +184,10 @@ def _long(low: NDArray[np.bool_], width: Floats, seconds: float) -> NDArray[np.b
 
 def _falls(rate: Floats, level: Floats, first: int) -> bool:
     """Whether the readings before a stop fell step by step from near the level."""
-    before = rate[max(first - 20 * _SLOPE, 0) : first]
-    high = np.flatnonzero(before >= _FULL * level[max(first - 1, 0)])
+    before = rate[max(first - _LONGEST_SLOPE, 0) : first] / max(float(level[max(first - 1, 0)]), 1e-300)
+    high = np.flatnonzero(before >= _FULL)
     slope = before[int(high[-1]) :] if high.size else before[:0]
-    return slope.size > _SLOPE and bool(np.mean(np.diff(slope) < 0) >= _FULL)
+    if slope.size < _SLOPE:
+        return False
+    parts = np.array([part.mean() for part in np.array_split(slope, _SLOPE)])
+    return bool(np.all(np.diff(parts) < 0)) and float(np.max(-np.diff(parts))) < 0.5

@@ -1,0 +1,282 @@
+"""What was offered and did not come back, in the verdict of whole runs by the command that users call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from soakwatch.cli import run
+from soakwatch.record import Record
+from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_rules.rule import Event
+
+S = 10**9
+T0 = 1_767_225_600
+PEER = "peer=192.0.2.1,protocol=icmp"
+Columns = Mapping[str, NDArray[np.float64]]
+Told = list[tuple[str, str, float]]
+Look = Callable[[float], Told | None]
+
+
+def verdict_of(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    """The exit code and the verdict of a table or a record."""
+    capsys.readouterr()
+    code = run(["judge", str(path), "--json", "-"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def table(path: Path, apart: float, columns: Columns) -> Path:
+    """A wide table with a reading every so many seconds."""
+    n = min(len(column) for column in columns.values())
+    rows = (",".join(f"{column[i]:.6g}" if column[i] < 1e6 else f"{column[i]:.0f}" for column in columns.values())
+            for i in range(n))  # fmt: skip
+    lines = (f"{T0 + i * apart:.3f},{row}" for i, row in enumerate(rows))
+    path.write_text("\n".join([",".join(["time", *columns]), *lines]), encoding="utf-8")
+    return path
+
+
+def recorded(
+    folder: Path, length: int, looks: Sequence[tuple[str, str, int, Look]],
+    phases: Sequence[tuple[str, int]] = (("soak", 0),), events: Sequence[Event] = (),
+) -> Path:  # fmt: skip
+    """A record of polls of (target, poller, interval, look); a look that brings None timed out."""
+    with Record.create(folder) as record:
+        for target in dict.fromkeys(look[0] for look in looks):
+            record.target(target, "generator" if target == "tg" else "dut")
+        polls = []
+        for target, poller, interval, look in looks:
+            source = record.source(target, poller, poller, interval * S, required=True).id
+            for at in range(0, length, interval):
+                due, told = (T0 + at) * S, look(at)
+                samples = tuple(Sample(metric, thing, value, due) for metric, thing, value in told or ())
+                outcome = PollOutcome.TIMEOUT if told is None else PollOutcome.OK
+                error = "no answer" if told is None else None
+                polls.append(Poll(source, due, due, 1000, outcome, error, Answer(samples, (), ())))
+        polls.sort(key=lambda poll: poll.due_ns)
+        for number, (name, begin) in enumerate(phases):
+            record.begin_phase(name, (T0 + begin) * S)
+            end = phases[number + 1][1] if number + 1 < len(phases) else length
+            record.put([poll for poll in polls if (T0 + begin) * S <= poll.due_ns < (T0 + end) * S])
+        record.end_phase((T0 + length) * S)
+        for event in events:
+            record.add_event(event.target, event, "user")
+    return folder
+
+
+def of(told: Mapping[str, Any], rule: str, outcome: str) -> list[Mapping[str, Any]]:
+    """The findings of a rule with an outcome."""
+    return [f for f in told["findings"] if (f["rule"], f["outcome"]) == (rule, outcome)]
+
+
+def noisy(n: int, seed: int = 1) -> NDArray[np.float64]:
+    """A thousand a second, as a generator reports it."""
+    return 1000 + 30 * np.random.default_rng(seed).standard_normal(n)
+
+
+DAY = np.arange(8640, dtype=np.float64)
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"load.tx.packets": 1e6 * DAY, "load.rx.packets": 1e4 * DAY}, "99.0 % of 8,638,000,000 packets were lost"),
+        ({"load.tx.packets": 1e6 * DAY, "load.rx.packets": 9.8e5 * DAY}, "2.0 % of 8,638,000,000 packets were lost"),
+        ({"load.requests": 950 * DAY, "load.failures": 50 * DAY}, "5.0 % of 8,638,000 requests failed"),
+        (
+            {"load.connections.opened": 950 * DAY, "load.connections.failed": 50 * DAY},
+            "5.0 % of 8,638,000 connections failed",
+        ),
+    ],
+)
+def test_a_loss_fails_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], columns: Columns, sentence: str
+) -> None:
+    """What the generator counted as lost or failed for a day is a failure, with the share and the numbers."""
+    code, told = verdict_of(table(tmp_path / "lost.csv", 10.0, columns), capsys)
+    assert (code, told["verdict"]) == (1, "fail")
+    (finding,) = of(told, "loss", "fail")
+    assert sentence in finding["reason"]
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-5, 5e-5])
+def test_next_to_no_loss_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str], share: float) -> None:
+    """A few packets in a hundred thousand are within the limit."""
+    columns = {"load.tx.packets": 1e6 * DAY, "load.rx.packets": np.floor((1 - share) * 1e6 * DAY)}
+    code, told = verdict_of(table(tmp_path / "well.csv", 10.0, columns), capsys)
+    assert (code, told["verdict"]) == (0, "pass")
+    assert of(told, "loss", "pass")
+
+
+@pytest.mark.parametrize("offered", [False, True])
+@pytest.mark.parametrize(("apart", "hours", "silent_s"), [(10.0, 24.0, 7200.0), (1.0, 1.0, 60.0), (60.0, 24.0, 1800.0)])
+def test_answers_that_stop_for_good_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], apart: float, hours: float, silent_s: float, *, offered: bool
+) -> None:
+    """Zero answers to the end of the run: a failure, with its begin, and no decline by a few parts in a thousand."""
+    n = int(hours * 3600 / apart)
+    rate = noisy(n)
+    rate[-int(silent_s / apart) :] = 0
+    columns = {"load.request.rate": rate} | ({"load.offered.rate": np.full(n, 1000.0)} if offered else {})
+    code, told = verdict_of(table(tmp_path / "stopped.csv", apart, columns), capsys)
+    assert (code, told["verdict"]) == (1, "fail")
+    (finding,) = of(told, "loss", "fail")
+    assert "no request was answered from" in finding["reason"]
+    assert "to the end of the run" in finding["reason"]
+    assert finding["numbers"]["longest_stop_s"] == pytest.approx(silent_s, abs=2 * apart)
+    assert len([cause for cause in told["causes"] if cause["outcome"] == "fail"]) == 1
+
+
+def test_a_client_that_mostly_waits_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A database client of six minutes of which the last 325 s are zero: the level is that of the 17 s before."""
+    rate = np.random.default_rng(2).poisson(1500, 342).astype(np.float64)
+    rate[17:] = 0
+    code, told = verdict_of(table(tmp_path / "client.csv", 1.0, {"load.request.rate": rate}), capsys)
+    assert code == 1
+    assert "5 min 25 s" in of(told, "loss", "fail")[0]["reason"]
+
+
+def test_a_load_that_is_turned_down_is_left_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Answers that sink step by step and then end may be the generator's end; with users at zero they are."""
+    rate = noisy(3600)
+    rate[3300:3420] *= np.linspace(1, 0, 120)
+    rate[3420:] = 0
+    code, told = verdict_of(table(tmp_path / "down.csv", 1.0, {"load.request.rate": rate}), capsys)
+    assert code == 3
+    assert "it may be the generator that ended" in of(told, "loss", "inconclusive")[0]["reason"]
+    users = np.where(rate > 0, 50.0, 0.0)
+    columns = {"load.request.rate": rate, "load.users": users}
+    told = verdict_of(table(tmp_path / "users.csv", 1.0, columns), capsys)[1]
+    assert of(told, "loss", "pass")
+    columns["load.users"] = np.full(3600, 50.0)
+    code, told = verdict_of(table(tmp_path / "wait.csv", 1.0, columns), capsys)
+    assert code == 1
+    assert of(told, "loss", "fail"), "its users went on"
+
+
+def pinged(dead: float, back: float = 1e9) -> Look:
+    """A peer that answers a ping each look, but for a time."""
+    sent = lost = 0
+
+    def look(at: float) -> Told:
+        nonlocal sent, lost
+        gone = dead <= at < back
+        sent, lost = sent + 1, lost + gone
+        return [("reach.up", PEER, 0 if gone else 1), ("reach.sent", PEER, sent), ("reach.lost", PEER, lost)]
+
+    return look
+
+
+def polled(dead: float = 1e9, back: float = 1e9, *, carried: float = 1.0, out: float = 1.0, stop: float = 1e9) -> Look:
+    """A device with two ports; ``carried`` is the share of 1000 packets a second that enters, ``out`` that leaves."""
+
+    def look(at: float) -> Told | None:
+        if dead <= at < back:
+            return None
+        through = 1000 * min(at, stop)
+        port = "system.network.packets"
+        return [
+            ("system.uptime", "", 5000 + at), ("system.network.packet.dropped", "interface=e0,direction=receive", 0),
+            (port, "interface=e0,direction=receive", int(carried * through)),
+            (port, "interface=e0,direction=transmit", 7),
+            (port, "interface=e1,direction=transmit", int(out * through)),
+            (port, "interface=e1,direction=receive", 9),
+        ]  # fmt: skip
+
+    return look
+
+
+def sends(stop: float = 1e9, share: float = 1.0) -> Look:
+    """A generator of 1000 packets a second of which nothing comes back from a time on."""
+    return lambda at: [
+        ("load.tx.packets", "", int(1000 * at)),
+        ("load.rx.packets", "", int(share * 1000 * min(at, stop))),
+    ]
+
+
+HOURS = 4 * 3600
+
+
+@pytest.mark.parametrize(
+    ("looks", "rule", "sentence"),
+    [
+        ([("dut", "icmp", 10, pinged(HOURS - 120))], "hang", "to the end of the run"),
+        ([("dut", "icmp", 10, pinged(4000, 4060))], "hang", "did not answer from"),
+        ([("dut", "snmp", 60, polled(HOURS - 600))], "hang", "has not answered since"),
+        (
+            [("dut", "snmp", 60, polled(HOURS - 600)), ("tg", "csv", 10, sends(HOURS - 600))],
+            "hang", "forwarding stood for",
+        ),
+        (
+            [("dut", "snmp", 60, polled(HOURS - 600)), ("tg", "csv", 10, sends())],
+            "management_isolation", "while the load came back",
+        ),
+        (
+            [("dut", "snmp", 60, polled(stop=HOURS / 2)), ("tg", "csv", 10, sends(HOURS / 2))],
+            "loss", "next to nothing came back from",
+        ),
+    ],
+    ids=["probed", "probed, for a minute", "polled", "polled, with a load", "management only", "forwarding only"],
+)  # fmt: skip
+def test_dead_is_dead(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], looks: Sequence[tuple[str, str, int, Look]], rule: str,
+    sentence: str,
+) -> None:  # fmt: skip
+    """A device that answers nothing, or nothing of one kind any more, fails the run, and it is told once."""
+    code, told = verdict_of(recorded(tmp_path / "dead", HOURS, looks), capsys)
+    assert (code, told["verdict"]) == (1, "fail")
+    assert sentence in of(told, rule, "fail")[0]["reason"]
+    assert len([cause for cause in told["causes"] if cause["outcome"] == "fail"]) == 1
+
+
+def test_a_silence_in_the_middle_warns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Five minutes without an answer, of which nothing else tells, are no death."""
+    looks = [("dut", "snmp", 60, polled(4000, 4300))]
+    code, told = verdict_of(recorded(tmp_path / "silent", HOURS, looks), capsys)
+    assert (code, told["verdict"]) == (0, "pass")
+    assert of(told, "hang", "warn")
+
+
+@pytest.mark.parametrize(
+    ("out", "share", "outcome", "sentence"),
+    [
+        (1.0, 0.97, "warn", "the generator's receiver or the path lost them, not the device"),
+        (0.97, 0.97, "fail", "device in 14,3"),
+        (1.0, 0.5, "inconclusive", "the generator's receiver or the path lost them"),
+        (0.0, 1.0, "inconclusive", "the device's interfaces carried less than a tenth of it"),
+    ],
+    ids=["behind the device", "in the device", "half of it behind the device", "a generator that lies"],
+)
+def test_who_lost_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], out: float, share: float, outcome: str, sentence: str
+) -> None:
+    """Sent, device in, device out, received: of the four numbers follows who is to blame."""
+    looks = [("dut", "snmp", 60, polled(out=out)), ("tg", "csv", 10, sends(share=share))]
+    code, told = verdict_of(recorded(tmp_path / "run", HOURS, looks), capsys)
+    assert code == {"warn": 0, "fail": 1, "inconclusive": 3}[outcome]
+    (finding,) = of(told, "loss", outcome)
+    assert sentence in finding["reason"]
+    if out > 0:
+        assert {"sent", "device_in", "device_out", "received", "device_dropped"} <= finding["numbers"].keys()
+
+
+def test_what_was_announced_and_what_is_overload_is_no_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half a minute of nothing in an announced failover, and half of everything lost under stress: neither fails."""
+
+    def generator(at: float) -> Told:
+        calm = min(at, 5000) + max(0.0, at - 5030) if at > 5000 else at
+        over = max(0.0, min(at, 9000) - 8000)
+        return [("load.tx.packets", "", int(1000 * (at + over))), ("load.rx.packets", "", int(1000 * calm))]
+
+    event = Event("failover", "dut", "", (T0 + 4999) * S, (T0 + 5001) * S, {}, {"outage": 1}, (T0 + 5060) * S)
+    phases = (("baseline", 0), ("soak", 2000), ("stress", 8000), ("recovery", 9000))
+    looks = [("tg", "csv", 10, generator), ("dut", "snmp", 60, polled())]
+    told = verdict_of(recorded(tmp_path / "told", HOURS, looks, phases, (event,)), capsys)[1]
+    assert of(told, "loss", "pass")
+    untold = verdict_of(recorded(tmp_path / "untold", HOURS, looks, phases), capsys)[1]
+    assert not of(untold, "loss", "pass")
