@@ -17,7 +17,7 @@ from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome,
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.blocks import LEAST, blocks, how_many
-from soakwatch_rules.stats.following import Following, explained
+from soakwatch_rules.stats.following import Following, explained, holds
 from soakwatch_rules.stats.trend import Thresholds, Tolerance, Trend, judge_trend
 from soakwatch_rules.words import counted, lasting, quantity
 
@@ -243,7 +243,7 @@ class Growth:
         if not case.load or raw.mode != "mean":
             return _Judged(life, raw, raw)
         with np.errstate(all="ignore"):
-            beside = self._beside(time_s, value, life, case)
+            beside = self._beside(time_s, value, life, case, grows_not=raw.outcome is Outcome.PASS)
         if beside is None:
             return _Judged(life, raw, raw)
         follows, rest = beside
@@ -252,7 +252,8 @@ class Growth:
                 raw = replace(raw, outcome=Outcome.INCONCLUSIVE, why=Why.NO_REFERENCE, hours_needed=None)
                 return _Judged(life, raw, raw, follows)
             return _Judged(life, raw, raw)
-        return _Judged(life, self._trend(time_s, rest, life, trait, case.family), raw, follows)
+        beside_load = self._trend(time_s, rest, life, trait, case.family)
+        return _Judged(life, beside_load, raw, follows)
 
     def _bar(self, family: int) -> float:
         """The probability from which one of so many series fails, so that all together are as often wrong as one."""
@@ -274,8 +275,14 @@ class Growth:
             thresholds=Thresholds(self._bar(family), self.guarded, _GUARD / family, self.clear, self.free),
         )
 
-    def _beside(self, time_s: Floats, value: Floats, life: Life, case: Case) -> tuple[Following, Floats] | None:
-        """The load that the life follows, and its readings with the load's part taken out (its mean left in)."""
+    def _beside(
+        self, time_s: Floats, value: Floats, life: Life, case: Case, *, grows_not: bool
+    ) -> tuple[Following, Floats] | None:
+        """The load that the life follows, and its readings with the load's part taken out (its mean left in).
+
+        What passes with its load fails beside it only if it follows in the second half too: a warm-up that ends where
+        the load is highest does not go back with it.
+        """
         if float(np.max(np.abs(value))) > 1e150:
             return None
         cut = blocks(time_s, value, begin_s=0.0, end_s=life.window.seconds, number=how_many(value.size))
@@ -286,6 +293,8 @@ class Growth:
         if best is None or best[0].share < self.follow:
             return None
         follows, load = best
+        if grows_not and not follows.straight and not holds(cut.value, load, follows.each):
+            return None
         part = np.interp(time_s, cut.time_s, load) - follows.mean
         rest: Floats = value - follows.each * part
         return follows, rest
