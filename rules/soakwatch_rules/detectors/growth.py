@@ -101,8 +101,8 @@ class Growth:
 
     Neighbours: ``memory_growth`` is the stage-interval method, of which this rule decides where both judged a series;
     sums of a machine (used, available, committed, utilisation) are judged beside the processes that were read
-    (``memory_sums``), so that a process is failed once and by its own name; ``queue_growth`` judges queues; ``process_restart``
-    tells of the restarts between lives.
+    (``memory_sums``), so that a process is failed once and by its own name; ``queue_growth`` judges queues;
+    ``process_restart`` tells of the restarts between lives.
 
     Parameters: ``tolerance``, ``horizon``, ``fail``, ``guarded``, ``clear``, ``free``, ``shortest``, ``follow``
     (below).
@@ -116,11 +116,11 @@ class Growth:
     pass
     fail
 
-    References: F. Machida, A. Andrzejak, R. Matias, E. Vicente, On the effectiveness of Mann-Kendall test for
-    detection of software aging, ISSREW 2013 (trend tests alone cry wolf on correlated readings); A. Raftery, Bayesian
-    model selection in social research, Sociological Methodology 25, 1995 (BIC weights; they take the number of blocks
-    for independent); O. Dunn, Multiple comparisons among means, Journal of the American Statistical Association 56,
-    1961 (the bar of many series); F. Marriott, J. Pope, Bias in the estimation of autocorrelations, Biometrika 41, 1954.
+    References: F. Machida, A. Andrzejak, R. Matias, E. Vicente, On the effectiveness of Mann-Kendall test for detection
+    of software aging, ISSREW 2013 (trend tests alone cry wolf on correlated readings); A. Raftery, Bayesian model
+    selection in social research, Sociological Methodology 25, 1995 (BIC weights; they take the number of blocks for
+    independent); O. Dunn, Multiple comparisons among means, Journal of the American Statistical Association 56, 1961
+    (the bar of many series); F. Marriott, J. Pope, Bias in the estimation of autocorrelations, Biometrika 41, 1954.
     """
 
     name: ClassVar[str] = "growth"
