@@ -133,7 +133,7 @@ def test_what_was_freed_inside_the_run_is_told(tmp_path: Path) -> None:
 def test_a_peak_near_the_limit_is_told(tmp_path: Path) -> None:
     """Memory that came within 5 % of what there is, for an hour, is a warning although nothing grows."""
     t = hours()
-    peak = 11_600.0 * ((t > 8) & (t < 9))
+    peak: Floats = np.where((t > 8) & (t < 9), 11_600.0, 0.0)
     columns = night(4, cache=peak) | {"system.memory.limit": np.full(t.size, 16384 * MIB)}
     finding = said(verdict(tmp_path, columns), "growth", "system.memory.usage")
     assert finding.outcome is Outcome.WARN

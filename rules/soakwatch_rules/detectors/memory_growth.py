@@ -44,9 +44,14 @@ class MemoryGrowth:
     cycle) or than the tolerance passes. Looked at before the end of a run it mostly sees the warm-up: read a live
     growth as a warning.
 
+    What it says is shown always and decides where ``growth`` was not asked or could not be (a window shorter than its
+    ``shortest``, too few readings), and with ``decides: alone``; where ``growth`` judged the same series and finds
+    none, or cannot tell, this is a warning that says both (``memory_verdict``). Sums of a machine are judged beside the
+    processes that were read (``memory_sums``).
+
     Neighbours: ``process_restart`` tells of the restarts between the lives; ``oom_kill`` of memory that ran out.
 
-    Parameters: ``tolerance``, ``width``, ``least``, ``stage`` (below).
+    Parameters: ``tolerance``, ``width``, ``least``, ``stage``, ``decides`` (below).
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Case, Window

@@ -55,6 +55,15 @@ def explained(centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Seri
     return best
 
 
+def holds(value: Floats, load: Floats, each: float) -> bool:
+    """Whether the second half of the blocks follows the load too, by half as much for each unit at least."""
+    value, load = value[value.size // 2 :], load[load.size // 2 :]
+    place = np.linspace(-1, 1, value.size)
+    own, rest = _beside(load, place), _beside(value, place)
+    square = float(own @ own)
+    return square > 0 and float(own @ rest) / square >= 0.5 * each
+
+
 def _on(centres_ns: NDArray[np.int64], series: Series) -> Floats | None:
     """A load as means over the blocks (counters as rates between their edges); None where it does not cover them."""
     half = (centres_ns[1] - centres_ns[0]) // 2

@@ -37,6 +37,7 @@ _FINE: Final = 0.02  # of a sawtooth's height: what its floors vary by at least
 _UNEVEN: Final = 0.1  # of a sawtooth's height: what two floors may differ by
 _EVENS: Final = 0.5
 _HALF: Final = 0.5
+_WAVE: Final = 2.0  # times what is worth a verdict: a wave that swings by less is not asked whether it is growth
 _LONG_SINCE: Final = 0.25  # of the run, that is judged since a release
 _STRETCHES: Final = 16  # of the run, whose means say how far it moved
 _RULED_OUT: Final = 0.1  # of the probability that is clear
@@ -235,7 +236,8 @@ class _Question:
         return self._small(made, found.floor, height)
 
     def _by_few(self, made: Trend, found: Cycles, height: float) -> Trend | None:
-        """Two or three floors have no spread: they stand if none lies above the first by more than is allowed.
+        """Two or three floors have no spread: they stand if the last lies no more than is allowed above the
+        one before (the first may be one of a warm-up).
 
         A floor varies by some of the sawtooth's height from cycle to cycle; that much cannot be seen.
         """
@@ -243,8 +245,8 @@ class _Question:
         made = replace(made, why=Why.CYCLE, hours_needed=self.span_s / 3600 * (FEW / count - 1))
         if count < 2:
             return None
-        apart = float(found.time_s[-1] - found.time_s[0])
-        rise = float(found.floor[1:].max() - found.floor[0])
+        apart = float(found.time_s[-1] - found.time_s[-2])
+        rise = float(found.floor[-1] - found.floor[-2])
         hidden = _UNEVEN * height
         slope_ = rise / apart
         made = replace(
@@ -330,7 +332,7 @@ class _Question:
         self, made: Trend, free: float, fit: Slope, parts: Mixture | None, value: Floats | None = None
     ) -> Trend:
         want, sure = self.thresholds, made.probability
-        limit, small = made.allowed * self.span_s, self._worth(made)
+        limit, small = made.allowed * self.span_s, _WAVE * self._worth(made)
         turning = parts.turning(limit, small) if parts is not None else 0.0
         if turning > want.clear and parts is not None and value is not None:
             back = parts.came_back(limit, small, value)
