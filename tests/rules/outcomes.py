@@ -131,7 +131,7 @@ busy 85 ± 8 %                    | PIW       | PW | F
 poll mode 100 %                  | I         | W  | F
 poll mode 99 %                   | I         | W  | F
 half polling 97 %                | I         | W  | F
-core in poll mode                | N         | N  | N
+core in poll mode                | N         | N  | I
 20 s of each minute at the top   | P         | P  | F
 climbs to the top                | I         | W  | F
 spike 5 s each second            | P         | P  | F

@@ -128,7 +128,7 @@ def test_without_head_room_a_plateau_is_inconclusive() -> None:
     assert finding.smallest_detectable is None
     assert any("makes this inconclusive" in doubt for doubt in finding.doubts)
     told = judge(with_values(calm, 3000, [0.999] * 600))
-    assert (told.outcome, told.why) == (Outcome.INCONCLUSIVE, Why.NOISE)
+    assert (told.outcome, told.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
     assert "less than 20 points above the level" in told.reason
 
 

@@ -131,8 +131,8 @@ class CpuSaturation:
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a target."""
         cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
-        found = (s for s in cut if s.metric in {_TOTAL, polling.CORE})
-        loads = [replace(s, value=np.clip(s.values, 0.0, 1.0)) for s in found]
+        shares = (s for s in cut if s.metric in {_TOTAL, polling.CORE})
+        loads = [replace(s, value=np.clip(s.values, 0.0, 1.0)) for s in shares]
         if not loads:
             return (absent(self, case, "CPU utilisation"),)
         about = max(loads, key=lambda s: (len(s) >= LEAST, s.metric == _TOTAL, len(s)))

@@ -220,6 +220,7 @@ class CpuSpike:
                 told.worst_s = max(told.worst_s, one.above_s)
             else:
                 told.aside.append(replace(mark, text=f"{mark.text}: {self._why(one)}"))
+                told.worst_s = max(told.worst_s, one.above_s)
         return told
 
     def _why(self, one: Plateau) -> str:
@@ -271,7 +272,7 @@ class CpuSpike:
             return replace(
                 made,
                 reason=f"no spike for sure, but {counted(len(told.aside), 'plateau')}: {text}",
-                why=Why.NOISE,
+                why=Why.NO_REFERENCE,
                 settle="a baseline phase without load, or an hour of readings before it",
             )
         if told.unsure:
