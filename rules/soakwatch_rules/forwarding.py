@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from soakwatch_rules.offered import named
 from soakwatch_rules.rule import Case, Window
 from soakwatch_rules.series import Series
+from soakwatch_rules.silences import to_the_end
 from soakwatch_rules.spans import joined
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
@@ -87,6 +89,18 @@ def comes_back(case: Case, window: Window) -> bool | None:
     if flow is not None and Tally(flow.into).between(window.begin_ns, window.end_ns)[0] < _LEAST:
         return None
     return False
+
+
+def alive_without_management(case: Case, silent: Sequence[Window], least_s: float) -> Window | None:
+    """The silence of all management to the end of the run (see ``to_the_end``) in which the load still comes back.
+
+    None where there is none, or where an announced event covers it.
+    """
+    gone = to_the_end(case.ledgers, silent, case.window, least_s)
+    planned = (e.deadline_ns if e.deadline_ns is not None else e.end_ns for e in case.events if e.expect)
+    if gone is None or not comes_back(case, gone):
+        return None
+    return None if any(end_ns is None or end_ns >= gone.end_ns for end_ns in planned) else gone
 
 
 def lost_share(sides: tuple[Tally, Tally], window: Window) -> float | None:

@@ -378,31 +378,3 @@ def test_how_long_the_device_took_is_a_sample_of_each_answered_look() -> None:
         [("source=snmp-2", 0.1)], [("source=snmp-2", 0.2)], [], [("source=snmp-2", 0.4)],
     ]  # fmt: skip
     assert took[0][0].time_ns == polls[0].start_ns
-
-
-def test_a_source_may_take_longer_to_open_than_to_answer() -> None:
-    """A command that takes 4 s to start is read each second: its start is no failure, later looks have their second."""
-    time, polls = VirtualTime(), list[Poll]()
-
-    async def connect(_: AsyncExitStack) -> Poller:
-        await asyncio.sleep(4)
-        return Scripted(look)
-
-    async def look(now_ns: int) -> Answer:
-        if len(polls) > 8:
-            await asyncio.sleep(4)
-        return one_sample(now_ns)
-
-    async def main() -> None:
-        when = timing(time.now_ns(), 1.0)
-        async with PolledSource(1, "tg/command", when, connect, time, polls.append, opens_s=10.0) as source:
-            for _ in range(12):
-                await source.tick()
-                await asyncio.sleep(1)
-
-    time.run(main())
-    assert polls[0].outcome is PollOutcome.OK
-    assert polls[0].duration_ns == 4 * 10**9
-    late = [poll for poll in polls if poll.outcome is PollOutcome.TIMEOUT]
-    assert late
-    assert {poll.error for poll in late} == {"no answer within 1 s"}

@@ -64,8 +64,7 @@ class GeneratorHealth:
     spike phases what it was told while ``load.sending`` says that it rests;
     queue: ``load.queue_full`` counted nothing;
     busy: no mean of ``load.cpu.utilization`` over ``seconds`` reaches ``busy``;
-    counters: none fell but by a wrap (a fall is a restart of the generator), or in an announced event on it, or since
-    the run itself gave it another ``load.level`` in the 10 s before;
+    counters: none fell but by a wrap, in an announced event, or within 10 s of another ``load.level`` by the run;
     drained: where it had stopped sending by the end, what came back had stopped too;
     headroom: the highest command (without one the most that it did for 10 s) lies at least ``headroom`` below what it
     was seen to manage: ``load.ceiling.packet.rate``, ``load.ceiling.rate``, or without them ``load.ceiling.bit.rate``.
@@ -76,8 +75,8 @@ class GeneratorHealth:
     Fewer requests than commanded are the generator's fault only while it surely had connections to spare: nothing
     failed, and answers per second times the longest latency told (Little's law) are below 80 % of
     ``load.connections``. Else it may have waited for the device, whose slowness must not be called the generator's: a
-    doubt. Fewer packets than commanded are always its own. Chance may take 3/sqrt(commanded) away (or add it), and so
-    may one reading of those compared: 1 % of 40 readings is less than the time between two of them.
+    doubt. Fewer packets than commanded are always its own. Chance may take 3/sqrt(commanded) and one reading of those
+    compared away (or add them).
 
     How often wrong: 300 seeded hours each, with a ramp and steps, sending at random times. No false fault at a
     shortfall of 0, 0.5 and 1 % at 1000 packets/s, nor of 0 and 1 % at 50; in a phase of a tenth of the run 1.5 %

@@ -24,17 +24,17 @@ from soakwatch_rules.blame import (
     cuts,
 )
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.forwarding import Forwarding, comes_back, lost_share
+from soakwatch_rules.forwarding import Forwarding, alive_without_management, lost_share
 from soakwatch_rules.labels import label
 from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.looks import DURATION, Looks, looks, slower
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.peers import cut_with_own, interval, milliseconds, peer_name, requests, values_in
+from soakwatch_rules.peers import cut_with_own, finite_numbers, interval, milliseconds, peer_name, requests, values_in
 from soakwatch_rules.pressure import Pressure, pressure, seconds
 from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
-from soakwatch_rules.silences import of_monitor, silent_all, to_the_end
+from soakwatch_rules.silences import of_monitor, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
@@ -74,9 +74,8 @@ class ManagementIsolation:
     traffic went through and the CPU was not busy; that all fall silent under high load only, warns: without a reading
     of the CPU a device that starves its management looks the same.
 
-    With any load: a silence of all management for 5 min and five polls that lasts to the end of the run, after it had
-    answered, fails where the load still comes back: the device carries it, and nobody can operate it (without a load
-    that comes back it is dead: ``hang``).
+    With any load: a silence of all management for 5 min and five polls to the end of the run, after it had answered,
+    fails where the load still comes back (where it does not, the device is dead: ``hang``).
 
     How often wrong: 300 seeded runs each (a probe a second, polls each 10 s, two hours with a quarter of stress). A
     device that answers as before, or three times as late, never failed, nor did a cut path, a late monitor or a reboot;
@@ -154,11 +153,10 @@ class ManagementIsolation:
         timed = [s for s in case.series if s.metric == DURATION and len(s.finite())]
         if not peers and not polled and not timed:
             return (absent(self, case, "probe and no account of polls"),)
-        under = pressure(case)
-        gone = self._gone(case)
-        if gone is not None and (under is None or not under.high):
-            return (gone,)
+        under, gone = pressure(case), self._gone(case)
         if under is None or not under.high:
+            if gone is not None:
+                return (gone,)
             reason = "no stress or spike phase, and no load is told: nobody knows when the device was under pressure"
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         cut = cuts(case, causes(case, self.busy, _ALL)) if peers else ()
@@ -169,18 +167,11 @@ class ManagementIsolation:
     def _gone(self, case: Case) -> Finding | None:
         """What is said of a management that answered and has not since, to the end, while the load still comes back."""
         silent = silent_all(case.ledgers, [s for s in case.series if s.metric == UP])
-        gone = to_the_end(case.ledgers, silent, case.window, _DEAD_S)
-        if gone is None or not comes_back(case, gone):
+        if (gone := alive_without_management(case, silent, _DEAD_S)) is None:
             return None
-        planned = (e.deadline_ns if e.deadline_ns is not None else e.end_ns for e in case.events if e.expect)
-        if any(end_ns is None or end_ns >= gone.end_ns for end_ns in planned):
-            return None
-        text = (
-            f"no management has answered since {moment(gone.begin_ns)}, to the end of the run, while the load came back"
-        )
-        made = replace(draft(self, case), samples=sum(x.got for x in case.ledgers), unit="s", measured=gone.seconds,
-                       limit=_DEAD_S, expected=sum(x.due for x in case.ledgers) or None)  # fmt: skip
-        return replace(made, outcome=Outcome.FAIL, reason=text, marks=(Mark(gone.begin_ns, gone.end_ns, text),))
+        text = f"all management silent since {moment(gone.begin_ns)}, to the end of the run, while the load came back"
+        return replace(draft(self, case), outcome=Outcome.FAIL, reason=text, samples=sum(x.got for x in case.ledgers),
+                       unit="s", measured=gone.seconds, limit=_DEAD_S, marks=(Mark(gone.begin_ns, gone.end_ns, text),))  # fmt: skip
 
     # --- probes --------------------------------------------------------------------------------------------
 
@@ -215,7 +206,7 @@ class ManagementIsolation:
         numbers |= {} if share is None or usual is None else {"lost_share_low": usual}
         numbers |= {"path_s": seconds(missing), "path_lost": total[1] - lost} if missing else {}
         doubts = (*((DOUBT,) if borrowed else ()), *self._doubts(case, under, share, usual or 0.0, alone=not borrowed))
-        made = replace(made, measured=late, numbers=_finite(numbers), doubts=doubts)
+        made = replace(made, measured=late, numbers=finite_numbers(numbers), doubts=doubts)
         if late is None and share is None and not missing:
             reason = f"{name}: too few probes under high load ({under.told}, {lasting(seconds(under.high))})"
             settle = f"needs {_LEAST} probes in it: probe more often, or load longer"
@@ -310,7 +301,7 @@ class ManagementIsolation:
             numbers |= {"due": high.due, "lost": high.lost, "lost_share": high.lost / high.due}
             numbers |= {} if usual is None else {"lost_share_low": usual}
             text += f"; {high.lost:.0f} of {high.due:.0f} were lost one at a time"
-        made = replace(made, measured=high.median, limit=limit, numbers=_finite(numbers))
+        made = replace(made, measured=high.median, limit=limit, numbers=finite_numbers(numbers))
         marks = tuple(Mark(w.begin_ns, w.end_ns, text) for w in under.high[:20])
         return self._slow(replace(made, marks=marks), text, high, low, usual)
 
@@ -407,7 +398,3 @@ def _monitor(ledgers: Sequence[Ledger]) -> Iterator[str]:
     due = sum(x.due for x in ledgers)
     if due and late > 0.01 * due:
         yield f"the monitor itself was late: {late} of {due} polls were not sent in time"
-
-
-def _finite(numbers: dict[str, float]) -> dict[str, float]:
-    return {name: value for name, value in numbers.items() if math.isfinite(value)}

@@ -1,0 +1,181 @@
+"""The account of a loss: shares of phases, standstills, and the words for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.labels import label
+from soakwatch_rules.offered import OVERLOADS, parts, together
+from soakwatch_rules.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer
+from soakwatch_rules.peers import peer_name
+from soakwatch_rules.rule import Case, Event, Phase, Window
+from soakwatch_rules.stats.distributions import gamma_cdf, gamma_quantile
+from soakwatch_rules.stats.level import robust
+from soakwatch_rules.stats.standstill import Stop
+from soakwatch_rules.words import lasting, moment, quantity
+
+SIGMAS = 3.0
+"""Standard errors by which a loss is proven."""
+_BLOCKS = 32
+_WORSE = 1e-4
+_WORSE_TIMES = 2.0
+_SURE = 0.999
+_DRAIN_NS = 5 * 10**9
+_AFTER_NS = 600 * 10**9  # of an event without a deadline
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What was sent and lost in one phase; ``error`` is what sampled rates leave open of ``lost``."""
+
+    phase: Phase
+    sent: float
+    lost: float
+    error: float
+    spread: float  # variance of the blocks' losses / their mean: 1 for losses at random
+
+    @property
+    def share(self) -> float:
+        """Lost of what was sent."""
+        return min(1.0, max(0.0, self.lost / self.sent)) if self.sent > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """One stop, and whether it may be the generator that ended (then ``unsure`` says why)."""
+
+    stop: Stop
+    window: Window
+    offer: Offer
+    unsure: str = ""
+
+    @property
+    def text(self) -> str:
+        """From when to when, and how long."""
+        until = "to the end of the run" if self.stop.last else f"until {moment(self.window.end_ns)}"
+        if self.stop.blurred:
+            much = f"as much was lost as in {lasting(self.stop.lost_s)} of nothing"
+            return f"from {moment(self.window.begin_ns)} {until} {much}"
+        return f"from {moment(self.window.begin_ns)} {until} ({lasting(self.window.seconds)})"
+
+
+@dataclass(slots=True)
+class Seen:
+    """All that was found of one kind."""
+
+    shares: list[Share] = field(default_factory=list)
+    base: Share | None = None
+    stops: list[Standstill] = field(default_factory=list)
+    unknown: float = 0.0  # lost of an unknown number sent
+    ratio: Offer | None = None
+    blind: str = ""
+    readings: int = 0
+
+
+def rate_is_count(one: Offer) -> bool:
+    """Whether a rate is that of requests or packets, which come at random, and not of bytes or bits."""
+    return one.series.trait.unit.startswith("{")
+
+
+def readings_of(one: Offer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When its bins, or readings, begin and end."""
+    if one.bins is not None:
+        return one.bins.edges_ns[:-1], one.bins.edges_ns[1:]
+    assert one.rate is not None
+    return one.rate.begin_ns, one.rate.end_ns
+
+
+def judged_phases(case: Case) -> tuple[Phase, ...]:
+    """The phases that are judged, neighbours of one name together; the run where it has none."""
+    made = parts(replace(case, phases=together(case.phases)))
+    return tuple(p for p in made if p.name not in OVERLOADS)
+
+
+def overload_spans(case: Case) -> list[Window]:
+    """The phases that overload on purpose, each until what it queued has drained."""
+    return [Window(p.window.begin_ns, p.window.end_ns + _DRAIN_NS) for p in case.phases if p.name in OVERLOADS]
+
+
+def left_out(case: Case, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """What lies in an announced event."""
+    return touching([_until(e) for e in case.events if e.expect], begins, ends)
+
+
+def _until(event: Event) -> Window:
+    end_ns = event.begin_ns if event.end_ns is None else event.end_ns
+    end_ns = event.deadline_ns if event.deadline_ns is not None else end_ns + _AFTER_NS
+    return Window(event.begin_ns, max(end_ns, event.end_ns or event.begin_ns))
+
+
+def touching(windows: Sequence[Window], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which bins touch one of these stretches."""
+    made = np.zeros(begins.size, dtype=bool)
+    for window in windows:
+        made |= (ends > window.begin_ns) & (begins < window.end_ns)
+    return made
+
+
+def share_of(phase: Phase, sent: NDArray[np.float64], lost: NDArray[np.float64], *, exact: bool) -> Share | None:
+    """The account of a phase; None where nothing was sent."""
+    total, missing = float(np.sum(sent)), float(np.sum(lost))
+    if not sent.size or total <= 0:
+        return None
+    count = min(_BLOCKS, sent.size)
+    cut = [part.sum() for part in np.array_split(lost, count)]
+    blocks = np.array(cut, dtype=np.float64)
+    mean = float(np.mean(blocks))
+    spread = max(1.0, float(np.var(blocks)) * count / max(count - 1, 1) / mean) if mean > 0 else 1.0
+    error = 0.0 if exact else robust(blocks)[1] * math.sqrt(count)
+    return Share(phase, total, missing, error, spread)
+
+
+def interval_of(one: Share) -> tuple[float, float]:
+    """95 % of a Poisson count (F. Garwood, Biometrika 28, 1936), wider by the spread of bursts."""
+    lost = min(max(one.lost, 0.0), 1e15)
+    low, high = gamma_quantile(lost, 0.025) if lost > 0 else 0.0, gamma_quantile(lost + 1, 0.975)
+    wide = math.sqrt(min(one.spread, 1e12))
+    return max(0.0, lost - wide * (lost - low)) / one.sent, min(1.0, (lost + wide * (high - lost)) / one.sent)
+
+
+def provably_worse(one: Share, base: Share | None) -> bool:
+    """Whether a phase lost more than the baseline phase for certain."""
+    if base is None or one is base or base.sent <= 0:
+        return False
+    high = gamma_quantile(max(base.lost, 0.0) + 1, _SURE)
+    wide = math.sqrt(base.spread)
+    most = (max(base.lost, 0.0) + wide * (high - max(base.lost, 0.0))) / base.sent
+    least = (one.lost - SIGMAS * (math.sqrt(one.spread * max(one.lost, 0.0)) + one.error)) / one.sent
+    return one.share > base.share + _WORSE and one.share > _WORSE_TIMES * base.share and least > most
+
+
+def chance_of(wanted: float, came: float, number: int) -> float:
+    """How often random arrivals leave a stretch so empty."""
+    return number * (1 - gamma_cdf(max(came, 0.0) + 1, wanted))
+
+
+def whose(thing: str) -> str:
+    """The peer or the generator that a finding is about."""
+    return peer_name(thing) if label(thing, "peer") else label(thing, "generator") or thing
+
+
+def nothing_came(kind: str) -> str:
+    """A standstill of one kind in words."""
+    return {PINGS: "no answer", PACKETS: "next to nothing came back", REQUESTS: "no request was answered",
+            CONNECTIONS: "no connection was opened"}[kind]  # fmt: skip
+
+
+def lost_words(kind: str, one: Share) -> str:
+    """What was lost of a phase in words."""
+    verb = "failed" if kind in {REQUESTS, CONNECTIONS} else "were lost"
+    where = f" in the phase {one.phase.name}" if one.phase.name else ""
+    return f"{percent(one.share)} of {one.sent:,.0f} {kind} {verb}{where} ({max(one.lost, 0.0):,.0f})"
+
+
+def percent(share: float) -> str:
+    """A share in percent, to two digits where it is below one."""
+    return quantity(share, "1") if share >= 0.01 or share == 0 else f"{100 * share:.2g} %"

@@ -1,0 +1,92 @@
+"""Who lost it: what was sent and did not come back, against what the device's own interfaces took in and let out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from soakwatch_rules.crossing import Crossing, Ports
+from soakwatch_rules.loss_account import Seen, Share
+from soakwatch_rules.offers import Offer
+from soakwatch_rules.rule import Case, Finding, Outcome, Why, Window
+from soakwatch_rules.stats.outage import Bins
+
+_MUCH = 0.1  # of a load: without it nobody knows what the device stood
+_READINGS = 3
+
+
+def blamed(case: Case, said: Finding, seen: Seen, over: Sequence[Share], limit: float) -> Finding:
+    """What is said of packets by the device's own counters; ``over`` are the phases that fail by their share."""
+    one = seen.ratio or next((s.offer for s in seen.stops if s.offer.bins is not None), None)
+    if one is None or one.bins is None:
+        return said
+    bins = one.bins
+    known = np.isfinite(bins.sent) & np.isfinite(bins.lost)
+    total = float(np.sum(bins.sent[known]))
+    ports = Ports(case, total)
+    if said.outcome is not Outcome.FAIL:
+        return _contradicted(case, said, one, ports, total, limit) if said.outcome is Outcome.PASS else said
+    windows = [s.window for s in seen.stops if not s.unsure]
+    windows += [x.phase.window for x in over]
+    found = [c for w in windows if (c := _crossing_in(ports, bins, w)) is not None]
+    if not found or len(found) < len(windows):
+        where = "" if ports.names else " (the device or the path: the device's own interfaces are not read)"
+        return replace(said, reason=f"{said.reason}{where}")
+    worst = max(found, key=lambda c: (not c.clear, c.lost))
+    said = replace(said, numbers=dict(said.numbers) | {k: v for k, v in worst.numbers.items() if math.isfinite(v)})
+    if not worst.clear:
+        return replace(said, reason=f"{said.reason}; {worst.text}")
+    if said.numbers["stops"] > 0 and worst.taken_in < _MUCH * worst.sent:
+        reason = f"{said.reason}; the device's ports took in next to nothing: they, or the path to them; {worst.text}"
+        return replace(said, reason=reason)
+    if all(c.behind for c in found):
+        reason = f"{said.reason}; the generator's receiver or the path lost them, not the device: {worst.text}"
+        if said.numbers["stops"] <= 0 and worst.lost < _MUCH * worst.sent:
+            return replace(said, outcome=Outcome.WARN, reason=reason)
+        settle = "mend the path or the generator's receiver, then run again"
+        return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GENERATOR, settle=settle)
+    reason = f"{said.reason}; they were lost before the device took them in: {worst.text}"
+    settle = "read the device's counters of what its ports miss, or look at the path to it"
+    return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.NO_REFERENCE, settle=settle)
+
+
+def _contradicted(case: Case, said: Finding, one: Offer, ports: Ports, total: float, limit: float) -> Finding:
+    """A generator that says all came back, while the device's interfaces carried next to nothing of it."""
+    assert one.bins is not None
+    if not ports.read or total < 1 / max(limit, 1e-9):
+        return said
+    if not ports.names:
+        reason = f"{said.reason}, but no interface of the device that is read carried a hundredth of it"
+        return replace(said, outcome=Outcome.WARN, reason=reason)
+    apart_ns = max(round(ports.apart_s * 1e9), 1)
+    edges = np.arange(case.window.begin_ns, case.window.end_ns + 1, max(apart_ns * 2, 30 * 10**9), dtype=np.int64)
+    crossed = [
+        c for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        if (c := _crossing_in(ports, one.bins, Window(a, b))) is not None and c.sent > 0 and c.back > 0.5 * c.sent
+    ]  # fmt: skip
+    away = [c for c in crossed if c.let_out < 0.1 * c.back]
+    if not away or (len(away) == len(crossed) and len(crossed) < _READINGS):
+        return said
+    worst = max(away, key=lambda c: c.back)
+    reason = f"{said.reason}, but the device's interfaces carried less than a tenth of it: {worst.text}"
+    settle = "find out which is right: the generator's figures or the device's"
+    return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GENERATOR, settle=settle)
+
+
+def _crossing_in(ports: Ports, bins: Bins, window: Window) -> Crossing | None:
+    """The four numbers of a stretch, with a reading of the device more at each side of one that is short."""
+    slack_ns = round(ports.apart_s * 1e9)
+    begin_ns, end_ns = window.begin_ns - slack_ns, window.end_ns + slack_ns
+    if window.seconds > 20 * ports.apart_s:
+        begin_ns, end_ns = window.begin_ns, window.end_ns
+    inside = (bins.edges_ns[:-1] >= begin_ns) & (bins.edges_ns[1:] <= end_ns)
+    inside &= np.isfinite(bins.sent) & np.isfinite(bins.lost)
+    if not inside.any():
+        return None
+    at = np.flatnonzero(inside)
+    exact = Window(int(bins.edges_ns[at[0]]), int(bins.edges_ns[at[-1] + 1]))
+    sent, lost = float(np.sum(bins.sent[inside])), float(np.sum(bins.lost[inside]))
+    return ports.crossing(exact, sent, sent - lost)
