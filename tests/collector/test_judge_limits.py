@@ -31,7 +31,7 @@ def night(seed: int, pps: float = 7.5e6, slow: float = 1.0, full: int = 0) -> Ta
     count = np.floor(np.cumsum(60 * pps * (1 + 0.01 * rng.standard_normal(N))))
     sessions = np.floor(3e6 * (1 + 0.01 * rng.standard_normal(N)))
     sessions[200 : 200 + full] = 6e6
-    latency = 2e-4 * np.exp(0.3 * rng.standard_normal(N)) * np.where(np.arange(N) < 0.75 * N, 1.0, slow)
+    latency = 2e-4 * np.exp(0.1 * rng.standard_normal(N)) * np.where(np.arange(N) < 0.75 * N, 1.0, slow)
     return {
         ("fw", "system.cpu.utilization", ""): 0.3 + 0.02 * rng.standard_normal(N),
         SESSIONS: sessions, LIMIT: np.full(N, 6e6), P99: latency, SENT: count, BACK: count,

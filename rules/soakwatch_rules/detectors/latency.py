@@ -310,7 +310,7 @@ class Latency:
         found = []
         length_s = case.window.seconds
         knows = series.metric != _ROUND_TRIP and bool(np.isfinite(grid.load[at]).sum() >= 0.5 * at.size)
-        for first, close in stretches(off, least, _LEAVE * least).tolist():
+        for first, close in _joined(stretches(off, least, _LEAVE * least).tolist()):
             begin, end = int(at[first]), int(at[close - 1]) + 1
             inside = at[first:close]
             times, to_end = float(np.median(slow.off[inside])), close == at.size
@@ -431,6 +431,19 @@ def _against(grid: _Grid, own: float | None) -> Slowness:
 def _level_of(before: Series) -> float | None:
     value = before.values[before.values > 0]
     return math.log(float(np.median(value))) if value.size >= _READINGS * _LEAST else None
+
+
+def _joined(pairs: list[list[int]]) -> list[tuple[int, int]]:
+    """Stretches between which there is a single block are one.
+
+    >>> _joined([[0, 4], [5, 9], [12, 13]])
+    [(0, 9), (12, 13)]
+    """
+    made: list[tuple[int, int]] = []
+    for first, close in pairs:
+        near = bool(made) and first - made[-1][1] <= 1
+        made[-1:] = [(made[-1][0], close)] if near else [*made[-1:], (first, close)]
+    return made
 
 
 def _apart(slow: list[_Slow]) -> list[_Slow]:
