@@ -357,3 +357,21 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="growth"):
         Growth(**bad)
+
+
+def test_what_is_missing_is_one_sentence() -> None:
+    """How many readings, how long that takes, and at which distance."""
+    few = judge(leak(noise(1, cadence_s=7200), A_DAY))
+    assert few.settle == "needs 4 more readings in one life: 8 h more at a reading every 2 h"
+
+
+def test_small_rates_of_shares_are_told_apart() -> None:
+    """What grows by little more than is allowed an hour does not grow by 0.1 %/h of 0.1 %/h."""
+    hours = np.arange(1440) / 60
+    value = np.asarray(0.5 + 0.0014 * hours, dtype=np.float64)
+    finding = judge(
+        readings("system.memory.utilization", value + np.random.default_rng(1).normal(0, 0.0004, 1440), 60.0)
+    )
+    assert finding.outcome is Outcome.FAIL
+    assert "0.14 %/h" in finding.reason
+    assert "more than the 0.104 %/h allowed" in finding.reason

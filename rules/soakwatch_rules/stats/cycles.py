@@ -159,8 +159,16 @@ def _abrupt(value: Floats, quantum: float) -> tuple[float, float]:
     """What counts as an abrupt fall, and the range: the median one of a quarter, so that a warm-up adds nothing."""
     steps = np.diff(value)
     sigma = MAD * float(np.median(np.abs(steps - np.median(steps))))
-    spread = float(np.median([np.subtract(*np.percentile(part, (98, 2))) for part in np.array_split(value, _PARTS)]))
+    edges = [value.size * part // _PARTS for part in range(_PARTS + 1)]
+    ranges = sorted(_range(value[begin:end]) for begin, end in pairwise(edges) if end > begin)
+    spread = 0.5 * (ranges[(len(ranges) - 1) // 2] + ranges[len(ranges) // 2])
     return max(_FALL * spread, _SIGMAS * sigma, _QUANTA * quantum), spread
+
+
+def _range(value: Floats) -> float:
+    """Between about the 2nd and the 98th percentile; numpy's own take ten times as long on so few values."""
+    ordered, rim = np.sort(value), round(0.02 * (value.size - 1))
+    return float(ordered[value.size - 1 - rim] - ordered[rim])
 
 
 def _places(value: Floats, jump: float) -> Places:
