@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from soakwatch.judge import PLANNED_KEY, planned_text
 from soakwatch.record import Record
-from soakwatch.record.bulk import Readings, Stretch
+from soakwatch.record.bulk import PollFacts, Readings, Stretch
+from soakwatch.record.rows import OUTCOME_NUMBERS
 from soakwatch_agent.metric import BY_NAME, COUNTER, STATE
+from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Event
 
 Floats = NDArray[np.float64]
@@ -133,6 +135,14 @@ def typed(key: Key, value: Floats) -> NDArray[np.float64] | NDArray[np.int64]:
     return value
 
 
+def _facts(time_ns: NDArray[np.int64], answered: Mask) -> PollFacts:
+    """Polls that were sent: those that brought nothing ran into their time-out."""
+    ok, late = OUTCOME_NUMBERS[PollOutcome.OK], OUTCOME_NUMBERS[PollOutcome.TIMEOUT]
+    outcome = np.where(answered, ok, late).astype(np.int64)
+    error = [None if one else "no answer in time" for one in answered.tolist()]
+    return PollFacts(time_ns, np.zeros_like(time_ns), outcome, error)
+
+
 def write_run(night: Night, folder: Path) -> None:
     """The record that a run would have left: polls that were due, failures, phases, events, roles, and its plan."""
     interval_ns = round(night.cadence_s * 1e9)
@@ -171,7 +181,8 @@ def write_run(night: Night, folder: Path) -> None:
                             Readings(key.metric, key.object, entry.unit, entry.kind, there, time_ns[part][there],
                                      typed(key, value[part][there]))
                         )  # fmt: skip
-                record.put_stretch(kept[source.name], Stretch(time_ns[part], answered, "no answer in time", readings))
+                facts = _facts(time_ns[part], answered)
+                record.put_stretch(kept[source.name], Stretch(time_ns[part], answered, "", readings, facts))
         for event in night.events:
             record.add_event(DUT, event, "plan")
         for name, begin_s, _ in night.phases:

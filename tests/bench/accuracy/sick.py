@@ -396,6 +396,7 @@ def dead(seen_by: str) -> Fault:
         for source in night.sources:
             if source.target == DUT and source.name != "icmp":
                 night.answered[source.name][at:] = False
+                night.traits.add("polls")  # that were sent and not answered: a table only has fewer lines
         return Truth(f"device dead, seen by {seen_by}", gross=True, rules=DEAD)
 
     return make
