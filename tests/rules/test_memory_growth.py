@@ -248,7 +248,7 @@ def test_short_lives_fail_on_noise_no_more_often_than_is_said(seconds: int, sd: 
 
 
 def test_a_straight_leak_did_not_come_before_the_last_third() -> None:
-    """That nearly all of a rise came early is said of a cache that filled, and not of a leak, half of which came late."""
+    """That nearly all of a rise came early is said of a cache that filled, not of a leak, half of which came late."""
     hours = np.arange(1440) / 60
     for value, early in ((100 + 10 * hours / 24, False), (100 + 20 * np.minimum(hours / 9.6, 1), True)):
         series = readings("process.memory.usage", np.asarray(value * 2**20, dtype=np.float64), 60.0)
