@@ -70,8 +70,8 @@ class Timeline:
     events: tuple[EventSaid, ...] = ()
 
     def phases_in(self, start_ns: int, end_ns: int) -> tuple[Phase, ...]:
-        """The phases of a run with readings from ``start_ns`` to ``end_ns``, in order. A phase without any reading is one
-        that a dead device did not live to see; where all are, the times are wrong. Raises DataError."""
+        """The phases of a run with readings from ``start_ns`` to ``end_ns``, in order. A phase without any reading is
+        one that a dead device did not live to see; where all are, the times are wrong. Raises DataError."""
         made = sorted(
             (
                 Phase(
