@@ -32,7 +32,7 @@ from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_rules.polling import CORE
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Why, Window, wanted
 from soakwatch_rules.series import Series
-from soakwatch_rules.traffic_verdict import agreed
+from soakwatch_rules.traffic_verdict import agreed, of_shared_load
 
 PLANNED_KEY = "planned"
 OF_LIVES = frozenset({"process_restart"})
@@ -149,7 +149,7 @@ def judge(
     insisted = all(use.required for use in uses)
     findings += unread(record, [use.rule for use in uses], findings, court.window, insisted=insisted)
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
-    findings = agreed(findings)
+    findings = of_shared_load(agreed(findings))
     planned_s = None if court.planned is None else court.planned.duration_s
     length_s = court.window.seconds if planned_s is None else planned_s
     optional = frozenset(
