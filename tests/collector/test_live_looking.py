@@ -10,12 +10,12 @@ from typing import ClassVar, Literal
 import numpy as np
 import pytest
 
-from soakwatch.judge import PLANNED_KEY, planned_text
 from soakwatch.judging import judge_record
 from soakwatch.live_judge.following import Following
 from soakwatch.live_judge.growing import LEAST
 from soakwatch.live_judge.looking import Looking
 from soakwatch.plan.rules import planned_rules
+from soakwatch.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, RecordView
 from soakwatch.registry import rules as installed
 from soakwatch.testing.records import SECOND, T0
