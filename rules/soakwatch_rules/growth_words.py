@@ -14,6 +14,7 @@ from soakwatch_rules.stats.trend import Trend
 from soakwatch_rules.words import counted, lasting, moment, quantity
 
 _HOUR = 3600.0
+_LARGEST = 1.7e308
 _DAY = 86400.0
 _NOTHING = 1e-4  # of what is allowed: told as 0
 _SHAPES = {
@@ -37,6 +38,11 @@ _SHAPES = {
     "cycle and leak": "a cycle and a leak",
     "sawtooth": "a sawtooth, judged by its floors",
 }
+
+
+def per_hour(per_second: float) -> float:
+    """Per hour; what does not fit into a float is told as the largest one."""
+    return max(-_LARGEST, min(_LARGEST, per_second * _HOUR))
 
 
 def hourly(per_second: float, trait: Trait) -> str:
