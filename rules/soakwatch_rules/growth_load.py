@@ -12,7 +12,7 @@ from soakwatch_rules.lives import Life
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.following import Following, explained, holds
-from soakwatch_rules.stats.trend import Trend
+from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.words import quantity
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from soakwatch_rules.rule import Outcome, Why
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.stats.floors import FEW
 from soakwatch_rules.stats.following import Following
-from soakwatch_rules.stats.trend import Trend
+from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.words import counted, lasting, moment, quantity
 
 _HOUR = 3600.0
