@@ -32,7 +32,7 @@ def shared_of(record: Judged) -> frozenset[str]:
 def of_memory(findings: Sequence[Finding], court: Court, record: Judged, rules: Iterable[Rule]) -> list[Finding]:
     """The findings with one verdict on memory: sums beside their parts, the literal method beside the shape."""
     used = {rule.name: rule for rule in rules if rule.name in _GROWTH}
-    alone = getattr(used.get("memory_growth"), "decides", 0.0) > 0
+    alone = getattr(used.get("memory_growth"), "decides", 0.0) > 0 or "growth" not in used
     named = {name: rule for name, rule in used.items() if not (name == "memory_growth" and alone)}
     made = _beside_parts(findings, court, named)
     return of_shared_hosts(made if alone else one_verdict(made), shared_of(record))

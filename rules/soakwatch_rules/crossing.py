@@ -17,6 +17,7 @@ _CARRIES = 0.01  # of what was sent: a port with less has no part in the load
 _OWN = 0.1  # of a loss: what may be other traffic
 _MOST = 10  # ports of which every choice is tried
 _NEAR = 0.05
+_TWICE = 1.5  # of what was sent: more is only taken in where packets are shown twice
 _SEEN = 0.8
 _READINGS = 3
 
@@ -103,7 +104,7 @@ def _chosen(counts: dict[str, tuple[float, float]], sent: float) -> tuple[str, .
     """The ports that carry the load: all of them, or where some show the same packets twice (a bridge, a bond, a VLAN)
     the fewest that took in what was sent."""
     names = tuple(sorted(counts, key=lambda name: -sum(counts[name])))
-    if not names or _took(counts, names) <= (1 + _NEAR) * sent or len(names) > _MOST:
+    if not names or _took(counts, names) <= _TWICE * sent or len(names) > _MOST:
         return names
     choices: Iterable[tuple[str, ...]] = (c for k in range(1, len(names)) for c in combinations(names, k))
     return min(choices, key=lambda c: (round(abs(_took(counts, c) - sent) / sent / _NEAR), len(c)), default=names)

@@ -102,8 +102,8 @@ def overload_spans(case: Case) -> list[Window]:
 
 
 def left_out(case: Case, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """What lies in an announced event."""
-    return touching([_until(e) for e in case.events if e.expect], begins, ends)
+    """What lies in an announced event: one with an intent, or a deadline."""
+    return touching([_until(e) for e in case.events if e.expect or e.deadline_ns is not None], begins, ends)
 
 
 def _until(event: Event) -> Window:

@@ -15,6 +15,7 @@ from soakwatch_rules.rule import Finding, Outcome, Why
 _LITERAL: Final = "memory_growth"
 _BY_SHAPE: Final = "growth"
 _NOT_ASKED: Final = frozenset({Why.TOO_SHORT, Why.TOO_FEW, Why.NOT_BEGUN})
+_STRAIGHT: Final = 0.25  # of the whole rise, between the halves of the last third of a straight line
 _SAID: Final[Mapping[Outcome, str]] = {
     Outcome.PASS: "it does not grow at the end",
     Outcome.WARN: "it does not grow at the end",
@@ -27,8 +28,10 @@ Key = tuple[str, str, str]
 def one_verdict(findings: Sequence[Finding]) -> list[Finding]:
     """The findings, where the literal method only warns of growth that ``growth`` judged and did not find.
 
-    It stays a failure where ``growth`` finds growth too, was not asked, or could not be (a life too short for it). A
-    doubt of ``growth`` is told once, by ``growth``: the literal method does not decide what the shape leaves open.
+    It stays a failure where ``growth`` finds growth too, was not asked, or could not be (a life too short for it) and
+    the last third itself rises by at least half of what a straight line would: a program that starts and is warm by
+    then has not grown at the end. A doubt of ``growth`` appears once, as its own: the literal method does not decide
+    what the shape leaves open.
     """
     shapes = {_key(f): f for f in findings if f.rule == _BY_SHAPE}
     return [_beside(f, shapes.get(_key(f))) if f.rule == _LITERAL else f for f in findings]
@@ -50,17 +53,21 @@ def _key(finding: Finding) -> Key:
 
 
 def _beside(literal: Finding, shape: Finding | None) -> Finding:
-    if literal.outcome is not Outcome.FAIL or shape is None:
+    if literal.outcome is not Outcome.FAIL or (shape is not None and shape.outcome is Outcome.FAIL):
         return literal
-    if shape.outcome not in _SAID or (shape.outcome is Outcome.INCONCLUSIVE and shape.why in _NOT_ASKED):
-        return literal
+    asked = shape is not None and (shape.outcome is not Outcome.INCONCLUSIVE or shape.why not in _NOT_ASKED)
     change = literal.numbers.get("change")
     by = f" ({100 * change:+.1f} %)" if change is not None else ""
-    said = (
-        f"{literal.metric}: the last third lies beyond the first{by}, which read literally is growth, but "
-        f"{_SAID[shape.outcome]} (rule {_BY_SHAPE}: {shape.reason})"
-    )
-    return replace(literal, outcome=Outcome.WARN, reason=said)
+    literally = f"{literal.metric}: the last third lies beyond the first{by}, which read literally is growth, but "
+    if shape is not None and asked and shape.outcome in _SAID:
+        said = f"{_SAID[shape.outcome]} (rule {_BY_SHAPE}: {shape.reason})"
+    elif literal.numbers.get("lately", _STRAIGHT) < _STRAIGHT / 2:
+        said = (
+            "within the last third it hardly rises any more: a warm-up or a step; too short for the rule growth to tell"
+        )
+    else:
+        return literal
+    return replace(literal, outcome=Outcome.WARN, reason=literally + said)
 
 
 def _of_shared(finding: Finding, *, watched: bool) -> Finding:

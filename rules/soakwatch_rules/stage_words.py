@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from soakwatch_rules.lives import Life
@@ -14,10 +15,15 @@ _LITTLE = 0.15  # of the rise: of a straight leak half of it comes after the mid
 
 @dataclass(frozen=True, slots=True)
 class JudgedLife:
-    """A life that is long enough, and its first and last stage compared."""
+    """A life that is long enough, and its first and last stage compared.
+
+    ``lately`` is the rise within the last third (from its first half to its second) as a share of the whole rise: a
+    quarter for a straight line, next to nothing for a warm-up, a cache that is full, or a step; NaN where not known.
+    """
 
     life: Life
     of: Comparison
+    lately: float = math.nan
 
     @property
     def hours(self) -> float:

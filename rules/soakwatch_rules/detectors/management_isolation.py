@@ -38,7 +38,7 @@ from soakwatch_rules.silences import of_monitor, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
-_DEAD_S = 300.0  # of silence to the end of the run, as for ``hang``
+_DEAD_S = 300.0  # as for ``hang``
 _LEAST = 16  # readings of a round trip, or requests, on each side
 _ALL = 0.9  # of the load, more than before: what an overload loses is no sign of a silent management
 _REST = "let the load rest for a while, name a baseline phase, or judge with an earlier run's baseline"
@@ -75,7 +75,7 @@ class ManagementIsolation:
     of the CPU a device that starves its management looks the same.
 
     With any load: a silence of all management for 5 min and five polls to the end of the run, after it had answered,
-    fails where the load still comes back (where it does not, the device is dead: ``hang``).
+    fails where the load still comes back (else the device is dead: ``hang``).
 
     How often wrong: 300 seeded runs each (a probe a second, polls each 10 s, two hours with a quarter of stress). A
     device that answers as before, or three times as late, never failed, nor did a cut path, a late monitor or a reboot;
@@ -160,9 +160,8 @@ class ManagementIsolation:
             reason = "no stress or spike phase, and no load is told: nobody knows when the device was under pressure"
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         cut = cuts(case, causes(case, self.busy, _ALL)) if peers else ()
-        probed = [self._peer(case, peer, under, cut) for peer in peers]
-        looked = (self._looks(case, s, under) for s in timed)
-        return (*(() if gone is None else (gone,)), *probed, *looked, *self._polls(case, polled, under))
+        probed = [*(self._peer(case, peer, under, cut) for peer in peers), *(() if gone is None else (gone,))]
+        return (*probed, *(self._looks(case, s, under) for s in timed), *self._polls(case, polled, under))
 
     def _gone(self, case: Case) -> Finding | None:
         """What is said of a management that answered and has not since, to the end, while the load still comes back."""
@@ -170,8 +169,9 @@ class ManagementIsolation:
         if (gone := alive_without_management(case, silent, _DEAD_S)) is None:
             return None
         text = f"all management silent since {moment(gone.begin_ns)}, to the end of the run, while the load came back"
-        return replace(draft(self, case), outcome=Outcome.FAIL, reason=text, samples=sum(x.got for x in case.ledgers),
-                       unit="s", measured=gone.seconds, limit=_DEAD_S, marks=(Mark(gone.begin_ns, gone.end_ns, text),))  # fmt: skip
+        made = replace(draft(self, case), samples=sum(x.got for x in case.ledgers), unit="s", limit=_DEAD_S)
+        marks = (Mark(gone.begin_ns, gone.end_ns, text),)
+        return replace(made, outcome=Outcome.FAIL, reason=text, measured=gone.seconds, marks=marks)
 
     # --- probes --------------------------------------------------------------------------------------------
 

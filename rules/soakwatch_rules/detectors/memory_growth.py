@@ -18,6 +18,8 @@ from soakwatch_rules.stage_words import JudgedLife, doubts_of, sentence
 from soakwatch_rules.stats.stages import compare, stages
 from soakwatch_rules.words import counted, lasting
 
+_BESIDE = "; only a warning where growth judged the series and found none, or where the last third itself does not rise"
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryGrowth:
@@ -116,7 +118,7 @@ class MemoryGrowth:
             f"growth if, within one life, the intervals mean ± {self.width:g} sd of the first and the last third (by "
             f"time) do not cross and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
             f"each third needs {self.least:g} readings and {self.stage:g} s, each life and all together half of those "
-            f"expected{'' if self.decides else '; only a warning where growth judged the series and found none'}"
+            f"expected{'' if self.decides else _BESIDE}"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -159,7 +161,12 @@ class MemoryGrowth:
             return None
         down, quantum = series.trait.growth == "down", series.trait.quantum
         compared = compare(parts, down=down, tolerance=self.tolerance, width=self.width, quantum=quantum)
-        return None if compared is None else JudgedLife(life, compared)
+        if compared is None:
+            return None
+        *_, before, after = stages(series.time_ns, series.values, window.begin_ns, window.end_ns, 6)
+        known = before.mean is not None and after.mean is not None and compared.rise != 0
+        late = (after.mean or 0.0) - (before.mean or 0.0)
+        return JudgedLife(life, compared, (-late if down else late) / compared.rise if known else math.nan)
 
     def _undecided(self, made: Finding, found: tuple[Life, ...], apart: float | None) -> Finding:
         readings = counted(made.samples, "reading")
@@ -192,6 +199,8 @@ class MemoryGrowth:
         }  # fmt: skip
         if middle.mean is not None:
             numbers["mean_middle"] = middle.mean
+        if math.isfinite(worst.lately):
+            numbers["lately"] = worst.lately
         if c.first != 0:
             numbers["change"] = (c.last - c.first) / abs(c.first)
         half, decided = self.width * c.sds[1], worst.life.window
