@@ -10,6 +10,7 @@ from soakwatch_rules.rule import Finding, Outcome
 _LOSS = "loss"
 _CLEARED = "device_out"  # a loss that was held against the device's own interfaces has this number
 _BLAMED = frozenset({Outcome.WARN, Outcome.INCONCLUSIVE})
+_DEATHS = frozenset({"process_restart", "reboot", "hang", "oom_kill", "core_dump", "kernel_fault"})
 _RULES = frozenset({"performance_decline", "periodic_pause", "step_change", "recovery", "level"})
 _METRICS = frozenset({
     "load.rx.packets", "load.rx.packet.rate", "load.rx.bytes", "load.rx.bit.rate", "load.lost.packets", "load.loss",
@@ -38,3 +39,37 @@ def agreed(findings: Sequence[Finding]) -> list[Finding]:
         reason = f"{one.reason}; but what was lost was not lost by the device (see loss)"
         made.append(replace(one, outcome=by.outcome, reason=reason, why=by.why, settle=by.settle))
     return made
+
+
+def of_shared_load(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; of several devices behind one load, those that stayed alive are only warned of what was lost while
+    another one died. Where none did, which of them lost it is not known, and the loss fails all of them.
+
+    >>> from soakwatch_rules.rule import Mark, Window
+    >>> def finding(target, rule, *marks):
+    ...     return Finding(rule, 1, Outcome.FAIL, target, "", "", Window(0, 60), "", "lost", 9, marks=marks)
+    >>> both = [finding("a", "loss"), finding("b", "loss")]
+    >>> [f.outcome.value for f in of_shared_load([*both, finding("a", "process_restart", Mark(30, 31, ""))])]
+    ['fail', 'warn', 'fail']
+    >>> [f.outcome.value for f in of_shared_load(both)]
+    ['fail', 'fail']
+    """
+    hit = {f.target for f in findings if f.rule == _LOSS and f.outcome is Outcome.FAIL}
+    deaths = [f for f in findings if f.rule in _DEATHS and f.outcome is Outcome.FAIL and f.target in hit]
+    if len(hit) < 2 or not deaths:
+        return list(findings)
+    return [_shared(f, deaths) if f.rule == _LOSS and f.outcome is Outcome.FAIL else f for f in findings]
+
+
+def _shared(loss: Finding, deaths: Sequence[Finding]) -> Finding:
+    within = [
+        death
+        for death in deaths
+        if any(loss.window.begin_ns <= mark.begin_ns <= loss.window.end_ns for mark in death.marks)
+    ]
+    if not within or any(death.target == loss.target for death in within):
+        return loss
+    who = ", ".join(sorted({f"{death.target} ({death.rule})" for death in within}))
+    return replace(
+        loss, outcome=Outcome.WARN, reason=f"{loss.reason}; the load is shared with {who}, which failed then"
+    )

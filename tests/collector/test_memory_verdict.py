@@ -187,13 +187,13 @@ def test_a_quick_look_at_this_machine_shares_it(tmp_path: Path) -> None:
 
 def test_a_program_that_is_warm_by_its_last_third_is_no_failure_of_a_short_run(tmp_path: Path) -> None:
     """Too short for the shape: the literal method fails what still rises, and warns of what came to rest."""
-    t = hours(0.5)
+    t = hours(1.5)
     for value, outcome in (
-        (200 + 60 * (1 - np.exp(-t / 0.07)), Outcome.WARN),
-        (200 + 60 * np.minimum(t / 0.3, 1.0), Outcome.WARN),
-        (200 + 60 * (t > 0.25), Outcome.WARN),
-        (200 + 120 * t, Outcome.FAIL),
-        (200 + 400 * np.maximum(t - 0.3, 0), Outcome.FAIL),
+        (200 + 60 * (1 - np.exp(-t / 0.2)), Outcome.WARN),
+        (200 + 60 * np.minimum(t / 0.9, 1.0), Outcome.WARN),
+        (200 + 60 * (t > 0.75), Outcome.WARN),
+        (200 + 60 * t, Outcome.FAIL),
+        (200 + 400 * np.maximum(t - 0.9, 0), Outcome.FAIL),
     ):
         made = verdict(tmp_path, {"process.memory.usage{process=web}": value * MIB})
         assert said(made, "memory_growth", "process.memory.usage").outcome is outcome
