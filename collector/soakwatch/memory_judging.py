@@ -11,7 +11,7 @@ from soakwatch_rules.memory_verdict import of_shared_hosts, one_verdict
 from soakwatch_rules.rule import Finding, Outcome, Rule
 
 if TYPE_CHECKING:
-    from soakwatch.judge import Court, Judged
+    from soakwatch.cases import Court, Judged
 
 SHARED_KEY: Final = "shared"
 """Under which a record keeps the targets on which other programs run beside what is watched."""

@@ -15,7 +15,7 @@ from soakwatch_agent.sample import object_text
 from soakwatch_rules import polling
 
 if TYPE_CHECKING:
-    from soakwatch.judge import Judged
+    from soakwatch.cases import Judged
     from soakwatch.plan import TargetPlan
 
 META: Final = "poll_mode"

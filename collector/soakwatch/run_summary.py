@@ -11,7 +11,7 @@ from pathlib import Path
 from soakwatch.baselines import META as BASELINE
 from soakwatch.baselines import frozen_in
 from soakwatch.errors import RecordError
-from soakwatch.judge import PLANNED_KEY
+from soakwatch.planned import PLANNED_KEY
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.model import source_label
 from soakwatch.releases import release_of

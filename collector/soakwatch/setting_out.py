@@ -13,10 +13,10 @@ from soakwatch.against import NOTHING, Against
 from soakwatch.clock import Clock, SteadyClock
 from soakwatch.course import Course
 from soakwatch.errors import RecordError
-from soakwatch.judge import PLANNED_KEY, planned_text
 from soakwatch.judging import recorded_plan
 from soakwatch.memory_judging import SHARED_KEY, shared_text
 from soakwatch.plan import Plan, TargetPlan, plan_text
+from soakwatch.planned import PLANNED_KEY, planned_text
 from soakwatch.poll_mode import META as POLL_MODE
 from soakwatch.poll_mode import planned_text as poll_mode_text
 from soakwatch.record import Record, RecordView

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from soakwatch.committing import Committer
 from soakwatch.driving import Throttle
-from soakwatch.judge import PLANNED_KEY, planned_text
 from soakwatch.occurring import Occurring
 from soakwatch.phasing import Phasing
 from soakwatch.plan import Plan
+from soakwatch.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, RecordFull
 from soakwatch.scripting import Scripts
 from soakwatch_rules.rule import Event

@@ -10,10 +10,11 @@ from soakwatch_rules.rule import Outcome, Why
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.stats.floors import FEW
 from soakwatch_rules.stats.following import Following
-from soakwatch_rules.stats.trend import Trend
+from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.words import counted, lasting, moment, quantity
 
 _HOUR = 3600.0
+_LARGEST = 1.7e308
 _DAY = 86400.0
 _NOTHING = 1e-4  # of what is allowed: told as 0
 _SHAPES = {
@@ -37,6 +38,11 @@ _SHAPES = {
     "cycle and leak": "a cycle and a leak",
     "sawtooth": "a sawtooth, judged by its floors",
 }
+
+
+def per_hour(per_second: float) -> float:
+    """Per hour; what does not fit into a float is told as the largest one."""
+    return max(-_LARGEST, min(_LARGEST, per_second * _HOUR))
 
 
 def hourly(per_second: float, trait: Trait) -> str:

@@ -14,11 +14,12 @@ from soakwatch.against import against
 from soakwatch.baseline_freezing import Freezing, freeze, worked_out
 from soakwatch.baseline_lent import MOST_READINGS, lend, packed, unpacked
 from soakwatch.baselines import META, Frozen, Level, frozen_in, frozen_of, levels_of, period
+from soakwatch.cases import Court
 from soakwatch.errors import RecordError
-from soakwatch.judge import Court, planned_text
 from soakwatch.phasing import Phasing
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import planned_rules
+from soakwatch.planned import planned_text
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from soakwatch.judge import Court, RuleUse, judge
+from soakwatch.cases import Court
+from soakwatch.judge import RuleUse, judge
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.report.page import open_page
 from soakwatch.verdict import Verdict

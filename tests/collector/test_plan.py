@@ -394,8 +394,7 @@ def test_a_plan_without_a_device_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("written", "told"), [("80", "80 is 8000 %: write 80%"), ("'1.5'", "write 1.5%")])
 def test_a_share_above_one_wants_its_sign(tmp_path: Path, written: str, told: str) -> None:
-    file = tmp_path / "plan.yaml"
-    rules = f"rules: {{level: {{cpu: {written}}}}}\n"
-    file.write_text(f"duration: 1h\ntargets: {{fw: {{sources: [local]}}}}\n{rules}", encoding="utf-8")
+    file, rules = tmp_path / "plan.yaml", f"rules: {{level: {{cpu: {written}}}}}\n"
+    file.write_text(f"{HOUR}targets: {{fw: {{sources: [local]}}}}\n{rules}", encoding="utf-8")
     with pytest.raises(PlanError, match=told):
         load_plan(file)

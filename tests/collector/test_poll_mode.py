@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.judge import Court, RuleUse, judge
+from soakwatch.cases import Court
+from soakwatch.judge import RuleUse, judge
 from soakwatch.plan import plan_from_text
 from soakwatch.poll_mode import META, planned_text, poll_modes
 from soakwatch.record import Record, RecordView

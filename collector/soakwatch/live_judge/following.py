@@ -194,7 +194,7 @@ class Following:
 
 
 class View:
-    """A run as rules of one manner see it: what ``soakwatch.judge`` asks of a record."""
+    """A run as rules of one manner see it: what ``soakwatch.cases`` asks of a record."""
 
     def __init__(self, of: Following, manner: Manner) -> None:
         self._of, self._manner = of, manner

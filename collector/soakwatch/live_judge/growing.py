@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from soakwatch.judge import Court
+from soakwatch.cases import Court
 from soakwatch.live_judge.following import Following
 from soakwatch.live_judge.words import Floats
 from soakwatch.rates import Rate

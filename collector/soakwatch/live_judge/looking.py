@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from soakwatch.judge import Court, of_role, without_load
+from soakwatch.cases import Court
+from soakwatch.judge import of_role, without_load
 from soakwatch.live_judge.following import Following, Fresh
 from soakwatch.live_judge.growing import Growing
 from soakwatch.live_judge.hour import HOUR_NS

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from soakwatch.errors import PlanError
-from soakwatch.judge import Planned
 from soakwatch.judging import REPORT_FILES, recorded_rules
+from soakwatch.planned import Planned
 from soakwatch.record import RecordView
 from soakwatch.record.outside import is_written
 from soakwatch.report.json import render_json

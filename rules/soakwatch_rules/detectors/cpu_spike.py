@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from soakwatch_rules import lent, polling
+from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
+from soakwatch_rules.plateau_words import GAP, SortedPlateaus, doubts_of, mark_of
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
-from soakwatch_rules.stats.habit import ALIKE, Habit, habit
 from soakwatch_rules.stats.spikes import (
     LEAST,
     Floats,
@@ -29,14 +30,10 @@ from soakwatch_rules.stats.spikes import (
 )
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
-_PLANNED = frozenset({"spike", "stress"})
 _PLANNED_SLACK_S = 5.0
-_GAP = 3.0  # cadences
 _LEVEL_READINGS = 60  # of 30 readings a deviation is wrong by a fifth, and false alarms come of it
 _WINDOWS = 3.0  # a window that holds less than three spikes is no soak
 _UNEVEN = 1.05  # a poll a minute comes every 60 s and a little
-_FREQUENT = 24  # times in a run: then it belongs to what the device always does
-_DUE = 3.0  # times that a habit must be due in the baseline phase for its absence there to mean something
 _LOADED_S = 60.0  # after the begin of a phase the load changes
 
 
@@ -170,7 +167,7 @@ class CpuSpike:
             busy = self._busy(made, case, value, base)
             if busy is not None:
                 return busy
-        cover_s = np.minimum(np.append(apart, np.diff(series.time_ns) * 1e-9), _GAP * apart)
+        cover_s = np.minimum(np.append(apart, np.diff(series.time_ns) * 1e-9), GAP * apart)
         seen = plateaus(value, cover_s, self._shape, keep, base)
         told = self._told(case, series, cover_s, seen)
         return self._decide(self._numbered(made, case, series, cover_s, seen, told, base), series, told)
@@ -200,13 +197,13 @@ class CpuSpike:
             return None
         return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; {metrics}")
 
-    def _told(self, case: Case, series: Series, cover_s: Floats, seen: Plateaus) -> _Told:
+    def _told(self, case: Case, series: Series, cover_s: Floats, seen: Plateaus) -> SortedPlateaus:
         """What becomes of each plateau."""
-        marks = [_mark(one, series, cover_s) for one in seen.long]
+        marks = [mark_of(one, series, cover_s) for one in seen.long]
         apart = float(np.median(cover_s))
         asked = [_asked(mark, case, apart) for mark in marks]
-        habits = _Habits(case, series, cover_s, seen)
-        told = _Told()
+        habits = CpuHabits(case, series, cover_s, seen)
+        told = SortedPlateaus()
         for one, mark, phase in zip(seen.long, marks, asked, strict=True):
             if phase is not None:
                 told.planned.append(replace(mark, text=f"{mark.text} (planned: phase {phase})"))
@@ -232,7 +229,7 @@ class CpuSpike:
         return f"less than {self.sigmas:g} sigmas ({quantity(one.sigma, '1')}) above the level"
 
     def _numbered(
-        self, made: Finding, case: Case, series: Series, cover_s: Floats, seen: Plateaus, told: _Told,
+        self, made: Finding, case: Case, series: Series, cover_s: Floats, seen: Plateaus, told: SortedPlateaus,
         base: Level | None,
     ) -> Finding:  # fmt: skip
         apart, value = cadence(series) or 1.0, series.values
@@ -259,10 +256,10 @@ class CpuSpike:
                 "surges": float(len(told.surges)),
                 "chance_of_shortest": chance(self.seconds, apart, self._shape, level.middle) if used else 0.0,
             },
-            doubts=(*_doubts(series, apart, told), *(() if base is None else lent.doubt(case))),
+            doubts=(*doubts_of(series, apart, told), *(() if base is None else lent.doubt(case))),
         )  # fmt: skip
 
-    def _decide(self, made: Finding, series: Series, told: _Told) -> Finding:
+    def _decide(self, made: Finding, series: Series, told: SortedPlateaus) -> Finding:
         apart, n = cadence(series) or 1.0, len(series)
         if told.spikes:
             text = some([f"{moment(mark.begin_ns)}: {mark.text}" for mark in told.spikes])
@@ -297,7 +294,7 @@ class CpuSpike:
             return replace(made, outcome=Outcome.WARN, reason=reason)
         return replace(made, outcome=Outcome.PASS, reason=self._passed(made, told))
 
-    def _passed(self, made: Finding, told: _Told) -> str:
+    def _passed(self, made: Finding, told: SortedPlateaus) -> str:
         planned = f", {counted(len(told.planned), 'planned one')} in phases that asked for it" if told.planned else ""
         parts = [f"no spike{planned}; highest reading {quantity(made.numbers['highest'], '1')}"]
         if told.habits:
@@ -320,8 +317,8 @@ class CpuSpike:
         shape = Shape(self.surge, leave, self.surge_rise, self.sigmas / 2, self.surge_seconds, self.trailing)
         apart = float(np.median(cover_s))
         seen = plateaus(series.values, cover_s, shape, keep, base)
-        habits = _Habits(case, series, cover_s, seen)
-        rises = [_mark(one, series, cover_s) for one in seen.long if one.spike and habits.of(one.above_s) is None]
+        habits = CpuHabits(case, series, cover_s, seen)
+        rises = [mark_of(one, series, cover_s) for one in seen.long if one.spike and habits.of(one.above_s) is None]
         return [
             replace(mark, text=f"surge: {mark.text}")
             for mark in rises
@@ -329,70 +326,6 @@ class CpuSpike:
             and _asked(mark, case, apart) is None
             and not _begins(mark, case, apart)
         ]
-
-
-@dataclass(slots=True)
-class _Told:
-    """What became of the plateaus of one series. ``aside`` are neither spikes nor explained."""
-
-    spikes: list[Mark] = field(default_factory=list)
-    planned: list[Mark] = field(default_factory=list)
-    aside: list[Mark] = field(default_factory=list)
-    surges: list[Mark] = field(default_factory=list)
-    habits: list[tuple[Habit, float]] = field(default_factory=list)
-    unsure: int = 0
-    scatter: int = 0
-    brief: int = 0
-    brief_s: float = 0.0
-    worst_s: float = 0.0
-    room: float = 1.0
-
-    def rare(self) -> bool:
-        """Whether a habit is neither like a timer nor frequent."""
-        return not any(one.every_s is not None or one.number >= _FREQUENT for one, _ in self.habits)
-
-    def habit(self) -> str:
-        """The habit in words."""
-        most = max((one for one, _ in self.habits), key=lambda one: one.number)
-        every = f", one every {lasting(most.every_s)}" if most.every_s is not None else ""
-        longest = max(lasted for _, lasted in self.habits)
-        return f"at the top {counted(most.number, 'time')} for up to {lasting(longest)}{every}"
-
-
-class _Habits:
-    """Which plateaus are the device's own habit: the same comes again and again from the start of the run on."""
-
-    def __init__(self, case: Case, series: Series, cover_s: Floats, seen: Plateaus) -> None:
-        first_ns = int(series.time_ns[0])
-        free = np.ones(seen.opens.size, dtype=bool)
-        for phase in case.phases:
-            if phase.name in _PLANNED:
-                at = series.time_ns[seen.opens]
-                free &= (at < phase.window.begin_ns) | (at >= phase.window.end_ns)
-        self._begin_s = ((series.time_ns[seen.opens] - first_ns) * 1e-9 - cover_s[seen.opens])[free] + cover_s[0]
-        self._above_s = seen.above_s[free]
-        self._whole_s = float(series.time_ns[-1] - first_ns) * 1e-9 + float(cover_s[0])
-        calm = [p.window for p in case.phases if p.name == "baseline"]
-        self._calm = [((w.begin_ns - first_ns) * 1e-9, (w.end_ns - first_ns) * 1e-9) for w in calm]
-        self._known: dict[int, Habit | None] = {}
-
-    def of(self, above_s: float) -> Habit | None:
-        """The habit that a plateau of this length belongs to; lengths are taken in steps of 5 %."""
-        step = math.floor(math.log(max(above_s, 1e-3)) / math.log(1.05) + 1e-6)
-        if step not in self._known:
-            self._known[step] = self._found(1.05**step)
-        return self._known[step]
-
-    def _found(self, above_s: float) -> Habit | None:
-        found = habit(self._begin_s, self._above_s, above_s, self._whole_s)
-        if found is None:
-            return None
-        alike = self._begin_s[self._above_s >= ALIKE * above_s]
-        for begin, end in self._calm:
-            due = found.number * (end - begin) / self._whole_s
-            if due >= _DUE and np.count_nonzero((alike >= begin) & (alike < end)) < due / _DUE:
-                return None  # it began with the load
-        return found
 
 
 def _begins(mark: Mark, case: Case, apart: float) -> bool:
@@ -415,42 +348,10 @@ def _baseline(case: Case, series: Series, apart_s: float) -> Level | None:
     return None
 
 
-def _mark(one: Plateau, series: Series, cover_s: Floats) -> Mark:
-    begin = int(series.time_ns[one.open]) - round(cover_s[one.open] * 1e9)
-    level = "" if one.level is None else f" from a level of {quantity(one.level, '1')}"
-    text = f"{quantity(one.peak, '1')} for {lasting(one.above_s)}{level}"
-    return Mark(begin, int(series.time_ns[one.close - 1]), text)
-
-
 def _asked(mark: Mark, case: Case, apart: float) -> str | None:
     slack, end = round((_PLANNED_SLACK_S + apart) * 1e9), mark.end_ns or mark.begin_ns
     for phase in case.phases:
         inside = phase.window.begin_ns - slack <= mark.begin_ns and end <= phase.window.end_ns + slack
-        if phase.name in _PLANNED and inside:
+        if phase.name in PLANNED and inside:
             return phase.name
     return None
-
-
-def _doubts(series: Series, apart: float, told: _Told) -> list[str]:
-    doubts, steps = [], np.diff(series.time_ns)
-    gaps = np.flatnonzero(steps > _GAP * apart * 1e9)
-    if gaps.size:
-        longest = float(steps.max()) * 1e-9
-        doubts.append(f"{counted(int(gaps.size), 'gap')} of up to {lasting(longest)} in the readings: unseen there")
-        found = (*told.spikes, *told.planned, *told.aside)
-        ends = np.array([(m.begin_ns, m.end_ns or m.begin_ns) for m in found]).reshape(-1, 2)
-        inside = [(ends[:, 0] <= series.time_ns[g]) & (ends[:, 1] >= series.time_ns[g + 1]) for g in gaps[:1000]]
-        if bool(np.any(inside)):
-            doubts.append("a spike was still open after a gap: it is taken for one")
-    if told.planned:
-        doubts.append(f"{counted(len(told.planned), 'spike')} inside spike or stress phases did not count")
-    if told.habits and not told.unsure:
-        doubts.append("what it did from the start of the run on is taken for its habit: a fault all along would be too")
-    if told.room < 1:
-        hidden = (
-            f"in {quantity(1 - told.room, '1')} of the time the level was too high or too unsteady for a sudden rise"
-        )
-        doubts.append(f"{hidden}: a plateau then makes this inconclusive")
-    if apart > 10:
-        doubts.append(f"a reading every {lasting(apart)}: spikes under {lasting(2 * apart)} may be missed")
-    return doubts

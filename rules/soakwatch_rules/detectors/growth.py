@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.growth_words import doubts_of, hourly, near_limit, released_words, sentence, settle_of
+from soakwatch_rules.growth_load import load_followed, load_numbers, with_load
+from soakwatch_rules.growth_words import doubts_of, near_limit, per_hour, released_words, sentence, settle_of
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.sight import cadence, expected
-from soakwatch_rules.stats.blocks import LEAST, blocks, how_many
-from soakwatch_rules.stats.following import Following, explained, holds
-from soakwatch_rules.stats.trend import Thresholds, Tolerance, Trend, judge_trend
+from soakwatch_rules.stats.blocks import LEAST
+from soakwatch_rules.stats.following import Following
+from soakwatch_rules.stats.trend import Thresholds, Tolerance, judge_trend
+from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.words import counted, lasting, quantity
 
 Floats = NDArray[np.float64]
@@ -26,8 +28,6 @@ Floats = NDArray[np.float64]
 _GUARD = 0.05  # risk of the straight line's bound
 _FREED = 0.25  # of the level: a release worth a warning
 _BIG = 0.25  # of the window: lives that must pass each
-_HOUR = 3600.0
-_LARGEST = 1.7e308
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ class Growth:
         if not case.load or raw.mode != "mean":
             return _Judged(life, raw, raw)
         with np.errstate(all="ignore"):
-            beside = self._beside(time_s, value, life, case, grows_not=raw.outcome is Outcome.PASS)
+            beside = load_followed(time_s, value, life, case.load, self.follow, grows_not=raw.outcome is Outcome.PASS)
         if beside is None:
             return _Judged(life, raw, raw)
         follows, rest = beside
@@ -290,40 +290,16 @@ class Growth:
             thresholds=Thresholds(self._bar(family), self.guarded, _GUARD / family, self.clear, self.free),
         )
 
-    def _beside(
-        self, time_s: Floats, value: Floats, life: Life, case: Case, *, grows_not: bool
-    ) -> tuple[Following, Floats] | None:
-        """The load that the life follows, and its readings with the load's part taken out (its mean left in).
-
-        What passes with its load fails beside it only if it follows in the second half too: a warm-up that ends where
-        the load is highest does not go back with it.
-        """
-        if float(np.max(np.abs(value))) > 1e150:
-            return None
-        cut = blocks(time_s, value, begin_s=0.0, end_s=life.window.seconds, number=how_many(value.size))
-        if cut.missing > 0.5:
-            return None
-        centres = life.window.begin_ns + (cut.time_s * 1e9).astype(np.int64)
-        best = explained(centres, cut.value, case.load)
-        if best is None or best[0].share < self.follow:
-            return None
-        follows, load = best
-        if grows_not and not follows.straight and not holds(cut.value, load, follows.each):
-            return None
-        part = np.interp(time_s, cut.time_s, load) - follows.mean
-        rest: Floats = value - follows.each * part
-        return follows, rest
-
     def _told(
         self, made: Finding, one: _Judged, outcome: Outcome, series: Series, found: tuple[Life, ...],
         judged: list[_Judged],
     ) -> Finding:  # fmt: skip
         trend, trait, life = one.trend, series.trait, one.life
         sign = -1 if trait.growth == "down" else 1
-        low, high = sorted((_hourly(sign * trend.rate_low), _hourly(sign * trend.rate_high)))
+        low, high = sorted((per_hour(sign * trend.rate_low), per_hour(sign * trend.rate_high)))
         numbers = {
             "probability": trend.probability, "shape_weight": trend.weight, "level": abs(trend.level),
-            "allowed_per_hour": _hourly(sign * trend.allowed), "blocks": float(trend.blocks),
+            "allowed_per_hour": per_hour(sign * trend.allowed), "blocks": float(trend.blocks),
             "missing_blocks": trend.missing, "correlation": trend.correlation, "cycles": float(trend.cycles),
             "straight_line": float(trend.guard), "lives": float(len(found)), "lives_judged": float(len(judged)),
         }  # fmt: skip
@@ -333,14 +309,14 @@ class Growth:
         )
         settle = settle_of(trend) if outcome is Outcome.INCONCLUSIVE else ""
         if one.follows is not None:
-            numbers |= self._load_numbers(one, sign)
-            reason = self._with_load(reason, one, trait)
+            numbers |= load_numbers(one.follows, one.raw, sign)
+            reason = with_load(reason, one.follows, one.raw, trait)
         if len(found) > len(judged):
             doubts.append(f"{_lives(len(found) - len(judged))} between restarts too short to judge")
         known = trend.mode != "none"
         smallest = None
         if trend.smallest_detectable is not None:
-            smallest = _hourly(trend.allowed + 2 * trend.smallest_detectable)
+            smallest = per_hour(trend.allowed + 2 * trend.smallest_detectable)
         marks = [Mark(life.window.begin_ns, life.window.end_ns, "the life that decided")] if len(found) > 1 else []
         if trend.bend_s is not None:
             at = life.window.begin_ns + round(trend.bend_s * 1e9)
@@ -351,8 +327,8 @@ class Growth:
             reason=reason,
             why=trend.why if outcome is Outcome.INCONCLUSIVE else None,
             settle=settle,
-            measured=_hourly(sign * trend.rate) if known else None,
-            limit=_hourly(sign * trend.allowed),
+            measured=per_hour(sign * trend.rate) if known else None,
+            limit=per_hour(sign * trend.allowed),
             interval=(low, high) if known else None,
             unit=f"{trait.unit}/h",
             smallest_detectable=smallest,
@@ -362,29 +338,6 @@ class Growth:
             doubts=tuple(doubts),
             forecast=self._forecast(trend, trait, life) if outcome is Outcome.FAIL and one.follows is None else None,
         )
-
-    def _load_numbers(self, one: _Judged, sign: int) -> dict[str, float]:
-        follows = one.follows
-        if follows is None:
-            return {}
-        return {
-            "load_share": follows.share,
-            "per_load": sign * follows.each,
-            "load_mean": follows.mean,
-            "with_load_per_hour": _hourly(sign * one.raw.rate),
-            "with_load_probability": one.raw.probability,
-        }
-
-    def _with_load(self, reason: str, one: _Judged, trait: Trait) -> str:
-        follows = one.follows
-        if follows is None:
-            return reason
-        if follows.straight:
-            return f"{reason}; but {follows.metric} rises steadily too and would explain {100 * follows.share:.0f} %"
-        per = "unit" if follows.unit == "1" else follows.unit.replace("{", "").replace("}", "")
-        each = f"{quantity(abs(follows.each), trait.unit)} per {per}"
-        text = f"{reason}; it follows {follows.metric} ({each}, which explains {100 * follows.share:.0f} %)"
-        return f"{text}; with the load it moves by {hourly(one.raw.rate, trait)}"
 
     def _forecast(self, trend: Trend, trait: Trait, life: Life) -> Forecast | None:
         line, down = trend.line, trait.growth == "down"
@@ -416,11 +369,6 @@ def _noted(series: Series, case: Case, judged: list[_Judged]) -> str | None:
 
 def _excess(one: _Judged) -> float:
     return one.trend.rate - one.trend.allowed
-
-
-def _hourly(per_second: float) -> float:
-    """Per hour; what does not fit into a float is told as the largest one."""
-    return max(-_LARGEST, min(_LARGEST, per_second * _HOUR))
 
 
 def _lives(number: int) -> str:

@@ -7,97 +7,42 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.labels import label
+from soakwatch_rules.latency_blocks import (
+    EARLY,
+    LEAST,
+    READINGS,
+    ROUND_TRIP,
+    Grid,
+    against,
+    baselines,
+    grid_of,
+    level_of,
+)
+from soakwatch_rules.latency_words import name_of, shown, times_of
 from soakwatch_rules.lent import DOUBT, lent
-from soakwatch_rules.offered import OVERLOADS, named
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
-from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
 from soakwatch_rules.stats.hysteresis import stretches
-from soakwatch_rules.stats.slowdown import Slowness, alike, block_medians, slowness
-from soakwatch_rules.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.stats.slowdown import Slowness
+from soakwatch_rules.words import counted, lasting, moment, some
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-
-_ROUND_TRIP: Final = "reach.round_trip"
-_LOADS: Final = (
-    "load.offered.packet.rate", "load.offered.rate", "load.offered.bit.rate", "load.tx.packets", "load.tx.packet.rate",
-    "load.tx.bytes", "load.tx.bit.rate", "load.users", "load.requests", "load.request.rate",
-)  # fmt: skip
 _LIMITS: Final = {
     "p50": ("p50", "0.5", "0.50", "50", "median"), "p90": ("p90", "0.9", "0.90", "90"), "p95": ("p95", "0.95", "95"),
     "p99": ("p99", "0.99", "99"), "p999": ("p999", "p99.9", "0.999", "99.9"), "mean": ("mean", "avg"),
     "highest": ("max",),
 }  # fmt: skip
-_AFTER: Final = frozenset({"recovery", "cooldown"})
-_BEFORE: Final = frozenset({"ramp", "warm-up", "warmup"})
-_BASELINE: Final = "baseline"
-_COLD = 0.4  # of what is judged: slow answers at the begin that are over by then
-_READINGS = 3  # of one block, at least
-_EARLY = 0.25  # of what is judged, where no baseline tells what is usual
-_SETTLE, _SETTLE_S = 0.05, 600.0  # of the run, and at most: caches are cold
-_LEAST = 6  # blocks that tell what is usual
 _SHORT = 0.1  # of a run: what is sustained in a short one
 _COARSE, _COARSEST = 0.02, 0.1  # of a run: the longest block, and where without it a pass would say nothing
-_SETTLED = 0.75  # of the first quarter: where the second is lower, the first was a warm-up
-_HIGH = 0.8  # of the readings in a stretch: single slow answers make no block
 _NOISE, _GROSS_NOISE = 4.0, 6.0  # sigmas of a block
-_LEAVE = 0.6  # of the threshold, on the log scale
-_GRADUAL, _GRADUAL_S = 0.05, 3600.0  # of the run, and at most: the time before and after the begin ...
-_STEP = 0.65  # ... from one to the other of which a step rises by this share (of a log), and a wave by less
 _TWICE = 2.0
-_DOUBLED = 1.8  # times what is usual, in the median of a stretch, that is taken for a doubling
-_OF_LOAD = 0.1  # of the floor: of packets and requests, which no kernel's timer blurs
-_SURELY = 4.0  # times what is usual: too much for a wave of the load, or for a load that was never so high
-_BEYOND = 10.0  # times what is usual: more than the floor allows for, except for round trips
 _PASS = 3.0  # a pass could have shown this many times
 _MOST_MARKS = 50
-
-
-@dataclass(frozen=True, slots=True)
-class _Slow:
-    """A stretch of slow blocks: its window, how many times slower than usual, and what can be said against it."""
-
-    window: Window
-    times: float
-    value: float
-    usual: float
-    to_end: bool
-    gross: bool = False
-    steep: bool = False
-    gradual: bool = False
-    above: bool = False
-
-    @property
-    def seconds(self) -> float:
-        return self.window.seconds
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Grid:
-    """Blocks of one length: their edges, medians and loads, which of them are judged, and which tell what is usual."""
-
-    edges_ns: NDArray[np.int64]
-    value: Floats
-    load: Floats
-    judged: Flags
-    reference: Flags
-    early: bool  # for want of a baseline
-
-    @property
-    def block_s(self) -> float:
-        return float(self.edges_ns[1] - self.edges_ns[0]) * 1e-9
-
-    @property
-    def value_log(self) -> Floats:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.log(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +96,7 @@ class Latency:
     name: ClassVar[str] = "latency"
     version: ClassVar[int] = 1
     summary: ClassVar[str] = "answers became slow and stayed so"
-    metrics: ClassVar[tuple[str, ...]] = ("load.latency", "load.flow.latency", _ROUND_TRIP)
+    metrics: ClassVar[tuple[str, ...]] = ("load.latency", "load.flow.latency", ROUND_TRIP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[Manner] = Manner(
@@ -189,11 +134,11 @@ class Latency:
 
     def definition(self) -> str:
         """The definition with its parameters."""
-        limits = [f"{name} {_span(value)}" for name in (*_LIMITS, "round_trip") if (value := getattr(self, name))]
+        limits = [f"{name} {shown(value)}" for name in (*_LIMITS, "round_trip") if (value := getattr(self, name))]
         return (
             f"medians of {self.lasting:g} s may not be over {self.gross:g} times what is usual at their load, nor over "
             f"{self.factor:g} times for {100 * self.share:g} % of what is judged (for {100 * self.ending:g} % where it "
-            f"lasts to the end), by at least {_span(self.floor)}; usual is the baseline, else the early part; "
+            f"lasts to the end), by at least {shown(self.floor)}; usual is the baseline, else the early part; "
             f"{'limits of ' + ', '.join(limits) if limits else 'no limit is set'}"
         )
 
@@ -208,19 +153,19 @@ class Latency:
         good = (series.values > 0) & (series.values < 1e9)
         series = replace(series, time_ns=series.time_ns[good], value=series.value[good])
         made, apart = replace(draft(self, case, series), unit="s"), cadence(series)
-        if apart is None or len(series) < _READINGS * _LEAST:
-            reason = f"{counted(len(series), 'reading')} of {_name(series)}: too few to know what is usual"
-            settle = f"needs {_READINGS * _LEAST} readings"
+        if apart is None or len(series) < READINGS * LEAST:
+            reason = f"{counted(len(series), 'reading')} of {name_of(series)}: too few to know what is usual"
+            settle = f"needs {READINGS * LEAST} readings"
             return replace(made, reason=reason, why=Why.TOO_FEW, settle=settle)
         if made.expected is not None and 2 * len(series) < made.expected:
             reason = f"{len(series)} of {made.expected} expected readings, less than half"
             return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
         total_s = case.window.seconds
-        block_s = max(min(self.lasting, _SHORT * total_s), _READINGS * apart)
+        block_s = max(min(self.lasting, _SHORT * total_s), READINGS * apart)
         return self._limited(case, made, series, block_s) or self._compared(case, made, series, block_s)
 
     def _limit(self, series: Series) -> float:
-        if series.metric == _ROUND_TRIP:
+        if series.metric == ROUND_TRIP:
             return self.round_trip
         told = label(series.object, "quantile")
         return next((float(getattr(self, name)) for name, words in _LIMITS.items() if told in words), 0.0)
@@ -230,7 +175,7 @@ class Latency:
         limit = self._limit(series)
         if not limit:
             return None
-        fine = _grid(case, series, block_s)
+        fine = grid_of(case, series, block_s)
         seen = fine.judged & np.isfinite(fine.value)
         at = np.flatnonzero(seen)
         over = fine.value[at] > limit
@@ -239,116 +184,74 @@ class Latency:
         highest = float(fine.value[seen].max()) if at.size else 0.0
         made = replace(
             made, measured=highest, limit=limit, smallest_detectable=block_s, detectable_unit="s",
-            marks=tuple(Mark(w.begin_ns, w.end_ns, f"above the limit of {_span(limit)}") for w in spans[:_MOST_MARKS]),
+            marks=tuple(Mark(w.begin_ns, w.end_ns, f"above the limit of {shown(limit)}") for w in spans[:_MOST_MARKS]),
             numbers={"stretches": float(len(spans)), "seconds": sum(w.seconds for w in spans), "highest": highest},
         )  # fmt: skip
-        name = _name(series)
+        name = name_of(series)
         if spans:
             told = some([f"{moment(w.begin_ns)} for {lasting(w.seconds)}" for w in spans])
-            reason = f"{name} was above the limit of {_span(limit)}: {told}; the highest median is {_span(highest)}"
+            reason = f"{name} was above the limit of {shown(limit)}: {told}; the highest median is {shown(highest)}"
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         if not at.size:
-            settle = f"needs {_READINGS} readings in {lasting(block_s)} of a phase that is judged"
+            settle = f"needs {READINGS} readings in {lasting(block_s)} of a phase that is judged"
             return replace(made, reason=f"too few readings of {name}", why=Why.TOO_FEW, settle=settle)
         made = replace(made, outcome=Outcome.PASS)
-        reason = f"{name} stayed below the limit of {_span(limit)}: the highest median is {_span(highest)}"
+        reason = f"{name} stayed below the limit of {shown(limit)}: the highest median is {shown(highest)}"
         compared = self._compared(case, made, series, block_s)
         if compared.outcome in {Outcome.FAIL, Outcome.WARN}:
             return replace(made, outcome=Outcome.WARN, reason=f"{reason}; but {compared.reason}", marks=compared.marks)
         return replace(made, reason=reason)
 
     def _compared(self, case: Case, made: Finding, series: Series, block_s: float) -> Finding:
-        before, name = lent(case, series), _name(series)
-        own = None if before is None else _level_of(before)
-        fine = _grid(case, series, block_s)
+        before, name = lent(case, series), name_of(series)
+        own = None if before is None else level_of(before)
+        fine = grid_of(case, series, block_s)
         if not fine.judged.any():
             reason = f"{name} was only read in phases that others judge"
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason, why=None, settle="")
         known = int((fine.reference & np.isfinite(fine.value)).sum())
-        if known < _LEAST:
-            need = lasting(_LEAST / _EARLY * block_s)
-            reason = f"{counted(known, 'block')} of {lasting(block_s)} to know the usual {name} by, of {_LEAST}"
-            settle = f"needs {need} of readings, or a baseline phase of {lasting(_LEAST * block_s)}"
+        if known < LEAST:
+            need = lasting(LEAST / EARLY * block_s)
+            reason = f"{counted(known, 'block')} of {lasting(block_s)} to know the usual {name} by, of {LEAST}"
+            settle = f"needs {need} of readings, or a baseline phase of {lasting(LEAST * block_s)}"
             return replace(made, reason=reason, why=Why.TOO_SHORT, settle=settle)
-        quick = _against(fine, own)
+        quick = against(fine, own)
         gross = max(math.log(self.gross), _GROSS_NOISE * quick.sigma)
         wide, slow = self._coarse(case, series, fine, own)
         least = max(math.log(self.factor), _NOISE * slow.sigma)
         brief = max(math.log(max(self.factor, 2.0)), _GROSS_NOISE * quick.sigma)
-        found = self._slow(case, series, fine, quick, gross, gross=True)
-        found += self._slow(case, series, wide, slow, least)
-        shorter = self._slow(case, series, fine, quick, brief)
+        found = slow_stretches(case, series, fine, quick, gross, self.floor, gross=True)
+        found += slow_stretches(case, series, wide, slow, least, self.floor)
+        shorter = slow_stretches(case, series, fine, quick, brief, self.floor)
         return self._said(case, made, series, (wide, slow, least), found, shorter)
 
-    def _coarse(self, case: Case, series: Series, fine: _Grid, own: float | None) -> tuple[_Grid, Slowness]:
+    def _coarse(self, case: Case, series: Series, fine: Grid, own: float | None) -> tuple[Grid, Slowness]:
         """Longer blocks, as long as it takes to see ``factor`` in the noise and a run has room for."""
         most_s = max(fine.block_s, _COARSE * case.window.seconds)
         block_s, grid = fine.block_s, fine
-        slow = _against(grid, own)
+        slow = against(grid, own)
         while (_NOISE * slow.sigma > math.log(self.factor) and 2 * block_s <= most_s) or (
             _NOISE * slow.sigma > math.log(_PASS) and 2 * block_s <= _COARSEST * case.window.seconds
         ):
             block_s *= 2
-            wider = _grid(case, series, block_s)
-            if int((wider.reference & np.isfinite(wider.value)).sum()) < _LEAST:
+            wider = grid_of(case, series, block_s)
+            if int((wider.reference & np.isfinite(wider.value)).sum()) < LEAST:
                 break
-            grid, slow = wider, _against(wider, own)
+            grid, slow = wider, against(wider, own)
         return grid, slow
 
-    def _slow(
-        self, case: Case, series: Series, grid: _Grid, slow: Slowness, least: float, *, gross: bool = False
-    ) -> list[_Slow]:
-        """The stretches of blocks that are slower than ``least`` (a log), each with what explains it."""
-        at = np.flatnonzero(grid.judged & np.isfinite(slow.off))
-        with np.errstate(over="ignore"):
-            usual = np.exp(slow.usual)
-            away = grid.value - usual
-        floor = np.full(away.shape, self.floor)
-        if series.metric != _ROUND_TRIP:
-            floor = np.minimum(_OF_LOAD * floor, (_BEYOND - 1) * usual)
-        off = np.where(away >= floor, slow.off, np.minimum(slow.off, 0.99 * least))[at]
-        found = []
-        length_s = case.window.seconds
-        knows = series.metric != _ROUND_TRIP and bool(np.isfinite(grid.load[at]).sum() >= 0.5 * at.size)
-        for first, close in _joined(stretches(off, least, _LEAVE * least).tolist()):
-            begin, end = int(at[first]), int(at[close - 1]) + 1
-            inside = at[first:close]
-            times, to_end = float(np.median(slow.off[inside])), close == at.size
-            if float(np.median((away - floor)[inside])) < 0:
-                continue
-            if end - begin < 3 and not _high(series, grid, begin, end, usual, _LEAVE * least):
-                continue
-            same = alike(grid.value_log, grid.load, begin, end, grid.judged)
-            if slow.slope > 0 and same.share >= 1 / 3 and same.off < _LEAVE * least:
-                continue
-            near = max(round(min(_GRADUAL * length_s, _GRADUAL_S) / grid.block_s), 3)
-            rise = float(np.median(off[first : first + near])) - float(np.median(off[max(first - near, 0) : first + 1]))
-            steep = first > 0 and rise >= _STEP * times
-            gradual = first > 0 and not steep and not (knows and to_end)
-            if first == 0 and close < _COLD * at.size and grid.early:
-                continue  # caches that were cold
-            found.append(_Slow(
-                Window(int(grid.edges_ns[begin]), int(min(grid.edges_ns[end], case.window.end_ns))), math.exp(times),
-                float(np.median(grid.value[inside])), float(np.median(usual[inside])), to_end, gross,
-                steep=steep, gradual=gradual and times < math.log(_SURELY),
-                above=same.above
-                and not (same.share >= 1 / 10 and same.off >= math.log(_DOUBLED))
-                and times < math.log(_SURELY),
-            ))  # fmt: skip
-        return found
-
     def _said(
-        self, case: Case, made: Finding, series: Series, wide: tuple[_Grid, Slowness, float], found: list[_Slow],
-        shorter: list[_Slow],
+        self, case: Case, made: Finding, series: Series, wide: tuple[Grid, Slowness, float], found: list[SlowStretch],
+        shorter: list[SlowStretch],
     ) -> Finding:  # fmt: skip
         grid, slow, least = wide
-        name, level = _name(series), math.exp(slow.level)
+        name, level = name_of(series), math.exp(slow.level)
         seen = grid.judged & np.isfinite(slow.off)
         judged_s = float(seen.sum()) * grid.block_s
-        failing = [s for s in found if s.gross and s.times >= _DOUBLED / 2 * self.gross] or [
+        failing = [s for s in found if s.gross and s.times >= DOUBLED / 2 * self.gross] or [
             s for s in found
             if not (s.gradual or s.above)
-            and (s.times >= min(_DOUBLED, self.factor**1.25) or (s.steep and s.to_end))
+            and (s.times >= min(DOUBLED, self.factor**1.25) or (s.steep and s.to_end))
             and s.seconds >= (self.ending if s.to_end else self.share) * judged_s
             and s.seconds >= 2 * grid.block_s
         ]  # fmt: skip
@@ -356,8 +259,8 @@ class Latency:
             s for s in found if s.gradual and s.to_end and s.times >= _TWICE and s.seconds >= self.ending * judged_s
         ]
         worst = float(slow.off[seen].max()) if seen.any() else 0.0
-        long = [s for s in found if s.times >= _DOUBLED or (s.times >= self.factor and s.seconds >= 3 * grid.block_s)]
-        told = failing or late or _apart([*long, *shorter])
+        long = [s for s in found if s.times >= DOUBLED or (s.times >= self.factor and s.seconds >= 3 * grid.block_s)]
+        told = failing or late or without_overlap([*long, *shorter])
         made = replace(
             made,
             measured=max((s.value * level / s.usual for s in told), default=level * math.exp(worst)),
@@ -379,8 +282,8 @@ class Latency:
             end = "to the end of the run" if over else "as long as it was judged"
             ends = f" {end}" if s.to_end else f" for {lasting(s.seconds)}"
             reason = (
-                f"{name} was {_times(s.times)} as high from {moment(s.window.begin_ns)} on,{ends}: {_span(s.value)} "
-                f"against {_span(s.usual)} ({self._usual(case, series)})"
+                f"{name} was {times_of(s.times)} as high from {moment(s.window.begin_ns)} on,{ends}: {shown(s.value)} "
+                f"against {shown(s.usual)} ({self._usual(case, series)})"
             )
             if s.to_end:
                 reason += f", for {lasting(s.seconds)}"
@@ -390,164 +293,25 @@ class Latency:
             settle = "record what is offered (load.offered.rate, load.tx.packets), or run for two whole waves"
             return replace(made, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle)
         if told:
-            texts = some([f"{moment(s.window.begin_ns)} for {lasting(s.seconds)}: {_span(s.value)}" for s in told])
+            texts = some([f"{moment(s.window.begin_ns)} for {lasting(s.seconds)}: {shown(s.value)}" for s in told])
             reason = (
-                f"{name} was over {_times(min(s.times for s in told))} the usual {_span(level)} for a while: {texts}"
+                f"{name} was over {times_of(min(s.times for s in told))} the usual {shown(level)} for a while: {texts}"
             )
             if any(s.above for s in told):
                 reason += "; the load was higher than ever before it"
             return replace(made, outcome=Outcome.WARN, reason=reason)
         if math.exp(least) > _PASS and made.outcome is not Outcome.PASS:
             reason = (
-                f"{name} scatters so much that up to {math.exp(least):.2g} times the usual {_span(level)} is not seen"
+                f"{name} scatters so much that up to {math.exp(least):.2g} times the usual {shown(level)} is not seen"
             )
             return replace(
                 made, reason=reason, why=Why.NOISE, settle="needs more requests per reading, or longer phases"
             )
-        highest = f"the slowest {lasting(grid.block_s)} were {_span(level * math.exp(worst))}"
-        reason = f"{name} stayed near its usual {_span(level)} from {self._usual(case, series)}: {highest}"
+        highest = f"the slowest {lasting(grid.block_s)} were {shown(level * math.exp(worst))}"
+        reason = f"{name} stayed near its usual {shown(level)} from {self._usual(case, series)}: {highest}"
         return replace(made, outcome=Outcome.PASS, reason=reason)
 
     def _usual(self, case: Case, series: Series) -> str:
         if lent(case, series) is not None:
             return "the baseline of an earlier run"
-        return "the baseline" if _baseline(case) else "the early part of the run"
-
-
-def _against(grid: _Grid, own: float | None) -> Slowness:
-    """Held against the baseline, or against the first quarter; against the second where the first was a warm-up."""
-    slow = slowness(grid.value_log, grid.load, grid.reference, own)
-    at = np.flatnonzero(grid.judged & np.isfinite(slow.off))
-    second = at[at.size // 4 : at.size // 2]
-    if not grid.early or own is not None or second.size < _LEAST:
-        return slow
-    if float(np.median(slow.off[second])) > math.log(_SETTLED):
-        return slow
-    reference = np.zeros(grid.reference.size, dtype=bool)
-    reference[second] = True
-    return slowness(grid.value_log, grid.load, reference)
-
-
-def _level_of(before: Series) -> float | None:
-    value = before.values[before.values > 0]
-    return math.log(float(np.median(value))) if value.size >= _READINGS * _LEAST else None
-
-
-def _joined(pairs: list[list[int]]) -> list[tuple[int, int]]:
-    """Stretches between which there is a single block are one.
-
-    >>> _joined([[0, 4], [5, 9], [12, 13]])
-    [(0, 9), (12, 13)]
-    """
-    made: list[tuple[int, int]] = []
-    for first, close in pairs:
-        near = bool(made) and first - made[-1][1] <= 1
-        made[-1:] = [(made[-1][0], close)] if near else [*made[-1:], (first, close)]
-    return made
-
-
-def _apart(slow: list[_Slow]) -> list[_Slow]:
-    """The longest stretches first told, without those that overlap them, in order of time."""
-    kept: list[_Slow] = []
-    for one in sorted(slow, key=lambda s: -s.seconds):
-        if all(one.window.end_ns <= k.window.begin_ns or one.window.begin_ns >= k.window.end_ns for k in kept):
-            kept.append(one)
-    return sorted(kept, key=lambda s: s.window.begin_ns)
-
-
-def _high(series: Series, grid: _Grid, begin: int, end: int, usual: Floats, least: float) -> bool:
-    """Whether nearly all readings of some blocks are slower than ``least`` (a log), not only more than half."""
-    edges = grid.edges_ns
-    inside = series.between(int(edges[begin]), int(edges[end]))
-    place = np.clip((inside.time_ns - edges[0]) // (edges[1] - edges[0]), 0, usual.size - 1)
-    with np.errstate(divide="ignore"):
-        off = np.log(inside.values / usual[place])
-    return off.size > 0 and float((off >= least).mean()) >= _HIGH
-
-
-def _baseline(case: Case) -> list[Window]:
-    return [p.window for p in case.phases if p.name == _BASELINE]
-
-
-def _grid(case: Case, series: Series, block_s: float) -> _Grid:
-    """Blocks over the window of a case, from its begin on."""
-    block_ns = max(round(block_s * 1e9), 1)
-    number = max(-(-(case.window.end_ns - case.window.begin_ns) // block_ns), 1)
-    edges = case.window.begin_ns + block_ns * np.arange(number + 1, dtype=np.int64)
-    place = np.minimum((series.time_ns - case.window.begin_ns) // block_ns, number - 1)
-    value = block_medians(place, series.values, number, _READINGS if number > 1 else 1)
-    load = np.full(number, np.nan)
-    if offered := named(case.load, *_LOADS):
-        with np.errstate(all="ignore"):
-            load = np.log(binned(offered, edges) / block_s)
-        known = np.isfinite(load)
-        if known.any():  # a block that the load was not read in all of has that of its neighbours
-            load = np.interp(np.arange(number), np.flatnonzero(known), load[known])
-        else:
-            load = np.full(number, np.nan)
-    judged = _judged(case, series, edges)
-    reference, early = _reference(case, edges, judged & np.isfinite(value))
-    return _Grid(edges, value, load, judged, reference, early)
-
-
-def _judged(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags:
-    """Blocks outside of overloads, ramps, ways back from an overload, and what was announced."""
-    begin, end = edges[:-1], edges[1:]
-    judged = np.ones(begin.size, dtype=bool)
-    loaded = [p.window.end_ns for p in case.phases if p.name in OVERLOADS]
-    for phase in case.phases:
-        window, out = phase.window, phase.name in OVERLOADS | _BEFORE
-        if phase.name in _AFTER and loaded and window.begin_ns >= min(loaded):
-            out = True
-            if series.metric == _ROUND_TRIP:  # the rule recovery does not look at these: their second half is judged
-                window = Window(window.begin_ns, (window.begin_ns + window.end_ns) // 2)
-        if out:
-            judged &= (end <= window.begin_ns) | (begin >= window.end_ns)
-    for event in case.events:
-        if event.expect and event.target in {"", case.target}:
-            until = max(event.end_ns or event.begin_ns, event.deadline_ns or event.begin_ns)
-            judged &= (end <= event.begin_ns) | (begin > until)
-    return judged
-
-
-def _reference(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[Flags, bool]:
-    """Blocks that tell what is usual: those of the baseline phase, else (then True) the early ones of the soak."""
-    begin, end = edges[:-1], edges[1:]
-    calm = np.zeros(usable.size, dtype=bool)
-    for window in _baseline(case):
-        calm |= (begin >= window.begin_ns) & (end <= window.end_ns)
-    if int((calm & usable).sum()) >= _LEAST:
-        return calm & usable, False
-    first = min((p.window.begin_ns for p in case.phases if p.name == "soak"), default=case.window.begin_ns)
-    cold_ns = round(min(_SETTLE * case.window.seconds, _SETTLE_S) * 1e9)
-    at = np.flatnonzero(usable & (begin >= first + cold_ns))
-    early = np.zeros(usable.size, dtype=bool)
-    early[at[: max(_LEAST, round(_EARLY * at.size))]] = True
-    return early, True
-
-
-def _name(series: Series) -> str:
-    """As an engineer calls it.
-
-    >>> from soakwatch_rules.synthetic import readings
-    >>> _name(readings("load.latency", np.zeros(0), 1.0, object="quantile=p99"))
-    'p99 latency'
-    """
-    if series.metric == _ROUND_TRIP:
-        peer, protocol = label(series.object, "peer"), label(series.object, "protocol")
-        return f"round trip{f' to {peer}' if peer else ''}{f' ({protocol})' if protocol else ''}"
-    flow, told = label(series.object, "flow"), label(series.object, "quantile")
-    return f"{f'{told} ' if told else ''}latency{f' of flow {flow}' if flow else ''}"
-
-
-def _span(seconds: float) -> str:
-    """A latency, to three digits.
-
-    >>> _span(0.0000421), _span(0.0205), _span(3.0)
-    ('42.1 µs', '20.5 ms', '3 s')
-    """
-    return quantity(float(f"{seconds:.3g}"), "s")
-
-
-def _times(times: float) -> str:
-    return f"{times:.2g} times" if times < 10 else f"{times:.0f} times"
+        return "the baseline" if baselines(case) else "the early part of the run"

@@ -15,7 +15,8 @@ from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.decline import Fall, fall, late_fall
 from soakwatch_rules.stats.standstill import Stop, stops_of_rate
-from soakwatch_rules.stats.trend import Trend, judge_trend
+from soakwatch_rules.stats.trend import judge_trend
+from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.words import counted, lasting, quantity
 

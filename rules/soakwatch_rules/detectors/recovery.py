@@ -15,6 +15,7 @@ from soakwatch_rules.explanations import commanded, median_load
 from soakwatch_rules.labels import label
 from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.lives import lives
+from soakwatch_rules.own_movement import JudgedEpisode, beside_history, without_level
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
@@ -30,26 +31,7 @@ _LEAST_EFFECTIVE = 4.0
 _LATELY = 0.1  # of the time after: a shorter last absence may be over in a moment
 _SURE = 0.01  # of a rise from repetition to repetition
 _WANDER = " independent readings"
-_OWN = 1.5  # of the range of means before the stress: a range of few means is smaller than the movement that made them
 _WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS)
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What is said of one episode; ``seconds`` is the time to recover, None where it did not, or nobody knows."""
-
-    episode: Episode
-    outcome: Outcome
-    reason: str
-    why: Why | None = None
-    settle: str = ""
-    before: Reference | None = None
-    band: float = 0.0
-    back: Return | None = None
-    seconds: float | None = None
-    window_s: float = 0.0
-    limit_s: float = 0.0
-    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +162,7 @@ class Recovery:
         worst = min(long or judged, key=lambda j: (_WORST.index(j.outcome), -(j.seconds or 0.0)))
         return self._told(made, case, series, judged, worst)
 
-    def _episode(self, case: Case, series: Series, episode: Episode, apart: float) -> Judged:
+    def _episode(self, case: Case, series: Series, episode: Episode, apart: float) -> JudgedEpisode:
         after = series.between(episode.after.begin_ns, episode.after.end_ns)
         due = expected(episode.after.seconds, apart) or 0
         if due < 2 * LEAST or len(after) < 2 * LEAST:
@@ -188,26 +170,27 @@ class Recovery:
             missing = 2 * LEAST - min(due, len(after))
             why = Why.TOO_SHORT if due < 2 * LEAST else Why.GAP
             settle = f"needs {lasting(missing * apart)} more of recovery at a reading every {lasting(apart)}"
-            return Judged(episode, Outcome.INCONCLUSIVE, reason, why, settle)
+            return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, why, settle)
         if 2 * len(after) < due:
             reason = f"{len(after)} of {due} expected readings after the {episode.name}, less than half"
             settle = "needs at least half of the expected readings"
-            return Judged(episode, Outcome.INCONCLUSIVE, reason, Why.GAP, settle)
+            return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, Why.GAP, settle)
         chosen, trouble = self._before(case, series, episode)
         if chosen is None and trouble.endswith(_WANDER):
-            said = self._wandering(series, episode, after)
+            said = without_level(series, episode, after, lambda level: self._band(series, level))
             if said is not None:
                 return replace(said, doubt=trouble)
         if chosen is None:
             settle = f"needs {lasting(max(_CALM_S, 100 * apart))} under the same load before the stress"
-            return Judged(episode, Outcome.INCONCLUSIVE, trouble, Why.NO_REFERENCE, settle)
+            return JudgedEpisode(episode, Outcome.INCONCLUSIVE, trouble, Why.NO_REFERENCE, settle)
         band = self._band(series, chosen.mean)
         back = returned(after.values, chosen, band) if math.isfinite(band) else None
         if back is None:
-            return Judged(episode, Outcome.INCONCLUSIVE, "the readings are too large to compute with", Why.RESOLUTION,
-                          "needs readings in a larger unit", chosen)  # fmt: skip
-        begun = Judged(episode, Outcome.PASS, "", None, "", chosen, band, back, doubt=trouble)
-        return _beside_history(self._decided(begun, series, after, apart), series, episode, chosen)
+            reason = "the readings are too large to compute with"
+            settle = "needs readings in a larger unit"
+            return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, Why.RESOLUTION, settle, chosen)
+        begun = JudgedEpisode(episode, Outcome.PASS, "", None, "", chosen, band, back, doubt=trouble)
+        return beside_history(self._decided(begun, series, after, apart), series, episode, chosen)
 
     def _before(self, case: Case, series: Series, episode: Episode) -> tuple[Reference | None, str]:
         trouble, load, own = f"nothing calm was read before the {episode.name}", commanded(case), False
@@ -238,33 +221,12 @@ class Recovery:
                 return made, f"{DOUBT}, under a load that is not known here"
         return None, trouble
 
-    def _wandering(self, series: Series, episode: Episode, after: Series) -> Judged | None:
-        """What is said of a series that has no level before: None where it moved neither as before nor far beyond."""
-        calm = episode.before[0]
-        before = series.between(calm.begin_ns, calm.end_ns)
-        own = _OWN * _moved(series, episode)
-        if not len(before) or not len(after) or own <= 0:
-            return None
-        level, unit = float(before.values.mean()), series.trait.unit
-        residue = float(after.values.mean()) - level
-        moved = f"{quantity(own, unit)} that it moved by itself before"
-        if abs(residue) <= own:
-            away = f"after the {episode.name} it is {quantity(residue, unit)} from the mean before"
-            return Judged(episode, Outcome.PASS, f"{away}, no more than the {moved}")
-        worse = residue > 0 if series.trait.growth != "down" else residue < 0
-        if worse and abs(residue) > max(2 * own, self._band(series, level)):
-            reason = (
-                f"did not come back in {lasting(episode.after.seconds)}: {quantity(residue, unit)} from the mean before"
-            )
-            return Judged(episode, Outcome.FAIL, f"{reason}, more than twice the {moved}")
-        return None
-
     def _band(self, series: Series, level: float) -> float:
         trait = series.trait
         span = trait.high - trait.low if trait.high is not None and trait.low is not None else 0.0
         return max(self.tolerance * abs(level), self.share * span, trait.floor, trait.quantum or 0.0)
 
-    def _decided(self, made: Judged, series: Series, after: Series, apart: float) -> Judged:
+    def _decided(self, made: JudgedEpisode, series: Series, after: Series, apart: float) -> JudgedEpisode:
         back, unit, episode = made.back, series.trait.unit, made.episode
         assert back is not None
         limit_s = self.within or episode.after.seconds
@@ -319,7 +281,7 @@ class Recovery:
         growth = series.trait.growth
         return (growth == "up" and back.residue < 0) or (growth == "down" and back.residue > 0)
 
-    def _wanted(self, made: Judged) -> str:
+    def _wanted(self, made: JudgedEpisode) -> str:
         back = made.back
         assert back is not None
         gap = made.band - abs(back.residue)
@@ -329,7 +291,9 @@ class Recovery:
         longer = made.episode.after.seconds * max(times, 1.2)
         return f"needs about {lasting(longer)} of recovery, and as long a calm before, at this noise"
 
-    def _told(self, made: Finding, case: Case, series: Series, judged: Sequence[Judged], worst: Judged) -> Finding:
+    def _told(
+        self, made: Finding, case: Case, series: Series, judged: Sequence[JudgedEpisode], worst: JudgedEpisode
+    ) -> Finding:
         unit, told = series.trait.unit, [j for j in judged if j.back is not None and j.before is not None]
         numbers = {"episodes": float(len(judged)), "recovered": float(sum(j.seconds is not None for j in judged))}
         doubts, grown = self._doubts(case, series, judged, told), self._grows(series, told)
@@ -368,7 +332,7 @@ class Recovery:
             settle=worst.settle, numbers=numbers, marks=marks, doubts=tuple(doubts),
         )  # fmt: skip
 
-    def _grows(self, series: Series, told: Sequence[Judged]) -> float | None:
+    def _grows(self, series: Series, told: Sequence[JudgedEpisode]) -> float | None:
         """The rise of the residue from repetition to repetition, if there is one in the bad direction."""
         backs = [j.back for j in told if j.back is not None]
         made = trend(np.array([b.residue for b in backs]), np.array([b.residue_error for b in backs]))
@@ -378,7 +342,9 @@ class Recovery:
         bad = {"up": up, "down": down}.get(series.trait.growth or "", up or down)
         return made.step if bad else None
 
-    def _doubts(self, case: Case, series: Series, judged: Sequence[Judged], told: Sequence[Judged]) -> list[str]:
+    def _doubts(
+        self, case: Case, series: Series, judged: Sequence[JudgedEpisode], told: Sequence[JudgedEpisode]
+    ) -> list[str]:
         doubts = sorted({j.doubt for j in told if j.doubt})
         short = sum(j.why is Why.TOO_SHORT and j.back is None for j in judged)
         if short and told:
@@ -394,52 +360,6 @@ class Recovery:
         if told and not commanded(case):
             doubts.append("no generator tells the load: that it was the same before and after is not known")
         return doubts
-
-
-def _beside_history(judged: Judged, series: Series, episode: Episode, before: Reference) -> Judged:
-    """What was decided, held against how far the series had moved by itself before the stress.
-
-    A daily wave, a cache that fills and a sawtooth leave residues after everything, also after a stress that did
-    nothing: what is no larger than their own movement is no fault of the stress, and noise of that size settles it.
-    """
-    back = judged.back
-    if back is None or judged.outcome in {Outcome.PASS, Outcome.WARN} or judged.why not in {None, Why.NOISE}:
-        return judged
-    own = max(before.sd, _OWN * _moved(series, episode))
-    residue, unit = abs(back.residue), series.trait.unit
-    if judged.outcome is Outcome.FAIL and (residue > own or judged.seconds is not None):
-        return judged
-    if judged.outcome is Outcome.FAIL:
-        reason = f"{judged.reason}, but before the {episode.name} it moved by {quantity(own, unit)} by itself"
-        return replace(judged, outcome=Outcome.WARN, reason=reason)
-    if residue > own:
-        return judged
-    rest = f"{quantity(back.residue, unit)} ± {quantity(back.residue_half, unit)}"
-    reason = (
-        f"after the {episode.name} it is {rest} from the level before, no more than the {quantity(own, unit)} that it "
-        "moved by itself before"
-    )
-    doubt = f"a residue of less than {quantity(residue + back.residue_half, unit)} would not be seen in its noise"
-    return replace(judged, outcome=Outcome.PASS, reason=reason, why=None, settle="", doubt=judged.doubt or doubt)
-
-
-def _moved(series: Series, episode: Episode) -> float:
-    """The range of the means of stretches, each an eighth of the calm or of the time after (the shorter; 30 readings at
-    least), before the stress; the first tenth of what was read before it is left out."""
-    if not episode.before:
-        return 0.0
-    early = series.between(0, episode.before[0].end_ns)
-    history = early.values[len(early) // 10 :]
-    whole_s = (int(early.time_ns[-1]) - int(early.time_ns[0])) * 1e-9 if len(early) > 1 else 0.0
-    share = min(episode.before[0].seconds, episode.after.seconds) / max(whole_s, 1e-9)
-    size = max(LEAST, round(len(early) * share / 8))
-    if history.size < 2 * size:
-        size = history.size // 2
-    if size < LEAST // 2:
-        return 0.0
-    total = np.concatenate([[0.0], np.cumsum(history - history[0])])
-    means = (total[size:] - total[:-size])[:: max(1, size // 8)] / size
-    return float(means.max() - means.min())
 
 
 def _kept(series: Series) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +15,9 @@ from soakwatch_rules.stats.blocks import LEAST, Blocks, Statistic, blocks, how_m
 from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
 from soakwatch_rules.stats.floors import FEW, of_floors
 from soakwatch_rules.stats.mixture import Mixture, mixture
+from soakwatch_rules.stats.trend_answer import Line, Trend, scaled_back
 
 Floats = NDArray[np.float64]
-Mode = Literal["constant", "mean", "floor", "none"]
-Waived = Literal["", "small", "wave", "cycles", "released", "freed"]
-"""Why a doubt passes: all movement is small, a wave came back, the few floors of a sawtooth stand, all was released, or
-it stands since."""
 
 _GUARDED: Final = 48  # blocks of the straight line
 _TAIL: Final = 12  # blocks after a bend that give a line of their own
@@ -80,56 +76,6 @@ class Tolerance:
         return max(self.share * abs(level) / self.horizon_s, self.floor / span_s if span_s > 0 else 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A straight line by its pivot, around which the slope's interval (5 to 95 %) turns; slopes are per second."""
-
-    centre_s: float
-    centre: float
-    slope: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trend:
-    """The answer with its arithmetic; rates are per second, growth is upwards.
-
-    ``probability`` is P(slope at the end > ``allowed``); ``rate`` with ``rate_low`` to ``rate_high`` (5 to 95 %) is
-    that slope. ``smallest_detectable`` are 2.49 standard errors of the slope (more, where the thresholds
-    leave less risk than 5 %): a leak of ``allowed`` and twice that fails in 80 % of cases.
-    ``hours_needed`` would settle an inconclusive answer (None: no length of run would).
-    ``weight`` is that of ``shape``, ``bend_s`` where it bends (None where it does not). ``line`` runs through the
-    blocks after the bend of a shape that grows (None where they are too few); a sawtooth's is raised to its peaks.
-    ``waived`` says why an answer that shapes alone would leave open passes, ``release`` the highest abrupt fall that
-    took back what had grown before it.
-    """
-
-    outcome: Outcome
-    why: Why | None
-    allowed: float
-    mode: Mode
-    level: float
-    probability: float = 0.5
-    rate: float = 0.0
-    rate_low: float = 0.0
-    rate_high: float = 0.0
-    smallest_detectable: float | None = None
-    hours_needed: float | None = None
-    shape: str = "unknown"
-    weight: float = 0.0
-    bend_s: float | None = None
-    shapes: Mapping[str, float] = field(default_factory=dict)
-    guard: bool = False
-    blocks: int = 0
-    missing: float = 0.0
-    cycles: int = 0
-    correlation: float = 0.0
-    line: Line | None = None
-    waived: Waived = ""
-    release: Release | None = None
-
-
 def judge_trend(
     time_s: Floats, value: Floats, *, allowed: float | Tolerance, span_s: tuple[float, float] | None = None,
     quantum: float | None = None, statistic: Statistic = "mean", floors: bool = True,
@@ -149,7 +95,7 @@ def judge_trend(
         asked = _Question(
             time_s - begin_s, value / size, end_s - begin_s, scaled, (quantum or 0.0) / size, statistic, thresholds
         )
-        return _scaled(asked.answer(floors=floors), size, begin_s)
+        return scaled_back(asked.answer(floors=floors), size, begin_s)
 
 
 def may_grow(time_s: Floats, value: Floats, allowed_per_s: float) -> bool:
@@ -425,30 +371,3 @@ def _with_parts(made: Trend, parts: Mixture, span_s: float, risk: float) -> tupl
         bend_s=None if shape in _BENDLESS else parts.bend(shape) * span_s,
     )  # fmt: skip
     return told, free
-
-
-def _scaled(made: Trend, unit: float, begin_s: float) -> Trend:
-    """Back in the caller's unit and on its axis of time; what does not fit into a float becomes the largest one."""
-    line = made.line
-    if line is not None:
-        ends = (_told(x * unit) for x in (line.centre, line.slope, line.low, line.high))
-        line = Line(line.centre_s + begin_s, *ends)
-    detectable, release = made.smallest_detectable, made.release
-    if release is not None:
-        release = replace(release, height=_told(release.height * unit))
-    return replace(
-        made,
-        release=release,
-        allowed=_told(made.allowed * unit),
-        level=_told(made.level * unit),
-        rate=_told(made.rate * unit),
-        rate_low=_told(made.rate_low * unit),
-        rate_high=_told(made.rate_high * unit),
-        smallest_detectable=None if detectable is None else _told(detectable * unit),
-        bend_s=None if made.bend_s is None else made.bend_s + begin_s,
-        line=line,
-    )
-
-
-def _told(number: float) -> float:
-    return float(np.nan_to_num(number, nan=0.0, posinf=1.7e308, neginf=-1.7e308))

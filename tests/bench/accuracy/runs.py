@@ -4,9 +4,10 @@
     python tests/bench/accuracy/runs.py --healthy 0 --sick 60 --only latency --each
     python tests/bench/accuracy/runs.py --healthy 1 --seed 17 --keep runs/seed-17     keeps the record or the table
 
-Each run is drawn from its seed (``lives.py``); a sick one is a healthy one to which something is done (``sick.py``).
-Small ones become a long table half of the time, judged by ``soakwatch import`` and ``soakwatch judge``; the others a
-record, judged by ``soakwatch judge``. What is read is the verdict.json that the command writes. Asserts nothing.
+Each run is drawn from its seed (``lives.py``); a sick one is a healthy one to which something is done (``sick.py``,
+``sick_traffic.py``). Small ones become a long table half of the time, judged by ``soakwatch import`` and ``soakwatch
+judge``; the others a record, judged by ``soakwatch judge``. What is read is the verdict.json that the command writes.
+Asserts nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 import numpy as np  # noqa: E402
 from tests.bench.accuracy.lives import healthy  # noqa: E402
 from tests.bench.accuracy.night import Night, write_run, write_table  # noqa: E402
-from tests.bench.accuracy.sick import FAULTS, Stated, Truth  # noqa: E402
+from tests.bench.accuracy.sick import FAULTS  # noqa: E402
+from tests.bench.accuracy.truth import Stated, Truth  # noqa: E402
 
 from soakwatch.cli import run as command  # noqa: E402
 

@@ -1,48 +1,25 @@
-"""Sick lives: what is done to a healthy night, and which findings may name it."""
+"""Sick lives: what is done to a healthy night; its memory, processes, tables and CPU, and the death of the device."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from tests.bench.accuracy.lives import MIB, counter, restart
-from tests.bench.accuracy.night import BEGIN_NS, DUT, TG, Floats, Key, Mask, Night, Source, floats, rewired
-
-Stated = dict[tuple[str, str], float]
-"""The smallest growth that the findings of ``growth`` state on the healthy night, per hour, by metric and object."""
+from tests.bench.accuracy.lives import restart
+from tests.bench.accuracy.night import DUT, TG, Floats, Key, Night, Source, rewired
+from tests.bench.accuracy.sick_traffic import (
+    back_stops,
+    dropping,
+    latency,
+    lost,
+    lying_generator,
+    pings_lost,
+    slower,
+    stops,
+)
+from tests.bench.accuracy.truth import DEAD, LOST, Fault, Stated, Truth
 
 MEMORY = ("growth", "memory_growth")
-LOST = ("loss", "drops", "hang", "overload_loss", "periodic_pause", "performance_decline", "step_change", "gap",
-        "event_impact", "generator_health")  # fmt: skip
-DEAD = (*LOST, "coverage", "reboot", "process_restart", "management_isolation")
-
-
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """What is wrong: ``gross`` faults have to fail. ``rules`` may name it; with ``metrics`` and ``objects`` the finding
-    has to be about one of these (a metric by its first letters). ``small``: within what the rules allow by default, so
-    it is reported and not scored."""
-
-    kind: str
-    gross: bool
-    rules: tuple[str, ...]
-    metrics: tuple[str, ...] = ()
-    objects: tuple[str, ...] = ()
-    small: bool = False
-
-    def named_by(self, rule: str, metric: str, name: str) -> bool:
-        """Whether a finding is about the fault."""
-        return (
-            rule in self.rules
-            and (not self.metrics or metric.startswith(self.metrics))
-            and (not self.objects or name in self.objects)
-        )
-
-
-Fault = Callable[[Night, Stated], Truth | None]
-"""Does something to a night in place; None where the night has nothing to which it could be done."""
 
 
 def _grown(night: Night, name: str, more: Floats, *, own: bool = True) -> None:
@@ -106,160 +83,6 @@ def leak(times: float, course: str = "steady") -> Fault:
 
 def _process(name: str) -> Key:
     return Key(DUT, "process.memory.usage", name)
-
-
-def lost(ratio: float, what: str) -> Fault:
-    """A lasting loss of packets, requests, connections or pings, from some time in the first half on."""
-
-    def make(night: Night, stated: Stated) -> Truth | None:
-        del stated
-        since = night.at_s >= night.rng.uniform(0.05, 0.5) * night.length_s
-        kind = f"{100 * ratio:g} % of {what} lost"
-        if what == "packets" and night.has("load.tx.packets"):
-            sent = np.diff(night.of("load.tx.packets"), prepend=0.0)
-            gone = np.cumsum(np.where(since, night.rng.binomial(sent.astype(np.int64), ratio), 0))
-            night.of("load.rx.packets")[:] -= gone
-            _port_loses(night, gone)
-        elif what == "requests" and night.has("load.requests"):
-            asked = np.diff(night.of("load.requests"), prepend=0.0)
-            failed = np.where(since, night.rng.binomial(asked.astype(np.int64), ratio), 0)
-            night.of("load.requests")[:] -= np.cumsum(failed)
-            night.of("load.failures")[:] += np.cumsum(failed)
-            night.of("load.request.rate")[:] *= np.where(since, 1 - ratio, 1.0)
-        elif what == "connections" and night.has("load.connections.opened"):
-            asked = np.diff(night.of("load.connections.opened"), prepend=0.0)
-            failed = np.where(since, night.rng.binomial(asked.astype(np.int64), ratio), 0)
-            night.of("load.connections.opened")[:] -= np.cumsum(failed)
-            night.of("load.connections.failed")[:] += np.cumsum(failed)
-        elif what == "pings" and night.has("reach.up"):
-            _pings_lost(night, since & (night.rng.random(since.size) < ratio))
-            enough = since.sum() * ratio >= 10
-            return Truth(kind, gross=ratio >= 0.01 and enough, rules=DEAD, small=ratio < 0.01 or not enough)
-        else:
-            return None
-        return Truth(kind, gross=ratio >= 0.01, rules=LOST)
-
-    return make
-
-
-def _port_loses(night: Night, gone: Floats) -> None:
-    """What the device lost it did not send."""
-    name = "interface=eth2,direction=transmit"
-    if name in night.objects("system.network.packets"):
-        of = night.of("system.network.packets", name)
-        wraps = float(np.diff(of).min(initial=0)) < 0
-        of[:] = (of - gone) % 2.0**32 if wraps or float(of.max()) < 2.0**32 else of - gone
-
-
-def _pings_lost(night: Night, gone: Mask) -> None:
-    name = night.objects("reach.up")[0]
-    night.of("reach.up", name)[gone] = 0.0
-    night.of("reach.lost", name)[:] += np.cumsum(gone)
-    night.of("reach.round_trip", name)[gone] = np.nan
-
-
-def _back_stops(night: Night, gone: Mask) -> bool:
-    """Nothing comes back of the load in these polls, though it is offered; False where there is no load."""
-    if night.has("load.rx.packets"):
-        back = np.diff(night.of("load.rx.packets"), prepend=0.0)
-        night.of("load.rx.packets")[:] = np.cumsum(np.where(gone, 0.0, back))
-        _port_loses(night, np.cumsum(np.where(gone, back, 0.0)))
-        return True
-    if night.has("load.requests"):
-        done = np.diff(night.of("load.requests"), prepend=0.0)
-        night.of("load.requests")[:] = np.cumsum(np.where(gone, 0.0, done))
-        night.of("load.request.rate")[gone] = 0.0
-        return True
-    return False
-
-
-def stops(seconds: float) -> Fault:
-    """Traffic stops for so long; ``inf``: and does not come back."""
-
-    def make(night: Night, stated: Stated) -> Truth | None:
-        del stated
-        if math.isfinite(seconds) and seconds > 0.2 * night.length_s:
-            return None
-        since = night.rng.uniform(0.25, 0.75) * night.length_s
-        gone = (night.at_s > since) & (night.at_s <= since + seconds)
-        kind = f"traffic stops for {seconds:g} s" if math.isfinite(seconds) else "traffic stops to the end"
-        if seconds < night.cadence_s:
-            return _part_of_a_poll(night, since, seconds, kind)
-        if not _back_stops(night, gone):
-            return None
-        return Truth(kind, gross=seconds >= 10, rules=LOST, small=seconds < min(10, 0.001 * night.length_s))
-
-    return make
-
-
-def _part_of_a_poll(night: Night, since: float, seconds: float, kind: str) -> Truth | None:
-    """A stop that is shorter than a poll: the poll after it lacks that part."""
-    at = int(np.searchsorted(night.at_s, since))
-    part = seconds / night.cadence_s
-    for metric in ("load.rx.packets", "load.requests"):
-        if night.has(metric):
-            each = np.diff(night.of(metric), prepend=0.0)
-            night.of(metric)[at:] -= round(part * each[at])
-            if metric == "load.requests":
-                night.of("load.request.rate")[at] *= 1 - part
-            else:
-                gone = np.zeros(each.size)
-                gone[at:] = round(part * each[at])
-                _port_loses(night, gone)
-            seen = seconds >= 10 and part >= 0.15
-            return Truth(kind, gross=seen, rules=LOST, small=not seen)
-    return None
-
-
-def latency(times: float) -> Fault:
-    """Answers take so many times as long from some time on."""
-
-    def make(night: Night, stated: Stated) -> Truth | None:
-        del stated
-        since = night.at_s >= night.rng.uniform(0.3, 0.7) * night.length_s
-        if night.length_s < 600:
-            return None
-        if night.has("load.latency"):
-            for name in night.objects("load.latency"):
-                night.of("load.latency", name)[since] *= times
-        elif night.has("reach.round_trip"):
-            name = night.objects("reach.round_trip")[0]
-            night.of("reach.round_trip", name)[since] = (
-                night.of("reach.round_trip", name)[since] * times + 0.002 * times
-            )
-        else:
-            return None
-        return Truth(f"latency x{times:g}", gross=False, rules=("latency", "step_change", "recovery", "growth"))
-
-    return make
-
-
-def slower(share: float, course: str) -> Fault:
-    """Throughput falls by a step or by a decline; where an offered rate is known, the rest is lost."""
-
-    def make(night: Night, stated: Stated) -> Truth | None:
-        del stated
-        if night.hours < 4:
-            return None
-        begin = night.rng.uniform(0.3, 0.7)
-        done_share = night.at_s / night.length_s
-        fall = share * (done_share >= begin if course == "step" else done_share)
-        kind = f"throughput -{100 * share:g} % by {course}"
-        if night.has("load.rx.packets"):
-            back = np.diff(night.of("load.rx.packets"), prepend=0.0)
-            less = np.round(back * fall)
-            night.of("load.rx.packets")[:] -= np.cumsum(less)
-            _port_loses(night, np.cumsum(less))
-        elif night.has("load.requests"):
-            done = np.diff(night.of("load.requests"), prepend=0.0)
-            night.of("load.requests")[:] -= np.cumsum(np.round(done * fall))
-            night.of("load.request.rate")[:] *= 1 - fall
-        else:
-            return None
-        small = share <= 0.05 and not night.has("load.tx.packets") and not night.has("load.offered.rate")
-        return Truth(kind, gross=False, rules=(*LOST, "run_difference", "level"), small=small)
-
-    return make
 
 
 def table_full(what: str) -> Fault:
@@ -337,7 +160,7 @@ def rebooted(night: Night, stated: Stated) -> Truth | None:
     if night.has("reach.up"):
         gone = np.zeros(night.at_s.size, np.bool_)
         gone[at : at + quiet] = True
-        _pings_lost(night, gone)
+        pings_lost(night, gone)
     for name in night.objects("process.pid"):
         restart(night, name, min(at + quiet, night.at_s.size - 1))
     return Truth("reboot untold", gross=True, rules=("reboot", "process_restart", "hang", "loss", "gap"))
@@ -384,7 +207,7 @@ def dead(seen_by: str) -> Fault:
         if (1 - at / night.at_s.size) * night.length_s < max(30.0, 5 * night.cadence_s):
             return None
         if seen_by == "all":
-            if not night.has("reach.up") or not _back_stops(night, gone):
+            if not night.has("reach.up") or not back_stops(night, gone):
                 return None
         else:
             sources = SEEN_BY[seen_by]
@@ -392,7 +215,7 @@ def dead(seen_by: str) -> Fault:
                 return None
             rewired(night, sources)
         if night.has("reach.up"):
-            _pings_lost(night, gone)
+            pings_lost(night, gone)
         for source in night.sources:
             if source.target == DUT and source.name != "icmp":
                 night.answered[source.name][at:] = False
@@ -406,7 +229,7 @@ def forwarding_dead(night: Night, stated: Stated) -> Truth | None:
     """Nothing is forwarded any more; management answers."""
     del stated
     gone = np.arange(night.at_s.size) >= night.at(night.rng.uniform(0.3, 0.7))
-    if not _back_stops(night, gone):
+    if not back_stops(night, gone):
         return None
     return Truth("forwarding dead, management alive", gross=True, rules=LOST)
 
@@ -421,16 +244,6 @@ def management_dead(night: Night, stated: Stated) -> Truth | None:
         if source.target == DUT and source.name != "icmp":
             night.answered[source.name][at:] = False
     return Truth("management dead, forwarding alive", gross=False, rules=(*DEAD, "coverage", "gap"))
-
-
-def lying_generator(night: Night, stated: Stated) -> Truth | None:
-    """The generator says that all came back; the device's own port sent a tenth less than it took in."""
-    del stated
-    if "port counters" not in night.traits:
-        return None
-    sent = np.diff(night.of("load.tx.packets"), prepend=0.0)
-    _port_loses(night, np.cumsum(np.round(0.1 * sent)))
-    return Truth("generator lies", gross=False, rules=(*LOST, "generator_health"))
 
 
 def cpu_at_the_top(seconds: float) -> Fault:
@@ -448,18 +261,6 @@ def cpu_at_the_top(seconds: float) -> Fault:
         return Truth(f"CPU at 100 % for {seconds:g} s", gross=False, rules=("cpu_spike", "cpu_saturation"))
 
     return make
-
-
-def dropping(night: Night, stated: Stated) -> Truth | None:
-    """A port drops packets now and then, from some time on."""
-    del stated
-    names = night.objects("system.network.packet.dropped")
-    if not names:
-        return None
-    name = names[0]
-    since = night.at_s >= night.rng.uniform(0.2, 0.6) * night.length_s
-    night.of("system.network.packet.dropped", name)[:] = counter(night, floats(since * 5.0 * night.cadence_s))
-    return Truth("drops at a port", gross=False, rules=("drops", "loss"), objects=(name,))
 
 
 FAULTS: dict[str, tuple[Fault, ...]] = {
@@ -482,5 +283,3 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         cpu_at_the_top(30.0), cpu_at_the_top(180.0), cpu_at_the_top(900.0),
     ),
 }  # fmt: skip
-
-__all__ = ["BEGIN_NS", "FAULTS", "MIB", "Fault", "Stated", "Truth"]

@@ -16,7 +16,7 @@ import pytest
 
 from soakwatch.baselines import META as BASELINE
 from soakwatch.baselines import Frozen
-from soakwatch.judge import PLANNED_KEY, planned_text
+from soakwatch.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record
 from soakwatch.record.files import release_lock, take_lock
 from soakwatch.record.model import StoredEvent

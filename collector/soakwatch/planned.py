@@ -1,0 +1,38 @@
+"""What a run set out to do, as its record keeps it: its length and its phases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+PLANNED_KEY = "planned"
+
+
+class _Record(Protocol):
+    def meta(self, key: str) -> str | None:
+        """A text that the run left."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What the run set out to do: its length and its phases. A record of anybody's series has none."""
+
+    duration_s: float
+    phases: frozenset[str]
+
+    @classmethod
+    def of(cls, record: _Record) -> Planned | None:
+        """What the record says of it, or None."""
+        text = record.meta(PLANNED_KEY)
+        if text is None:
+            return None
+        told = json.loads(text)
+        return cls(float(told["duration_s"]), frozenset(map(str, told["phases"])))
+
+
+def planned_text(duration_s: float, phases: Iterable[str]) -> str:
+    """How the record keeps it, under ``PLANNED_KEY``."""
+    return json.dumps({"duration_s": duration_s, "phases": list(phases)})

@@ -1,0 +1,64 @@
+"""Growth beside a load: what of a life follows a load, its readings without the load's part, and how both are said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.growth_words import hourly, per_hour
+from soakwatch_rules.lives import Life
+from soakwatch_rules.series import Series, Trait
+from soakwatch_rules.stats.blocks import blocks, how_many
+from soakwatch_rules.stats.following import Following, explained, holds
+from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.words import quantity
+
+Floats = NDArray[np.float64]
+
+
+def load_followed(
+    time_s: Floats, value: Floats, life: Life, loads: Iterable[Series], share: float, *, grows_not: bool
+) -> tuple[Following, Floats] | None:
+    """The load that explains ``share`` of the life, and its readings with the load's part taken out (its mean left in).
+
+    What passes with its load fails beside it only if it follows in the second half too: a warm-up that ends where
+    the load is highest does not go back with it.
+    """
+    if float(np.max(np.abs(value))) > 1e150:
+        return None
+    cut = blocks(time_s, value, begin_s=0.0, end_s=life.window.seconds, number=how_many(value.size))
+    if cut.missing > 0.5:
+        return None
+    centres = life.window.begin_ns + (cut.time_s * 1e9).astype(np.int64)
+    best = explained(centres, cut.value, loads)
+    if best is None or best[0].share < share:
+        return None
+    follows, load = best
+    if grows_not and not follows.straight and not holds(cut.value, load, follows.each):
+        return None
+    part = np.interp(time_s, cut.time_s, load) - follows.mean
+    rest: Floats = value - follows.each * part
+    return follows, rest
+
+
+def load_numbers(follows: Following, raw: Trend, sign: int) -> dict[str, float]:
+    """What the load explains, and the ``raw`` answer with the load's part left in."""
+    return {
+        "load_share": follows.share,
+        "per_load": sign * follows.each,
+        "load_mean": follows.mean,
+        "with_load_per_hour": per_hour(sign * raw.rate),
+        "with_load_probability": raw.probability,
+    }
+
+
+def with_load(reason: str, follows: Following, raw: Trend, trait: Trait) -> str:
+    """The reason with the load that the life follows, and how it moves with the load's part left in."""
+    if follows.straight:
+        return f"{reason}; but {follows.metric} rises steadily too and would explain {100 * follows.share:.0f} %"
+    per = "unit" if follows.unit == "1" else follows.unit.replace("{", "").replace("}", "")
+    each = f"{quantity(abs(follows.each), trait.unit)} per {per}"
+    text = f"{reason}; it follows {follows.metric} ({each}, which explains {100 * follows.share:.0f} %)"
+    return f"{text}; with the load it moves by {hourly(raw.rate, trait)}"

@@ -1,0 +1,107 @@
+"""How far a series moved by itself before a stress, and what that says about what is left after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from soakwatch_rules.episodes import Episode
+from soakwatch_rules.rule import Outcome, Why
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.equivalence import LEAST, Reference, Return
+from soakwatch_rules.words import lasting, quantity
+
+_OWN = 1.5  # of the range of means before the stress: a range of few means is smaller than the movement that made them
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedEpisode:
+    """What is said of one episode; ``seconds`` is the time to recover, None where it did not, or that is unknown."""
+
+    episode: Episode
+    outcome: Outcome
+    reason: str
+    why: Why | None = None
+    settle: str = ""
+    before: Reference | None = None
+    band: float = 0.0
+    back: Return | None = None
+    seconds: float | None = None
+    window_s: float = 0.0
+    limit_s: float = 0.0
+    doubt: str = ""
+
+
+def beside_history(judged: JudgedEpisode, series: Series, episode: Episode, before: Reference) -> JudgedEpisode:
+    """What was decided, held against how far the series had moved by itself before the stress.
+
+    A daily wave, a cache that fills and a sawtooth leave residues after everything, also after a stress that did
+    nothing: what is no larger than their own movement is no fault of the stress, and noise of that size settles it.
+    """
+    back = judged.back
+    if back is None or judged.outcome in {Outcome.PASS, Outcome.WARN} or judged.why not in {None, Why.NOISE}:
+        return judged
+    own = max(before.sd, _OWN * _moved(series, episode))
+    residue, unit = abs(back.residue), series.trait.unit
+    if judged.outcome is Outcome.FAIL and (residue > own or judged.seconds is not None):
+        return judged
+    if judged.outcome is Outcome.FAIL:
+        reason = f"{judged.reason}, but before the {episode.name} it moved by {quantity(own, unit)} by itself"
+        return replace(judged, outcome=Outcome.WARN, reason=reason)
+    if residue > own:
+        return judged
+    rest = f"{quantity(back.residue, unit)} ± {quantity(back.residue_half, unit)}"
+    reason = (
+        f"after the {episode.name} it is {rest} from the level before, no more than the {quantity(own, unit)} that it "
+        "moved by itself before"
+    )
+    doubt = f"a residue of less than {quantity(residue + back.residue_half, unit)} would not be seen in its noise"
+    return replace(judged, outcome=Outcome.PASS, reason=reason, why=None, settle="", doubt=judged.doubt or doubt)
+
+
+def without_level(
+    series: Series, episode: Episode, after: Series, band: Callable[[float], float]
+) -> JudgedEpisode | None:
+    """What is said of a series that has no level before: None where it moved neither as before nor far beyond.
+
+    ``band`` is the band about a level that counts as back.
+    """
+    calm = episode.before[0]
+    before = series.between(calm.begin_ns, calm.end_ns)
+    own = _OWN * _moved(series, episode)
+    if not len(before) or not len(after) or own <= 0:
+        return None
+    level, unit = float(before.values.mean()), series.trait.unit
+    residue = float(after.values.mean()) - level
+    moved = f"{quantity(own, unit)} that it moved by itself before"
+    if abs(residue) <= own:
+        away = f"after the {episode.name} it is {quantity(residue, unit)} from the mean before"
+        return JudgedEpisode(episode, Outcome.PASS, f"{away}, no more than the {moved}")
+    worse = residue > 0 if series.trait.growth != "down" else residue < 0
+    if worse and abs(residue) > max(2 * own, band(level)):
+        reason = (
+            f"did not come back in {lasting(episode.after.seconds)}: {quantity(residue, unit)} from the mean before"
+        )
+        return JudgedEpisode(episode, Outcome.FAIL, f"{reason}, more than twice the {moved}")
+    return None
+
+
+def _moved(series: Series, episode: Episode) -> float:
+    """The range of the means of stretches, each an eighth of the calm or of the time after (the shorter; 30 readings at
+    least), before the stress; the first tenth of what was read before it is left out."""
+    if not episode.before:
+        return 0.0
+    early = series.between(0, episode.before[0].end_ns)
+    history = early.values[len(early) // 10 :]
+    whole_s = (int(early.time_ns[-1]) - int(early.time_ns[0])) * 1e-9 if len(early) > 1 else 0.0
+    share = min(episode.before[0].seconds, episode.after.seconds) / max(whole_s, 1e-9)
+    size = max(LEAST, round(len(early) * share / 8))
+    if history.size < 2 * size:
+        size = history.size // 2
+    if size < LEAST // 2:
+        return 0.0
+    total = np.concatenate([[0.0], np.cumsum(history - history[0])])
+    means = (total[size:] - total[:-size])[:: max(1, size // 8)] / size
+    return float(means.max() - means.min())
