@@ -74,8 +74,8 @@ _COUNTERS = frozenset({
     "system.memory.oom_kills", "system.kernel.alarms", "system.network.packet.dropped", "system.network.errors",
     "system.network.packets", "system.softnet.dropped", "system.udp.receive_errors", "system.tcp.receive_errors",
     "queue.dropped", "load.requests", "load.failures", "load.tx.packets", "load.rx.packets", "load.queue_full",
-    "load.tx.bytes", "load.rx.bytes", "load.lost.packets", "load.connections.failed", "load.connections.opened", "reach.sent", "reach.lost",
-    "process.cpu.time",
+    "load.tx.bytes", "load.rx.bytes", "load.lost.packets", "load.connections.failed", "load.connections.opened",
+    "reach.sent", "reach.lost", "process.cpu.time",
     "system.forwarding.dropped", "system.ip.dropped",
 })  # fmt: skip
 _STATES = frozenset({

@@ -191,7 +191,7 @@ def test_a_program_that_is_warm_by_its_last_third_is_no_failure_of_a_short_run(t
     for value, outcome in (
         (200 + 60 * (1 - np.exp(-t / 0.2)), Outcome.WARN),
         (200 + 60 * np.minimum(t / 0.9, 1.0), Outcome.WARN),
-        (200 + 60 * (t > 0.75), Outcome.WARN),
+        (200 + 60 * (t > 0.75).astype(np.float64), Outcome.WARN),
         (200 + 60 * t, Outcome.FAIL),
         (200 + 400 * np.maximum(t - 0.9, 0), Outcome.FAIL),
     ):

@@ -293,7 +293,8 @@ def test_bad_words_get_one_sentence(soakwatch: Command, words: tuple[str, ...], 
 
 
 def test_a_plan_with_phases_events_and_load(soakwatch: Command, tmp_path: Path) -> None:
-    """A plan's phases, scripted events and load are in the record and in verdict.json."""
+    """A plan's phases, scripted events and load are in the record and in verdict.json; what five seconds are too short
+    for is not required."""
     ticks = "while :; do echo 'load.request.rate 12, load.failures 0'; sleep 0.2; done"
     plan = f"""
 phases: [{{baseline: 2s}}, {{soak: 3s}}]
@@ -309,7 +310,7 @@ events: [{{kind: failover, at: 1s}}]
 """
     (tmp_path / "plan.yaml").write_text(plan)
     done = soakwatch("run", "plan.yaml")
-    assert done.returncode == 3, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     verdict = json.loads((one_run(tmp_path) / "verdict.json").read_text())
     assert [phase["name"] for phase in verdict["phases"]] == ["baseline", "soak"]
     with RecordView.open(one_run(tmp_path)) as view:

@@ -81,14 +81,15 @@ def test_the_command_judges_and_imports_what_telegraf_collected(
     telegraf: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(["judge", f"{telegraf}&host=fw1", "--json", "one.json"]) == 0
+    assert run(["judge", f"{telegraf}&host=fw1", "--json", "one.json"]) == 3  # its CPU was at 100 % throughout
     assert list(tmp_path.iterdir()) == [tmp_path / "one.json"]
     assert run(["import", f"{telegraf}&host=fw1", "--name", "night"]) == 0
     assert "process.memory.usage process=snmpd" in capsys.readouterr().out
     assert [path.name[17:] for path in Path("runs").iterdir()] == ["night"]
-    assert run(["judge", "last", "--json", "two.json"]) == 0
+    assert run(["judge", "last", "--json", "two.json"]) == 3
     one, two = (json.loads(Path(name).read_text(encoding="utf-8")) for name in ("one.json", "two.json"))
     assert one["findings"] == two["findings"]
+    assert "cpu_spike" in one["reason"]
     assert {finding["rule"] for finding in one["findings"]} >= {"coverage", "memory_growth", "drops", "reboot"}
 
 
