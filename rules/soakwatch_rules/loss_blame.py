@@ -16,6 +16,7 @@ from soakwatch_rules.stats.outage import Bins
 
 _MUCH = 0.1  # of a load: without it nobody knows what the device stood
 _READINGS = 3
+_UNEVEN = 0.02  # of a load: what two sets of counters may differ by that are read at other moments
 
 
 def blamed(case: Case, said: Finding, seen: Seen, over: Sequence[Share], limit: float) -> Finding:
@@ -69,10 +70,25 @@ def _contradicted(case: Case, said: Finding, one: Offer, ports: Ports, total: fl
     ]  # fmt: skip
     away = [c for c in crossed if c.let_out < 0.1 * c.back]
     if not away or (len(away) == len(crossed) and len(crossed) < _READINGS):
-        return said
+        return _more_than_let_out(said, crossed)
     worst = max(away, key=lambda c: c.back)
     reason = f"{said.reason}, but the device's interfaces carried less than a tenth of it: {worst.text}"
     settle = "find out which is right: the generator's figures or the device's"
+    return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GENERATOR, settle=settle)
+
+
+def _more_than_let_out(said: Finding, crossed: Sequence[Crossing]) -> Finding:
+    """All that was sent went in by ports that are read, and less came out of them than the generator says came back."""
+    sent, taken, let, back = (
+        sum(getattr(c, name) for c in crossed) for name in ("sent", "taken_in", "let_out", "back")
+    )  # fmt: skip
+    if len(crossed) < _READINGS or abs(taken - sent) > _UNEVEN * sent or let >= (1 - _UNEVEN) * back:
+        return said
+    text = Crossing(sent, taken, let, back, None).text
+    reason = f"{said.reason}, but the device's interfaces let out {100 * (1 - let / back):.3g} % less than that: {text}"
+    settle = (
+        "read every port that carries the load, or find out which is right: the generator's figures or the device's"
+    )
     return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GENERATOR, settle=settle)
 
 

@@ -135,7 +135,7 @@ def test_fall_by_hand() -> None:
     rng = np.random.default_rng(3)
     errors = [f.error for f in (fall(100 + rng.standard_normal(96), 0.05) for _ in range(200)) if f is not None]
     assert np.mean(np.square(errors)) ** 0.5 == pytest.approx(0.01 * (2 / 24) ** 0.5, rel=0.15)
-    assert fall(np.ones(31), 0.05) is None
+    assert fall(np.ones(15), 0.05) is None
     assert fall(-np.ones(96), 0.05) is None
 
 

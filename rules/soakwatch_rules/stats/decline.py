@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from soakwatch_rules.stats.distributions import student_cdf
 from soakwatch_rules.stats.level import robust
 
-_FEWEST = 8  # blocks of a quarter
-_COSINES = 3  # of each quarter
+_FEWEST = 8  # parts before the last
+_QUARTER = 4  # blocks of a quarter at least
+_COSINES = 3  # of each quarter; fewer where it has under six blocks
 _SIGMAS = 4.0
 
 
@@ -44,17 +45,18 @@ def fall(block: NDArray[np.float64], allowed: float) -> Fall | None:
     (0.2, True)
     """
     n = block.size // 4
-    if n < _FEWEST:
+    if n < _QUARTER:
         return None
+    cosines = min(_COSINES, n // 2)
     both = [_drawn_in(block[:n]), _drawn_in(block[-n:])]
     early, late = float(both[0].mean()), float(both[1].mean())
     if not early > 0:
         return None
-    waves = np.cos(np.pi * np.outer(np.arange(1, _COSINES + 1), np.arange(n) + 0.5) / n) * np.sqrt(2 / n)
+    waves = np.cos(np.pi * np.outer(np.arange(1, cosines + 1), np.arange(n) + 0.5) / n) * np.sqrt(2 / n)
     power = sum(float(np.sum((waves @ (part / early)) ** 2)) for part in both)
-    error = float(np.sqrt(power / _COSINES / n))
+    error = float(np.sqrt(power / cosines / n))
     share = (early - late) / early
-    sure = student_cdf(2 * _COSINES, (share - allowed) / error) if error > 1e-12 else float(share > allowed)
+    sure = student_cdf(2 * cosines, (share - allowed) / error) if error > 1e-12 else float(share > allowed)
     return Fall(early, late, share, error, float(sure))
 
 

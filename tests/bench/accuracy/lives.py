@@ -208,6 +208,7 @@ def load(night: Night) -> Floats:
     shape = np.ones(night.at_s.size)
     kind = rng.choice(["steady", "steady", "daily", "ramp"])
     if kind == "daily" and night.hours >= 12:
+        night.traits.add("daily load")
         shape = 1 + rng.uniform(0.05, 0.25) * np.sin(2 * math.pi * (night.at_s / 86400 + rng.uniform(0, 1)))
     elif kind == "ramp":
         shape = np.minimum(1.0, night.at_s / (0.03 * night.length_s) + 0.2)
@@ -247,10 +248,13 @@ def ports(night: Night, sent: Floats, back: Floats) -> None:
         return
     night.traits.add("port counters")
     bits = 32 if night.rng.random() < 0.4 and float(np.diff(sent).max(initial=0)) < 2**30 else 64
-    for interface, direction, of in (("eth1", "receive", sent), ("eth2", "transmit", back)):
+    few = counter(night, np.full(night.at_s.size, 0.2 * night.cadence_s))  # the other way: routing and keepalives
+    for interface, direction, of in (
+        ("eth1", "receive", sent), ("eth1", "transmit", few), ("eth2", "receive", few), ("eth2", "transmit", back),
+    ):  # fmt: skip
         made = of + float(night.rng.integers(0, 2**31))
-        night.put("system.network.packets", made % 2.0**bits if bits == 32 else made,
-                  f"interface={interface},direction={direction}")  # fmt: skip
+        name = f"interface={interface},direction={direction}"
+        night.put("system.network.packets", made % 2.0**bits if bits == 32 else made, name)
 
 
 def tables(night: Night, shape: Floats) -> None:

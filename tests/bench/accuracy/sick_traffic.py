@@ -158,7 +158,8 @@ def slower(share: float, course: str) -> Fault:
             night.of("load.request.rate")[:] *= 1 - fall
         else:
             return None
-        small = share <= 0.05 and not night.has("load.tx.packets") and not night.has("load.offered.rate")
+        alone = not night.has("load.tx.packets") and not night.has("load.offered.rate")
+        small = alone and share <= (0.2 if "daily load" in night.traits else 0.05)
         return Truth(kind, gross=False, rules=(*LOST, "run_difference", "level"), small=small)
 
     return make
