@@ -82,10 +82,13 @@ class Demand:
 
 
 def within(finding: Finding) -> bool:
-    """Whether what was measured is more likely within its limit than beyond it; a limit below zero is one of a fall."""
+    """Whether what was measured is more likely within its limit than beyond it; a limit below zero is one of a fall.
+
+    Growth that the straight line sees, though no shape does, is not: the shapes and the line contradict each other.
+    """
     probability = finding.numbers.get("probability")
     if probability is not None:
-        return probability < _LIKELY
+        return probability < _LIKELY and not finding.numbers.get("straight_line", 0.0)
     if finding.measured is None or finding.limit is None:
         return False
     return finding.measured <= finding.limit if finding.limit >= 0 else finding.measured >= finding.limit

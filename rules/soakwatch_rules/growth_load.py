@@ -1,21 +1,26 @@
-"""Growth beside a load: what of a life follows a load, its readings without the load's part, and how both are said."""
+"""Growth beside a load: what of a life follows a load, its readings without the load's part, how both are said, and
+what may be the load's where none is known."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.growth_words import hourly, per_hour
 from soakwatch_rules.lives import Life
+from soakwatch_rules.rule import Finding, Outcome, Why
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.following import Following, explained, holds
 from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.words import quantity
+from soakwatch_rules.words import lasting, quantity
 
 Floats = NDArray[np.float64]
+_HALF_A_DAY_S = 43200.0
+_LITTLE = 0.02  # of the level
 
 
 def load_followed(
@@ -62,3 +67,17 @@ def with_load(reason: str, follows: Following, raw: Trend, trait: Trait) -> str:
     each = f"{quantity(abs(follows.each), trait.unit)} per {per}"
     text = f"{reason}; it follows {follows.metric} ({each}, which explains {100 * follows.share:.0f} %)"
     return f"{text}; with the load it moves by {hourly(raw.rate, trait)}"
+
+
+def part_of_a_wave(said: Finding, trend: Trend, life: Life) -> Finding:
+    """A failure, where it may be a part of the day: inconclusive where a life of under half a day rose by less than 2 %
+    in all.
+
+    A daily wave of 5 % moves by up to 1.3 % an hour, and looks like steady growth for a quarter of a day.
+    """
+    rise = abs(trend.rate) * life.window.seconds
+    if life.window.seconds < _HALF_A_DAY_S and rise < _LITTLE * abs(trend.level):
+        reason = f"{said.reason}; {100 * rise / abs(trend.level):.2g} % in all, as a part of a daily wave would move it"
+        settle = f"needs a run of a day, {lasting(2 * _HALF_A_DAY_S - life.window.seconds)} more"
+        return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle, forecast=None)
+    return said

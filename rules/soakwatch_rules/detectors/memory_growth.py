@@ -73,7 +73,7 @@ class MemoryGrowth:
     """
 
     name: ClassVar[str] = "memory_growth"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "memory in the last third of the soak lies above the first"
     metrics: ClassVar[tuple[str, ...]] = (
         "process.memory.usage",

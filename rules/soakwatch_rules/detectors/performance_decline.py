@@ -86,7 +86,7 @@ class PerformanceDecline:
     """
 
     name: ClassVar[str] = "performance_decline"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     summary: ClassVar[str] = "throughput fell over the run"
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
