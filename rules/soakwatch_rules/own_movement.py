@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,17 +34,24 @@ class JudgedEpisode:
     doubt: str = ""
 
 
-def beside_history(judged: JudgedEpisode, series: Series, episode: Episode, before: Reference) -> JudgedEpisode:
-    """What was decided, held against how far the series had moved by itself before the stress.
+def beside_history(
+    judged: JudgedEpisode, series: Series, so_far: Sequence[Episode], before: Reference
+) -> JudgedEpisode:
+    """What was decided of the last of some episodes, held against how far the series had moved by itself before it.
 
     A daily wave, a cache that fills and a sawtooth leave residues after everything, also after a stress that did
     nothing: what is no larger than their own movement is no fault of the stress, and noise of that size settles it.
     """
-    back = judged.back
+    back, episode = judged.back, so_far[-1]
     if back is None or judged.outcome in {Outcome.PASS, Outcome.WARN} or judged.why not in {None, Why.NOISE}:
         return judged
     own = max(before.sd, _OWN * _moved(series, episode))
     residue, unit = abs(back.residue), series.trait.unit
+    if judged.outcome is Outcome.FAIL and judged.seconds is None:
+        moved = _moved_in_the_calm(series, so_far, before.mean)
+        if moved * back.residue > 0 and abs(moved) >= residue / 2 and abs(back.residue - moved) <= judged.band:
+            reason = f"{judged.reason}, but {quantity(moved, unit)} of it came before the {episode.name} began"
+            return replace(judged, outcome=Outcome.WARN, reason=reason)
     if judged.outcome is Outcome.FAIL and (residue > own or judged.seconds is not None):
         return judged
     if judged.outcome is Outcome.FAIL:
@@ -59,6 +66,18 @@ def beside_history(judged: JudgedEpisode, series: Series, episode: Episode, befo
     )
     doubt = f"a residue of less than {quantity(residue + back.residue_half, unit)} would not be seen in its noise"
     return replace(judged, outcome=Outcome.PASS, reason=reason, why=None, settle="", doubt=judged.doubt or doubt)
+
+
+def _moved_in_the_calm(series: Series, so_far: Sequence[Episode], level: float) -> float:
+    """How far it stood, just before the last episode, from the level before or, after an earlier episode, from where a
+    third of the time after that one had left it: what the stresses leave behind is theirs, and is not counted."""
+    *earlier, episode = so_far
+    near = series.between(0, episode.stress.begin_ns).values[-LEAST:]
+    for other in earlier[-1:]:
+        since_ns = other.stress.end_ns + (other.after.end_ns - other.after.begin_ns) // 3
+        left = series.between(since_ns, episode.stress.begin_ns).values[:LEAST]
+        level = float(left.mean()) if left.size else level
+    return float(near.mean()) - level if near.size else 0.0
 
 
 def without_level(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
-from soakwatch_rules.rule import Case, Finding, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.decline import fall
 from soakwatch_rules.synthetic import readings
@@ -160,3 +160,13 @@ def test_parameters_are_refused(name: str, value: float) -> None:
     """A tolerance is a share."""
     with pytest.raises(ValueError, match="performance_decline"):
         replace(PerformanceDecline(), **{name: value})
+
+
+def test_a_daily_wave_without_an_offered_load_is_no_decline() -> None:
+    """It may be what was asked for; a step as deep is a decline."""
+    turn = 2 * np.pi * (np.arange(1440) / 1440 + 0.1)
+    wave = 1000 * (1 + 0.2 * np.sin(turn)) + np.random.default_rng(2).normal(0, 5, 1440)
+    for rate, outcome in ((wave, Outcome.INCONCLUSIVE), (np.where(np.arange(1440) < 500, 1000.0, 800.0), Outcome.FAIL)):
+        load = (readings("load.request.rate", rate, 60.0),)
+        case = Case("dut", "", Window(0, 86400 * S), load=load, phases=(Phase("soak", Window(0, 86400 * S)),))
+        assert PerformanceDecline().judge(case)[0].outcome is outcome

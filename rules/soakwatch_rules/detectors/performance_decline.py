@@ -24,6 +24,7 @@ _LEAST = 16
 _HOUR_S = 3600.0
 _STOP_S = 10.0  # of standing still, as for loss
 _SURE = 0.99
+_DAY_S, _UNEXPLAINED = 86400.0, 0.1
 _LATE = 0.999
 _MOST = 1e100
 _TIMES = 3.14  # Student's t of 99 % at six degrees of freedom
@@ -159,6 +160,10 @@ class PerformanceDecline:
             reason = f"throughput fell by {quantity(_cut(late.share), '1')} shortly before the end and stayed there"
             numbers = dict(made.numbers) | {"fell_late": _cut(late.share), "fell_late_probability": late.probability}
             said = replace(made, outcome=Outcome.FAIL, reason=reason, numbers=numbers)
+        if said.outcome is Outcome.FAIL and relative is None and _of_a_day(parts.time_s, parts.value):
+            reason = f"{said.reason}; but it moves as a daily wave, and what was offered is not known"
+            settle = "record the offered load, or run for two days"
+            return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle)
         if said.outcome is Outcome.FAIL:
             begin = case.window.begin_ns + round((trend.bend_s or 0.0) * 1e9)
             begin = min(max(begin, case.window.begin_ns), case.window.end_ns)
@@ -202,7 +207,15 @@ class PerformanceDecline:
             longer = (_TIMES * fell.error / (fell.share - self.tolerance)) ** 2 - 1
             hours = min(max(longer, 0.1) * made.window.seconds / _HOUR_S, _LONGEST_H)
             reason = f"{change}, ± {100 * _cut(fell.error):.1f} %: a decline or noise; none at the end ({hourly})"
-            return replace(made, reason=reason, why=Why.NOISE, settle=f"needs {lasting(hours * _HOUR_S)} more")
+            numbers = dict(made.numbers) | {"probability": fell.probability}
+            return replace(
+                made,
+                measured=_cut(fell.share),
+                numbers=numbers,
+                reason=reason,
+                why=Why.NOISE,
+                settle=f"needs {lasting(hours * _HOUR_S)} more",
+            )
         reason = "; ".join(x for x in (f"throughput does not decline ({hourly} at the end)", change) if x)
         return replace(made, outcome=Outcome.PASS, reason=reason)
 
@@ -230,6 +243,21 @@ def _without_stops(shown: Curve, flow: Flow) -> tuple[Curve, tuple[Stop, ...]]:
     for stop in found:
         keep &= (shown.end_ns <= stop.begin_ns) | (shown.begin_ns >= stop.end_ns)
     return Curve(shown.begin_ns[keep], shown.end_ns[keep], shown.rate[keep]), found
+
+
+def _of_a_day(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
+    """Whether one sine of a day explains nearly all of it, and more than a straight line does."""
+    span = float(seconds[-1] - seconds[0])
+    if value.size < _LEAST or span < _DAY_S / 3:
+        return False
+    turn = 2 * np.pi * seconds / _DAY_S
+    ones = np.ones(value.size)
+    whole = float(np.sum((value - value.mean()) ** 2))
+    left = [
+        float(np.sum((value - basis @ np.linalg.lstsq(basis, value, rcond=None)[0]) ** 2))
+        for basis in (np.stack([ones, np.sin(turn), np.cos(turn)], axis=1), np.stack([ones, seconds], axis=1))
+    ]
+    return whole > 0 and left[0] < _UNEXPLAINED * whole and left[0] < left[1] / 2
 
 
 def _scaled(case: Case, shown: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

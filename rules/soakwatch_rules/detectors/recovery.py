@@ -157,12 +157,13 @@ class Recovery:
         if apart is None:
             reason = f"{counted(made.samples, 'reading')}: too few to know a level"
             return replace(made, reason=reason, why=Why.TOO_FEW, settle=f"needs {2 * LEAST} readings after the stress")
-        judged = [self._episode(case, series, episode, apart) for episode in found]
+        judged = [self._episode(case, series, found[: at + 1], apart) for at in range(len(found))]
         long = [j for j in judged if j.why is not Why.TOO_SHORT or j.back is not None]
         worst = min(long or judged, key=lambda j: (_WORST.index(j.outcome), -(j.seconds or 0.0)))
         return self._told(made, case, series, judged, worst)
 
-    def _episode(self, case: Case, series: Series, episode: Episode, apart: float) -> JudgedEpisode:
+    def _episode(self, case: Case, series: Series, so_far: Sequence[Episode], apart: float) -> JudgedEpisode:
+        episode = so_far[-1]
         after = series.between(episode.after.begin_ns, episode.after.end_ns)
         due = expected(episode.after.seconds, apart) or 0
         if due < 2 * LEAST or len(after) < 2 * LEAST:
@@ -190,7 +191,7 @@ class Recovery:
             settle = "needs readings in a larger unit"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, Why.RESOLUTION, settle, chosen)
         begun = JudgedEpisode(episode, Outcome.PASS, "", None, "", chosen, band, back, doubt=trouble)
-        return beside_history(self._decided(begun, series, after, apart), series, episode, chosen)
+        return beside_history(self._decided(begun, series, after, apart), series, so_far, chosen)
 
     def _before(self, case: Case, series: Series, episode: Episode) -> tuple[Reference | None, str]:
         trouble, load, own = f"nothing calm was read before the {episode.name}", commanded(case), False

@@ -159,7 +159,7 @@ def slower(share: float, course: str) -> Fault:
         else:
             return None
         alone = not night.has("load.tx.packets") and not night.has("load.offered.rate")
-        small = alone and share <= (0.2 if "daily load" in night.traits else 0.05)
+        small = alone and share <= (0.3 if "daily load" in night.traits else 0.05)
         return Truth(kind, gross=False, rules=(*LOST, "run_difference", "level"), small=small)
 
     return make
