@@ -16,7 +16,7 @@ NEAR_SHARE = 0.05
 """... but in a short run within a twentieth of it, or everything would lie together."""
 TRENDS = frozenset({"memory_growth", "growth", "performance_decline", "run_difference"})
 """Rules that judge a whole stretch: what they mark is where they looked, not when something happened."""
-_LONG = 0.5  # of the window: a mark that long is no moment
+_LONG = 0.5  # of the window: a mark that long is no moment, but may begin at one
 _ASKED = "(planned"  # what a mark says that an event or phase had asked for
 _ENDLESS = 9 * 10**18
 
@@ -106,7 +106,12 @@ def moments_of(finding: Finding) -> Moments:
     longest = _LONG * (finding.window.end_ns - finding.window.begin_ns)
     unasked = [mark for mark in finding.marks if _ASKED not in mark.text]
     ends = ((m.begin_ns, m.begin_ns if m.end_ns is None else m.end_ns) for m in unasked or finding.marks)
-    return moments((begin, end) for begin, end in ends if end - begin <= longest)
+    began_ns = finding.window.begin_ns + slack_of(finding.window.end_ns - finding.window.begin_ns)
+    return moments(
+        (begin, end if end - begin <= longest else begin)
+        for begin, end in ends
+        if end - begin <= longest or begin > began_ns  # what begins in the run and lasts has a moment: its begin
+    )
 
 
 def slack_of(length_ns: int) -> int:
