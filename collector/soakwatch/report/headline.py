@@ -24,7 +24,7 @@ _PLAIN: Mapping[str, str] = {
     "gap": "nothing was heard for too long",
     "generator_health": "the traffic generator did not do its part",
     "growth": "something keeps growing",
-    "hang": "it hung",
+    "hang": "it stopped answering or forwarding",
     "kernel_fault": "its kernel logged a fault",
     "latency": "its answers became slow and stayed so",
     "level": "a limit of the plan was passed",
