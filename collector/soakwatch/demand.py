@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from soakwatch_rules.memory_verdict import BOTH
 from soakwatch_rules.rule import Finding, Outcome, Why
 
 _OF_THE_RUN = frozenset({Why.CADENCE, Why.TOO_SHORT})
@@ -84,11 +85,12 @@ class Demand:
 def within(finding: Finding) -> bool:
     """Whether what was measured is more likely within its limit than beyond it; a limit below zero is one of a fall.
 
-    Growth that the straight line sees, though no shape does, is not: the shapes and the line contradict each other.
+    Growth that the straight line or the stages see, though no shape does, is not: the methods contradict each other.
     """
     probability = finding.numbers.get("probability")
     if probability is not None:
-        return probability < _LIKELY and not finding.numbers.get("straight_line", 0.0)
+        contradicted = finding.numbers.get("straight_line", 0.0) or finding.numbers.get(BOTH, 0.0)
+        return probability < _LIKELY and not contradicted
     if finding.measured is None or finding.limit is None:
         return False
     return finding.measured <= finding.limit if finding.limit >= 0 else finding.measured >= finding.limit

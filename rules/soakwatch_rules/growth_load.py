@@ -14,6 +14,7 @@ from soakwatch_rules.lives import Life
 from soakwatch_rules.rule import Finding, Outcome, Why
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.stats.blocks import blocks, how_many
+from soakwatch_rules.stats.cycles import DAY_S, of_a_day
 from soakwatch_rules.stats.following import Following, explained, holds
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.words import lasting, quantity
@@ -21,6 +22,7 @@ from soakwatch_rules.words import lasting, quantity
 Floats = NDArray[np.float64]
 _HALF_A_DAY_S = 43200.0
 _LITTLE = 0.02  # of the level
+_DAYS = (0.8, 2.0)  # lives that see a day and cannot tell it from growth
 
 
 def load_followed(
@@ -71,13 +73,23 @@ def with_load(reason: str, follows: Following, raw: Trend, trait: Trait) -> str:
 
 def part_of_a_wave(said: Finding, trend: Trend, life: Life) -> Finding:
     """A failure, where it may be a part of the day: inconclusive where a life of under half a day rose by less than 2 %
-    in all.
+    in all, or where a life of one to two days moves as one sine of a day.
 
     A daily wave of 5 % moves by up to 1.3 % an hour, and looks like steady growth for a quarter of a day.
     """
-    rise = abs(trend.rate) * life.window.seconds
-    if life.window.seconds < _HALF_A_DAY_S and rise < _LITTLE * abs(trend.level):
+    span_s = life.window.seconds
+    if _DAYS[0] <= span_s / DAY_S <= _DAYS[1]:
+        time_s = np.asarray((life.series.time_ns - life.window.begin_ns) * 1e-9, dtype=np.float64)
+        cut = blocks(time_s, life.series.values, begin_s=0.0, end_s=span_s, number=how_many(time_s.size))
+        if of_a_day(cut.time_s, cut.value):
+            reason = f"{said.reason}; but a daily wave explains nearly all of it"
+            settle = "needs a run of two days"
+            return replace(
+                said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle, forecast=None
+            )
+    rise = abs(trend.rate) * span_s
+    if span_s < _HALF_A_DAY_S and rise < _LITTLE * abs(trend.level):
         reason = f"{said.reason}; {100 * rise / abs(trend.level):.2g} % in all, as a part of a daily wave would move it"
-        settle = f"needs a run of a day, {lasting(2 * _HALF_A_DAY_S - life.window.seconds)} more"
+        settle = f"needs a run of a day, {lasting(2 * _HALF_A_DAY_S - span_s)} more"
         return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle, forecast=None)
     return said

@@ -22,6 +22,8 @@ _SAID: Final[Mapping[Outcome, str]] = {
     Outcome.INCONCLUSIVE: "whether it grows at the end cannot be told",
 }
 
+BOTH: Final = "stages_grow"
+"""The number of a doubt of ``growth`` about what the literal method calls growth: it is a doubt of both."""
 Key = tuple[str, str, str]
 
 
@@ -34,7 +36,16 @@ def one_verdict(findings: Sequence[Finding]) -> list[Finding]:
     what the shape leaves open.
     """
     shapes = {_key(f): f for f in findings if f.rule == _BY_SHAPE}
-    return [_beside(f, shapes.get(_key(f))) if f.rule == _LITERAL else f for f in findings]
+    grown = {_key(f) for f in findings if f.rule == _LITERAL and f.outcome is Outcome.FAIL}
+    made = []
+    for f in findings:
+        if f.rule == _LITERAL:
+            made.append(_beside(f, shapes.get(_key(f))))
+        elif f.rule == _BY_SHAPE and f.outcome is Outcome.INCONCLUSIVE and _key(f) in grown:
+            made.append(replace(f, numbers=dict(f.numbers) | {BOTH: 1.0}))
+        else:
+            made.append(f)
+    return made
 
 
 def of_shared_hosts(findings: Sequence[Finding], shared: Collection[str]) -> list[Finding]:

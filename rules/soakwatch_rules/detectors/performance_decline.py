@@ -13,6 +13,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.stats.blocks import blocks, how_many
+from soakwatch_rules.stats.cycles import DAY_S, of_a_day
 from soakwatch_rules.stats.decline import Fall, fall, late_fall
 from soakwatch_rules.stats.standstill import Stop, stops_of_rate
 from soakwatch_rules.stats.trend import judge_trend
@@ -24,7 +25,6 @@ _LEAST = 16
 _HOUR_S = 3600.0
 _STOP_S = 10.0  # of standing still, as for loss
 _SURE = 0.99
-_DAY_S, _UNEXPLAINED = 86400.0, 0.1
 _LATE = 0.999
 _MOST = 1e100
 _TIMES = 3.14  # Student's t of 99 % at six degrees of freedom
@@ -160,7 +160,12 @@ class PerformanceDecline:
             reason = f"throughput fell by {quantity(_cut(late.share), '1')} shortly before the end and stayed there"
             numbers = dict(made.numbers) | {"fell_late": _cut(late.share), "fell_late_probability": late.probability}
             said = replace(made, outcome=Outcome.FAIL, reason=reason, numbers=numbers)
-        if said.outcome is Outcome.FAIL and relative is None and _of_a_day(parts.time_s, parts.value):
+        if (
+            said.outcome is Outcome.FAIL
+            and relative is None
+            and span >= DAY_S / 3
+            and of_a_day(parts.time_s, parts.value)
+        ):
             reason = f"{said.reason}; but it moves as a daily wave, and what was offered is not known"
             settle = "record the offered load, or run for two days"
             return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle)
@@ -243,21 +248,6 @@ def _without_stops(shown: Curve, flow: Flow) -> tuple[Curve, tuple[Stop, ...]]:
     for stop in found:
         keep &= (shown.end_ns <= stop.begin_ns) | (shown.begin_ns >= stop.end_ns)
     return Curve(shown.begin_ns[keep], shown.end_ns[keep], shown.rate[keep]), found
-
-
-def _of_a_day(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
-    """Whether one sine of a day explains nearly all of it, and more than a straight line does."""
-    span = float(seconds[-1] - seconds[0])
-    if value.size < _LEAST or span < _DAY_S / 3:
-        return False
-    turn = 2 * np.pi * seconds / _DAY_S
-    ones = np.ones(value.size)
-    whole = float(np.sum((value - value.mean()) ** 2))
-    left = [
-        float(np.sum((value - basis @ np.linalg.lstsq(basis, value, rcond=None)[0]) ** 2))
-        for basis in (np.stack([ones, np.sin(turn), np.cos(turn)], axis=1), np.stack([ones, seconds], axis=1))
-    ]
-    return whole > 0 and left[0] < _UNEXPLAINED * whole and left[0] < left[1] / 2
 
 
 def _scaled(case: Case, shown: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

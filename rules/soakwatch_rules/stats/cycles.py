@@ -1,4 +1,5 @@
-"""Relaxation patterns: a sawtooth is judged by the floor of its cycles, growth after one release not at all."""
+"""Relaxation patterns: a sawtooth is judged by the floor of its cycles, growth after one release not at all. And the
+question whether a series moves as one sine of a day."""
 
 from __future__ import annotations
 
@@ -20,6 +21,9 @@ _FALL: Final = 0.3  # of the range between the 2nd and the 98th percentile
 _PARTS: Final = 4
 _SIGMAS: Final = 5.0
 _QUANTA: Final = 3.0
+DAY_S: Final = 86400.0
+_LEAST_OF_A_DAY: Final = 16
+_UNEXPLAINED: Final = 0.1  # of the variance
 _APART: Final = 4  # blocks between falls: faster cycles vanish in the block means
 _LASTING: Final = 0.75  # of a fall, by which the medians before and after it differ
 _RISES: Final = 0.5  # abrupt rises for each abrupt fall: batches and level flips rise abruptly too
@@ -188,3 +192,17 @@ def _climb(cycle: Floats) -> float:
     off = cycle - cycle.mean()
     size = float(np.sqrt((place @ place) * (off @ off)))
     return float(place @ off) / size if size > 0 else 0.0
+
+
+def of_a_day(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
+    """Whether one sine of a day explains nearly all of it, and more than a straight line does."""
+    if value.size < _LEAST_OF_A_DAY:
+        return False
+    turn = 2 * np.pi * seconds / DAY_S
+    ones = np.ones(value.size)
+    whole = float(np.sum((value - value.mean()) ** 2))
+    left = [
+        float(np.sum((value - basis @ np.linalg.lstsq(basis, value, rcond=None)[0]) ** 2))
+        for basis in (np.stack([ones, np.sin(turn), np.cos(turn)], axis=1), np.stack([ones, seconds], axis=1))
+    ]
+    return whole > 0 and left[0] < _UNEXPLAINED * whole and left[0] < left[1] / 2

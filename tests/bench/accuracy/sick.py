@@ -74,9 +74,14 @@ def leak(times: float, course: str = "steady") -> Fault:
             _grown(night, str(night.rng.choice(others)), freed)
         _grown(night, name, more, own=course != "host")
         named = f"leak x{times:g} {course}".replace(" steady", "")
+        level = night.of("system.memory.usage" if course == "host" else "process.memory.usage", name)
+        allowed = (
+            0.05 / 24 * float(np.median(level))
+        )  # the default tolerance; what a leak of its size does is at the limit
+        small = slope < 1.2 * allowed
         if course == "host":
-            return Truth(named, gross=False, rules=MEMORY, metrics=("system.memory.",))
-        return Truth(named, gross=False, rules=MEMORY, metrics=("process.memory.",), objects=(name,))
+            return Truth(named, gross=False, rules=MEMORY, metrics=("system.memory.",), small=small)
+        return Truth(named, gross=False, rules=MEMORY, metrics=("process.memory.",), objects=(name,), small=small)
 
     return make
 
@@ -105,6 +110,8 @@ def table_full(what: str) -> Fault:
         else:
             name = str(night.rng.choice(night.objects(metric)))
         begin, full = sorted(night.rng.uniform(0.3, 0.8, 2))
+        if (1 - full) * night.length_s < max(70.0, 3 * night.cadence_s):
+            return None
         top = night.of(limit, name)[0]
         share = np.clip((night.at_s / night.length_s - begin) / max(full - begin, 1e-6), 0, 1)
         made = night.of(metric, name)
@@ -204,7 +211,7 @@ def dead(seen_by: str) -> Fault:
         del stated
         at = night.at(night.rng.uniform(0.3, 0.8))
         gone = np.arange(night.at_s.size) >= at
-        if (1 - at / night.at_s.size) * night.length_s < max(30.0, 5 * night.cadence_s):
+        if (1 - at / night.at_s.size) * night.length_s < max(330.0, 6 * night.cadence_s):
             return None
         if seen_by == "all":
             if not night.has("reach.up") or not back_stops(night, gone):

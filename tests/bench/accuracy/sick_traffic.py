@@ -158,8 +158,9 @@ def slower(share: float, course: str) -> Fault:
             night.of("load.request.rate")[:] *= 1 - fall
         else:
             return None
-        alone = not night.has("load.tx.packets") and not night.has("load.offered.rate")
-        small = alone and share <= (0.3 if "daily load" in night.traits else 0.05)
+        requests = not night.has("load.tx.packets")  # packets that do not come back are lost, requests may be not asked
+        unknown = requests and not night.has("load.offered.rate") and "daily load" in night.traits
+        small = requests and share <= (0.3 if unknown else 0.05)
         return Truth(kind, gross=False, rules=(*LOST, "run_difference", "level"), small=small)
 
     return make
