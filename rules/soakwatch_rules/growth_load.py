@@ -22,7 +22,7 @@ from soakwatch_rules.words import lasting, quantity
 Floats = NDArray[np.float64]
 _HALF_A_DAY_S = 43200.0
 _LITTLE = 0.02  # of the level
-_DAYS = (0.8, 2.0)  # lives that see a day and cannot tell it from growth
+_DAYS = (0.65, 2.0)  # runs that see a day and cannot tell it from growth
 
 
 def load_followed(
@@ -71,16 +71,16 @@ def with_load(reason: str, follows: Following, raw: Trend, trait: Trait) -> str:
     return f"{text}; with the load it moves by {hourly(raw.rate, trait)}"
 
 
-def part_of_a_wave(said: Finding, trend: Trend, life: Life) -> Finding:
+def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series) -> Finding:
     """A failure, where it may be a part of the day: inconclusive where a life of under half a day rose by less than 2 %
-    in all, or where a life of one to two days moves as one sine of a day.
+    in all, or where a run of up to two days moves as one sine of a day.
 
     A daily wave of 5 % moves by up to 1.3 % an hour, and looks like steady growth for a quarter of a day.
     """
     span_s = life.window.seconds
-    if _DAYS[0] <= span_s / DAY_S <= _DAYS[1]:
-        time_s = np.asarray((life.series.time_ns - life.window.begin_ns) * 1e-9, dtype=np.float64)
-        cut = blocks(time_s, life.series.values, begin_s=0.0, end_s=span_s, number=how_many(time_s.size))
+    if len(series) and _DAYS[0] <= series.seconds[-1] / DAY_S <= _DAYS[1]:  # of all lives: a restart ends no day
+        number = how_many(len(series))
+        cut = blocks(series.seconds, series.values, begin_s=0.0, end_s=float(series.seconds[-1]), number=number)
         if of_a_day(cut.time_s, cut.value):
             reason = f"{said.reason}; but a daily wave explains nearly all of it"
             settle = "needs a run of two days"

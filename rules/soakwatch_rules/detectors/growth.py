@@ -215,7 +215,7 @@ class Growth:
         if failed:
             worst = max(failed, key=_excess)
             told = self._told(made, worst, Outcome.FAIL, series, found, judged)
-            return part_of_a_wave(told, worst.trend, worst.life)
+            return part_of_a_wave(told, worst.trend, worst.life, series)
         big = [j for j in judged if j.life.window.seconds >= _BIG * case.window.seconds] or judged
         open_ = [j for j in big if j.trend.outcome is not Outcome.PASS]
         if open_:
