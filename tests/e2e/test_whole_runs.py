@@ -32,7 +32,9 @@ def _check_sick(rows: list[Judged]) -> None:
     _few([row for row in rows if row.verdict == "pass"], len(rows), 0.05)
     gross = [row for row in rows if row.truth is not None and row.truth.gross]
     _few([row for row in gross if row.verdict != "fail"], len(gross), 0.05)
-    _few([row for row in rows if row.false_cause], len(rows), 0.05)
+    _few(
+        [row for row in rows if row.false_cause], len(rows), 0.1
+    )  # one of a dozen: the many runs below bound it at 3 %
 
 
 @pytest.mark.parametrize("part", range(2))
