@@ -1,4 +1,4 @@
-"""What must be decided before a run can pass: whose doubt keeps it from passing, and whose is only told."""
+"""What must be decided before a run can pass: whose doubt keeps it from passing, and whose is only reported."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Demand:
     insisted: frozenset[str] = frozenset()
 
     def waived(self, findings: Sequence[Finding]) -> frozenset[int]:
-        """The places of the doubts that hold up nothing.
+        """The places of the doubts that are not required.
 
         That one of many series cannot be compared with the time before the stress (another load, too restless) holds
         nothing up where most of the target's series were seen to come back.

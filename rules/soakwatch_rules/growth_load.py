@@ -1,5 +1,5 @@
 """Growth beside a load: what of a life follows a load, its readings without the load's part, how both are said, and
-what may be the load's where none is known."""
+which growth may be a part of a daily wave."""
 
 from __future__ import annotations
 
