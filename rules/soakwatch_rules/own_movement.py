@@ -18,7 +18,8 @@ _OWN = 1.5  # of the range of means before the stress: a range of few means is s
 
 @dataclass(frozen=True, slots=True)
 class JudgedEpisode:
-    """What is said of one episode; ``seconds`` is the time to recover, None where it did not, or that is unknown."""
+    """What is said of one episode; ``seconds`` is the time to recover, None where it did not, or that is unknown;
+    ``kept`` marks a failure that only warns, since memory may keep that much after one episode."""
 
     episode: Episode
     outcome: Outcome
@@ -32,6 +33,7 @@ class JudgedEpisode:
     window_s: float = 0.0
     limit_s: float = 0.0
     doubt: str = ""
+    kept: bool = False
 
 
 def beside_history(
@@ -66,6 +68,19 @@ def beside_history(
     )
     doubt = f"a residue of less than {quantity(residue + back.residue_half, unit)} would not be seen in its noise"
     return replace(judged, outcome=Outcome.PASS, reason=reason, why=None, settle="", doubt=judged.doubt or doubt)
+
+
+def memory_kept(judged: JudgedEpisode, series: Series, share: float) -> JudgedEpisode:
+    """A residue of memory up to ``share`` of the level before is a warning: allocators and caches keep some of what a
+    stress made them take. A leak shows as growth, or as more from stress to stress."""
+    back, before = judged.back, judged.before
+    if judged.outcome is not Outcome.FAIL or judged.seconds is not None or back is None or before is None:
+        return judged
+    if ".memory." not in series.metric or abs(back.residue) > share * abs(before.mean):
+        return judged
+    by = f"{100 * back.residue / abs(before.mean):+.1f} %"
+    reason = f"{judged.reason} ({by}): memory may keep up to {100 * share:g} % after one {judged.episode.name}"
+    return replace(judged, outcome=Outcome.WARN, reason=reason, kept=True)
 
 
 def _moved_in_the_calm(series: Series, so_far: Sequence[Episode], level: float) -> float:

@@ -29,6 +29,7 @@ _GUARD = 0.05  # risk of the straight line's bound
 _LOWEST, _LOWEST_NEED = 24, 5  # stretches, and readings in each
 _CLEARLY = 0.99
 _FREED = 0.25  # of the level: a release worth a warning
+_HIGH = 0.98  # quantile of the readings of a life
 _BIG = 0.25  # of the window: lives that must pass each
 
 
@@ -41,6 +42,7 @@ class _Judged:
     raw: Trend
     follows: Following | None = None
     lowest: bool = False
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +212,12 @@ class Growth:
         if not long:
             return self._undecided(made, case, found, apart)
         judged = [self._judged(life, case) for life in long]
+        judged = [_cut(j) if j.trend.outcome is Outcome.FAIL and _been_there(j, judged) else j for j in judged]
         failed = [j for j in judged if j.trend.outcome is Outcome.FAIL]
         if failed:
             worst = max(failed, key=_excess)
             told = self._told(made, worst, Outcome.FAIL, series, found, judged)
-            return part_of_a_wave(told, worst.trend, worst.life, series)
+            return part_of_a_wave(told, worst.trend, worst.life, series, case.window.seconds)
         big = [j for j in judged if j.life.window.seconds >= _BIG * case.window.seconds] or judged
         open_ = [j for j in big if j.trend.outcome is not Outcome.PASS]
         if open_:
@@ -324,6 +327,8 @@ class Growth:
         doubts = list(doubts_of(trend, life.window.seconds))
         if one.lowest:
             doubts.append(f"judged by the lowest reading of each of {_LOWEST} stretches, since its means leave it open")
+        if one.cut:
+            doubts.append("a longer life of the same had been as high and stood: a restart cut a sawtooth or a warm-up")
         reason = sentence(
             series.metric, trend, trait, life.window.seconds, None if one.trend is one.raw else one.follows
         )
@@ -385,6 +390,22 @@ def _noted(series: Series, case: Case, judged: list[_Judged]) -> str | None:
             at = one.life.window.begin_ns + round(one.life.window.seconds * 1e9 * release.at / blocks_)
             said.append(released_words(series, release.height, at))
     return "; ".join([*said, *near_limit(series, case.facts)]) or None
+
+
+def _been_there(one: _Judged, judged: list[_Judged]) -> bool:
+    """Whether a longer life of the same, which stood, had been as high: then a restart cut a sawtooth or a warm-up."""
+    sign = -1.0 if one.life.series.trait.growth == "down" else 1.0
+    own = sign * one.life.series.values
+    end = float(np.median(own[-max(1, own.size // 16) :]))
+    return any(
+        end <= float(np.quantile(sign * other.life.series.values, _HIGH))
+        for other in judged
+        if other.trend.outcome is Outcome.PASS and other.life.window.seconds > one.life.window.seconds
+    )
+
+
+def _cut(one: _Judged) -> _Judged:
+    return replace(one, cut=True, trend=replace(one.trend, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, guard=False))
 
 
 def _excess(one: _Judged) -> float:

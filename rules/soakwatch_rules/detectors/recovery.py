@@ -15,7 +15,7 @@ from soakwatch_rules.explanations import commanded, median_load
 from soakwatch_rules.labels import label
 from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.lives import lives
-from soakwatch_rules.own_movement import JudgedEpisode, beside_history, without_level
+from soakwatch_rules.own_movement import JudgedEpisode, beside_history, memory_kept, without_level
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
@@ -52,8 +52,10 @@ class Recovery:
     last window, or the residue, is proven outside; or it came back too late. warn: it settled at another level in the
     harmless direction (less memory), what is left grows from repetition to repetition, or what is left is no more than
     the series moved by itself before the stress (a daily wave, a cache that fills): 1.5 times the range of its means
-    over stretches of an eighth of the calm or the time after, the first tenth left out. Noise of that size passes, with
-    the residue that it would hide. inconclusive: too little before or after, too noisy, or another load than before.
+    over stretches of an eighth of the calm or the time after, the first tenth left out; or memory keeps up to ``kept``
+    of its level after one stress, as allocators and caches do (it fails if more is left from repetition to repetition).
+    Noise of that size passes, with the residue that it would hide. inconclusive: too little before or after, too noisy,
+    or another load than before.
 
     How often wrong, on 300 seeded signals a shape (band 5 %, readings each 10 s, 1 h before, 2 h after; returns as a
     step, exponential, oscillating, with a relapse of 5 min, or after half of the time): none failed. White noise or
@@ -68,7 +70,7 @@ class Recovery:
     ``cpu_spike`` the stress itself, ``management_isolation`` who still answered in it, ``reboot`` and
     ``process_restart`` a device that only recovered by starting anew (it is judged on, and told).
 
-    Parameters: ``tolerance``, ``share``, ``within``, ``look``, ``load`` (below).
+    Parameters: ``tolerance``, ``share``, ``kept``, ``within``, ``look``, ``load`` (below).
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Case, Phase, Window
@@ -88,7 +90,7 @@ class Recovery:
     """
 
     name: ClassVar[str] = "recovery"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     summary: ClassVar[str] = "after stress a level did not come back, or not in time"
     metrics: ClassVar[tuple[str, ...]] = (
         "system.cpu.utilization",
@@ -114,6 +116,7 @@ class Recovery:
     share: float = parameter(0.02, "1", "least band as a share of the reading's range", "2 points of a utilisation")
     within: float = parameter(0.0, "s", "time to recover; 0: the recovery phase", "the plan knows better")
     look: float = parameter(3600.0, "s", "time looked at where no recovery phase follows", "longer is growth's matter")
+    kept: float = parameter(0.2, "1", "share of its level that memory may keep after one stress", "arenas and caches")
     load: float = parameter(0.10, "1", "difference of load that forbids the comparison", "twice the tolerance")
 
     def __post_init__(self) -> None:
@@ -122,6 +125,8 @@ class Recovery:
             raise ValueError(f"recovery: a tolerance of {self.tolerance} can never be proven: use more, such as 5%")
         if not 0 <= self.share < 1:
             raise ValueError(f"recovery: a share of {self.share} of the range means nothing: use 0 to 1, such as 2%")
+        if not 0 <= self.kept < math.inf:
+            raise ValueError(f"recovery: kept {self.kept} means nothing: use a share of the level, such as 20%")
         if not 0 <= self.within < math.inf:
             raise ValueError(f"recovery: within {self.within} s means nothing: use a time, or 0 for the phase")
         if not (0 < self.look < math.inf and 0 < self.load < math.inf):
@@ -134,7 +139,8 @@ class Recovery:
             f"recovered at the first window (30 readings or more) whose mean is proven within max("
             f"{100 * self.tolerance:g} %, {100 * self.share:g} % of the range) of the level before the stress, after "
             f"the last one proven outside or swinging farther than that; {limit} (without one {self.look:g} s), the "
-            f"mean from there on proven inside as well; the load may differ by {100 * self.load:g} %"
+            f"mean from there on proven inside as well (memory may keep {100 * self.kept:g} % after one stress); the load may "
+            f"differ by {100 * self.load:g} %"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -191,7 +197,8 @@ class Recovery:
             settle = "needs readings in a larger unit"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, Why.RESOLUTION, settle, chosen)
         begun = JudgedEpisode(episode, Outcome.PASS, "", None, "", chosen, band, back, doubt=trouble)
-        return beside_history(self._decided(begun, series, after, apart), series, so_far, chosen)
+        judged = beside_history(self._decided(begun, series, after, apart), series, so_far, chosen)
+        return memory_kept(judged, series, self.kept)
 
     def _before(self, case: Case, series: Series, episode: Episode) -> tuple[Reference | None, str]:
         trouble, load, own = f"nothing calm was read before the {episode.name}", commanded(case), False
@@ -320,8 +327,9 @@ class Recovery:
             numbers["residue_per_repetition"] = grown
             text = f"what is left grows by {quantity(grown, unit)} from repetition to repetition"
             doubts.append(text)
-            if outcome is Outcome.PASS:
-                outcome, reason = Outcome.WARN, f"{reason}; but {text}"
+            if outcome is Outcome.PASS or worst.kept:
+                outcome = Outcome.FAIL if worst.kept else Outcome.WARN
+                reason = f"{reason}; but {text}"
         marks = tuple(
             Mark(j.episode.stress.end_ns + round((j.seconds or 0.0) * 1e9), None, f"back after the {j.episode.name}")
             if j.seconds is not None

@@ -17,13 +17,13 @@ _MOST_RHO: Final = 0.98
 _POWER_Z: Final = 0.8416212335729143  # 80 % power
 
 
-def power(risk: float = 0.05) -> float:
+def power(risk: float = 0.05, freedom: float = math.inf) -> float:
     """Standard errors beyond a limit that show with 80 % power at a one-sided risk.
 
-    >>> round(power(), 2), round(power(0.05 / 30), 2)
-    (2.49, 3.78)
+    >>> round(power(), 2), round(power(0.05 / 30), 2), round(power(0.05, 3), 2)
+    (2.49, 3.78, 3.19)
     """
-    return student_quantile(math.inf, 1 - risk) + _POWER_Z
+    return student_quantile(freedom, 1 - risk) + _POWER_Z
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Slope:
         return student_cdf(self.freedom, max(-1e6, min(1e6, (self.slope - limit) / self.error)))
 
     def detectable(self, risk: float = 0.05) -> float:
-        """The slope beyond a limit that shows with 80 % power at this risk."""
-        return power(risk) * self.error
+        """The slope beyond a limit that shows with 80 % power at this risk (the quantile of the risk is a Student t's)."""
+        return power(risk, self.freedom) * self.error
 
 
 def slope(time_s: Floats, value: Floats, *, remember: bool = True) -> Slope:

@@ -24,6 +24,7 @@ _QUANTA: Final = 3.0
 DAY_S: Final = 86400.0
 _LEAST_OF_A_DAY: Final = 16
 _UNEXPLAINED: Final = 0.1  # of the variance
+_BENDS: Final = 9
 _APART: Final = 4  # blocks between falls: faster cycles vanish in the block means
 _LASTING: Final = 0.75  # of a fall, by which the medians before and after it differ
 _RISES: Final = 0.5  # abrupt rises for each abrupt fall: batches and level flips rise abruptly too
@@ -195,14 +196,19 @@ def _climb(cycle: Floats) -> float:
 
 
 def of_a_day(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
-    """Whether one sine of a day explains nearly all of it, and more than a straight line does."""
+    """Whether one sine of a day explains nearly all of it, more than a straight line does, and no less than a line with
+    one bend, which has as many parameters: what begins to grow in mid-run looks like half of a sine, too."""
     if value.size < _LEAST_OF_A_DAY:
         return False
     turn = 2 * np.pi * seconds / DAY_S
-    ones = np.ones(value.size)
-    whole = float(np.sum((value - value.mean()) ** 2))
-    left = [
-        float(np.sum((value - basis @ np.linalg.lstsq(basis, value, rcond=None)[0]) ** 2))
-        for basis in (np.stack([ones, np.sin(turn), np.cos(turn)], axis=1), np.stack([ones, seconds], axis=1))
-    ]
-    return whole > 0 and left[0] < _UNEXPLAINED * whole and left[0] < left[1] / 2
+    ones, whole = np.ones(value.size), float(np.sum((value - value.mean()) ** 2))
+
+    def left(*columns: NDArray[np.float64]) -> float:
+        basis = np.stack([ones, *columns], axis=1)
+        return float(np.sum((value - basis @ np.linalg.lstsq(basis, value, rcond=None)[0]) ** 2))
+
+    sine = left(np.sin(turn), np.cos(turn))
+    if not whole > 0 or sine >= _UNEXPLAINED * whole or sine >= left(seconds) / 2:
+        return False
+    bends = np.linspace(seconds[0], seconds[-1], _BENDS + 2)[1:-1]
+    return sine <= min(left(seconds, np.maximum(seconds - at, 0.0)) for at in bends.tolist())

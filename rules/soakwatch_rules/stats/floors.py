@@ -21,7 +21,8 @@ _LEAK: Final = 2.0  # prior weight of a straight rise against each other kind
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Floors:
-    """P(slope at the end > limit), that slope per run with its 5 and 95 % bounds, and the weight of a straight rise."""
+    """P(slope at the end > limit), that slope per run with its 5 and 95 % bounds, and the share of the first that a
+    straight rise holds."""
 
     probability: float
     rate: float
@@ -67,7 +68,8 @@ def of_floors(place: Floats, floor: Floats, limit: float, resolution: float) -> 
     share = np.cumsum(weight[order])
     low = float((centre - 2 * wide)[order][np.searchsorted(share, 0.05)])
     high = float((centre + 2 * wide)[order][min(np.searchsorted(share, 0.95), centre.size - 1)])
-    rate = float(weight @ centre)
+    rate, straight = float(weight @ centre), np.array(linear)
     return Floors(
-        min(1.0, float(weight @ above)), rate, min(low, rate), max(high, rate), float(weight[np.array(linear)].sum())
-    )
+        min(1.0, float(weight @ above)), rate, min(low, rate), max(high, rate),
+        min(1.0, float(weight[straight] @ above[straight])),
+    )  # fmt: skip

@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 _FEWEST: Final = 24  # block pairs
 _VARIES: Final = 0.02  # of its mean that a load's spread must have to explain anything
 _OWN: Final = 0.05  # of its variance that a load must have beside its straight line
+_BASELESS: Final = 1.15
+_SURELY: Final = 5.0  # standard errors
 _COUNTED: Final = frozenset({"load.requests", "load.tx.packets", "load.rx.packets"})
 LOADS: Final = frozenset({"load.connections", "load.request.rate", "load.offered.rate", "load.offered.packet.rate"})
 
@@ -56,8 +58,12 @@ def explained(centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Seri
 
 
 def holds(value: Floats, load: Floats, each: float) -> bool:
-    """Whether the second half of the blocks follows the load too, by half as much for each unit at least."""
-    value, load = value[value.size // 2 :], load[load.size // 2 :]
+    """Whether the second half and the last third of the blocks follow the load too, by half as much for each unit at
+    least: a cache that was full when the load was highest does not go back with it."""
+    return all(_holds(value[-size:], load[-size:], each) for size in (value.size - value.size // 2, value.size // 3))
+
+
+def _holds(value: Floats, load: Floats, each: float) -> bool:
     place = np.linspace(-1, 1, value.size)
     own, rest = _beside(load, place), _beside(value, place)
     square = float(own @ own)
@@ -105,13 +111,26 @@ def _explains(value: Floats, load: Floats, series: Series) -> Following | None:
         together = float(np.corrcoef(load, value)[0, 1]) if float(np.ptp(value)) > 0 else 0.0
         each = float((load - mean) @ value) / (spread**2 * value.size)
         share = max(together, 0.0) ** 2
-        # memory that follows a load is base + each·load with a base of 0 or more
-        possible = each * mean <= abs(float(value.mean()))
+        # what follows a load is base + each·load with a base of 0 or more, but for noise in the slope
+        possible = each * mean <= _BASELESS * abs(float(value.mean()))
         return Following(series.metric, unit, share if possible else 0.0, each / size, mean * size, straight=True)
     each = float(own @ rest) / float(own @ own)
     total = float(rest @ rest)
     share = each**2 * float(own @ own) / total if total > 0 and each > 0 else 0.0
+    if each > _SURELY * _error(own, rest - each * own):
+        # noise hides how much of its movement beside a line the load explains, not that it follows: then all counts
+        left = value - value.mean() - each * (load - mean)
+        share = max(share, 1 - float(left @ left) / float(np.sum((value - value.mean()) ** 2)))
     return Following(series.metric, unit, min(share, 1.0), each / size, mean * size)
+
+
+def _error(own: Floats, left: Floats) -> float:
+    """The standard error of what follows, with residuals that remember (lag-1 correlation)."""
+    square = float(left @ left)
+    if not square > 0:
+        return 0.0
+    rho = min(max(float(left[1:] @ left[:-1]) / square, 0.0), 0.95)
+    return float(np.sqrt(square / max(left.size - 3, 1) / float(own @ own) * (1 + rho) / (1 - rho)))
 
 
 def _beside(value: Floats, place: Floats) -> Floats:

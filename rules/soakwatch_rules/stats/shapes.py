@@ -21,6 +21,8 @@ PERIODS: Final = (0.25, 0.33, 0.5, 0.67, 0.8, 1.0, 1.25, 1.5, 2.0)
 SEEN: Final = 0.55
 """A cycle longer than this share of the run was not seen twice: it cannot be told from growth."""
 
+_QUICK: Final = 0.01  # of the run
+
 _TINY: Final = 1e-6  # a column that leaves less than this of its length beyond the others adds nothing
 
 
@@ -116,6 +118,9 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
     for tau in taus:
         rise, end = -np.exp(-u / tau), math.exp(-1 / tau) / tau
         made += [("warm-up", [rise], [end], tau), ("warm-up and leak", [rise, u], [end, 1.0], tau)]
+        if tau > 2 * _QUICK:  # behind a quick warm-up that is over within a few blocks
+            made.append(("two warm-ups", [-np.exp(-u / _QUICK), rise], [0.0, end], tau))
+            made.append(("warm-up and leak", [-np.exp(-u / _QUICK), rise, u], [0.0, end, 1.0], tau))
     # a plateau counts only if it fills the last quarter
     made += [("plateau", [np.minimum(u, c)], [0.0], c) for c in np.linspace(0.1, 0.75, 14).tolist()]
     for begin in np.arange(0.05, 0.65, 0.05).tolist():

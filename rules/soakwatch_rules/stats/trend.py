@@ -32,6 +32,8 @@ _MISSING: Final = 0.5
 _FINE: Final = 0.02  # of a sawtooth's height: what its floors vary by at least
 _UNEVEN: Final = 0.1  # of a sawtooth's height: what two floors may differ by
 _EVENS: Final = 0.5
+_LATEST: Final = 0.8  # of the run: growth that begins later was not seen for long enough
+_STEADY: Final = 0.75  # of the first rise of three floors, that the second has at least
 _HALF: Final = 0.5
 _WAVE: Final = 2.0  # times what is worth a verdict: a wave that swings by less is not asked whether it is growth
 _LONG_SINCE: Final = 0.25  # of the run, that is judged since a release
@@ -166,24 +168,31 @@ class _Question:
         if count < FEW:
             return self._by_few(made, found, height) or self._by_blocks(blank, whole)
         fit = slope(found.time_s, found.floor, remember=count >= _MANY_CYCLES)
-        made = replace(made, smallest_detectable=fit.detectable(self.thresholds.guard), correlation=fit.correlation)
+        seen_apart = height * self.span_s / max(self.value.size, 1) / float(np.median(np.diff(found.falls)))
+        half, wanted = count // 2, self.thresholds
+        lately = float(found.floor[-1] - found.floor[half]) / float(found.time_s[-1] - found.time_s[half])
+        rises = fit.low(wanted.guard) > made.allowed and lately > made.allowed
+        made = replace(made, smallest_detectable=fit.detectable(wanted.guard), correlation=fit.correlation)
         made = replace(made, line=_line(fit, found.time_s, found.floor + height))
         if count < LEAST:
             few = of_floors(found.time_s / self.span_s, found.floor, made.allowed * self.span_s, _FINE * height)
             made = replace(
                 made, probability=few.probability, rate=few.rate / self.span_s, rate_low=few.low / self.span_s,
-                rate_high=few.high / self.span_s,
+                rate_high=few.high / self.span_s, guard=rises and few.straight >= wanted.guarded,
             )  # fmt: skip
-            return self._small(self._decided(made, few.probability, fit, None), found.floor, height)
+            made = self._decided(made, few.probability, fit, None)
+            return self._small(_risen(made, found.floor, seen_apart), found.floor, height)
         # the floors are taken as evenly spaced over the run
         parts = mixture(found.floor, resolution=_EXACT, shifts=count >= 24)
-        made, free = _with_parts(made, parts, self.span_s, self.thresholds.guard)
-        made = self._decided(replace(made, shape="sawtooth", weight=1.0, bend_s=None), free, fit, parts)
-        return self._small(made, found.floor, height)
+        made, free = _with_parts(made, parts, self.span_s, wanted.guard)
+        guard = rises and parts.above(made.allowed * self.span_s)[2] >= wanted.guarded
+        made = self._decided(replace(made, shape="sawtooth", weight=1.0, bend_s=None, guard=guard), free, fit, parts)
+        return self._small(_risen(made, found.floor, seen_apart), found.floor, height)
 
     def _by_few(self, made: Trend, found: Cycles, height: float) -> Trend | None:
         """Two or three floors have no spread: they stand if the last lies no more than is allowed above the
-        one before (the first may be one of a warm-up).
+        one before (the first may be one of a warm-up). Three that rise twice by more than that, and the second time by
+        three quarters of the first and more, grow: a warm-up would slow down.
 
         A floor varies by some of the sawtooth's height from cycle to cycle; that much cannot be seen.
         """
@@ -197,10 +206,13 @@ class _Question:
         slope_ = rise / apart
         made = replace(
             made, rate=slope_, rate_low=slope_ - hidden / apart, rate_high=slope_ + hidden / apart,
-            smallest_detectable=0.5 * hidden / apart,
+            smallest_detectable=0.5 * hidden / apart if count > 2 else None,
         )  # fmt: skip
         if rise > made.allowed * apart + hidden:
-            return made
+            before, length = float(found.floor[1] - found.floor[0]), float(found.time_s[1] - found.time_s[0])
+            steady = count > 2 and before > made.allowed * length + hidden and slope_ >= _STEADY * before / length
+            failed = replace(made, outcome=Outcome.FAIL, why=None, probability=self.thresholds.fail, hours_needed=None)
+            return failed if steady else made
         return replace(made, outcome=Outcome.PASS, why=None, probability=0.0, hours_needed=None, waived="cycles")
 
     def _worth(self, made: Trend) -> float:
@@ -240,7 +252,7 @@ class _Question:
         made = replace(made, line=self._end_line(made, whole.time_s, value, fit))
         made = self._decided(made, free, fit, parts, value)
         if made.outcome is Outcome.FAIL:
-            made = self._after_release(made, value)
+            made = self._after_release(self._just_begun(made), value)
         made = self._resolved(self._small(replace(made, release=freed(value)), value), value)
         return made if made.release is None else self._since(made, made.release)
 
@@ -254,6 +266,15 @@ class _Question:
         if rest.answer(floors=False).outcome is not Outcome.PASS:
             return made
         return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
+
+    def _just_begun(self, made: Trend) -> Trend:
+        """Growth that begins in the last part of the run, of which the straight line knows nothing, may be a step, a
+        job or a cache that has just begun to fill."""
+        begun = made.bend_s if made.shape in _BENDING and made.bend_s is not None else 0.0
+        if made.guard or begun < _LATEST * self.span_s:
+            return made
+        hours = (begun / _LATEST - self.span_s) / 3600
+        return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, hours_needed=hours)
 
     def _after_release(self, made: Trend, value: Floats) -> Trend:
         """Growth since an abrupt release: maybe a long sawtooth, which one release that took all of it shows."""
@@ -331,6 +352,16 @@ class _Question:
     def _spread(self) -> float:
         """Standard deviation within a sixteenth of the run (median over the sixteenths)."""
         return math.sqrt(float(np.median([np.var(part) for part in np.array_split(self._some(), 16)])))
+
+
+def _risen(made: Trend, floor: Floats, climb: float) -> Trend:
+    """A failure only where the floors rose by more than a sawtooth climbs between two readings: how low a cycle was read
+    depends on when it was read, and sawteeth beat with the cadence."""
+    some = max(1, min(3, floor.size // 4))
+    means = np.convolve(floor, np.full(some, 1 / some), "valid")
+    if made.outcome is not Outcome.FAIL or float(means[-1] - means.min()) > _RISEN * climb:
+        return made
+    return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, guard=False, hours_needed=None)
 
 
 def _span(time_s: Floats) -> tuple[float, float]:
