@@ -20,8 +20,8 @@ from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.words import lasting, quantity
 
 Floats = NDArray[np.float64]
-_HALF_A_DAY_S = 43200.0
-_LITTLE = 0.02  # of the level
+_HALF_A_DAY_S, _QUARTER_S = 43200.0, 21600.0
+_LITTLE, _LITTLE_SHORT = 0.02, 0.03  # of the level; in up to a quarter of a day
 _WAVE = 0.05  # of the level, by which a daily wave may lift and lower it
 _CUT = 0.6  # of the run: a life that is shorter was cut by restarts
 _DAYS = (0.65, 2.0)  # runs that see a day and cannot tell it from growth
@@ -75,8 +75,8 @@ def with_load(reason: str, follows: Following, raw: Trend, trait: Trait) -> str:
 
 def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series, run_s: float) -> Finding:
     """A failure, where it may be a part of the day: inconclusive where a life of under half a day rose by less than 2 %
-    in all (one that restarts cut out of a longer run: by less than a daily wave of 5 % would lift it), or where a run of
-    up to two days moves as one sine of a day.
+    in all (3 % in under six hours; one that restarts cut out of a longer run: by less than a daily wave of 5 % would
+    lift it), or where a run of up to two days moves as one sine of a day.
 
     A daily wave of 5 % moves by up to 1.3 % an hour, and looks like steady growth for a quarter of a day.
     """
@@ -90,7 +90,7 @@ def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series, run_
             return replace(
                 said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle, forecast=None
             )
-    rise, little = abs(trend.rate) * span_s, _LITTLE
+    rise, little = abs(trend.rate) * span_s, _LITTLE if span_s > _QUARTER_S else _LITTLE_SHORT
     if span_s < _CUT * run_s:
         little = max(_LITTLE, 2 * _WAVE * float(np.sin(np.pi * min(span_s, _HALF_A_DAY_S) / DAY_S)))
     if span_s < _HALF_A_DAY_S and rise < little * abs(trend.level):

@@ -30,6 +30,7 @@ _SHAPES = {
     "warm-up": "a warm-up that saturates",
     "two warm-ups": "a warm-up in two stages",
     "warm-up and leak": "a warm-up and a leak",
+    "two warm-ups and leak": "a warm-up in two stages and a leak",
     "plateau": "growth that has come to a plateau",
     "ramp between plateaus": "a ramp between two plateaus",
     "bump": "a bump that is over",

@@ -34,8 +34,8 @@ def one_verdict(findings: Sequence[Finding]) -> list[Finding]:
 
     It stays a failure where ``growth`` finds growth too, was not asked, or could not be (a life too short for it) and
     the last third itself rises by at least half of what a straight line would: a program that starts and is warm by
-    then has not grown at the end, and one that was started within the run is still starting. A doubt of ``growth`` appears once, as its own: the literal method does not decide
-    what the shape leaves open.
+    then has not grown at the end, and one that was started within the run is still starting. A doubt of ``growth``
+    appears once, as its own: the literal method does not decide what the shape leaves open.
     """
     shapes = {_key(f): f for f in findings if f.rule == _BY_SHAPE}
     grown = {_key(f) for f in findings if f.rule == _LITERAL and f.outcome is Outcome.FAIL}
@@ -79,7 +79,7 @@ def _beside(literal: Finding, shape: Finding | None) -> Finding:
             "within the last third it hardly rises any more: a warm-up or a step; too short for the rule growth to tell"
         )
     elif literal.numbers.get(STARTED, 0.0) > 0:
-        said = "it was started within the run: a start is a warm-up, and this life too short for the rule growth to tell"
+        said = "it was started within the run: a start is a warm-up, and this life is too short for the rule growth"
     else:
         return literal
     return replace(literal, outcome=Outcome.WARN, reason=literally + said)

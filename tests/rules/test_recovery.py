@@ -384,6 +384,6 @@ def test_a_step_before_the_stress_is_not_laid_to_it() -> None:
     base = noise(3, "process.memory.usage", 86400, 60, 1e9, 0.002, 0.0)
     day = phased({"soak": (0, 68400), "stress": (68400, 72000), "recovery": (72000, 86400)})
     for at_s, outcomes in ((60000, {Outcome.PASS, Outcome.WARN}), (70000, {Outcome.FAIL})):
-        series = replace(base, value=np.round(base.values + np.where(base.seconds >= at_s, 1e8, 0.0)))
+        series = replace(base, value=np.round(base.values + np.where(base.seconds >= at_s, 3e8, 0.0)))
         made = Recovery().judge(Case("dut", series.object, window(0, 86400), (series,), phases=day))[0]
         assert made.outcome in outcomes, made.reason

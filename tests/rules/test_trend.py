@@ -46,7 +46,7 @@ def test_slope_of_a_worked_example() -> None:
     assert fit.freedom == 2
     assert fit.low() == pytest.approx(0.8 - 2.919986 * fit.error)
     assert fit.above(fit.low()) == pytest.approx(0.95)
-    assert fit.detectable() == pytest.approx(2.4865 * fit.error, rel=1e-4)
+    assert fit.detectable() == pytest.approx((2.919986 + 0.841621) * fit.error, rel=1e-4)
 
 
 def test_slope_error_grows_with_memory() -> None:
@@ -72,7 +72,7 @@ def test_a_noiseless_line_is_certain() -> None:
 def test_hours_needed() -> None:
     """The error falls with T^-1.5: 2.83 times the distance needs twice the time; near the limit no time helps."""
     distance = 1.0
-    fit = Slope(2.0, 2 * math.sqrt(2) * distance / power(), 10.0, 0.0)
+    fit = Slope(2.0, 2 * math.sqrt(2) * distance / power(0.05, 10.0), 10.0, 0.0)
     assert hours_more(fit, 1.0, 3600.0 * 5) == pytest.approx(5)
     assert hours_more(Slope(1.2, 0.1, 10.0, 0.0), 1.0, 3600.0) is None
     assert hours_more(Slope(0.0, 0.0, 10.0, 0.0), 0.0, 3600.0) is None

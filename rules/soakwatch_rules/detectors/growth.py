@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.growth_lives import GrowthOfLife, been_there, cut, excess, noted
 from soakwatch_rules.growth_load import load_followed, load_numbers, part_of_a_wave, with_load
-from soakwatch_rules.growth_words import doubts_of, near_limit, per_hour, released_words, sentence, settle_of
+from soakwatch_rules.growth_words import doubts_of, per_hour, sentence, settle_of
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.blocks import LEAST, blocks
-from soakwatch_rules.stats.following import Following
 from soakwatch_rules.stats.trend import Thresholds, Tolerance, judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.words import counted, lasting, quantity
@@ -28,21 +28,7 @@ Floats = NDArray[np.float64]
 _GUARD = 0.05  # risk of the straight line's bound
 _LOWEST, _LOWEST_NEED = 24, 5  # stretches, and readings in each
 _CLEARLY = 0.99
-_FREED = 0.25  # of the level: a release worth a warning
-_HIGH = 0.98  # quantile of the readings of a life
 _BIG = 0.25  # of the window: lives that must pass each
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """One life with its answer, and what it follows."""
-
-    life: Life
-    trend: Trend
-    raw: Trend
-    follows: Following | None = None
-    lowest: bool = False
-    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,10 +198,10 @@ class Growth:
         if not long:
             return self._undecided(made, case, found, apart)
         judged = [self._judged(life, case) for life in long]
-        judged = [_cut(j) if j.trend.outcome is Outcome.FAIL and _been_there(j, judged) else j for j in judged]
+        judged = [cut(j) if j.trend.outcome is Outcome.FAIL and been_there(j, judged) else j for j in judged]
         failed = [j for j in judged if j.trend.outcome is Outcome.FAIL]
         if failed:
-            worst = max(failed, key=_excess)
+            worst = max(failed, key=excess)
             told = self._told(made, worst, Outcome.FAIL, series, found, judged)
             return part_of_a_wave(told, worst.trend, worst.life, series, case.window.seconds)
         big = [j for j in judged if j.life.window.seconds >= _BIG * case.window.seconds] or judged
@@ -230,8 +216,8 @@ class Growth:
             return replace(
                 made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings in long lives"
             )
-        told = self._told(made, max(big, key=_excess), Outcome.PASS, series, found, judged)
-        warned = _noted(series, case, judged)
+        told = self._told(made, max(big, key=excess), Outcome.PASS, series, found, judged)
+        warned = noted(series, case, judged)
         return told if warned is None else replace(told, outcome=Outcome.WARN, reason=f"{warned}; {told.reason}")
 
     def _undecided(self, made: Finding, case: Case, found: tuple[Life, ...], apart: float | None) -> Finding:
@@ -256,28 +242,30 @@ class Growth:
             settle=f"needs {counted(missing_n, 'more reading')} in one life{every}",
         )
 
-    def _judged(self, life: Life, case: Case) -> _Judged:
+    def _judged(self, life: Life, case: Case) -> GrowthOfLife:
         trait = life.series.trait
         time_s = np.asarray((life.series.time_ns - life.window.begin_ns) * 1e-9, dtype=np.float64)
         value: Floats = life.series.values
         value = -value if trait.growth == "down" else value
         raw = self._trend(time_s, value, life, trait, case.family)
         if not case.load or raw.mode != "mean":
-            return self._by_the_lowest(_Judged(life, raw, raw), time_s, value, case.family)
+            return self._by_the_lowest(GrowthOfLife(life, raw, raw), time_s, value, case.family)
         with np.errstate(all="ignore"):
-            beside = load_followed(time_s, value, life, case.load, self.follow, grows_not=raw.outcome is Outcome.PASS)
+            beside = load_followed(
+                time_s, value, life, case.load, self.follow, grows_not=raw.outcome is not Outcome.FAIL
+            )
         if beside is None:
-            return self._by_the_lowest(_Judged(life, raw, raw), time_s, value, case.family)
+            return self._by_the_lowest(GrowthOfLife(life, raw, raw), time_s, value, case.family)
         follows, rest = beside
         if follows.straight:
             if raw.outcome is Outcome.FAIL:
                 raw = replace(raw, outcome=Outcome.INCONCLUSIVE, why=Why.NO_REFERENCE, hours_needed=None)
-                return _Judged(life, raw, raw, follows)
-            return _Judged(life, raw, raw)
+                return GrowthOfLife(life, raw, raw, follows)
+            return GrowthOfLife(life, raw, raw)
         beside_load = self._trend(time_s, rest, life, trait, case.family)
-        return _Judged(life, beside_load, raw, follows)
+        return GrowthOfLife(life, beside_load, raw, follows)
 
-    def _by_the_lowest(self, one: _Judged, time_s: Floats, value: Floats, family: int) -> _Judged:
+    def _by_the_lowest(self, one: GrowthOfLife, time_s: Floats, value: Floats, family: int) -> GrowthOfLife:
         """The answer of the lowest reading of each of 24 stretches, where it decides clearly what the means leave open:
         jobs that take memory for a while lift the means and leave the lowest alone, a leak lifts both."""
         open_ = one.raw.outcome is Outcome.INCONCLUSIVE and one.raw.why is Why.NOISE and one.raw.mode == "mean"
@@ -289,7 +277,7 @@ class Growth:
             return one
         found = self._trend(cut.time_s, cut.value, one.life, one.life.series.trait, family)
         clear = found.outcome is Outcome.PASS or (found.outcome is Outcome.FAIL and found.probability >= _CLEARLY)
-        return _Judged(one.life, found, found, lowest=True) if clear else one
+        return GrowthOfLife(one.life, found, found, lowest=True) if clear else one
 
     def _bar(self, family: int) -> float:
         """The probability from which one of so many series fails, so that all together are as often wrong as one."""
@@ -312,8 +300,8 @@ class Growth:
         )
 
     def _told(
-        self, made: Finding, one: _Judged, outcome: Outcome, series: Series, found: tuple[Life, ...],
-        judged: list[_Judged],
+        self, made: Finding, one: GrowthOfLife, outcome: Outcome, series: Series, found: tuple[Life, ...],
+        judged: list[GrowthOfLife],
     ) -> Finding:  # fmt: skip
         trend, trait, life = one.trend, series.trait, one.life
         sign = -1 if trait.growth == "down" else 1
@@ -377,39 +365,6 @@ class Growth:
             return None
         what = f"{life.series.metric} at its {'least' if down else 'limit'} ({quantity(end, trait.unit)})"
         return Forecast(what, after, max(0.0, soon), late)
-
-
-def _noted(series: Series, case: Case, judged: list[_Judged]) -> str | None:
-    """What of memory that passes is worth a warning: much that was freed inside the run, or a peak near the limit."""
-    if ".memory." not in series.metric:
-        return None
-    said = []
-    for one in judged:
-        release, blocks_ = one.trend.release, one.trend.blocks
-        if release is not None and blocks_ and release.height >= _FREED * abs(one.trend.level):
-            at = one.life.window.begin_ns + round(one.life.window.seconds * 1e9 * release.at / blocks_)
-            said.append(released_words(series, release.height, at))
-    return "; ".join([*said, *near_limit(series, case.facts)]) or None
-
-
-def _been_there(one: _Judged, judged: list[_Judged]) -> bool:
-    """Whether a longer life of the same, which stood, had been as high: then a restart cut a sawtooth or a warm-up."""
-    sign = -1.0 if one.life.series.trait.growth == "down" else 1.0
-    own = sign * one.life.series.values
-    end = float(np.median(own[-max(1, own.size // 16) :]))
-    return any(
-        end <= float(np.quantile(sign * other.life.series.values, _HIGH))
-        for other in judged
-        if other.trend.outcome is Outcome.PASS and other.life.window.seconds > one.life.window.seconds
-    )
-
-
-def _cut(one: _Judged) -> _Judged:
-    return replace(one, cut=True, trend=replace(one.trend, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, guard=False))
-
-
-def _excess(one: _Judged) -> float:
-    return one.trend.rate - one.trend.allowed
 
 
 def _lives(number: int) -> str:

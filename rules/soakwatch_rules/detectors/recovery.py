@@ -116,7 +116,7 @@ class Recovery:
     share: float = parameter(0.02, "1", "least band as a share of the reading's range", "2 points of a utilisation")
     within: float = parameter(0.0, "s", "time to recover; 0: the recovery phase", "the plan knows better")
     look: float = parameter(3600.0, "s", "time looked at where no recovery phase follows", "longer is growth's matter")
-    kept: float = parameter(0.2, "1", "share of its level that memory may keep after one stress", "arenas and caches")
+    kept: float = parameter(0.1, "1", "share of its level that memory may keep after one stress", "arenas and caches")
     load: float = parameter(0.10, "1", "difference of load that forbids the comparison", "twice the tolerance")
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ class Recovery:
         if not 0 <= self.share < 1:
             raise ValueError(f"recovery: a share of {self.share} of the range means nothing: use 0 to 1, such as 2%")
         if not 0 <= self.kept < math.inf:
-            raise ValueError(f"recovery: kept {self.kept} means nothing: use a share of the level, such as 20%")
+            raise ValueError(f"recovery: kept {self.kept} means nothing: use a share of the level, such as 10%")
         if not 0 <= self.within < math.inf:
             raise ValueError(f"recovery: within {self.within} s means nothing: use a time, or 0 for the phase")
         if not (0 < self.look < math.inf and 0 < self.load < math.inf):
@@ -139,8 +139,8 @@ class Recovery:
             f"recovered at the first window (30 readings or more) whose mean is proven within max("
             f"{100 * self.tolerance:g} %, {100 * self.share:g} % of the range) of the level before the stress, after "
             f"the last one proven outside or swinging farther than that; {limit} (without one {self.look:g} s), the "
-            f"mean from there on proven inside as well (memory may keep {100 * self.kept:g} % after one stress); the load may "
-            f"differ by {100 * self.load:g} %"
+            f"mean from there on proven inside as well (memory may keep {100 * self.kept:g} % after one stress); the "
+            f"load may differ by {100 * self.load:g} %"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

@@ -50,7 +50,7 @@ class Slope:
         return student_cdf(self.freedom, max(-1e6, min(1e6, (self.slope - limit) / self.error)))
 
     def detectable(self, risk: float = 0.05) -> float:
-        """The slope beyond a limit that shows with 80 % power at this risk (the quantile of the risk is a Student t's)."""
+        """The slope beyond a limit that shows with 80 % power at this risk (a Student t's quantile)."""
         return power(risk, self.freedom) * self.error
 
 

@@ -49,12 +49,22 @@ class Mixture:
         against those, which is no evidence that nothing grows. The third is the share of the first that they hold: what
         comes to rest later may be steep at the end, but a straight line is no witness of it.
         """
-        known = self.scale > 0
-        off = np.clip((self.middle - limit) / np.where(known, self.scale, 1.0), -1e6, 1e6)
-        each = self.weight * np.where(known, student_cdf(self.freedom, off), self.middle > limit)
-        free = _FREE[self.family]
+        each, free = self._each(limit), _FREE[self.family]
         total, open_ended = float(self.weight[free].sum()), float(each[free].sum())
         return min(1.0, float(each.sum())), min(1.0, open_ended / total) if total > 0 else 0.0, min(1.0, open_ended)
+
+    def without(self, name: str, limit: float) -> float:
+        """P(slope at the end > limit) over the shapes of the other families; 0 where these have no weight."""
+        others = self.family != [family.name for family in FAMILIES].index(name)
+        total = float(self.weight[others].sum())
+        return float(self._each(limit)[others].sum()) / total if total > 0 else 0.0
+
+    def _each(self, limit: float) -> Floats:
+        """Of each part, its weight times P(slope at the end > limit)."""
+        known = self.scale > 0
+        off = np.clip((self.middle - limit) / np.where(known, self.scale, 1.0), -1e6, 1e6)
+        made: Floats = self.weight * np.where(known, student_cdf(self.freedom, off), self.middle > limit)
+        return made
 
     def blur(self) -> float:
         """The standard error of a slope at the end that is fitted: root mean square over the shapes that fit one."""

@@ -52,6 +52,7 @@ FAMILIES: Final = (
     Family("step and leak", free=True),
     Family("warm-up and leak", free=True),
     Family("two warm-ups"),
+    Family("two warm-ups and leak", 0.02, free=True),  # three slopes imitate most of what slows down
     Family("stairs", 3.0, shift=False),  # fitted by themselves: their places are too many for a table
     Family("leak in steps", free=True, shift=False),  # as stairs: those that are a habit
     Family("bump"),
@@ -120,7 +121,7 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
         made += [("warm-up", [rise], [end], tau), ("warm-up and leak", [rise, u], [end, 1.0], tau)]
         if tau > 2 * _QUICK:  # behind a quick warm-up that is over within a few blocks
             made.append(("two warm-ups", [-np.exp(-u / _QUICK), rise], [0.0, end], tau))
-            made.append(("warm-up and leak", [-np.exp(-u / _QUICK), rise, u], [0.0, end, 1.0], tau))
+            made.append(("two warm-ups and leak", [-np.exp(-u / _QUICK), rise, u], [0.0, end, 1.0], tau))
     # a plateau counts only if it fills the last quarter
     made += [("plateau", [np.minimum(u, c)], [0.0], c) for c in np.linspace(0.1, 0.75, 14).tolist()]
     for begin in np.arange(0.05, 0.65, 0.05).tolist():

@@ -13,7 +13,8 @@ from soakwatch_rules.rule import Outcome, Why
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import LEAST, Blocks, Statistic, blocks, how_many, winsorised
 from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
-from soakwatch_rules.stats.floors import FEW, of_floors
+from soakwatch_rules.stats.floors import FEW, of_floors, risen_by
+from soakwatch_rules.stats.level import level_before_growth
 from soakwatch_rules.stats.mixture import Mixture, mixture
 from soakwatch_rules.stats.trend_answer import Line, Trend, scaled_back
 
@@ -41,7 +42,8 @@ _STRETCHES: Final = 16  # of the run, whose means say how far it moved
 _RULED_OUT: Final = 0.1  # of the probability that is clear
 _BENDING: Final = frozenset({"late leak", "two slopes", "step and leak"})
 _STRAIGHT: Final = frozenset({"constant", "leak"})
-_BENDLESS: Final = frozenset({"constant", "leak", "warm-up", "two warm-ups", "warm-up and leak", "half wave",
+_BENDLESS: Final = frozenset({"constant", "leak", "warm-up", "two warm-ups", "warm-up and leak",
+                              "two warm-ups and leak", "half wave",
                               "leak in steps", "cycle", "cycle and leak"})  # fmt: skip
 
 
@@ -136,7 +138,7 @@ class _Question:
             self.time_s, self.value, begin_s=0.0, end_s=self.span_s, number=how_many(self.value.size),
             statistic=self.statistic,
         )  # fmt: skip
-        level = _level(whole.value)
+        level = level_before_growth(whole.value)
         blank = Trend(
             Outcome.INCONCLUSIVE, Why.GAP, self.tolerance.per_second(level, self.span_s), "none", level,
             blocks=len(whole), missing=whole.missing,
@@ -168,7 +170,6 @@ class _Question:
         if count < FEW:
             return self._by_few(made, found, height) or self._by_blocks(blank, whole)
         fit = slope(found.time_s, found.floor, remember=count >= _MANY_CYCLES)
-        seen_apart = height * self.span_s / max(self.value.size, 1) / float(np.median(np.diff(found.falls)))
         half, wanted = count // 2, self.thresholds
         lately = float(found.floor[-1] - found.floor[half]) / float(found.time_s[-1] - found.time_s[half])
         rises = fit.low(wanted.guard) > made.allowed and lately > made.allowed
@@ -181,13 +182,21 @@ class _Question:
                 rate_high=few.high / self.span_s, guard=rises and few.straight >= wanted.guarded,
             )  # fmt: skip
             made = self._decided(made, few.probability, fit, None)
-            return self._small(_risen(made, found.floor, seen_apart), found.floor, height)
+            return self._small(self._risen(made, found, height), found.floor, height)
         # the floors are taken as evenly spaced over the run
         parts = mixture(found.floor, resolution=_EXACT, shifts=count >= 24)
         made, free = _with_parts(made, parts, self.span_s, wanted.guard)
         guard = rises and parts.above(made.allowed * self.span_s)[2] >= wanted.guarded
         made = self._decided(replace(made, shape="sawtooth", weight=1.0, bend_s=None, guard=guard), free, fit, parts)
-        return self._small(_risen(made, found.floor, seen_apart), found.floor, height)
+        return self._small(self._risen(made, found, height), found.floor, height)
+
+    def _risen(self, made: Trend, found: Cycles, height: float) -> Trend:
+        """A failure only where the floors rose by more than the sawtooth climbs between two readings: how low a cycle
+        was read depends on when it was read, and sawteeth beat with the cadence."""
+        climb = height * self.span_s / self.value.size / float(np.median(np.diff(found.falls)))
+        if made.outcome is not Outcome.FAIL or risen_by(found.floor) > _RISEN * climb:
+            return made
+        return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, guard=False, hours_needed=None)
 
     def _by_few(self, made: Trend, found: Cycles, height: float) -> Trend | None:
         """Two or three floors have no spread: they stand if the last lies no more than is allowed above the
@@ -252,7 +261,7 @@ class _Question:
         made = replace(made, line=self._end_line(made, whole.time_s, value, fit))
         made = self._decided(made, free, fit, parts, value)
         if made.outcome is Outcome.FAIL:
-            made = self._after_release(self._just_begun(made), value)
+            made = self._after_release(self._beside_the_line(made, parts), value)
         made = self._resolved(self._small(replace(made, release=freed(value)), value), value)
         return made if made.release is None else self._since(made, made.release)
 
@@ -267,14 +276,19 @@ class _Question:
             return made
         return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
 
-    def _just_begun(self, made: Trend) -> Trend:
-        """Growth that begins in the last part of the run, of which the straight line knows nothing, may be a step, a
-        job or a cache that has just begun to fill."""
+    def _beside_the_line(self, made: Trend, parts: Mixture) -> Trend:
+        """Two shapes that grow are doubts where the straight line does not agree: growth that begins in the last part
+        of the run may be a step, a job or a cache that has just begun to fill; a leak under a cycle may be the cycle.
+        """
         begun = made.bend_s if made.shape in _BENDING and made.bend_s is not None else 0.0
-        if made.guard or begun < _LATEST * self.span_s:
+        late = begun >= _LATEST * self.span_s
+        cycle = made.shape == "cycle and leak" and parts.without("cycle and leak", made.allowed * self.span_s) < _EVENS
+        if made.guard or not (late or cycle):
             return made
-        hours = (begun / _LATEST - self.span_s) / 3600
-        return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, hours_needed=hours)
+        hours = (begun / _LATEST - self.span_s) / 3600 if late else self.span_s / 3600
+        return replace(
+            made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE if late else Why.CYCLE, hours_needed=max(hours, 0.0)
+        )
 
     def _after_release(self, made: Trend, value: Floats) -> Trend:
         """Growth since an abrupt release: maybe a long sawtooth, which one release that took all of it shows."""
@@ -287,7 +301,7 @@ class _Question:
 
     def _end_line(self, made: Trend, times: Floats, value: Floats, whole: Slope) -> Line | None:
         """The straight line that goes on after the end, over what comes after a bend."""
-        if made.shape == "leak" or made.shape not in _BENDING | {"warm-up and leak"}:
+        if made.shape == "leak" or made.shape not in _BENDING | {"warm-up and leak", "two warm-ups and leak"}:
             return _line(whole, times, value)
         begin_s = made.bend_s if made.bend_s is not None else self.span_s / 2
         begin = int(np.searchsorted(times, begin_s))
@@ -354,32 +368,10 @@ class _Question:
         return math.sqrt(float(np.median([np.var(part) for part in np.array_split(self._some(), 16)])))
 
 
-def _risen(made: Trend, floor: Floats, climb: float) -> Trend:
-    """A failure only where the floors rose by more than a sawtooth climbs between two readings: how low a cycle was read
-    depends on when it was read, and sawteeth beat with the cadence."""
-    some = max(1, min(3, floor.size // 4))
-    means = np.convolve(floor, np.full(some, 1 / some), "valid")
-    if made.outcome is not Outcome.FAIL or float(means[-1] - means.min()) > _RISEN * climb:
-        return made
-    return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, guard=False, hours_needed=None)
-
-
 def _span(time_s: Floats) -> tuple[float, float]:
     if time_s.size < 2:
         return 0.0, 0.0
     return float(time_s[0]), float(time_s[-1] + np.median(np.diff(time_s)))
-
-
-def _level(value: Floats) -> float:
-    """The level without the growth of the run: its median less half of what a robust straight line rises.
-
-    Never below the lowest block. The line is that of Theil and Sen on about 48 blocks; without it a leak would raise
-    the level that its tolerance is a share of.
-    """
-    middle, some = float(np.median(value)), value[:: max(1, value.size // _GUARDED)]
-    one, other = np.triu_indices(some.size, 1)
-    rise = float(np.median((some[other] - some[one]) / (other - one))) * some.size
-    return min(middle, max(middle - max(rise, 0.0) / 2, float(value.min())))
 
 
 def _line(fit: Slope, times: Floats, value: Floats) -> Line:
