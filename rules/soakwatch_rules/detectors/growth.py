@@ -43,24 +43,27 @@ class Growth:
        each the mean without the lowest and the highest 15 %, drawn back to 4 robust sigmas around a running median.
        The level is the median without half of the run's growth (Theil-Sen).
     2. A sawtooth (two abrupt falls or more) is judged by the floor of its cycles: from 4 cycles on over constant, leak,
-       step, warm-up and plateau, as below from 16. Two or three floors pass if the last lies no more than is allowed,
-       and a tenth of the sawtooth's height, above the one before.
+       step, warm-up and plateau, as below from 16, and by their straight line as in 4. It fails only if the floors rose
+       by 1.5 times what it climbs between two readings. Two or three floors pass if the last lies no more than is
+       allowed, and a tenth of the sawtooth's height, above the one before; three fail if both rises are larger and the
+       second is at least three quarters of the first.
     3. Shapes are averaged: constant, leak, step, warm-up (exponential or stretched), two warm-ups, plateau, ramp
-       between plateaus, late leak, two slopes, bump, half of a wave, cycle, and step, warm-up, bump or cycle with a
-       leak, each with one more step or none; also the best two to six steps at any places. Errors remember (AR(1),
-       ten correlations from 0 to .985); weight = prior·exp(-BIC/2). That gives P(slope at the end > allowed). Steps
-       have ended, unless they are a habit: more than three, all one way, heights and treads within a factor of three,
-       the last tread at most 1.5 times the longest between two steps; these grow on at their own rate.
+       between plateaus, late leak, two slopes, bump, half of a wave, cycle, and step, one or two warm-ups, bump or
+       cycle with a leak, each with one more step or none; also the best two to six steps at any places. Errors remember
+       (AR(1), ten correlations from 0 to .985); weight = prior·exp(-BIC/2). That gives P(slope at the end > allowed).
+       Steps have ended, unless they are a habit: more than three, all one way, heights and treads within a factor of
+       three, the last tread at most 1.5 times the longest between two steps; these grow on at their own rate.
     4. The straight line: the 95 % bound of the slope of at most 48 blocks, its error corrected for AR(1), and the
        slope of their second half, both above what is allowed.
     5. Fail at P >= 1 - (1 - ``fail``)/m, where the rule judges m series in the run (Bonferroni: the expected number of
        false failures in a run stays below 1 - ``fail``, whatever the series have in common; the bound of 4 likewise),
        or with 4 where the share of P that the shapes free to grow at the end hold is >= ``guarded``: a straight line is
-       no witness of a warm-up that is not over. Pass at P <= ``clear`` without 4, if P among the shapes free to grow at
-       the end is <= ``free`` or the readings have ruled those out (P <= a tenth of ``clear``). In less than 6 h
-       ``fail`` is at least .98 and ``free`` at most .05. Everything else is inconclusive; so are growth since a
-       release whose peak has not been regained, readings whose steps hide what is allowed, and a cycle as long as the
-       run.
+       no witness of a warm-up that is not over. Without 4 it does not fail for growth that begins in the last fifth,
+       nor for a leak under a cycle where the other shapes do not see it. Pass at P <= ``clear`` without 4, if P among
+       the shapes free to grow at the end is <= ``free`` or the readings have ruled those out (P <= a tenth of
+       ``clear``). In less than 6 h ``fail`` is at least .98 and ``free`` at most .05. Everything else is inconclusive;
+       so are growth since a release whose peak has not been regained, readings whose steps hide what is allowed, and a
+       cycle as long as the run.
     6. A doubt about little holds up no run. It passes, and is told, where P < .5 and the means of sixteenths of the run
        differ by no more than is allowed in the run (with P <= ``free`` in half a ``horizon`` and more: per horizon); a
        wave that swings by at most twice that is not asked whether it is growth; one that was seen whole passes if it
@@ -69,14 +72,18 @@ class Growth:
        quarter of the run and more.
     7. Memory that passes warns if a quarter of its level and more had grown and was freed within the run, or if it came
        within 5 % of its limit.
-    8. A series of which a load explains ``follow`` (least squares on time and load) is judged without the load's
-       part, and both are told; what passes with the load fails beside it only if it follows in the second half too.
-       Growth beside a load that only rises, and could explain it, is inconclusive.
+    8. A series of which a load explains ``follow`` (least squares on time and load; of all its movement, where it
+       follows by five standard errors) is judged without the load's part, and both are told; what does not fail with
+       the load fails beside it only if it follows in the second half and the last third too. Growth beside a load that
+       only rises, and could explain it, is inconclusive.
     9. What noise leaves open is asked again of the lowest reading in each of 24 stretches, and failed from P >= .99 on:
        jobs that take memory for a while leave the lowest alone. A failure is inconclusive where a life of under 12 h
-       rose by under 2 % in all, or where one sine of a day explains nine tenths of a run of up to two days.
+       rose by under 2 % in all (under 6 h: 3 %; cut out of a longer run by restarts: what a daily wave of 5 % lifts
+       it), or where one sine of a day explains nine tenths of a run of up to two days, and more than any line with a
+       bend.
 
-    Any life that fails fails; all lives of a quarter of the window and more must pass. Rates per hour in the metric's
+    Any life that fails fails, unless a longer life of the same had been as high and passed: a restart cuts sawteeth and
+    warm-ups. All lives of a quarter of the window and more must pass. Rates per hour in the metric's
     unit; the interval is 5 to 95 %. ``smallest_detectable`` is the growth that fails with at least 80 % probability
     in a straight leak: allowed + 5 standard errors of the straight line (more with many series).
 
@@ -114,7 +121,7 @@ class Growth:
     """
 
     name: ClassVar[str] = "growth"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     summary: ClassVar[str] = "grows at the end of the soak, faster than allowed"
     metrics: ClassVar[tuple[str, ...]] = (
         "process.memory.usage",

@@ -121,6 +121,8 @@ def _one_way(heights: Floats) -> NDArray[np.bool_]:
 
 def _habits(heights: Floats, places: Places, end: int, n: int) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """For each correlation whether the steps go on, by how much a run, and how well that is known."""
+    if places.shape[1] <= FEW:
+        return np.zeros(places.shape[0], np.bool_), np.zeros(places.shape[0]), np.zeros(places.shape[0])
     found = [_habit(at, height, end) for at, height in zip(places.tolist(), heights.tolist(), strict=True)]
     goes_on = np.array([habit is not None for habit in found])
     rate, error = (np.array([habit[i] if habit is not None else 0.0 for habit in found]) for i in (0, 1))

@@ -181,13 +181,13 @@ class _Question:
                 made, probability=few.probability, rate=few.rate / self.span_s, rate_low=few.low / self.span_s,
                 rate_high=few.high / self.span_s, guard=rises and few.straight >= wanted.guarded,
             )  # fmt: skip
-            made = self._decided(made, few.probability, fit, None)
+            made = self._decided(made, few.probability, few.probability, fit, None)
             return self._small(self._risen(made, found, height), found.floor, height)
         # the floors are taken as evenly spaced over the run
         parts = mixture(found.floor, resolution=_EXACT, shifts=count >= 24)
-        made, free = _with_parts(made, parts, self.span_s, wanted.guard)
-        guard = rises and parts.above(made.allowed * self.span_s)[2] >= wanted.guarded
-        made = self._decided(replace(made, shape="sawtooth", weight=1.0, bend_s=None, guard=guard), free, fit, parts)
+        made, free, goes_on = _with_parts(made, parts, self.span_s, wanted.guard)
+        made = replace(made, shape="sawtooth", weight=1.0, bend_s=None, guard=rises and goes_on >= wanted.guarded)
+        made = self._decided(made, free, goes_on, fit, parts)
         return self._small(self._risen(made, found, height), found.floor, height)
 
     def _risen(self, made: Trend, found: Cycles, height: float) -> Trend:
@@ -257,9 +257,9 @@ class _Question:
             blank, mode="mean", guard=guard, smallest_detectable=fit.detectable(self.thresholds.guard),
             correlation=fit.correlation,
         )  # fmt: skip
-        made, free = _with_parts(made, parts, self.span_s, self.thresholds.guard)
+        made, free, goes_on = _with_parts(made, parts, self.span_s, self.thresholds.guard)
         made = replace(made, line=self._end_line(made, whole.time_s, value, fit))
-        made = self._decided(made, free, fit, parts, value)
+        made = self._decided(made, free, goes_on, fit, parts, value)
         if made.outcome is Outcome.FAIL:
             made = self._after_release(self._beside_the_line(made, parts), value)
         made = self._resolved(self._small(replace(made, release=freed(value)), value), value)
@@ -310,7 +310,7 @@ class _Question:
         return _line(slope(times[begin:], value[begin:]), times[begin:], value[begin:])
 
     def _decided(
-        self, made: Trend, free: float, fit: Slope, parts: Mixture | None, value: Floats | None = None
+        self, made: Trend, free: float, goes_on: float, fit: Slope, parts: Mixture | None, value: Floats | None = None
     ) -> Trend:
         want, sure = self.thresholds, made.probability
         limit, small = made.allowed * self.span_s, _WAVE * self._worth(made)
@@ -319,7 +319,6 @@ class _Question:
             back = parts.came_back(limit, small, value)
             turning -= back
             made = replace(made, waived="wave" if back > want.clear else "")
-        goes_on = parts.above(made.allowed * self.span_s)[2] if parts is not None else sure
         fail, guarded, clear = want.fail, want.guarded, want.free
         if self.span_s < _SHORT_S:
             fail, clear = max(fail, want.fail_short), min(clear, want.free_short)
@@ -378,12 +377,12 @@ def _line(fit: Slope, times: Floats, value: Floats) -> Line:
     return Line(float(times.mean()), float(value.mean()), fit.slope, fit.low(), fit.high())
 
 
-def _with_parts(made: Trend, parts: Mixture, span_s: float, risk: float) -> tuple[Trend, float]:
-    """The answer with what the shapes say, and P(growth) among the shapes that can grow at the end."""
+def _with_parts(made: Trend, parts: Mixture, span_s: float, risk: float) -> tuple[Trend, float, float]:
+    """The answer with what the shapes say, P(growth) among the shapes free to grow at the end, and their share of P."""
     shapes = parts.families()
     shape, weight = next(iter(shapes.items()))
     low, high = parts.quantiles(0.05, 0.95)
-    sure, free, _ = parts.above(made.allowed * span_s)
+    sure, free, goes_on = parts.above(made.allowed * span_s)
     rate, detectable = float(parts.weight @ parts.middle), made.smallest_detectable
     if shape not in _STRAIGHT and detectable is not None:
         # a step or a warm-up is no noise of the straight line
@@ -393,4 +392,4 @@ def _with_parts(made: Trend, parts: Mixture, span_s: float, risk: float) -> tupl
         rate_high=max(high, rate) / span_s, smallest_detectable=detectable, shape=shape, weight=weight, shapes=shapes,
         bend_s=None if shape in _BENDLESS else parts.bend(shape) * span_s,
     )  # fmt: skip
-    return told, free
+    return told, free, goes_on
