@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
+from soakwatch_rules.memory_verdict import one_verdict
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.synthetic import (
@@ -255,3 +256,17 @@ def test_a_straight_leak_did_not_come_before_the_last_third() -> None:
         (finding,) = MemoryGrowth().judge(Case("dut", "", Window(0, 86400 * 10**9), (series,)))
         assert finding.outcome is Outcome.FAIL
         assert ("nearly all of it came before the last third" in " ".join(finding.doubts)) is early
+
+
+def test_a_start_within_the_run_is_a_warm_up_for_the_shape_to_tell() -> None:
+    """A life of minutes that began in mid-run and rises warns; the same from the begin of the run on fails."""
+    rising = 100 + 10 * np.arange(120) / 120
+    whole = judge(readings(METRIC, rising, 1.0, object=PROCESS), 120)
+    started = judge(
+        readings(METRIC, np.concatenate([np.full(60, 100.0), rising]), 1.0, object=PROCESS), 180, restart(60)
+    )
+    assert [whole.outcome, started.outcome] == [Outcome.FAIL, Outcome.FAIL]
+    assert one_verdict([whole])[0].outcome is Outcome.FAIL
+    made = one_verdict([started])[0]
+    assert made.outcome is Outcome.WARN
+    assert "started within the run" in made.reason

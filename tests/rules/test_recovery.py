@@ -351,7 +351,16 @@ def test_trend_of_residues() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"tolerance": 0.0}, {"tolerance": math.nan}, {"share": 1.0}, {"within": -1.0}, {"look": 0.0}, {"load": 0.0}]
+    "bad",
+    [
+        {"tolerance": 0.0},
+        {"tolerance": math.nan},
+        {"share": 1.0},
+        {"within": -1.0},
+        {"look": 0.0},
+        {"load": 0.0},
+        {"kept": -0.1},
+    ],
 )
 def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None:
     """Nonsense is refused with a sentence that names the rule."""
@@ -387,3 +396,40 @@ def test_a_step_before_the_stress_is_not_laid_to_it() -> None:
         series = replace(base, value=np.round(base.values + np.where(base.seconds >= at_s, 3e8, 0.0)))
         made = Recovery().judge(Case("dut", series.object, window(0, 86400), (series,), phases=day))[0]
         assert made.outcome in outcomes, made.reason
+
+
+def after_stresses(times: int, *, left: float, each: float = 0.0) -> Finding:
+    """Memory of 1 GB after so many stresses of ten minutes: ``left`` of it stays after the first, and ``each`` more
+    after each further one."""
+    hours = 2 * (times + 1)
+    base = noise(5, "process.memory.usage", hours * 3600, 10, 1e9, 0.002, 0.0)
+    edges: dict[str, tuple[float, float]] = {}
+    value = base.values.copy()
+    since = 0.0
+    for number in range(times):
+        begin = 7200.0 * (number + 1)
+        edges[f"soak{number}"] = (since, begin)
+        edges[f"stress{number}"] = (begin, begin + 600)
+        value += np.where(base.seconds >= begin, 1e9 * (left if number == 0 else each), 0.0)
+        since = begin + 600
+    edges["recovery9"] = (since, hours * 3600.0)
+    series = replace(base, value=np.round(value))
+    case = Case("dut", series.object, window(0, hours * 3600), (series,), phases=phased(edges))
+    return Recovery().judge(case)[0]
+
+
+def test_memory_that_one_stress_leaves_is_a_warning() -> None:
+    """An allocator's arena or a cache of 7 % stays after one stress; a third of the level is too much for one."""
+    some = after_stresses(1, left=0.07)
+    assert some.outcome is Outcome.WARN, some.reason
+    assert "+7.0 %" in some.reason
+    assert "up to 10 %" in some.reason
+    assert after_stresses(1, left=0.33).outcome is Outcome.FAIL
+
+
+def test_memory_that_grows_from_stress_to_stress_fails() -> None:
+    """Each stress leaves 2.5 % more: none by itself would fail."""
+    more = after_stresses(4, left=0.025, each=0.025)
+    assert more.outcome is Outcome.FAIL, more.reason
+    assert "from repetition to repetition" in more.reason
+    assert after_stresses(4, left=0.07).outcome is Outcome.WARN

@@ -44,7 +44,7 @@ class Growth:
        The level is the median without half of the run's growth (Theil-Sen).
     2. A sawtooth (two abrupt falls or more) is judged by the floor of its cycles: from 4 cycles on over constant, leak,
        step, warm-up and plateau, as below from 16, and by their straight line as in 4. It fails only if the floors rose
-       by 1.5 times what it climbs between two readings. Two or three floors pass if the last lies no more than is
+       by more than it climbs in one of 480 blocks. Two or three floors pass if the last lies no more than is
        allowed, and a tenth of the sawtooth's height, above the one before; three fail if both rises are larger and the
        second is at least three quarters of the first.
     3. Shapes are averaged: constant, leak, step, warm-up (exponential or stretched), two warm-ups, plateau, ramp

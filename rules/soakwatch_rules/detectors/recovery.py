@@ -305,6 +305,9 @@ class Recovery:
         unit, told = series.trait.unit, [j for j in judged if j.back is not None and j.before is not None]
         numbers = {"episodes": float(len(judged)), "recovered": float(sum(j.seconds is not None for j in judged))}
         doubts, grown = self._doubts(case, series, judged, told), self._grows(series, told)
+        kept = [j for j in judged if j.kept]
+        if grown is not None and kept and worst.outcome is not Outcome.FAIL:  # what one stress may leave, many may not
+            worst = replace(kept[-1], outcome=Outcome.FAIL)
         outcome, reason = worst.outcome, f"{series.metric}: {worst.reason}"
         if len(judged) > 1:
             reason += f" (the worst of {counted(len(judged), 'episode')}, at {moment(worst.episode.stress.begin_ns)})"

@@ -39,11 +39,13 @@ _ABOVE: Final = 0.25  # of the range, between the floors and the median
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cycles:
-    """The floor of each cycle (mean of its two lowest blocks) and its time; ``falls`` are the times of the falls."""
+    """The floor of each cycle (mean of its two lowest blocks) and its time; ``falls`` are the times of the falls,
+    ``block_s`` is the length of a block."""
 
     time_s: Floats
     floor: Floats
     falls: Floats
+    block_s: float
 
 
 def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quantum: float = 0.0) -> Cycles | None:
@@ -86,7 +88,7 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
         return None
     if float(np.median(means)) < float(np.median(floors)) + _ABOVE * spread:
         return None
-    return Cycles(np.array(times), np.array(floors), centre[falls])
+    return Cycles(np.array(times), np.array(floors), centre[falls], (end_s - begin_s) / number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,133 @@
+"""growth on what ordinary devices do through a night: sawteeth, restarts, waves and loads, among many series."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from soakwatch_rules.detectors.growth import Growth
+from soakwatch_rules.rule import Case, Event, Finding, Outcome, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.cycles import of_a_day
+from soakwatch_rules.stats.following import holds
+from soakwatch_rules.synthetic import PROCESS, readings
+
+S = 10**9
+DAY = 86400.0
+MIB = 2.0**20
+T = np.asarray(np.arange(1440) * 60.0, dtype=np.float64)
+Floats = NDArray[np.float64]
+
+
+def memory(share: Floats, seed: int = 1, level: float = 500 * MIB) -> Series:
+    """Memory of a process as shares of its level, a reading a minute with .2 % of noise."""
+    noise = 1 + 0.002 * np.random.default_rng(seed).normal(0, 1, share.size)
+    return readings("process.memory.usage", np.round(level * share * noise / 4096) * 4096, 60.0, object=PROCESS)
+
+
+def judged(
+    series: Series, *, family: int = 1, events: tuple[Event, ...] = (), load: tuple[Series, ...] = ()
+) -> Finding:
+    """The finding of one series among ``family`` that are judged."""
+    window = Window(0, round(series.seconds[-1] * S) + 60 * S)
+    case = Case("dut", series.object, window, (series,), events=events, load=load, family=family)
+    return Growth().judge(case)[0]
+
+
+def teeth(period_s: float, height: float = 0.3, time_s: Floats = T) -> Floats:
+    """A sawtooth around 1."""
+    return np.asarray(1 + height * ((time_s / period_s + 0.4) % 1.0), dtype=np.float64)
+
+
+@pytest.mark.parametrize("cycles", [4, 6, 11, 30])
+def test_a_leak_under_a_sawtooth_fails_among_many_series(cycles: int) -> None:
+    """The floors' straight line decides, where few floors cannot reach the bar of seventy series by their shapes."""
+    period = DAY / cycles
+    clean, grown = judged(memory(teeth(period)), family=70), judged(memory(teeth(period) + 0.2 * T / DAY), family=70)
+    assert clean.outcome is Outcome.PASS, clean.reason
+    assert grown.outcome is Outcome.FAIL, grown.reason
+
+
+def test_three_floors_fail_only_if_they_rise_twice() -> None:
+    """Three cycles: equal rises are growth, a second rise that is smaller is a warm-up."""
+    period = DAY / 3.2
+    steady, warm = teeth(period) + 0.3 * T / DAY, teeth(period) + 0.3 * (1 - np.exp(-T / (0.2 * DAY)))
+    assert judged(memory(steady), family=20).outcome is Outcome.FAIL
+    assert judged(memory(np.asarray(warm)), family=20).outcome is not Outcome.FAIL
+
+
+def test_two_floors_state_no_smallest_growth() -> None:
+    """Two cycles can pass, but nothing can fail by them: then no growth is named as one that would."""
+    finding = judged(memory(teeth(DAY / 2.3)))
+    assert finding.outcome is Outcome.PASS, finding.reason
+    assert finding.smallest_detectable is None
+
+
+def test_sawteeth_that_beat_with_the_cadence_do_not_grow() -> None:
+    """27.2 min a cycle read each minute: the floor that is read wanders by what the sawtooth climbs in a block."""
+    some = T[:1296]
+    for seed in (1, 2, 3):
+        noise = 1 + 0.001 * np.random.default_rng(seed * 1000 + 1633).normal(0, 1, some.size)
+        value = 32 * MIB * teeth(1633.0, 0.15 + 0.1 * seed, some) * noise
+        series = readings("process.memory.usage", np.round(value / 4096) * 4096, 60.0, object=PROCESS)
+        assert judged(series).outcome is not Outcome.FAIL
+
+
+def test_a_restart_that_cuts_a_sawtooth_makes_no_leak() -> None:
+    """A short life that climbs to where a longer one of the same process had been and had come back from."""
+    long = teeth(3 * 3600.0, 0.4)
+    at = 1290  # the last 2.5 h: one climb
+    series = memory(np.concatenate([long[:at], 1 + 0.35 * np.arange(1440 - at) / (1440 - at)]))
+    restart = Event("process.restart", "dut", PROCESS, int(T[at] * S), int(T[at] * S))
+    finding = judged(series, events=(restart,))
+    assert finding.outcome is not Outcome.FAIL, finding.reason
+    beyond = memory(np.concatenate([long[:at], 1.4 + 0.5 * np.arange(1440 - at) / (1440 - at)]))
+    assert judged(beyond, events=(restart,)).outcome is Outcome.FAIL
+
+
+def test_growth_that_has_just_begun_is_open() -> None:
+    """What rises in the last tenth of a run by no more than a job would is no failure yet."""
+    rises = 0.04 * np.clip((T - 0.92 * DAY) / (0.08 * DAY), 0, 1)
+    assert judged(memory(1 + rises)).outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_late_leak_is_no_daily_wave() -> None:
+    """A part of a day's sine and a line with a bend look alike; what fits the line better is growth."""
+    most = T[:1008]
+    late = 1 + 0.12 * np.maximum(most - 0.35 * DAY, 0) / (0.35 * DAY)
+    assert judged(memory(np.asarray(late))).outcome is Outcome.FAIL
+    wave = 1 + 0.05 * np.sin(2 * np.pi * (T / DAY + 0.6))
+    assert judged(memory(np.asarray(wave))).outcome is not Outcome.FAIL
+    assert not of_a_day(most, np.asarray(late))
+    assert of_a_day(T, np.asarray(wave))
+
+
+def test_a_table_that_follows_a_noisy_load_does_not_grow() -> None:
+    """Connections in proportion to a load on its way from trough to peak: noise may not hide it."""
+    early = T[:640]
+    shape = 1 + 0.15 * np.sin(2 * np.pi * (early / DAY + 0.7))
+    for seed in range(8):
+        noise = 1 + 0.03 * np.random.default_rng(seed).normal(0, 1, early.size)
+        load = readings("load.offered.packet.rate", 1e6 * shape, 60.0)
+        table = readings("system.conntrack.count", np.round(2.6e5 * shape * noise), 60.0)
+        finding = judged(table, load=(load,))
+        assert finding.outcome is not Outcome.FAIL, finding.reason
+
+
+def test_a_cache_that_is_full_does_not_follow_the_load() -> None:
+    """It filled while the load rose, and stays while the load falls: no leak beside the load."""
+    shape = 1 + 0.2 * np.sin(2 * np.pi * (T / DAY - 0.3))
+    cache = 1 + 0.3 * np.minimum(T / (0.63 * DAY), 1.0)
+    load = readings("load.request.rate", 3000 * shape, 60.0)
+    finding = judged(memory(np.asarray(cache)), load=(load,))
+    assert finding.outcome is not Outcome.FAIL, finding.reason
+    blocks = np.linspace(0, 1, 96)
+    assert not holds(np.minimum(blocks / 0.63, 1.0), np.sin(2 * np.pi * (blocks - 0.3)), 0.5)
+
+
+def test_a_leak_behind_two_warm_ups_is_found() -> None:
+    """A quick warm-up that is over in a minute or two, a slow one behind it, and a leak under both."""
+    rises = 0.25 * (1 - np.exp(-T / 120.0)) + 0.1 * (1 - np.exp(-T / 7000.0))
+    assert judged(memory(1 + rises)).outcome is Outcome.PASS
+    assert judged(memory(1 + rises + 0.1 * T / DAY), family=34).outcome is Outcome.FAIL
