@@ -1,7 +1,8 @@
 """What an imported table holds and no rule judged: it cannot pass in silence.
 
 A column of readings that goes by the name of a resource (memory, latency, drops …) and that no rule read holds the
-verdict up, and so do columns of readings that nothing is known of, where they are more than half of the table. What
+verdict up, and so do columns of readings that nothing is known of, where they are more than half of the table, and
+columns of which more than a tenth of the readings were left out because they cannot be (−5 bytes, 300 %). What
 never changes, or only counts its lines, is no reading; a column that was left out with ``--skip`` is not asked about.
 """
 
@@ -19,12 +20,15 @@ from soakwatch.record.reader import IMPORTED_KEY
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Finding, Outcome, Rule, Why, Window
 
+LEFT_OUT = "left_out"
+"""The key of the columns of which readings were left out, since their metric cannot be so."""
 UNREAD = "unread"
 """The key below which the record's account of an imported file lists the columns that the catalogue does not know."""
 RULE = "coverage"
 _VERSION = 1
 _SHOWN = 6
 _MOST = 0.5  # of a target's columns of readings
+_FEW = 0.1  # of a column's readings: so many may be left out
 _DEFINITION = (
     "every column of readings is judged by a rule: one that goes by the name of a resource and is judged by none, or "
     "more than half of them, make it inconclusive"
@@ -68,11 +72,9 @@ def unread(
     """
     files = json.loads(record.meta(IMPORTED_KEY) or "[]")
     columns = [column for file in files for column in file.get(UNREAD, [])]
-    if not columns:
-        return []
+    made = [_left_out(column, window) for file in files for column in file.get(LEFT_OUT, [])]
     judged = {(f.target, f.metric) for f in findings if f.outcome is not Outcome.NOT_APPLICABLE}
     asked = {metric for rule in rules for metric in rule.metrics}
-    made: list[Finding] = []
     for target in sorted({str(column["target"]) for column in columns}):
         own = [c for c in columns if c["target"] == target and (target, c["metric"]) not in judged]
         if not own:
@@ -94,6 +96,27 @@ def _resource(column: Mapping[str, object]) -> bool:
     """Whether a column goes by the name of something that devices run out of, or are slow or wrong in."""
     words = {word.lower() for word in _WORD.findall(str(column["column"]))}
     return bool(column["wanted"]) or bool(words & _RESOURCE)
+
+
+def _left_out(column: Mapping[str, object], window: Window) -> Finding:
+    """Readings of one column that were left out: a doubt of the verdict where they are more than a few."""
+    name, share = str(column["column"]), float(str(column["share"]))
+    many = share > _FEW
+    return Finding(
+        rule=RULE,
+        version=_VERSION,
+        outcome=Outcome.INCONCLUSIVE if many else Outcome.NOT_APPLICABLE,
+        target=str(column["target"]),
+        metric="",
+        object=f"column {name}",
+        window=window,
+        definition=f"readings that their metric cannot have are left out; more than {100 * _FEW:g} % of a column make "
+        "it inconclusive",
+        reason=f"column {name}: {column['why']}, {100 * share:.2g} % of its readings",
+        samples=0,
+        why=Why.UNREAD if many else None,
+        settle=f"say its unit with --unit '{name}=UNIT', or leave it out with --skip '{name}'" if many else "",
+    )
 
 
 def _finding(target: str, window: Window, columns: Sequence[Mapping[str, object]], outcome: Outcome) -> Finding:

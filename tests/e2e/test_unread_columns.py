@@ -118,3 +118,18 @@ def test_a_named_rule_judges_a_column_that_has_its_unit(tmp_path: Path) -> None:
 def test_what_the_named_rule_says_is_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert judged(tmp_path, {"cpu": lambda _: 100.0}, "--rule", "cpu_spike")[0] == 3
     assert "no rule knows" not in capsys.readouterr().out
+
+
+def test_readings_that_cannot_be_are_named_in_the_verdict(tmp_path: Path, cpu: Column) -> None:
+    """A few readings of 300 % are named and hold nothing; every sixth is a doubt of the whole run, with the remedy."""
+    few, many = (lambda n, every=every: 300.0 if n % every == 5 else 31.0 + n % 3 for every in (180, 6))
+    code, told = judged(tmp_path, {"cpu": cpu, "memory_percent": few})
+    assert (code, told["verdict"]) == (0, "pass")
+    (named,) = [f for f in told["findings"] if f["object"] == "column memory_percent"]
+    assert named["outcome"] == "not applicable"
+    assert "4 readings that cannot be: left out" in named["reason"]
+    code, told = judged(tmp_path, {"cpu": cpu, "memory_percent": many})
+    assert (code, told["verdict"]) == (3, "inconclusive")
+    (named,) = [f for f in told["findings"] if f["object"] == "column memory_percent"]
+    assert "120 readings that cannot be" in named["reason"]
+    assert "--skip 'memory_percent'" in named["settle"]

@@ -39,6 +39,7 @@ class ImportedSeries:
     time_ns: Ints
     value: Values
     refused: str = ""  # why readings were left out, if some were
+    refused_share: float = 0.0
     wanted: str = ""  # the metric whose name the column bears, where its unit is not known
 
 
@@ -201,7 +202,9 @@ def _within(file: str, series: ImportedSeries, line: Ints, notes: list[str]) -> 
         )
     why = f"{refused} {'reading' if refused == 1 else 'readings'} that cannot be: left out ({shown})"
     notes.append(f"{file}: column {series.column}: {why}")
-    return replace(series, time_ns=series.time_ns[good], value=value[good], refused=why)
+    return replace(
+        series, time_ns=series.time_ns[good], value=value[good], refused=why, refused_share=refused / good.size
+    )
 
 
 def _load_apart(series: Iterable[ImportedSeries], target: str) -> Iterator[ImportedSeries]:

@@ -19,7 +19,7 @@ from soakwatch.record.bulk import Readings, Stretch
 from soakwatch.record.marks import ORIGIN as EVENTS
 from soakwatch.record.reader import GROWTH_KEY, IMPORTED_KEY, UNPOLLED
 from soakwatch.units import show_seconds
-from soakwatch.unread import UNREAD, account, measures
+from soakwatch.unread import LEFT_OUT, UNREAD, account, measures
 from soakwatch.verdict import DUT
 from soakwatch.widening import RULES_KEY
 from soakwatch_agent.metric import BY_NAME
@@ -97,6 +97,8 @@ def write_record(
                  "readings": Counter(one.target for one in part.series if measures(one.value)),
                  UNREAD: account((one.column, one.target, one.metric, one.wanted, one.value)
                                  for one in part.series if _outside(one)),
+                 LEFT_OUT: [{"column": one.column, "target": one.target, "why": one.refused,
+                             "share": one.refused_share} for one in part.series if one.refused],
                  "columns": {one.column: f"{one.target} {one.metric} {one.object}".strip() for one in part.series}}
                 for part in imported
             ]),

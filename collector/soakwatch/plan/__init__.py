@@ -19,7 +19,15 @@ from soakwatch.errors import PlanError
 from soakwatch.plan.address import LOCAL, targets_of
 from soakwatch.plan.event import EventPlan, events_of
 from soakwatch.plan.hook import HookPlan, hook_problems, stop_problems
-from soakwatch.plan.model import INTERFACES_ALL, PlanShape, ProcessShape, TargetShape, WatchShape, one_key
+from soakwatch.plan.model import (
+    INTERFACES_ALL,
+    PlanShape,
+    ProcessShape,
+    TargetShape,
+    WatchShape,
+    one_key,
+    process_data,
+)
 from soakwatch.plan.notify import NotifyPlan
 from soakwatch.plan.phase import UNTIL_LOAD, PhasePlan, phase_data
 from soakwatch.plan.problem import problems as problems_of
@@ -181,18 +189,6 @@ def _name_of(words: Sequence[str]) -> str:
 
 def _seconds_text(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:.6f}".rstrip("0").rstrip(".") + "s"
-
-
-def process_data(text: str) -> Plain:
-    """What ``--process TEXT`` is in a plan.
-
-    >>> process_data("pid:12"), process_data("nginx*")
-    ({'pid': 12}, 'nginx*')
-    """
-    how, colon, what = text.partition(":")
-    if colon and how == "pid":
-        return {how: int(what) if what.isdecimal() and len(what) < 10 else what}
-    return {how: what} if colon and how in {"cmdline", "pidfile"} else text
 
 
 def _plan(document: Document, registry: Registry) -> Plan:

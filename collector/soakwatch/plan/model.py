@@ -19,6 +19,7 @@ from soakwatch.plan.notify import Notify
 from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text, shown
 from soakwatch.plan.phase import EVENT_KIND, PHASES, PhasePlan, phase_of
 from soakwatch.plan.sink import SinkShape
+from soakwatch.plan.text import Plain
 from soakwatch.plan.web import WebShape
 
 ROLES = ("dut", "generator", "monitor")
@@ -72,7 +73,21 @@ def _moment(value: object) -> datetime:
         raise ValueError(f"{value!r} is outside the calendar: {example}") from None
 
 
+def process_data(text: str) -> Plain:
+    """What a process in one word is, on the command line and in a plan: a name, a glob, or one of three other ways.
+
+    >>> process_data("pid:12"), process_data("nginx*")
+    ({'pid': 12}, 'nginx*')
+    """
+    how, colon, what = text.partition(":")
+    if colon and how == "pid":
+        return {how: int(what) if what.isdecimal() and len(what) < 10 else what}
+    return {how: what} if colon and how in {"cmdline", "pidfile"} else text
+
+
 def _process(value: object) -> object:
+    if isinstance(value, str):
+        value = process_data(value)
     return {"name": value} if isinstance(value, str) else value
 
 
