@@ -182,6 +182,18 @@ def test_readings_agree_with_psutil() -> None:
         child.communicate(b"")
 
 
+def test_the_limit_of_descriptors_is_the_process_own() -> None:
+    """A child that may open 77 files is told so; one without a limit tells none."""
+    command = [sys.executable, "-c", f"import sys; sys.stdin.read()  # {_OWN}limited"]
+    host = Host(Place(watches=(watch("child", "cmdline", f"{_OWN}limited"),)), ["process"])
+    limit = [shutil.which("prlimit") or "prlimit", "--nofile=77:200", *command]
+    with subprocess.Popen(limit, stdin=subprocess.PIPE) as child:
+        thing = "process=child,instance=0"
+        answer = look_until(host, is_up(thing))[-1]
+        assert value(answer, "process.open_files.limit", thing) == 77
+        child.communicate(b"")
+
+
 def _tree(tmp_path: Path) -> Path:
     root = tmp_path / "root"
     shutil.copytree(_EDGE, root, symlinks=True)

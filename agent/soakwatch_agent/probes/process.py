@@ -30,6 +30,7 @@ METRICS = (
     "process.memory.virtual",
     "process.threads",
     "process.open_files",
+    "process.open_files.limit",
     "system.processes",
 )
 _DEAR_NS = 30 * SECOND  # PSS and USS walk the page tables under the process's own lock
@@ -235,6 +236,7 @@ class ProcessProbe:
         notes.sample("process.threads", thing, stat.threads)
         self._tell_files(thing, pid)
         if now_ns >= slot.dear_ns:
+            self._tell_file_limit(thing, pid)
             self._tell_shares_of_memory(slot, pid, now_ns)
 
     def _tell_share(self, slot: Slot, owner: Owner, stat: PidStat, now_ns: int) -> None:
@@ -269,6 +271,18 @@ class ProcessProbe:
         else:
             self._notes.sample("process.open_files", thing, count)
             self._notes.mended("process.open_files", thing)
+
+    def _tell_file_limit(self, thing: str, pid: int) -> None:
+        """The soft limit, which is the one that open() meets. Unlimited, or not to be read: there is none to tell."""
+        try:
+            text = read_text(self._place.path(f"/proc/{pid}/limits"))
+        except OSError:
+            return
+        for line in text.splitlines():
+            if line.startswith("Max open files"):
+                soft = line[len("Max open files") :].split()[0]
+                if soft.isdigit():
+                    self._notes.sample("process.open_files.limit", thing, int(soft))
 
     def _tell_shares_of_memory(self, slot: Slot, pid: int, now_ns: int) -> None:
         notes, thing, begin = self._notes, slot.thing, time.perf_counter_ns()
