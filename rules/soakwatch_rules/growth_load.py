@@ -75,7 +75,7 @@ def with_load(reason: str, follows: Following, raw: Trend, trait: Trait) -> str:
 
 def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series, run_s: float) -> Finding:
     """A failure, where it may be a part of the day: inconclusive where a life of under half a day rose by less than 2 %
-    in all (3 % in under six hours; one that restarts cut out of a longer run: by less than a daily wave of 5 % would
+    in all (3 % in under six hours, or where restarts cut it out of a longer run, less than a daily wave of 5 % would
     lift it), or where a run of up to two days moves as one sine of a day.
 
     A daily wave of 5 % moves by up to 1.3 % an hour, and looks like steady growth for a quarter of a day.
@@ -91,8 +91,8 @@ def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series, run_
                 said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle, forecast=None
             )
     rise, little = abs(trend.rate) * span_s, _LITTLE if span_s > _QUARTER_S else _LITTLE_SHORT
-    if span_s < _CUT * run_s:
-        little = max(_LITTLE, 2 * _WAVE * float(np.sin(np.pi * min(span_s, _HALF_A_DAY_S) / DAY_S)))
+    if span_s < min(_CUT * run_s, _QUARTER_S):
+        little = max(little, 2 * _WAVE * float(np.sin(np.pi * span_s / DAY_S)))
     if span_s < _HALF_A_DAY_S and rise < little * abs(trend.level):
         reason = f"{said.reason}; {100 * rise / abs(trend.level):.2g} % in all, as a part of a daily wave would move it"
         settle = f"needs a run of a day, {lasting(2 * _HALF_A_DAY_S - span_s)} more"

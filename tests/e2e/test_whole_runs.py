@@ -56,14 +56,14 @@ def test_a_sick_run_does_not_pass(part: int) -> None:
 def test_the_floors_hold_over_many_runs() -> None:
     well = [try_healthy(seed) for seed in range(2000, 2200)]
     whole = [row for row in well if row.long]
-    _few([row for row in well if row.verdict == "fail"], len(well), 0.04)  # goal: 2 %
+    _few([row for row in well if row.verdict == "fail"], len(well), 0.02)
     _few([row for row in whole if row.verdict != "pass"], len(whole), 0.15)
     ill = _sick(range(2000, 2400))
     gross = [row for row in ill if row.truth is not None and row.truth.gross]
     _few([row for row in ill if row.verdict == "pass"], len(ill), 0.01)
     _few([row for row in gross if row.verdict != "fail"], len(gross), 0.01)
     _few([row for row in ill if row.false_cause], len(ill), 0.03)
-    for times, floor in ((2, 0.8), (3, 0.88)):  # goals: 85 and 95 %
+    for times, floor in ((2, 0.85), (3, 0.95)):
         leaks = [row for row in ill if row.truth is not None and row.truth.kind.startswith(f"leak x{times}")]
         assert leaks
         _few([row for row in leaks if not (row.verdict == "fail" and row.named)], len(leaks), 1 - floor)

@@ -58,12 +58,12 @@ class Growth:
     5. Fail at P >= 1 - (1 - ``fail``)/m, where the rule judges m series in the run (Bonferroni: the expected number of
        false failures in a run stays below 1 - ``fail``, whatever the series have in common; the bound of 4 likewise),
        or with 4 where the share of P that the shapes free to grow at the end hold is >= ``guarded``: a straight line is
-       no witness of a warm-up that is not over. Without 4 it does not fail for growth that begins in the last fifth,
-       nor for a leak under a cycle where the other shapes do not see it. Pass at P <= ``clear`` without 4, if P among
-       the shapes free to grow at the end is <= ``free`` or the readings have ruled those out (P <= a tenth of
-       ``clear``). In less than 6 h ``fail`` is at least .98 and ``free`` at most .05. Everything else is inconclusive;
-       so are growth since a release whose peak has not been regained, readings whose steps hide what is allowed, and a
-       cycle as long as the run.
+       no witness of a warm-up that is not over. Without 4 it does not fail for growth that begins in the last 18 %, nor
+       for a leak under a cycle of less than twice what is allowed (or in less than 6 h) where the other shapes do not
+       see it. Pass at P <= ``clear`` without 4, if P among the shapes free to grow at the end is <= ``free`` or the
+       readings have ruled those out (P <= a tenth of ``clear``). In less than 6 h ``fail`` is at least .98 and ``free``
+       at most .05. Everything else is inconclusive; so are growth since a release whose peak has not been regained,
+       readings whose steps hide what is allowed, and a cycle as long as the run.
     6. A doubt about little holds up no run. It passes, and is told, where P < .5 and the means of sixteenths of the run
        differ by no more than is allowed in the run (with P <= ``free`` in half a ``horizon`` and more: per horizon); a
        wave that swings by at most twice that is not asked whether it is growth; one that was seen whole passes if it
@@ -76,11 +76,11 @@ class Growth:
        follows by five standard errors) is judged without the load's part, and both are told; what does not fail with
        the load fails beside it only if it follows in the second half and the last third too. Growth beside a load that
        only rises, and could explain it, is inconclusive.
-    9. What noise leaves open is asked again of the lowest reading in each of 24 stretches, and failed from P >= .99 on:
-       jobs that take memory for a while leave the lowest alone. A failure is inconclusive where a life of under 12 h
-       rose by under 2 % in all (under 6 h: 3 %; cut out of a longer run by restarts: what a daily wave of 5 % lifts
-       it), or where one sine of a day explains nine tenths of a run of up to two days, and more than any line with a
-       bend.
+    9. What noise leaves open is asked again of the lowest reading in each of 24 stretches, and failed from P >= .99
+       with 4: jobs that take memory for a while leave the lowest alone. A failure is inconclusive where a life of under
+       12 h rose by under 2 % in all (under 6 h: 3 %, or if restarts cut it out of a longer run, what a daily wave of 5
+       % lifts it by), or where one sine of a day explains nine tenths of a run of up to two days, and more than any
+       line with a bend.
 
     Any life that fails fails, unless a longer life of the same had been as high and passed: a restart cuts sawteeth and
     warm-ups. All lives of a quarter of the window and more must pass. Rates per hour in the metric's
@@ -283,7 +283,8 @@ class Growth:
         if cut.missing > 0:
             return one
         found = self._trend(cut.time_s, cut.value, one.life, one.life.series.trait, family)
-        clear = found.outcome is Outcome.PASS or (found.outcome is Outcome.FAIL and found.probability >= _CLEARLY)
+        grows = found.outcome is Outcome.FAIL and found.guard and found.probability >= _CLEARLY
+        clear = grows or found.outcome is Outcome.PASS
         return GrowthOfLife(one.life, found, found, lowest=True) if clear else one
 
     def _bar(self, family: int) -> float:

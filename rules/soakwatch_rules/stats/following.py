@@ -18,6 +18,7 @@ _VARIES: Final = 0.02  # of its mean that a load's spread must have to explain a
 _OWN: Final = 0.05  # of its variance that a load must have beside its straight line
 _BASELESS: Final = 1.15
 _SURELY: Final = 5.0  # standard errors
+_UNSURE: Final = 1.0  # standard error
 _COUNTED: Final = frozenset({"load.requests", "load.tx.packets", "load.rx.packets"})
 LOADS: Final = frozenset({"load.connections", "load.request.rate", "load.offered.rate", "load.offered.packet.rate"})
 
@@ -59,7 +60,7 @@ def explained(centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Seri
 
 def holds(value: Floats, load: Floats, each: float) -> bool:
     """Whether the second half and the last third of the blocks follow the load too, by half as much for each unit at
-    least: a cache that was full when the load was highest does not go back with it."""
+    least, as far as their noise can tell: a cache that was full when the load was highest does not go back with it."""
     return all(_holds(value[-size:], load[-size:], each) for size in (value.size - value.size // 2, value.size // 3))
 
 
@@ -67,7 +68,10 @@ def _holds(value: Floats, load: Floats, each: float) -> bool:
     place = np.linspace(-1, 1, value.size)
     own, rest = _beside(load, place), _beside(value, place)
     square = float(own @ own)
-    return square > 0 and float(own @ rest) / square >= 0.5 * each
+    if not square > 0:
+        return False
+    found = float(own @ rest) / square
+    return found + _UNSURE * _error(own, rest - found * own) >= 0.5 * each
 
 
 def _on(centres_ns: NDArray[np.int64], series: Series) -> Floats | None:

@@ -33,7 +33,7 @@ _MISSING: Final = 0.5
 _FINE: Final = 0.02  # of a sawtooth's height: what its floors vary by at least
 _UNEVEN: Final = 0.1  # of a sawtooth's height: what two floors may differ by
 _EVENS: Final = 0.5
-_LATEST: Final = 0.8  # of the run: growth that begins later was not seen for long enough
+_LATEST: Final = 0.82  # of the run: growth that begins later was not seen for long enough
 _STEADY: Final = 0.75  # of the first rise of three floors, that the second has at least
 _HALF: Final = 0.5
 _WAVE: Final = 2.0  # times what is worth a verdict: a wave that swings by less is not asked whether it is growth
@@ -278,11 +278,13 @@ class _Question:
 
     def _beside_the_line(self, made: Trend, parts: Mixture) -> Trend:
         """Two shapes that grow are doubts where the straight line does not agree: growth that begins in the last part
-        of the run may be a step, a job or a cache that has just begun to fill; a leak under a cycle may be the cycle.
+        of the run may be a step, a job or a cache that has just begun to fill; a leak under a cycle may be the cycle,
+        if it is less than twice what is allowed, or the run is short.
         """
         begun = made.bend_s if made.shape in _BENDING and made.bend_s is not None else 0.0
         late = begun >= _LATEST * self.span_s
-        cycle = made.shape == "cycle and leak" and parts.without("cycle and leak", made.allowed * self.span_s) < _EVENS
+        cycle = made.shape == "cycle and leak" and (made.rate_low < _WAVE * made.allowed or self.span_s < _SHORT_S)
+        cycle = cycle and parts.without("cycle and leak", made.allowed * self.span_s) < _EVENS
         if made.guard or not (late or cycle):
             return made
         hours = (begun / _LATEST - self.span_s) / 3600 if late else self.span_s / 3600
