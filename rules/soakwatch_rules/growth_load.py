@@ -28,12 +28,11 @@ _DAYS = (0.65, 2.0)  # runs that see a day and cannot tell it from growth
 
 
 def load_followed(
-    time_s: Floats, value: Floats, life: Life, loads: Iterable[Series], share: float, *, grows_not: bool
+    time_s: Floats, value: Floats, life: Life, loads: Iterable[Series], share: float
 ) -> tuple[Following, Floats] | None:
     """The load that explains ``share`` of the life, and its readings with the load's part taken out (its mean left in).
 
-    What passes with its load fails beside it only if it follows in the second half too: a warm-up that ends where
-    the load is highest does not go back with it.
+    It has to follow in each part of the life: a warm-up that ends where the load is highest does not go back with it.
     """
     if float(np.max(np.abs(value))) > 1e150:
         return None
@@ -45,7 +44,7 @@ def load_followed(
     if best is None or best[0].share < share:
         return None
     follows, load = best
-    if grows_not and not follows.straight and not holds(cut.value, load, follows.each):
+    if not follows.straight and not holds(cut.value, load, follows.each):
         return None
     part = np.interp(time_s, cut.time_s, load) - follows.mean
     rest: Floats = value - follows.each * part

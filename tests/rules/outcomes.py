@@ -200,7 +200,7 @@ back swinging fast               | P
 back, relapse, back              | P
 back after a step, AR noise      | PI
 residue 5 %                      | PIF
-residue 10 %                     | F
+residue 10 %                     | WF
 residue 20 %                     | F
 never back                       | F
 seen for 2 min after             | I

@@ -73,9 +73,8 @@ class Growth:
     7. Memory that passes warns if a quarter of its level and more had grown and was freed within the run, or if it came
        within 5 % of its limit.
     8. A series of which a load explains ``follow`` (least squares on time and load; of all its movement, where it
-       follows by five standard errors) is judged without the load's part, and both are told; what does not fail with
-       the load fails beside it only if it follows in the second half and the last third too. Growth beside a load that
-       only rises, and could explain it, is inconclusive.
+       follows by five standard errors) is judged without the load's part, and both are told; it has to follow in both
+       halves and in the last third. Growth beside a load that only rises, and could explain it, is inconclusive.
     9. What noise leaves open is asked again of the lowest reading in each of 24 stretches, and failed from P >= .99
        with 4: jobs that take memory for a while leave the lowest alone. A failure is inconclusive where a life of under
        12 h rose by under 2 % in all (under 6 h: 3 %, or if restarts cut it out of a longer run, what a daily wave of 5
@@ -258,9 +257,7 @@ class Growth:
         if not case.load or raw.mode != "mean":
             return self._by_the_lowest(GrowthOfLife(life, raw, raw), time_s, value, case.family)
         with np.errstate(all="ignore"):
-            beside = load_followed(
-                time_s, value, life, case.load, self.follow, grows_not=raw.outcome is not Outcome.FAIL
-            )
+            beside = load_followed(time_s, value, life, case.load, self.follow)
         if beside is None:
             return self._by_the_lowest(GrowthOfLife(life, raw, raw), time_s, value, case.family)
         follows, rest = beside

@@ -59,9 +59,11 @@ def explained(centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Seri
 
 
 def holds(value: Floats, load: Floats, each: float) -> bool:
-    """Whether the second half and the last third of the blocks follow the load too, by half as much for each unit at
-    least, as far as their noise can tell: a cache that was full when the load was highest does not go back with it."""
-    return all(_holds(value[-size:], load[-size:], each) for size in (value.size - value.size // 2, value.size // 3))
+    """Whether both halves and the last third of the blocks follow the load too, by half as much for each unit at least,
+    as far as their noise can tell: a cache that was full when the load was highest does not go back with it, and a leak
+    that begins when the load begins to rise did not follow it before."""
+    half, third = value.size // 2, value.size - value.size // 3
+    return all(_holds(value[part], load[part], each) for part in (slice(half), slice(half, None), slice(third, None)))
 
 
 def _holds(value: Floats, load: Floats, each: float) -> bool:
