@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 _GUARD = 0.05  # risk of the straight line's bound
 _LOWEST, _LOWEST_NEED = 24, 5  # stretches, and readings in each
 _CLEARLY = 0.99
+_JOBS = frozenset({"bump", "bump and leak", "cycle", "stairs"})  # shapes of jobs that take memory for a while
 _BIG = 0.25  # of the window: lives that must pass each
 
 
@@ -75,11 +76,11 @@ class Growth:
     8. A series of which a load explains ``follow`` (least squares on time and load; of all its movement, where it
        follows by five standard errors) is judged without the load's part, and both are told; it has to follow in both
        halves and in the last third. Growth beside a load that only rises, and could explain it, is inconclusive.
-    9. What noise leaves open is asked again of the lowest reading in each of 24 stretches, and failed from P >= .99
-       with 4: jobs that take memory for a while leave the lowest alone. A failure is inconclusive where a life of under
-       12 h rose by under 2 % in all (under 6 h: 3 %, or if restarts cut it out of a longer run, what a daily wave of 5
-       % lifts it by), or where one sine of a day explains nine tenths of a run of up to two days, and more than any
-       line with a bend.
+    9. What noise leaves open, or passes by a shape that jobs have (bump, cycle, stairs), is asked again of the lowest
+       reading in each of 24 stretches, and failed from P >= .99 with 4: jobs that take memory for a while leave the
+       lowest alone. A failure is inconclusive where a life of under 12 h rose by under 2 % in all (under 6 h: 3 %, or
+       if restarts cut it out of a longer run, what a daily wave of 5 % lifts it by), or where one sine of a day
+       explains nine tenths of a run of up to two days, and more than any line with a bend.
 
     Any life that fails fails, unless a longer life of the same had been as high and passed: a restart cuts sawteeth and
     warm-ups. All lives of a quarter of the window and more must pass. Rates per hour in the metric's
@@ -273,7 +274,8 @@ class Growth:
         """The answer of the lowest reading of each of 24 stretches, where it decides clearly what the means leave open:
         jobs that take memory for a while lift the means and leave the lowest alone, a leak lifts both."""
         open_ = one.raw.outcome is Outcome.INCONCLUSIVE and one.raw.why is Why.NOISE and one.raw.mode == "mean"
-        if not open_ or value.size < _LOWEST_NEED * _LOWEST:
+        jobs = one.raw.outcome is Outcome.PASS and one.raw.shape in _JOBS
+        if not (open_ or jobs) or value.size < _LOWEST_NEED * _LOWEST:
             return one
         end_s = one.life.window.seconds
         cut = blocks(time_s, value, begin_s=0.0, end_s=end_s, number=_LOWEST, statistic="min")
@@ -281,7 +283,7 @@ class Growth:
             return one
         found = self._trend(cut.time_s, cut.value, one.life, one.life.series.trait, family)
         grows = found.outcome is Outcome.FAIL and found.guard and found.probability >= _CLEARLY
-        clear = grows or found.outcome is Outcome.PASS
+        clear = grows or (open_ and found.outcome is Outcome.PASS)
         return GrowthOfLife(one.life, found, found, lowest=True) if clear else one
 
     def _bar(self, family: int) -> float:
@@ -319,7 +321,9 @@ class Growth:
         }  # fmt: skip
         doubts = list(doubts_of(trend, life.window.seconds))
         if one.lowest:
-            doubts.append(f"judged by the lowest reading of each of {_LOWEST} stretches, since its means leave it open")
+            doubts.append(
+                f"judged by the lowest reading of each of {_LOWEST} stretches: its means do not tell it from jobs"
+            )
         if one.cut:
             doubts.append("a longer life of the same had been as high and stood: a restart cut a sawtooth or a warm-up")
         reason = sentence(
