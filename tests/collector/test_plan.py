@@ -113,18 +113,6 @@ def test_a_short_plan_is_a_good_plan(tmp_path: Path) -> None:
     assert [rule.name for rule in planned_rules(plan.rules, TINY)] == ["slow_drift"]
 
 
-def test_a_process_in_one_word_is_what_it_is_on_the_command_line() -> None:
-    """``cmdline:REGEX``, ``pid:N`` and ``pidfile:FILE`` are no names to wait for in vain."""
-    words = '[nginx, "cmdline:java .*broker", "pid:12", "pidfile:/run/bgpd.pid"]'
-    plan = _plan(f"{HOUR}{DUT}watch: {{processes: {words}}}")
-    assert plan.targets[0].processes == (
-        WatchedProcess("nginx", "name", "nginx"),
-        WatchedProcess("java .*broker", "cmdline", "java .*broker"),
-        WatchedProcess("pid:12", "pid", "12"),
-        WatchedProcess("bgpd", "pidfile", "/run/bgpd.pid"),
-    )
-
-
 def test_what_is_recorded_reads_back_to_the_same_plan() -> None:
     """The text for the record gives an equal plan, and holds references instead of secrets, and no comments."""
     plan = _plan("# the password is hunter2\n" + FULL)

@@ -49,3 +49,14 @@ def test_bad_words_on_the_command_line(
         quick_plan(targets, processes, interval, duration)
     assert str(caught.value).startswith(sentence)
     assert "pw" not in str(caught.value)
+
+
+def test_a_process_in_one_word_is_the_same_in_a_file() -> None:
+    """``cmdline:REGEX``, ``pid:N`` and ``pidfile:FILE`` are no names to wait for in vain."""
+    words = ["nginx", "cmdline:java .*broker", "pid:12", "pidfile:/run/bgpd.pid"]
+    listed = ", ".join(f'"{word}"' for word in words)
+    text = f"duration: 1m\ntargets: {{local: {{sources: [local]}}}}\nwatch: {{processes: [{listed}]}}\n"
+    assert (
+        plan_from_text(text, "p.yaml").targets[0].processes
+        == quick_plan(["local"], words, duration="1m").targets[0].processes
+    )
