@@ -135,8 +135,8 @@ def test_a_leak_behind_two_warm_ups_is_found() -> None:
 
 def test_a_leak_under_batch_jobs_is_seen_by_the_lowest_readings() -> None:
     """Jobs of half an hour that take a fifth of the level lift the means; what is lowest rises with the leak alone."""
-    jobs = 0.2 * ((T + 3000) % (5 * 3600.0) < 1900)
-    assert judged(memory(1 + jobs), family=20).outcome is not Outcome.FAIL
+    jobs = np.where((T + 3000) % (5 * 3600.0) < 1900, 0.2, 0.0)
+    assert judged(memory(np.asarray(1 + jobs)), family=20).outcome is not Outcome.FAIL
     for seed in range(4):
-        finding = judged(memory(1 + jobs + 0.12 * T / DAY, seed), family=20)
+        finding = judged(memory(np.asarray(1 + jobs + 0.12 * T / DAY), seed), family=20)
         assert finding.outcome is Outcome.FAIL, finding.reason

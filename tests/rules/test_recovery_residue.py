@@ -1,4 +1,4 @@
-"""What recovery says of residues: of waves, of steps before the stress, and what memory keeps after one stress and many."""
+"""What recovery says of residues: of waves, of steps before the stress, and what memory keeps after a stress or many."""
 
 from __future__ import annotations
 
