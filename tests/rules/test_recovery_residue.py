@@ -1,4 +1,4 @@
-"""What recovery says of residues: of waves, of steps before the stress, and what memory keeps after a stress or many."""
+"""Residues after stress: of waves, of steps before it, and what memory keeps after one stress and after many."""
 
 from __future__ import annotations
 
