@@ -16,7 +16,7 @@ from soakwatch.units import show_seconds
 from soakwatch.unread import unread
 from soakwatch.verdict import DUT, Verdict, fold
 from soakwatch_rules.rule import Case, Finding, Outcome, Rule, Why, Window
-from soakwatch_rules.traffic_verdict import agreed, of_shared_load
+from soakwatch_rules.traffic_verdict import agreed, of_shared_load, of_the_management_path
 
 ACCOUNTS = frozenset({"coverage", "generator_health"})  # in doubt of these nobody knows what the device stood
 GENERATOR_RULE = "generator_health"
@@ -68,7 +68,7 @@ def judge(
     insisted = all(use.required for use in uses)
     findings += unread(record, [use.rule for use in uses], findings, court.window, insisted=insisted)
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
-    findings = of_shared_load(agreed(findings))
+    findings = of_the_management_path(of_shared_load(agreed(findings)))
     planned_s = None if court.planned is None else court.planned.duration_s
     length_s = court.window.seconds if planned_s is None else planned_s
     optional = frozenset(

@@ -24,8 +24,8 @@ _SAID: Final[Mapping[Outcome, str]] = {
 
 BOTH: Final = "stages_grow"
 """The number of a doubt of ``growth`` about what the literal method calls growth: it is a doubt of both."""
-STARTED: Final = "started_inside"
-"""The number of a finding of the literal method on a life that began in mid-run."""
+CUT: Final = "cut_by_restarts"
+"""The number of a finding of the literal method on a life that restarts cut out of a longer run."""
 Key = tuple[str, str, str]
 
 
@@ -34,7 +34,7 @@ def one_verdict(findings: Sequence[Finding]) -> list[Finding]:
 
     It stays a failure where ``growth`` finds growth too, was not asked, or could not be (a life too short for it) and
     the last third itself rises by at least half of what a straight line would: a program that starts and is warm by
-    then has not grown at the end, and one that was started within the run is still starting. A doubt of ``growth``
+    then has not grown at the end, and a life that restarts cut out of a run is a part. A doubt of ``growth``
     appears once, as its own: the literal method does not decide what the shape leaves open.
     """
     shapes = {_key(f): f for f in findings if f.rule == _BY_SHAPE}
@@ -78,8 +78,8 @@ def _beside(literal: Finding, shape: Finding | None) -> Finding:
         said = (
             "within the last third it hardly rises any more: a warm-up or a step; too short for the rule growth to tell"
         )
-    elif literal.numbers.get(STARTED, 0.0) > 0:
-        said = "it was started within the run: a start is a warm-up, and this life is too short for the rule growth"
+    elif literal.numbers.get(CUT, 0.0) > 0:
+        said = "restarts cut this life out of the run: a warm-up or a part of a sawtooth; too short for the rule growth"
     else:
         return literal
     return replace(literal, outcome=Outcome.WARN, reason=literally + said)

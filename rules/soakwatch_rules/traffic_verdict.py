@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.rule import Finding, Mark, Outcome
 
 _LOSS = "loss"
 _CLEARED = "device_out"  # a loss that was held against the device's own interfaces has this number
@@ -59,6 +59,45 @@ def of_shared_load(findings: Sequence[Finding]) -> list[Finding]:
     if len(hit) < 2 or not deaths:
         return list(findings)
     return [_shared(f, deaths) if f.rule == _LOSS and f.outcome is Outcome.FAIL else f for f in findings]
+
+
+def of_the_management_path(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; pings that stopped while all management was silent and the load went through (``gap`` says so) were
+    lost on the way to the management address: a warning, where every stop of them lies in such a silence.
+
+    >>> from soakwatch_rules.rule import Mark, Window
+    >>> def finding(rule, outcome, metric, **numbers):
+    ...     marks = (Mark(10, 20, "no answer"),)
+    ...     return Finding(rule, 1, outcome, "a", metric, "", Window(0, 60), "", "", 9, marks=marks, numbers=numbers)
+    >>> pings, cut = finding("loss", Outcome.FAIL, "reach.lost"), {"path_s": 10.0, "unseen_s": 10.0}
+    >>> [f.outcome.value for f in of_the_management_path([pings, finding("gap", Outcome.PASS, "", **cut)])]
+    ['warn', 'pass']
+    >>> [f.outcome.value for f in of_the_management_path([pings, finding("gap", Outcome.PASS, "", unseen_s=10.0)])]
+    ['fail', 'pass']
+    """
+    cuts: dict[str, list[Mark]] = {}
+    for f in findings:
+        if (
+            f.rule == "gap"
+            and f.numbers.get("path_s", 0.0) > 0
+            and f.numbers.get("path_s") == f.numbers.get("unseen_s")
+        ):
+            cuts.setdefault(f.target, []).extend(f.marks)
+    return [_on_the_path(f, cuts[f.target]) if f.target in cuts and f.rule == _LOSS else f for f in findings]
+
+
+def _on_the_path(loss: Finding, cuts: Sequence[Mark]) -> Finding:
+    if loss.outcome is not Outcome.FAIL or not loss.metric.startswith("reach.") or not loss.marks:
+        return loss
+    if not all(any(_mostly_within(stop, cut) for cut in cuts) for stop in loss.marks):
+        return loss
+    why = "all management was silent then and the load went through: the path to it, not the device"
+    return replace(loss, outcome=Outcome.WARN, reason=f"{loss.reason}; {why}")
+
+
+def _mostly_within(stop: Mark, cut: Mark) -> bool:
+    end, until = stop.end_ns or stop.begin_ns, cut.end_ns or cut.begin_ns
+    return 2 * (min(end, until) - max(stop.begin_ns, cut.begin_ns)) > end - stop.begin_ns
 
 
 def _shared(loss: Finding, deaths: Sequence[Finding]) -> Finding:

@@ -258,8 +258,8 @@ def test_a_straight_leak_did_not_come_before_the_last_third() -> None:
         assert ("nearly all of it came before the last third" in " ".join(finding.doubts)) is early
 
 
-def test_a_start_within_the_run_is_a_warm_up_for_the_shape_to_tell() -> None:
-    """A life of minutes that began in mid-run and rises warns; the same from the begin of the run on fails."""
+def test_a_life_that_restarts_cut_out_of_a_run_warns() -> None:
+    """A life of minutes between restarts that rises warns, as the whole of a run it fails."""
     rising = 100 + 10 * np.arange(120) / 120
     whole = judge(readings(METRIC, rising, 1.0, object=PROCESS), 120)
     started = judge(
@@ -269,4 +269,4 @@ def test_a_start_within_the_run_is_a_warm_up_for_the_shape_to_tell() -> None:
     assert one_verdict([whole])[0].outcome is Outcome.FAIL
     made = one_verdict([started])[0]
     assert made.outcome is Outcome.WARN
-    assert "started within the run" in made.reason
+    assert "restarts cut this life out of the run" in made.reason

@@ -10,7 +10,7 @@ import numpy as np
 
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import Life, dead_seconds, lives
-from soakwatch_rules.memory_verdict import STARTED
+from soakwatch_rules.memory_verdict import CUT
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
@@ -19,6 +19,7 @@ from soakwatch_rules.stage_words import JudgedLife, doubts_of, sentence
 from soakwatch_rules.stats.stages import compare, stages
 from soakwatch_rules.words import counted, lasting
 
+_CUT = 0.75  # of the window: a life that is shorter was cut by restarts
 _BESIDE = "; only a warning where growth judged the series and found none, or where the last third itself does not rise"
 
 
@@ -142,8 +143,8 @@ class MemoryGrowth:
             return self._undecided(made, all_lives, apart)
         worst = max(judged, key=lambda j: (j.of.grows, j.of.rise - max(j.of.allowed, j.of.spread)))
         made = self._measured(made, worst, series, len(all_lives), len(judged))
-        if worst.life.window.begin_ns > case.window.begin_ns:
-            made = replace(made, numbers=dict(made.numbers) | {STARTED: 1.0})
+        if worst.life.window.seconds < _CUT * case.window.seconds:
+            made = replace(made, numbers=dict(made.numbers) | {CUT: 1.0})
         if worst.of.grows:
             return replace(made, outcome=Outcome.FAIL, reason=sentence(worst, series, self.tolerance))
         read = sum(len(c.life.series) for c in judged)

@@ -15,7 +15,7 @@ from soakwatch_rules.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
+from soakwatch_rules.sight import cadence, unseen
 from soakwatch_rules.spans import overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tally import Tally
@@ -65,6 +65,7 @@ _THINGS: Final = {
     ),
     "system.memory.swap.usage": _Thing("swap", "", "memory cannot be swapped out then", refuses=False),
 }  # fmt: skip
+_EVEN: Final = 3.0  # times the median distance of readings, that the longest has at most
 _FILES: Final = "system.filesystem.usage"
 
 
@@ -192,7 +193,7 @@ class Saturation:
         if found:
             return self._said(made, series, limit, found)
         most = f"{name}: at most {_percent(highest)} of {_amount(limit, series)}"
-        if made.expected is not None and 2 * len(series) < made.expected:
+        if made.expected is not None and 2 * len(series) < made.expected and not _steady(series, case.window):
             reason = f"{most} in {len(series)} of {made.expected} expected readings, less than half"
             return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
         soon = made.forecast
@@ -287,6 +288,16 @@ class Saturation:
         if not (0 < after < math.inf and math.isfinite(late) and late - soon <= 2 * after):
             return None
         return Forecast(f"{_name(series)} ({_amount(limit, series)})", after, max(0.0, soon), late)
+
+
+def _steady(series: Series, window: Window) -> bool:
+    """Whether it was read evenly from end to end: what comes less often than the polls lacks no reading."""
+    apart = np.diff(series.time_ns)
+    return (
+        bool(apart.size)
+        and not unseen(series.time_ns, window)
+        and float(apart.max()) <= _EVEN * float(np.median(apart))
+    )
 
 
 def _limit(series: Series) -> float | None:

@@ -191,10 +191,10 @@ class _Question:
         return self._small(self._risen(made, found, height), found.floor, height)
 
     def _risen(self, made: Trend, found: Cycles, height: float) -> Trend:
-        """A failure only where the floors rose by more than the sawtooth climbs in a block: how low a cycle was read
-        depends on where its blocks lie, and sawteeth beat with them."""
+        """A failure only where the straight line agrees, and the floors rose by more than the sawtooth climbs in a
+        block: how low a cycle was read depends on where its blocks lie, and sawteeth beat with them."""
         climb = height * found.block_s / float(np.median(np.diff(found.falls)))
-        if made.outcome is not Outcome.FAIL or risen_by(found.floor) > climb:
+        if made.outcome is not Outcome.FAIL or (made.guard and risen_by(found.floor) > climb):
             return made
         return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, guard=False, hours_needed=None)
 

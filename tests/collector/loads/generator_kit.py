@@ -110,9 +110,9 @@ def run(folder: Path, source: str, phases: str) -> subprocess.CompletedProcess[s
 
 
 def whole_run(folder: Path, source: str, phases: str = "{soak: 2500ms}") -> Path:
-    """A run that comes to its end: its record."""
+    """A run that comes to its end, whatever its verdict (some doubles lose packets): its record."""
     done = run(folder, source, phases)
-    assert done.returncode in {0, 3}, done.stdout + done.stderr
+    assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
     (record,) = folder.glob("runs/*/record.sqlite")
     return record
 
