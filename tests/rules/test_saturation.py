@@ -153,3 +153,13 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="saturation"):
         Saturation(**bad)
+
+
+def test_what_is_read_less_often_than_the_polls_lacks_no_reading() -> None:
+    """A pool that a poll each second brings each 30 s passes; one that stopped to come in mid-run is a gap."""
+    pool = series("system.memory.pool.usage", np.full(40, 0.5), "pool=heap", 1e9)
+    slow = replace(pool, time_ns=np.arange(40, dtype=np.int64) * 30 * S, cadence_s=1.0)
+    for taken, outcome in ((slice(None), Outcome.PASS), (slice(0, 15), Outcome.INCONCLUSIVE)):
+        part = replace(slow, time_ns=slow.time_ns[taken], value=slow.value[taken])
+        found = Saturation().judge(Case("dut", part.object, Window(0, 1200 * S), (part,)))[0]
+        assert found.outcome is outcome, found.reason
