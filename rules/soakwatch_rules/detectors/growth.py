@@ -44,10 +44,10 @@ class Growth:
        each the mean without the lowest and the highest 15 %, drawn back to 4 robust sigmas around a running median.
        The level is the median without half of the run's growth (Theil-Sen).
     2. A sawtooth (two abrupt falls or more) is judged by the floor of its cycles: from 4 cycles on over constant, leak,
-       step, warm-up and plateau, as below from 16, and by their straight line as in 4. It fails only if that line
-       agrees and the floors rose by more than it climbs in one of 480 blocks. Two or three floors pass if the last lies
-       no more than is allowed, and a tenth of the sawtooth's height, above the one before; three fail if both rises are
-       larger and the second is at least three quarters of the first.
+       step, warm-up and plateau, as below from 16, and by their straight line as in 4. It fails only if the floors rose
+       by more than it climbs in one of 480 blocks (by twice that, if the line does not agree). Two or three floors pass
+       if the last lies no more than is allowed, and a tenth of the sawtooth's height, above the one before; three fail
+       if both rises are larger and the second is at least three quarters of the first.
     3. Shapes are averaged: constant, leak, step, warm-up (exponential or stretched), two warm-ups, plateau, ramp
        between plateaus, late leak, two slopes, bump, half of a wave, cycle, and step, one or two warm-ups, bump or
        cycle with a leak, each with one more step or none; also the best two to six steps at any places. Errors remember
@@ -90,7 +90,8 @@ class Growth:
 
     How often wrong: ``soakwatch rules growth`` prints the table, 300 synthetic signals a shape. Over all healthy shapes
     0.35 % failed on average (most of half of a wave: 21 %), of leaks that have to fail 0.12 % passed or stayed open. It
-    was measured before a sawtooth needed the straight line to fail, which only turns failures into doubts.
+    was measured before a sawtooth whose line does not agree had to rise by twice its climb, which only turns failures
+    into doubts.
 
     Known weaknesses: a warm-up that takes longer than a third of the run and half of a cycle look like a leak; growth
     that begins in the last fifth, or that came in up to three steps, is mostly inconclusive; noise with a memory of

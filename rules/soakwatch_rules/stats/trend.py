@@ -33,6 +33,7 @@ _MISSING: Final = 0.5
 _FINE: Final = 0.02  # of a sawtooth's height: what its floors vary by at least
 _UNEVEN: Final = 0.1  # of a sawtooth's height: what two floors may differ by
 _EVENS: Final = 0.5
+_BEYOND: Final = 2.0  # times what a sawtooth climbs in a block
 _LATEST: Final = 0.82  # of the run: growth that begins later was not seen for long enough
 _STEADY: Final = 0.75  # of the first rise of three floors, that the second has at least
 _HALF: Final = 0.5
@@ -191,10 +192,10 @@ class _Question:
         return self._small(self._risen(made, found, height), found.floor, height)
 
     def _risen(self, made: Trend, found: Cycles, height: float) -> Trend:
-        """A failure only where the straight line agrees, and the floors rose by more than the sawtooth climbs in a
-        block: how low a cycle was read depends on where its blocks lie, and sawteeth beat with them."""
+        """A failure only where the floors rose by more than the sawtooth climbs in a block, by twice that where the
+        straight line does not agree: how low a cycle was read depends on where its blocks lie, and sawteeth beat."""
         climb = height * found.block_s / float(np.median(np.diff(found.falls)))
-        if made.outcome is not Outcome.FAIL or (made.guard and risen_by(found.floor) > climb):
+        if made.outcome is not Outcome.FAIL or risen_by(found.floor) > climb * (1.0 if made.guard else _BEYOND):
             return made
         return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, guard=False, hours_needed=None)
 
