@@ -38,13 +38,13 @@ class Service:
     def kill_and_restart(self) -> None:
         """What a crash and its supervisor do: SIGKILL, and a new process on the same port."""
         self._process.kill()
-        self._process.wait()
+        self._process.communicate()
         self._process = self._start()
 
     def stop(self) -> None:
         """End it."""
         self._process.terminate()
-        self._process.wait()
+        self._process.communicate()
 
     def _start(self) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", SERVICE, "--name", self._name, "--port", str(self.port),

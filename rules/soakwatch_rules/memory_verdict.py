@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -15,7 +16,6 @@ from soakwatch_rules.rule import Finding, Outcome, Why
 _LITERAL: Final = "memory_growth"
 _BY_SHAPE: Final = "growth"
 _NOT_ASKED: Final = frozenset({Why.TOO_SHORT, Why.TOO_FEW, Why.NOT_BEGUN})
-_STRAIGHT: Final = 0.25  # of the whole rise, between the halves of the last third of a straight line
 _SAID: Final[Mapping[Outcome, str]] = {
     Outcome.PASS: "it does not grow at the end",
     Outcome.WARN: "it does not grow at the end",
@@ -26,6 +26,8 @@ BOTH: Final = "stages_grow"
 """The number of a doubt of ``growth`` about what the literal method calls growth: it is a doubt of both."""
 CUT: Final = "cut_by_restarts"
 """The number of a finding of the literal method on a life that restarts cut out of a longer run."""
+LEVELLED: Final = 0.125
+"""The share of a rise that is left for the last third of what has levelled off: half of a straight line's."""
 Key = tuple[str, str, str]
 
 
@@ -74,7 +76,7 @@ def _beside(literal: Finding, shape: Finding | None) -> Finding:
     literally = f"{literal.metric}: the last third lies beyond the first{by}, which read literally is growth, but "
     if shape is not None and asked and shape.outcome in _SAID:
         said = f"{_SAID[shape.outcome]} (rule {_BY_SHAPE}: {shape.reason})"
-    elif literal.numbers.get("lately", _STRAIGHT) < _STRAIGHT / 2:
+    elif literal.numbers.get("lately", math.inf) < LEVELLED:
         said = (
             "within the last third it hardly rises any more: a warm-up or a step; too short for the rule growth to tell"
         )

@@ -270,3 +270,14 @@ def test_a_life_that_restarts_cut_out_of_a_run_warns() -> None:
     made = one_verdict([started])[0]
     assert made.outcome is Outcome.WARN
     assert "restarts cut this life out of the run" in made.reason
+
+
+def test_a_rise_in_every_life_is_a_leak_that_restarts_interrupt() -> None:
+    """What grows in one life may be a part of a sawtooth; what grows again after the restart fails."""
+    rising = 20 + 40 * np.arange(80) / 80
+    series = readings(METRIC, np.concatenate([rising[:60], rising]), 1.0, object=PROCESS)
+    finding = judge(series, 140, restart(60))
+    assert one_verdict([finding])[0].outcome is Outcome.FAIL
+    warm = 20 + 40 * np.minimum(np.arange(80) / 45, 1)
+    series = readings(METRIC, np.concatenate([warm, warm]), 1.0, object=PROCESS)
+    assert one_verdict([judge(series, 160, restart(80))])[0].outcome is Outcome.WARN

@@ -10,7 +10,7 @@ import numpy as np
 
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import Life, dead_seconds, lives
-from soakwatch_rules.memory_verdict import CUT
+from soakwatch_rules.memory_verdict import CUT, LEVELLED
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
@@ -143,7 +143,9 @@ class MemoryGrowth:
             return self._undecided(made, all_lives, apart)
         worst = max(judged, key=lambda j: (j.of.grows, j.of.rise - max(j.of.allowed, j.of.spread)))
         made = self._measured(made, worst, series, len(all_lives), len(judged))
-        if worst.life.window.seconds < _CUT * case.window.seconds:
+        # A rise in one part of a run may be a warm-up or a part of a sawtooth; the same in every life is a leak.
+        again = sum(j.of.grows and not j.lately < LEVELLED for j in judged) > 1
+        if worst.life.window.seconds < _CUT * case.window.seconds and not again:
             made = replace(made, numbers=dict(made.numbers) | {CUT: 1.0})
         if worst.of.grows:
             return replace(made, outcome=Outcome.FAIL, reason=sentence(worst, series, self.tolerance))
