@@ -17,8 +17,9 @@ _LITTLE = 0.15  # of the rise: of a straight leak half of it comes after the mid
 class JudgedLife:
     """A life that is long enough, and its first and last stage compared.
 
-    ``lately`` is the rise within the last third (from its first half to its second) as a share of the whole rise: a
-    quarter for a straight line, next to nothing for a warm-up, a cache that is full, or a step; NaN where not known.
+    ``lately`` is the rise within the last third (from its first half to its second) as a share of the whole rise, or
+    twice that within the last sixth where this is less: a quarter for a straight line, next to nothing for a warm-up, a
+    cache that is full, or a step; NaN where not known.
     """
 
     life: Life

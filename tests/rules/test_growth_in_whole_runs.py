@@ -140,3 +140,29 @@ def test_a_leak_under_batch_jobs_is_seen_by_the_lowest_readings() -> None:
     for seed in range(4):
         finding = judged(memory(np.asarray(1 + jobs + 0.12 * T / DAY), seed), family=20)
         assert finding.outcome is Outcome.FAIL, finding.reason
+
+
+def test_a_step_late_in_the_run_hides_no_leak_that_was_there_before() -> None:
+    """A leak through the whole run, or from its middle on, and one jump near the end: the jump begins nothing."""
+    jump = 0.06 * (T >= 0.88 * DAY)
+    steady = 0.15 * T / DAY
+    late = 0.3 * np.maximum(T / DAY - 0.5, 0)
+    for leak in (steady, late):
+        for family in (1, 36):
+            assert judged(memory(np.asarray(1 + leak + jump, dtype=np.float64)), family=family).outcome is Outcome.FAIL
+    assert judged(memory(1 + jump)).outcome is not Outcome.FAIL
+    assert judged(memory(np.asarray(1 + jump + 0.3 * np.maximum(T / DAY - 0.88, 0)))).outcome is not Outcome.FAIL
+
+
+def test_the_end_of_a_job_is_no_release_of_a_sawtooth() -> None:
+    """Memory that a job takes at once and gives back an hour later says nothing of the leak that runs on beneath."""
+    job = 0.14 * ((T >= 0.4 * DAY) & (T < 0.44 * DAY))
+    assert judged(memory(1 + 0.1 * T / DAY + job), family=19).outcome is Outcome.FAIL
+
+
+def test_floors_that_rose_early_and_stand_since_do_not_fail() -> None:
+    """Sawteeth of 27 min over a cache that is full by the middle: the second half of the floors is level."""
+    for seed in (1, 2, 3):
+        full = 0.06 * np.minimum(T / (0.5 * DAY), 1)
+        series = memory(1 + full + 0.07 * ((T / 1633.0 + 0.1 * seed) % 1.0), seed)
+        assert judged(series, family=20).outcome is not Outcome.FAIL

@@ -281,3 +281,14 @@ def test_a_rise_in_every_life_is_a_leak_that_restarts_interrupt() -> None:
     warm = 20 + 40 * np.minimum(np.arange(80) / 45, 1)
     series = readings(METRIC, np.concatenate([warm, warm]), 1.0, object=PROCESS)
     assert one_verdict([judge(series, 160, restart(80))])[0].outcome is Outcome.WARN
+
+
+def test_one_step_within_the_last_third_is_no_growth_at_the_end() -> None:
+    """10 % more at three quarters of half a minute, level before and after: it warns; a straight rise fails."""
+    noise_ = np.random.default_rng(3).normal(0, 0.4, 150)
+    step_ = 100 + 10.0 * (np.arange(150) >= 112) + noise_
+    rising = 100 + 10 * np.arange(150) / 150 + noise_ / 4
+    made = one_verdict([judge(readings(METRIC, step_, 0.2, object=PROCESS))])[0]
+    assert made.outcome is Outcome.WARN
+    assert "hardly rises any more" in made.reason
+    assert one_verdict([judge(readings(METRIC, rising, 0.2, object=PROCESS))])[0].outcome is Outcome.FAIL

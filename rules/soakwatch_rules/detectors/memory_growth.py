@@ -16,7 +16,7 @@ from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stage_words import JudgedLife, doubts_of, sentence
-from soakwatch_rules.stats.stages import compare, stages
+from soakwatch_rules.stats.stages import compare, stages, still_rising
 from soakwatch_rules.words import counted, lasting
 
 _CUT = 0.75  # of the window: a life that is shorter was cut by restarts
@@ -169,10 +169,13 @@ class MemoryGrowth:
         compared = compare(parts, down=down, tolerance=self.tolerance, width=self.width, quantum=quantum)
         if compared is None:
             return None
-        *_, before, after = stages(series.time_ns, series.values, window.begin_ns, window.end_ns, 6)
-        known = before.mean is not None and after.mean is not None and compared.rise != 0
-        late = (after.mean or 0.0) - (before.mean or 0.0)
-        return JudgedLife(life, compared, (-late if down else late) / compared.rise if known else math.nan)
+        sixth, twelfth = (
+            still_rising(
+                stages(series.time_ns, series.values, window.begin_ns, window.end_ns, part), compared, down=down
+            )
+            for part in (6, 12)
+        )
+        return JudgedLife(life, compared, float(np.fmin(sixth, 2 * twelfth)))
 
     def _undecided(self, made: Finding, found: tuple[Life, ...], apart: float | None) -> Finding:
         readings = counted(made.samples, "reading")

@@ -104,10 +104,10 @@ def released(value: Floats, allowed: float = 0.0) -> Release | None:
     """The last lasting abrupt fall whose height the end has not regained, None where there is none.
 
     What grows since then may be the climb of a long sawtooth: a cache flush, a rotation, a full collection. Heights are
-    medians of a sixteenth of the blocks, so that a single block is neither a peak nor a fall; ``allowed`` is the growth
-    a block by which a later peak may be higher. The release was ``whole`` if it fell as low as the run had been before
-    it (but for what is allowed), from a climb at least half as steep as the one after it: then it is a sawtooth that
-    was seen once.
+    medians of a sixteenth of the blocks, so that a single block is neither a peak nor a fall, and a job that came and
+    went is no fall; ``allowed`` is the growth a block by which a later peak may be higher. The release was ``whole`` if
+    it fell as low as the run had been before it (but for what is allowed), from a climb at least half as steep as the
+    one after it: then it is a sawtooth that was seen once.
     """
     jump, _ = _abrupt(value, 0.0)
     if not jump > 0:
@@ -119,7 +119,7 @@ def released(value: Floats, allowed: float = 0.0) -> Release | None:
         # the fall itself may take two blocks, which belong to neither side
         before = float(np.median(value[max(0, fall - 1 - some) : fall - 1]))
         after = float(np.median(value[fall : fall + some]))
-        if before - after < _LASTING * jump:
+        if before - after < _LASTING * jump or _came_at_once(value, fall, before - after, some):
             continue
         pace = max(_steep(value[fall:]), 0.0)
         if float(np.median(value[-some:])) > before + allowed * (value.size - fall) + _BLURRED * pace:
@@ -128,6 +128,17 @@ def released(value: Floats, allowed: float = 0.0) -> Release | None:
         steep = _steep(value[: fall - 1]) >= _ALIKE * pace
         return Release(fall, before - after, bool(low) and steep)
     return None
+
+
+def _came_at_once(value: Floats, fall: int, height: float, some: int) -> bool:
+    """Whether what fell had come as abruptly shortly before: the end of a job, which says nothing of what climbs."""
+    earlier = value[max(0, fall - 1 - 3 * some) : fall - 1]
+    ups = np.diff(earlier)
+    if not ups.size or float(ups.max()) < _ALIKE * height:
+        return False
+    up = int(np.argmax(ups))
+    rise = float(np.median(earlier[up + 1 :][:some]) - np.median(earlier[: up + 1][-some:]))
+    return rise >= _LASTING * height
 
 
 def freed(value: Floats) -> Release | None:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_rules.stats.cycles import Cycles
 from soakwatch_rules.stats.distributions import student_cdf
 
 Floats = NDArray[np.float64]
@@ -16,6 +17,7 @@ FEW: Final = 4
 """Floors from which shapes can be told apart at all."""
 _TAUS: Final = (0.05, 0.1, 0.17, 0.25, 0.35, 0.5)  # of the run, for a warm-up under the sawtooth
 _RESTED: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # of the run, at which a plateau begins
+_BEYOND: Final = 2.0  # times what a sawtooth climbs in a block
 _LEAK: Final = 2.0  # prior weight of a straight rise against each other kind
 
 
@@ -75,8 +77,18 @@ def of_floors(place: Floats, floor: Floats, limit: float, resolution: float) -> 
     )  # fmt: skip
 
 
-def risen_by(floor: Floats) -> float:
-    """How far the last floors lie above the lowest ones (means of up to three neighbours)."""
-    some = max(1, min(3, floor.size // 4))
-    means = np.convolve(floor, np.full(some, 1 / some), "valid")
-    return float(means[-1] - means.min())
+def rose(found: Cycles, height: float, allowed: float, *, straight: bool) -> bool:
+    """Whether the floors rose by more than the sawtooth of ``height`` climbs in a block; where no ``straight`` line
+    agrees by twice that, and their last half by more than ``allowed`` per second too.
+
+    How low a cycle was read depends on where its blocks lie: sawteeth beat with them.
+    """
+    climb = height * found.block_s / float(np.median(np.diff(found.falls)))
+    some = max(1, min(3, found.floor.size // 4))
+    means = np.convolve(found.floor, np.full(some, 1 / some), "valid")
+    rise = float(means[-1] - means.min())
+    if straight:
+        return rise > climb
+    half = found.floor.size // 2
+    since = found.time_s[half:] - found.time_s[half:].mean()
+    return rise > _BEYOND * climb and float(since @ found.floor[half:]) > allowed * float(since @ since)

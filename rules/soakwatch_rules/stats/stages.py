@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+_SIXTHS: Final = 6
+_LEAST: Final = 8
+_SURE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +94,21 @@ def compare(
     return Comparison(
         (first, middle, last), first.mean, last.mean, (first.sd, last.sd), rise, allowed, spread, smallest
     )
+
+
+def still_rising(parts: tuple[Stage, ...], of: Comparison, *, down: bool) -> float:
+    """The rise from the last part but one to the last as a share of the whole rise, NaN where it is not known.
+
+    For the sixths of a straight line a quarter, for its twelfths an eighth. With less than eight readings a part, or
+    standard errors of more than a twentieth of the rise, a share of twelfths says too little: NaN.
+    """
+    before, after = parts[-2:]
+    if before.mean is None or after.mean is None or of.rise == 0:
+        return math.nan
+    if len(parts) > _SIXTHS:
+        if before.sd is None or after.sd is None or min(before.n, after.n) < _LEAST:
+            return math.nan
+        if math.hypot(before.sd / math.sqrt(before.n), after.sd / math.sqrt(after.n)) > _SURE * abs(of.rise):
+            return math.nan
+    late = after.mean - before.mean
+    return (-late if down else late) / of.rise

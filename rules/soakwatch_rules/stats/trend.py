@@ -13,7 +13,7 @@ from soakwatch_rules.rule import Outcome, Why
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import LEAST, Blocks, Statistic, blocks, how_many, winsorised
 from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
-from soakwatch_rules.stats.floors import FEW, of_floors, risen_by
+from soakwatch_rules.stats.floors import FEW, of_floors, rose
 from soakwatch_rules.stats.level import level_before_growth
 from soakwatch_rules.stats.mixture import Mixture, mixture
 from soakwatch_rules.stats.trend_answer import Line, Trend, scaled_back
@@ -33,7 +33,6 @@ _MISSING: Final = 0.5
 _FINE: Final = 0.02  # of a sawtooth's height: what its floors vary by at least
 _UNEVEN: Final = 0.1  # of a sawtooth's height: what two floors may differ by
 _EVENS: Final = 0.5
-_BEYOND: Final = 2.0  # times what a sawtooth climbs in a block
 _LATEST: Final = 0.82  # of the run: growth that begins later was not seen for long enough
 _STEADY: Final = 0.75  # of the first rise of three floors, that the second has at least
 _HALF: Final = 0.5
@@ -192,12 +191,13 @@ class _Question:
         return self._small(self._risen(made, found, height), found.floor, height)
 
     def _risen(self, made: Trend, found: Cycles, height: float) -> Trend:
-        """A failure only where the floors rose by more than the sawtooth climbs in a block, by twice that where the
-        straight line does not agree: how low a cycle was read depends on where its blocks lie, and sawteeth beat."""
-        climb = height * found.block_s / float(np.median(np.diff(found.falls)))
-        if made.outcome is not Outcome.FAIL or risen_by(found.floor) > climb * (1.0 if made.guard else _BEYOND):
-            return made
-        return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, guard=False, hours_needed=None)
+        """A failure only where the floors rose by more than sawteeth that beat with the blocks would show."""
+        proven = made.outcome is not Outcome.FAIL or rose(found, height, made.allowed, straight=made.guard)
+        return (
+            made
+            if proven
+            else replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, guard=False, hours_needed=None)
+        )
 
     def _by_few(self, made: Trend, found: Cycles, height: float) -> Trend | None:
         """Two or three floors have no spread: they stand if the last lies no more than is allowed above the
@@ -233,10 +233,8 @@ class _Question:
         return max(within, self.tolerance.share * abs(made.level)) if long else within
 
     def _small(self, made: Trend, value: Floats, hidden: float = 0.0) -> Trend:
-        """A doubt about less than is allowed in the run is none that is worth a verdict.
-
-        Where growth is unlikely, less than is allowed per horizon: half of a small wave is no leak.
-        """
+        """A doubt about less than is allowed in the run (per horizon where growth is unlikely: half of a small wave is
+        no leak) is none that is worth a verdict."""
         if made.outcome is not Outcome.INCONCLUSIVE or made.why not in {Why.CYCLE, Why.NOISE} or made.guard:
             return made
         means = [float(np.mean(part)) for part in np.array_split(value, min(_STRETCHES, value.size))]
@@ -262,7 +260,7 @@ class _Question:
         made = replace(made, line=self._end_line(made, whole.time_s, value, fit))
         made = self._decided(made, free, goes_on, fit, parts, value)
         if made.outcome is Outcome.FAIL:
-            made = self._after_release(self._beside_the_line(made, parts), value)
+            made = self._after_release(self._beside_the_line(made, parts, whole.time_s, value), value)
         made = self._resolved(self._small(replace(made, release=freed(value)), value), value)
         return made if made.release is None else self._since(made, made.release)
 
@@ -277,13 +275,15 @@ class _Question:
             return made
         return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
 
-    def _beside_the_line(self, made: Trend, parts: Mixture) -> Trend:
+    def _beside_the_line(self, made: Trend, parts: Mixture, times: Floats, value: Floats) -> Trend:
         """Two shapes that grow are doubts where the straight line does not agree: growth that begins in the last part
-        of the run may be a step, a job or a cache that has just begun to fill; a leak under a cycle may be the cycle,
-        if it is less than twice what is allowed, or the run is short.
+        of the run may be a step, a job or a cache that has just begun to fill, if nothing grew before that; a leak
+        under a cycle may be the cycle, if it is less than twice what is allowed, or the run is short.
         """
         begun = made.bend_s if made.shape in _BENDING and made.bend_s is not None else 0.0
         late = begun >= _LATEST * self.span_s
+        if late and made.shape == "step and leak":
+            late = not self._grew(times[times < begun], value[times < begun], made.allowed)
         cycle = made.shape == "cycle and leak" and (made.rate_low < _WAVE * made.allowed or self.span_s < _SHORT_S)
         cycle = cycle and parts.without("cycle and leak", made.allowed * self.span_s) < _EVENS
         if made.guard or not (late or cycle):
@@ -292,6 +292,11 @@ class _Question:
         return replace(
             made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE if late else Why.CYCLE, hours_needed=max(hours, 0.0)
         )
+
+    def _grew(self, times: Floats, value: Floats, allowed: float) -> bool:
+        """Whether the last half of what came before a step had a slope above what is allowed."""
+        half = value.size // 2
+        return value.size >= 2 * LEAST and slope(times[half:], value[half:]).low(self.thresholds.guard) > allowed
 
     def _after_release(self, made: Trend, value: Floats) -> Trend:
         """Growth since an abrupt release: maybe a long sawtooth, which one release that took all of it shows."""
