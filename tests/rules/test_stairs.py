@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from soakwatch_rules.rule import Outcome
 from soakwatch_rules.stats.shapes import edge, table
 from soakwatch_rules.stats.stairs import Stairs, stairs
-from soakwatch_rules.stats.trend import Tolerance, judge_trend
+from soakwatch_rules.stats.tolerance import Tolerance
+from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
 
 Floats = NDArray[np.float64]

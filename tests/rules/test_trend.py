@@ -17,7 +17,8 @@ from soakwatch_rules.stats.blocks import blocks, how_many, winsorised
 from soakwatch_rules.stats.cycles import cycles, released
 from soakwatch_rules.stats.mixture import mixture
 from soakwatch_rules.stats.shapes import FAMILIES, RHO, table, whitened
-from soakwatch_rules.stats.trend import Tolerance, judge_trend, may_grow
+from soakwatch_rules.stats.tolerance import Tolerance
+from soakwatch_rules.stats.trend import judge_trend, may_grow
 from soakwatch_rules.stats.trend_answer import Trend
 
 Floats = NDArray[np.float64]

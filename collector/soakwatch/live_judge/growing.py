@@ -100,7 +100,7 @@ def _rate(
 ) -> Rate | None:  # fmt: skip
     """The rate of a series where it is worth saying."""
     from soakwatch_rules.stats.ar1 import slope  # with scipy, which waits until there is something to look at
-    from soakwatch_rules.stats.trend import Tolerance
+    from soakwatch_rules.stats.tolerance import Tolerance
 
     entry = BY_NAME.get(key.metric)
     good = np.isfinite(values)

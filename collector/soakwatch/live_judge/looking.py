@@ -253,7 +253,8 @@ def _worth_judging(rule: Rule, case: Case) -> bool:
     horizon_s: object = getattr(rule, "horizon", None)
     if rule.name != "growth" or not isinstance(share, float) or not isinstance(horizon_s, float):
         return True
-    from soakwatch_rules.stats.trend import Tolerance, may_grow  # with scipy, which waits until a trend is looked at
+    from soakwatch_rules.stats.tolerance import Tolerance
+    from soakwatch_rules.stats.trend import may_grow  # with scipy, which waits until a trend is looked at
 
     for series in case.series:
         some = series.finite()

@@ -19,7 +19,8 @@ from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome,
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.blocks import LEAST, blocks
-from soakwatch_rules.stats.trend import Thresholds, Tolerance, judge_trend
+from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
+from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.words import counted, lasting, quantity
 

@@ -16,7 +16,8 @@ from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome,
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.stats.hysteresis import stretches
-from soakwatch_rules.stats.trend import Tolerance, judge_trend
+from soakwatch_rules.stats.tolerance import Tolerance
+from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 

@@ -19,7 +19,8 @@ from soakwatch_rules.sight import cadence, unseen
 from soakwatch_rules.spans import overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tally import Tally
-from soakwatch_rules.stats.trend import Tolerance, judge_trend
+from soakwatch_rules.stats.tolerance import Tolerance
+from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.words import counted, lasting, moment, quantity, some
 
 _SHARE: Final = "1"

@@ -92,3 +92,10 @@ def rose(found: Cycles, height: float, allowed: float, *, straight: bool) -> boo
     half = found.floor.size // 2
     since = found.time_s[half:] - found.time_s[half:].mean()
     return rise > _BEYOND * climb and float(since @ found.floor[half:]) > allowed * float(since @ since)
+
+
+def jumped(found: Cycles, allowed: float, hidden: float) -> bool:
+    """Whether the last floor lies above the one before by more than ``allowed`` per second and ``hidden``: a step, or
+    a leak that has just begun."""
+    apart = float(found.time_s[-1] - found.time_s[-2])
+    return float(found.floor[-1] - found.floor[-2]) > allowed * apart + hidden

@@ -13,9 +13,10 @@ from soakwatch_rules.rule import Outcome, Why
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import LEAST, Blocks, Statistic, blocks, how_many, winsorised
 from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
-from soakwatch_rules.stats.floors import FEW, of_floors, rose
+from soakwatch_rules.stats.floors import FEW, jumped, of_floors, rose
 from soakwatch_rules.stats.level import level_before_growth
 from soakwatch_rules.stats.mixture import Mixture, mixture
+from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend_answer import Line, Trend, scaled_back
 
 Floats = NDArray[np.float64]
@@ -47,43 +48,10 @@ _BENDLESS: Final = frozenset({"constant", "leak", "warm-up", "two warm-ups", "wa
                               "leak in steps", "cycle", "cycle and leak"})  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Probabilities at which the answer is given."""
-
-    fail: float = 0.95  # growth above the allowed rate
-    guarded: float = 0.75  # the same by shapes free to grow, where the straight line says so as well
-    guard: float = 0.05  # risk of the straight line's bound
-    clear: float = 0.05  # at most this much growth for a pass
-    free: float = 0.20  # the same among shapes that can grow at the end
-    # in windows of under six hours noise that remembers for an hour looks like anything
-    fail_short: float = 0.98
-    free_short: float = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Tolerance:
-    """Growth that is allowed: a share of the level each ``horizon_s``, or ``floor`` per window where that is more."""
-
-    share: float = 0.05
-    horizon_s: float = 86400.0
-    floor: float = 0.0
-
-    def per_second(self, level: float, span_s: float) -> float:
-        """The allowed growth per second.
-
-        >>> round(86400 * Tolerance(0.05).per_second(100.0, 43200.0), 9)
-        5.0
-        >>> round(43200 * Tolerance(0.05, floor=1.0).per_second(10.0, 43200.0), 9)
-        1.0
-        """
-        return max(self.share * abs(level) / self.horizon_s, self.floor / span_s if span_s > 0 else 0.0)
-
-
 def judge_trend(
     time_s: Floats, value: Floats, *, allowed: float | Tolerance, span_s: tuple[float, float] | None = None,
     quantum: float | None = None, statistic: Statistic = "mean", floors: bool = True,
-    thresholds: Thresholds = Thresholds(),
+    thresholds: Thresholds | None = None,
 ) -> Trend:  # fmt: skip
     """Judges finite readings at strictly increasing times; growth is upwards. Never raises on data.
 
@@ -97,7 +65,13 @@ def judge_trend(
         share = allowed if isinstance(allowed, Tolerance) else Tolerance(0.0, 1.0, allowed * (end_s - begin_s))
         scaled = replace(share, floor=share.floor / size)
         asked = _Question(
-            time_s - begin_s, value / size, end_s - begin_s, scaled, (quantum or 0.0) / size, statistic, thresholds
+            time_s - begin_s,
+            value / size,
+            end_s - begin_s,
+            scaled,
+            (quantum or 0.0) / size,
+            statistic,
+            thresholds or Thresholds(),
         )
         return scaled_back(asked.answer(floors=floors), size, begin_s)
 
@@ -166,7 +140,7 @@ class _Question:
     def _by_floors(self, blank: Trend, whole: Blocks, found: Cycles) -> Trend:
         count = found.floor.size
         made = replace(blank, mode="floor", shape="sawtooth", weight=1.0, cycles=int(found.falls.size), blocks=count)
-        height = float(np.percentile(self.value, 98)) - float(np.median(found.floor))
+        height = float(np.percentile(self.value, 98) - np.median(found.floor))
         if count < FEW:
             return self._by_few(made, found, height) or self._by_blocks(blank, whole)
         fit = slope(found.time_s, found.floor, remember=count >= _MANY_CYCLES)
@@ -182,6 +156,8 @@ class _Question:
                 rate_high=few.high / self.span_s, guard=rises and few.straight >= wanted.guarded,
             )  # fmt: skip
             made = self._decided(made, few.probability, few.probability, fit, None)
+            if made.outcome is Outcome.PASS and jumped(found, made.allowed, _UNEVEN * height):
+                return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.CYCLE, hours_needed=self.span_s / 3600)
             return self._small(self._risen(made, found, height), found.floor, height)
         # the floors are taken as evenly spaced over the run
         parts = mixture(found.floor, resolution=_EXACT, shifts=count >= 24)
