@@ -37,6 +37,7 @@ _SHAPES = {
     "bump and leak": "a bump and a leak",
     "cycle": "a cycle",
     "cycle and leak": "a cycle and a leak",
+    "accelerating leak": "a leak that speeds up",
     "sawtooth": "a sawtooth, judged by its floors",
 }
 

@@ -173,3 +173,18 @@ def test_a_floor_that_jumped_at_the_end_is_open() -> None:
     series = memory(teeth(DAY / 4.4, 0.4) + late)
     assert judged(series).outcome is not Outcome.PASS
     assert judged(memory(teeth(DAY / 4.4, 0.4))).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("noise", [0.00016, 0.00032])
+def test_a_leak_that_speeds_up_is_no_part_of_a_wave(noise: float) -> None:
+    """From nothing to a rate of a fifth of the level a day, after a step, in noise that remembers for half an hour."""
+    since = np.maximum(T / DAY - 0.06, 0)
+    errors, wander = np.random.default_rng(3).normal(0, noise, T.size), np.zeros(T.size)
+    for i in range(1, T.size):
+        wander[i] = 0.97 * wander[i - 1] + errors[i]
+    step = 0.075 * (since > 0)
+    leaking = readings("process.memory.usage", 100 * MIB * (1 + step + 0.1 * since**2 + wander), 60.0, object=PROCESS)
+    assert judged(leaking, family=36).outcome is Outcome.FAIL
+    half = 0.05 * (1 - np.cos(2 * np.pi * T / (2 * DAY)))
+    wave = readings("process.memory.usage", 100 * MIB * (1 + half + wander), 60.0, object=PROCESS)
+    assert judged(wave, family=36).outcome is not Outcome.FAIL

@@ -60,6 +60,7 @@ FAMILIES: Final = (
     Family("half wave", turns=True),
     Family("cycle", 0.2, turns=True),  # a cycle that matters speaks for itself
     Family("cycle and leak", 0.2, free=True),
+    Family("accelerating leak", 0.5, free=True),
 )
 
 
@@ -154,6 +155,9 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
             ("half wave", [-np.cos(np.pi * np.clip((u - begin) / (end - begin), 0, 1))], [0.0], 2 * (end - begin))
             for end in (0.9, 1.0)
         ]
+    for pace in (1.0, 2.0, 4.0):
+        made.append(("accelerating leak", [np.expm1(pace * u) / math.expm1(pace)],
+                     [pace * math.exp(pace) / math.expm1(pace)], pace))  # fmt: skip
     for period in PERIODS:
         sine, cosine = np.sin(2 * np.pi * u / period), np.cos(2 * np.pi * u / period)
         made += [

@@ -157,7 +157,11 @@ class _Question:
             )  # fmt: skip
             made = self._decided(made, few.probability, few.probability, fit, None)
             if made.outcome is Outcome.PASS and jumped(found, made.allowed, _UNEVEN * height):
-                return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.CYCLE, hours_needed=self.span_s / 3600)
+                hours = self.span_s / 3600
+                # a step and a leak are as likely
+                return replace(
+                    made, outcome=Outcome.INCONCLUSIVE, why=Why.CYCLE, hours_needed=hours, probability=_EVENS
+                )
             return self._small(self._risen(made, found, height), found.floor, height)
         # the floors are taken as evenly spaced over the run
         parts = mixture(found.floor, resolution=_EXACT, shifts=count >= 24)
