@@ -182,7 +182,7 @@ def test_a_leak_that_speeds_up_is_no_part_of_a_wave(noise: float) -> None:
     errors, wander = np.random.default_rng(3).normal(0, noise, T.size), np.zeros(T.size)
     for i in range(1, T.size):
         wander[i] = 0.97 * wander[i - 1] + errors[i]
-    step = 0.075 * (since > 0)
+    step = 0.075 * (1 - np.exp(-since / 0.002))
     leaking = readings("process.memory.usage", 100 * MIB * (1 + step + 0.1 * since**2 + wander), 60.0, object=PROCESS)
     assert judged(leaking, family=36).outcome is Outcome.FAIL
     half = 0.05 * (1 - np.cos(2 * np.pi * T / (2 * DAY)))
