@@ -26,7 +26,7 @@ def _row(*cells: str) -> str:
 
 
 def _commands() -> str:
-    from soakwatch.cli import COMMANDS
+    from soakwatch.cli.main import COMMANDS
 
     return "\n".join(["| command | what it does |", "|---|---|",
                       *(_row(f"`{name}`", COMMANDS.summary(name)) for name in COMMANDS.names())])  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from soakwatch.cli import COMMANDS
+from soakwatch.cli.main import COMMANDS
 from soakwatch.plan import load_plan, plan_from_text
 
 ROOT = Path(__file__).parent.parent

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.cli import COMMANDS
-from soakwatch.profile import load_profiles
-from soakwatch.registry import INSTALLED, camel_case, poller_module, rule_class
+from soakwatch.cli.main import COMMANDS
+from soakwatch.core.registry import INSTALLED, camel_case, rule_class
 from soakwatch.report.html import all_sections
+from soakwatch.sources.profiles import load_profiles
+from soakwatch.sources.registry import poller_module
 from soakwatch_agent.host import probe_names, source
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Outcome
@@ -45,9 +46,9 @@ SHELVES = (
     "agent/soakwatch_agent/probes",
     "rules/soakwatch_rules/detectors",
     "rules/soakwatch_rules/stats",
-    "collector/soakwatch/pollers",
-    "collector/soakwatch/loads",
-    "collector/soakwatch/commands",
+    "collector/soakwatch/sources/pollers",
+    "collector/soakwatch/sources/loads",
+    "collector/soakwatch/cli/commands",
     "collector/soakwatch/report/sections",
 )
 
@@ -85,7 +86,7 @@ def python(*args: str, cwd: Path, path: str = "") -> subprocess.CompletedProcess
 
 def loaded(code: str, names: set[str], cwd: Path, *words: str) -> set[str]:
     """Which of some modules are there after some code, and after a command line if there are ``words``."""
-    call = f"import soakwatch.cli\nassert soakwatch.cli.run({list(words)!r}) == 0\n" if words else ""
+    call = f"import soakwatch.cli.main\nassert soakwatch.cli.main.run({list(words)!r}) == 0\n" if words else ""
     told = f"import sys\n{code}{call}print(*({names!r} & set(sys.modules)), file=sys.stderr)"
     return set(python("-c", told, cwd=cwd).stderr.split())
 
@@ -213,9 +214,9 @@ def test_a_running_collector_is_light(tmp_path: Path) -> None:
     wait for a source that speaks them."""
     heavy = {"scipy", "bokeh", "jinja2", "tsdownsample", *PROTOCOLS}
     code = (
-        "import soakwatch.commands.run, soakwatch.running, soakwatch.setting_out, soakwatch.judging\n"
+        "import soakwatch.cli.commands.run, soakwatch.cli.foreground, soakwatch.engine.start, soakwatch.judge.recorded\n"
         "from soakwatch.plan.rules import planned_rules\n"
-        "from soakwatch.registry import poller_module\n"
+        "from soakwatch.core.registry import poller_module\n"
         "poller_module('local'), poller_module('command'), planned_rules(())\n"
     )
     assert loaded(code, heavy, tmp_path) == set()
@@ -235,7 +236,7 @@ SPEAKS = {
 @pytest.mark.parametrize("name", INSTALLED.pollers.names())
 def test_a_source_loads_what_it_speaks_and_nothing_else(name: str, tmp_path: Path) -> None:
     """A run of SNMP does not pay for SSH; the doubles of the tests are not a part of any run."""
-    code = f"from soakwatch.registry import poller_module\npoller_module({name!r})\n"
+    code = f"from soakwatch.core.registry import poller_module\npoller_module({name!r})\n"
     assert loaded(code, {*PROTOCOLS, "soakwatch.testing"}, tmp_path) <= SPEAKS.get(name, set())
 
 

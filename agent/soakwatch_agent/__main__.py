@@ -2,7 +2,7 @@
 
 import sys
 
-from soakwatch_agent.host import main
+from soakwatch_agent.cli import main
 
 
 def run() -> None:

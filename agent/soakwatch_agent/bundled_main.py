@@ -97,7 +97,7 @@ def begin() -> int:
             "build the bundle with --wheel FILE, or install psutil here"
         )
         return 2
-    from soakwatch_agent.host import main
+    from soakwatch_agent.cli import main
 
     return main()
 

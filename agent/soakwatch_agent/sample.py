@@ -1,6 +1,6 @@
 """What crosses every seam of Soakwatch: Sample, Event, Fault, Answer and Poll.
 
-Times are nanoseconds since 1970 UTC on the steady clock of a run (see ``soakwatch.clock``); durations are
+Times are nanoseconds since 1970 UTC on the steady clock of a run (see ``soakwatch.core.clock``); durations are
 nanoseconds of a monotonic clock. A value that could not be read is a Fault, never a number.
 
 The classes run on Python 3.9, where a dataclass with slots can have no defaults: every field is given.

@@ -31,26 +31,27 @@ from typing import Literal, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.attached import EventBlock, Said, SoakRun, attach
-from soakwatch.baselines import baseline_of
-from soakwatch.errors import SoakwatchError
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.registry import rule_class, rules
+from soakwatch.core.suggest import hint
 from soakwatch.importing.command_line import options_of
 from soakwatch.importing.files import import_files, stem_of
 from soakwatch.importing.judged import growth_of, told_of_rules
-from soakwatch.importing.names import IMPORTED, NO_UNIT
 from soakwatch.importing.possible import possible
-from soakwatch.importing.times import TimeOptions, time_reading
-from soakwatch.importing.units import Unit, into
-from soakwatch.importing.units import unit as unit_of
-from soakwatch.judge import RuleUse, judge
-from soakwatch.nearest import hint
+from soakwatch.integrations.attach import attach
+from soakwatch.judge.baseline import baseline_of
+from soakwatch.judge.judge import RuleUse, judge
+from soakwatch.judge.uncatalogued_metrics import beside, traits, widened
+from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.rules import parameter_value
 from soakwatch.record import RecordView
 from soakwatch.record.reader import trait_of
-from soakwatch.registry import rule_class, rules
-from soakwatch.runs import find_run
-from soakwatch.verdict import Verdict
-from soakwatch.widening import beside, traits, widened
+from soakwatch.runs.attached import EventBlock, Said, SoakRun
+from soakwatch.runs.catalog import find_run
+from soakwatch.sources.tables.columns import IMPORTED, NO_UNIT
+from soakwatch.sources.tables.times import TimeOptions, time_reading
+from soakwatch.sources.tables.units import Unit, into
+from soakwatch.sources.tables.units import unit as unit_of
 from soakwatch_agent.metric import BY_NAME, fault_of, slack_of
 from soakwatch_rules.parameter import parameters as parameters_of
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Rule, Window

@@ -14,7 +14,7 @@ from soakwatch_rules.rule import Case, Event, Ledger, Silence, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import of_monitor, silent_all, speaks_of, unheard
-from soakwatch_rules.words import quantity
+from soakwatch_rules.wording.words import quantity
 
 TOTAL: Final = "system.cpu.utilization"
 UP: Final = "reach.up"

@@ -8,7 +8,7 @@ import numpy as np
 
 from soakwatch_rules.incidents import Witness
 from soakwatch_rules.series import Series
-from soakwatch_rules.words import lasting, moment
+from soakwatch_rules.wording.words import lasting, moment
 
 MOVED_S = 60.0
 """A time of boot that moved by less is a clock that is slewed, or a boot time that was computed anew."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from soakwatch_rules.parameter import parameters
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Window
+from soakwatch_rules.scenarios.synthetic import PROCESS, readings, trait
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import PROCESS, readings, trait
 
 _SECOND: Final = 10**9
 _PER_PHASE: Final = (("baseline", 0.2), ("soak", 0.3), ("stress", 0.1), ("recovery", 0.4))

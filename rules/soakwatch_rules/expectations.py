@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from soakwatch_rules.crash_kinds import KERNEL
 from soakwatch_rules.impact import Impact
 from soakwatch_rules.rule import Case, Ledger
-from soakwatch_rules.words import counted, moment
+from soakwatch_rules.wording.words import counted, moment
 
 OUTAGE = "outage"
 """What an event expects of traffic: so many stretches in which it stops."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from soakwatch_rules.rule import Case, Event
 from soakwatch_rules.series import Series
-from soakwatch_rules.words import lasting, quantity
+from soakwatch_rules.wording.words import lasting, quantity
 
 _NO_CAUSE = frozenset({"gap", "clock.step", "core.present", "core.dump"})
 """Kinds that tell what was seen, or what a crash left behind, not what was done."""

@@ -8,12 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from soakwatch_rules.growth_words import near_limit, released_words
 from soakwatch_rules.lives import Life
 from soakwatch_rules.rule import Case, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.following import Following
 from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.wording.growth import near_limit, released_words
 
 _HIGH: Final = 0.98  # quantile of the readings of a life
 _FREED: Final = 0.25  # of the level: a release worth a warning

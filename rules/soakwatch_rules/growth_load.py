@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.growth_words import hourly, per_hour
 from soakwatch_rules.lives import Life
 from soakwatch_rules.rule import Finding, Outcome, Why
 from soakwatch_rules.series import Series, Trait
@@ -17,7 +16,8 @@ from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.cycles import DAY_S, of_a_day
 from soakwatch_rules.stats.following import Following, explained, holds
 from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.words import lasting, quantity
+from soakwatch_rules.wording.growth import hourly, per_hour
+from soakwatch_rules.wording.words import lasting, quantity
 
 Floats = NDArray[np.float64]
 _HALF_A_DAY_S, _QUARTER_S = 43200.0, 21600.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from soakwatch_rules.impact import Impact, Peak, Probed
 from soakwatch_rules.traffic import Traffic
-from soakwatch_rules.words import counted, lasting, moment, quantity
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity
 
 _WHOLE = 0.9  # of what is sent in an outage that is one of all traffic
 _PROBES = 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from soakwatch_rules.incidents import Incident
 from soakwatch_rules.rule import Event, Window
-from soakwatch_rules.words import counted, moment
+from soakwatch_rules.wording.words import counted, moment
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from soakwatch_rules.rule import Case, Event, Phase, Window
 from soakwatch_rules.stats.distributions import gamma_cdf, gamma_quantile
 from soakwatch_rules.stats.level import robust
 from soakwatch_rules.stats.standstill import Stop
-from soakwatch_rules.words import lasting, moment, quantity
+from soakwatch_rules.wording.words import lasting, moment, quantity
 
 SIGMAS = 3.0
 """Standard errors by which a loss is proven."""

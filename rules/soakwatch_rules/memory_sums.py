@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.growth_words import near_limit
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Rule
 from soakwatch_rules.series import Series
-from soakwatch_rules.words import quantity
+from soakwatch_rules.wording.growth import near_limit
+from soakwatch_rules.wording.words import quantity
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from soakwatch_rules.episodes import Episode
 from soakwatch_rules.rule import Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.equivalence import LEAST, Reference, Return
-from soakwatch_rules.words import lasting, quantity
+from soakwatch_rules.wording.words import lasting, quantity
 
 _OWN = 1.5  # of the range of means before the stress: a range of few means is smaller than the movement that made them
 

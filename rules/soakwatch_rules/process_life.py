@@ -9,7 +9,7 @@ import numpy as np
 from soakwatch_rules.incidents import Incident, Witness, told_once, witnessed
 from soakwatch_rules.rule import Event
 from soakwatch_rules.series import Series
-from soakwatch_rules.words import lasting
+from soakwatch_rules.wording.words import lasting
 
 SAME_START_S = 2.0
 """A start time is told relative to the boot time, which may differ by a second between two looks."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series
-from soakwatch_rules.words import moment
+from soakwatch_rules.wording.words import moment
 
 _BLIND_SHARE = 0.05  # of a window; the same share that a gap may have
 

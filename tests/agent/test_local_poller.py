@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.errors import PlanError
-from soakwatch.poller import Site, SourceFailed, WatchedProcess
-from soakwatch.pollers.local import Config, start
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import Site, SourceFailed, WatchedProcess
+from soakwatch.sources.pollers.local import Config, start
 from soakwatch_agent.sample import Answer
 
 _EDGE = Path(__file__).parent / "roots" / "edge-4cores" / "root"

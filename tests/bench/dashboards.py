@@ -20,8 +20,8 @@ from pathlib import Path
 import psutil
 from soakwatch_dashboards.reading import Asked, asked, parse
 
-from soakwatch.grafana import dashboards
 from soakwatch.sinks.aligned import METRICS
+from soakwatch.sinks.grafana import dashboards
 from soakwatch.sinks.lines import key
 from soakwatch.testing.influxd import BUCKET, Influxd, find_influxd, run_influxd
 from soakwatch_agent.metric import BY_NAME

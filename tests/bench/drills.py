@@ -26,9 +26,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.drill_lab import AUTH, COMMUNITY, DEVICE, PRIV, SOAKWATCH, Lab
 
+from soakwatch.core.units import seconds, show_seconds
 from soakwatch.record import RecordView
 from soakwatch.record.model import SeriesKey, Source
-from soakwatch.units import seconds, show_seconds
 from soakwatch_agent.sample import Poll, PollOutcome
 from soakwatch_rules.rule import Ledger, Window
 

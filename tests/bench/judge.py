@@ -28,10 +28,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.record import BEGIN_NS, Signal
 
+from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Counts, Record, RecordView, SeriesKey, StoredEvent, StoredFault
 from soakwatch.record.blocks import Values
 from soakwatch.record.bulk import Readings, Stretch
-from soakwatch.verdict import Verdict
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import object_text
 from soakwatch_rules.rule import Ledger, Phase, Window
@@ -266,8 +266,8 @@ class Metered:
 def judge_here(folder: Path) -> None:
     """Judge in this process and print what it took; then the same for the report."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    from soakwatch.judge import RuleUse, judge
-    from soakwatch.judging import recorded_plan
+    from soakwatch.judge.judge import RuleUse, judge
+    from soakwatch.judge.recorded import recorded_plan
     from soakwatch.plan.rules import planned_rules
 
     imported = time.process_time()

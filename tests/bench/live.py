@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.judge import ONE_THREAD, device, generator
 from tests.bench.record import BEGIN_NS, Signal, polls
 
-from soakwatch.live_judge.__main__ import looking_at
-from soakwatch.live_judge.looking import Looking
-from soakwatch.planned import PLANNED_KEY, planned_text
+from soakwatch.judge.live.__main__ import looking_at
+from soakwatch.judge.live.looking import Looking
+from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, finding_to_json
 from soakwatch_agent.sample import Poll
 

@@ -28,9 +28,10 @@ from tests.browser.conftest import ARGUMENTS
 from tests.browser.going import Going
 from tests.browser.tab import open_tab
 
+from soakwatch.plan.web import WebPlan
 from soakwatch.record import RecordView
 from soakwatch.testing.served import serve_run
-from soakwatch.web.access import Token, WebPlan
+from soakwatch.web.access import Token
 from soakwatch.web.passes import entering
 
 CHROMIUM = "/usr/bin/chromium"

@@ -28,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.record import polls, signals
 from tests.bench.sink import TOKEN
 
+from soakwatch.engine.start import begin
 from soakwatch.plan import load_plan
 from soakwatch.record import RecordView
-from soakwatch.setting_out import begin
 from soakwatch.sinks.backlog import backlog
 from soakwatch.testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_influxd
 from soakwatch_agent.sample import PollOutcome

@@ -25,8 +25,8 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.record import BEGIN_NS, polls, signals
 
+from soakwatch.plan.sink import GRAINS_NS, Influxdb
 from soakwatch.record import Record
-from soakwatch.sinks.influxdb import GRAINS_NS, Influxdb
 from soakwatch.sinks.pushing import push
 from soakwatch.testing.influxd import BUCKET, ORG, find_influxd, start_influxd
 from soakwatch.testing.victoria import find_victoria, start_victoria

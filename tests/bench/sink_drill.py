@@ -26,11 +26,11 @@ from pathlib import Path
 
 import psutil
 
+from soakwatch.core.units import seconds, show_seconds
 from soakwatch.record import RecordView
 from soakwatch.report.sinks import sink_accounts
-from soakwatch.sinks.influxdb import LONGEST_PAUSE_S
+from soakwatch.sinks.influxdb.write import LONGEST_PAUSE_S
 from soakwatch.testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_influxd
-from soakwatch.units import seconds, show_seconds
 from soakwatch_agent.sample import PollOutcome
 
 SOAKWATCH = Path(sys.executable).with_name("soakwatch")

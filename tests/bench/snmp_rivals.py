@@ -193,9 +193,9 @@ def ended(process: psutil.Popen) -> None:
 
 def poll(keys: dict[str, object]) -> int:
     """The poller on its grid, for ever."""
-    from soakwatch.poller import Site, SourceFailed
-    from soakwatch.pollers.snmp import start
-    from soakwatch.snmp.config import Config
+    from soakwatch.sources.abc import Site, SourceFailed
+    from soakwatch.sources.pollers.snmp import start
+    from soakwatch.sources.transport.snmp.config import Config
 
     async def ever() -> None:
         async with AsyncExitStack() as stack:

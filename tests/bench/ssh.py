@@ -21,9 +21,9 @@ from pathlib import Path
 
 import psutil
 
-from soakwatch.poller import Site, WatchedProcess
-from soakwatch.pollers.ssh import Config, start
-from soakwatch.ssh.connection import open_line
+from soakwatch.sources.abc import Site, WatchedProcess
+from soakwatch.sources.pollers.ssh import Config, start
+from soakwatch.sources.transport.ssh.connection import open_line
 from soakwatch.testing.sshd import Sshd, run_sshd
 from soakwatch_agent.place import SECOND
 

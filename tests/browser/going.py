@@ -12,10 +12,11 @@ from typing import Self
 import numpy as np
 from tests.browser.records import SECOND
 
-from soakwatch.judging import conclude
+from soakwatch.engine.finish import conclude
+from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.served import ServedRun, serve_run
-from soakwatch.web.access import Token, WebPlan
+from soakwatch.web.access import Token
 from soakwatch.web.passes import derived, entering
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window

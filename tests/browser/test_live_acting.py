@@ -12,7 +12,7 @@ from tests.browser.going import DUT, MEMORY, Going
 from tests.browser.records import HOSTILE
 from tests.browser.tab import Tab
 
-from soakwatch.noteworthy import ACKNOWLEDGED, STOP
+from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP
 from soakwatch_rules.rule import Outcome
 
 BUTTONS = "#mark-button, #stop-button, [data-part='ack']"

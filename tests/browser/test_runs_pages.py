@@ -12,8 +12,9 @@ from tests.browser.going import Going
 from tests.browser.records import HOSTILE
 from tests.browser.tab import Tab, luminance
 
+from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
-from soakwatch.web.access import Token, WebPlan
+from soakwatch.web.access import Token
 from soakwatch.web.folder import Folder
 from soakwatch.web.passes import derived, entering
 from soakwatch.web.serving import serve

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from soakwatch.live_judge.following import Following
-from soakwatch.live_judge.looking import Looking
-from soakwatch.planned import PLANNED_KEY, planned_text
+from soakwatch.judge.live.following import Following
+from soakwatch.judge.live.looking import Looking
+from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text

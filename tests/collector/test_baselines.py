@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from soakwatch.against import against
-from soakwatch.baseline_freezing import Freezing, freeze, worked_out
-from soakwatch.baseline_lent import MOST_READINGS, lend, packed, unpacked
-from soakwatch.baselines import META, Frozen, Level, frozen_in, frozen_of, levels_of, period
-from soakwatch.cases import Court
-from soakwatch.errors import RecordError
-from soakwatch.phasing import Phasing
+from soakwatch.core.errors import RecordError
+from soakwatch.engine.baseline_freeze import Freezing, freeze, worked_out
+from soakwatch.engine.phases import Phasing
+from soakwatch.engine.references import against
+from soakwatch.judge.baseline import META, Frozen, Level, frozen_in, frozen_of, levels_of, period
+from soakwatch.judge.cases import Court
+from soakwatch.judge.imported_baseline import MOST_READINGS, lend, packed, unpacked
+from soakwatch.judge.planned import planned_text
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import planned_rules
-from soakwatch.planned import planned_text
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample

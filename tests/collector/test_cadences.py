@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from soakwatch.poller import Facts, Poller
-from soakwatch.polling import PolledSource, timing
+from soakwatch.engine.polling import PolledSource
+from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import SeriesKey
+from soakwatch.sources.abc import Facts, Poller, timing
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch.timers import Timers
 from soakwatch_agent.sample import Answer, Poll, Sample
 
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from soakwatch.against import against
-from soakwatch.calibrating import calibration_of, driven_of, generators_of, length_of, levels_of
-from soakwatch.calibrating_ceiling import METRICS, Ceiling, NoCeiling, ceilings
-from soakwatch.errors import PlanError, RecordError
+from soakwatch.core.errors import PlanError, RecordError
+from soakwatch.engine.calibrate import calibration_of, driven_of, generators_of, length_of, levels_of
+from soakwatch.engine.references import against
+from soakwatch.judge.calibration import beside, chosen, fingerprint, read_reference, write_reference
+from soakwatch.judge.ceiling import METRICS, Ceiling, NoCeiling, ceilings
 from soakwatch.plan import Plan, load_plan
-from soakwatch.reference import beside, chosen, fingerprint, read_reference, write_reference
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.series import Kind, Series, Trait
 

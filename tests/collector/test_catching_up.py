@@ -13,20 +13,20 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from soakwatch.catching_up import HURRIED_S, LONGEST_S, MOST_POLLS, SENTENCE, catch_up
-from soakwatch.clock import SteadyClock
+from soakwatch.cli.display.progress import Lines, panel
+from soakwatch.core.clock import SteadyClock
+from soakwatch.engine.backfill import HURRIED_S, LONGEST_S, MOST_POLLS, SENTENCE, catch_up
+from soakwatch.engine.polling import PolledSource
+from soakwatch.engine.scheduler import Timers
+from soakwatch.engine.soak import Soak
+from soakwatch.engine.start import begin
 from soakwatch.plan import plan_from_text
-from soakwatch.poller import Poller, Recovered, SourceFailed
-from soakwatch.polling import PolledSource, timing
-from soakwatch.progress import Lines, panel
 from soakwatch.record import RecordView
-from soakwatch.run import Soak
-from soakwatch.setting_out import begin
-from soakwatch.status import Status
+from soakwatch.runs.status import Status
+from soakwatch.sources.abc import Poller, Recovered, SourceFailed, timing
 from soakwatch.testing.agents import LocalAgent, Relay
 from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch.timers import Timers
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
 END_S = 60

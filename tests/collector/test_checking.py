@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.checking import absent_processes, by_metric, disk_bytes, free_bytes, look_everywhere
+from soakwatch.core.registry import Registry, Shelf
+from soakwatch.engine.plan_check import absent_processes, by_metric, disk_bytes, free_bytes, look_everywhere
+from soakwatch.engine.sensitivity import growth_sentence, judged_s, sensitivity, spike_sentence, trend_sentence
 from soakwatch.plan import plan_from_text
-from soakwatch.registry import Registry, Shelf
-from soakwatch.sensitivity import growth_sentence, judged_s, sensitivity, spike_sentence, trend_sentence
 
 TINY = Registry(
     Shelf("tinyhouse.pollers", "poller"), Shelf("tinyhouse.loads", "load"), Shelf("tinyhouse.detectors", "rule")

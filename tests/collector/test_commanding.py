@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from soakwatch.commanding import MOST_OUTPUT, Heard, Said, run_command
-from soakwatch.redaction import Redaction, redaction_of
+from soakwatch.core.redaction import Redaction, redaction_of
+from soakwatch.core.run_command import MOST_OUTPUT, Heard, Said, run_command
 
 
 def run(words: list[str], timeout_s: float = 30.0, over_after_s: float | None = None, **environment: str) -> Said:

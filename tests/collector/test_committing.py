@@ -7,10 +7,10 @@ import threading
 import time
 from contextlib import AsyncExitStack
 
-from soakwatch.clock import SteadyClock
-from soakwatch.committing import HELD_SAMPLES, Committer
-from soakwatch.errors import RecordError
-from soakwatch.timers import GRACE_S, Timers
+from soakwatch.core.clock import SteadyClock
+from soakwatch.core.errors import RecordError
+from soakwatch.engine.scheduler import GRACE_S, Timers
+from soakwatch.record.queue import HELD_SAMPLES, Committer
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
 

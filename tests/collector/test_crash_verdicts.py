@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from soakwatch.cli import run
+from soakwatch.cli.main import run
 from soakwatch.record import Record
 from soakwatch_agent.kernlog import KINDS
 from soakwatch_agent.sample import Answer, Event, Poll, PollOutcome, Sample

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from soakwatch.demand import Demand
-from soakwatch.verdict import fold
+from soakwatch.judge.demand import Demand
+from soakwatch.judge.verdict import fold
 from soakwatch_rules.rule import Finding, Outcome, Why, Window
 
 WINDOW = Window(0, 86_400 * 10**9)

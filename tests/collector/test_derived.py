@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from soakwatch.derived import derived_events
+from soakwatch.judge.derived_events import derived_events
 from soakwatch.record import SeriesKey
 from soakwatch_rules.rule import Event
 from soakwatch_rules.series import Series, Trait

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from soakwatch.driving import LEVEL, Throttle
-from soakwatch.poller import SourceFailed
+from soakwatch.engine.load_driver import LEVEL, Throttle
+from soakwatch.sources.abc import SourceFailed
 from soakwatch_agent.sample import Answer, Sample
 
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from soakwatch.frame import Frame, drawable, framed
+from soakwatch.cli.display.live_region import Frame, drawable, framed
 
 COLUMNS, ROWS = 40, 12
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.importing.options import Options, checked, meaning
-from soakwatch.importing.problem import DataError
 from soakwatch.importing.settle import ImportedSeries, read_table
+from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.options import Options, checked, meaning
 
 T0 = 1_767_225_600
 MIB = 2**20

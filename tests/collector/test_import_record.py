@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from soakwatch.importing.files import import_files, stem_of
-from soakwatch.importing.options import Options
+from soakwatch.importing.options import ImportOptions
 from soakwatch.importing.pace import interval_of, polls_of
-from soakwatch.importing.problem import DataError
-from soakwatch.judging import judge_record
+from soakwatch.judge.recorded import judge_record
 from soakwatch.record import RecordView
-from soakwatch.runs import list_runs
+from soakwatch.runs.catalog import list_runs
+from soakwatch.sources.tables.errors import DataError
 from soakwatch_rules.rule import Outcome
 
 T0 = 1_767_225_600
 SECOND = 10**9
-UP = Options(growth="up")
+UP = ImportOptions(growth="up")
 
 
 def written(folder: Path, text: str, name: str = "fw.csv") -> str:
@@ -28,7 +28,7 @@ def written(folder: Path, text: str, name: str = "fw.csv") -> str:
     return str(folder / name)
 
 
-def recorded(folder: Path, texts: Sequence[str], told: Options = UP) -> RecordView:
+def recorded(folder: Path, texts: Sequence[str], told: ImportOptions = UP) -> RecordView:
     """The record of some tables."""
     files = [written(folder, text, f"day{at}.csv") for at, text in enumerate(texts)]
     import_files(files, folder / "runs" / "run", "run", told)
@@ -126,7 +126,7 @@ def test_one_life_after_another_in_a_long_table(tmp_path: Path) -> None:
 
 def test_files_that_go_on_are_one_series(tmp_path: Path) -> None:
     """Two days of one target follow each other; where both have a reading the later file counts."""
-    told = Options(target="fw", growth="up")
+    told = ImportOptions(target="fw", growth="up")
     with recorded(tmp_path, [wide([0, 10, 20]), wide([20, 30, 40])], told) as view:
         (key,) = view.keys()
         assert key.target == "fw"

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from soakwatch.importing.options import Options, growths, kinds, meaning, pairs
-from soakwatch.importing.problem import DataError
 from soakwatch.importing.settle import Imported, ImportedSeries, read_table
+from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.options import Options, growths, kinds, meaning, pairs
 
 T0 = 1_767_225_600
 SECOND = 10**9

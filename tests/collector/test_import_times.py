@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soakwatch.importing.problem import DataError
-from soakwatch.importing.times import TimeOptions, looks_like_time, time_reading
+from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.times import TimeOptions, looks_like_time, time_reading
 
 T0 = 1_767_225_600 * 10**9  # 2026-01-01 00:00:00 UTC
 SECOND = 10**9

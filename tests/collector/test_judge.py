@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.judge import RuleUse, judge
+from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.record import Record, RecordView
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.causes import CauseKind

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from soakwatch.cases import Court
-from soakwatch.judge import RuleUse, judge
+from soakwatch.judge.cases import Court
+from soakwatch.judge.judge import RuleUse, judge
+from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.report.page import open_page
-from soakwatch.verdict import Verdict
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.event_impact import EventImpact
 from soakwatch_rules.detectors.generator_health import GeneratorHealth

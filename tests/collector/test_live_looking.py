@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from tests.collector.live_device import HOUR, WORKER, Device, looking
 
-from soakwatch.judging import judge_record
-from soakwatch.live_judge.looking import Looking
+from soakwatch.core.registry import rules as installed
+from soakwatch.judge.live.looking import Looking
+from soakwatch.judge.recorded import judge_record
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView
-from soakwatch.registry import rules as installed
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth

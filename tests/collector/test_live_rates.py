@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.collector.live_device import HOUR, WORKER, Device, looking
 
-from soakwatch.live_judge.growing import LEAST
+from soakwatch.judge.live.growing import LEAST
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_rules.detectors.growth import Growth
 from soakwatch_rules.rule import Event, Finding, Outcome

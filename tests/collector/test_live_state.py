@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.live_state import StateReader
-from soakwatch.marking import moment_text
-from soakwatch.progress_picture import RunPicture
-from soakwatch.rates import META as SO_FAR
-from soakwatch.rates import Look, Rate, look_text
+from soakwatch.cli.display.panel import RunPicture
+from soakwatch.judge.rates import META as SO_FAR
+from soakwatch.judge.rates import Look, Rate, look_text
 from soakwatch.record import Record, RecordView
-from soakwatch.watching import status_of
+from soakwatch.runs.mark_event import moment_text
+from soakwatch.runs.state import StateReader
+from soakwatch.runs.watching import status_of
 from soakwatch.web.state_data import state_data
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 

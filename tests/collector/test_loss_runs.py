@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from soakwatch.cli import run
+from soakwatch.cli.main import run
 from soakwatch.record import Record
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event

@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from soakwatch.api import judge_csv
-from soakwatch.cli import run as command
-from soakwatch.errors import EXIT_FAIL, EXIT_PASS
-from soakwatch.memory_judging import SHARED_KEY, shared_of, shared_text
+from soakwatch.cli.main import run as command
+from soakwatch.core.errors import EXIT_FAIL, EXIT_PASS
+from soakwatch.judge.memory import SHARED_KEY, shared_of, shared_text
+from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import plan_from_text, plan_text, quick_plan
 from soakwatch.record import Record, RecordView
-from soakwatch.verdict import Verdict
 from soakwatch_rules.memory_verdict import of_shared_hosts
 from soakwatch_rules.rule import Finding, Outcome, Window
 

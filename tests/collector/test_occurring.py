@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from soakwatch.occurring import SKIPPED, Occurring
-from soakwatch.phasing import Phasing
+from soakwatch.engine.event_schedule import SKIPPED, Occurring
+from soakwatch.engine.phases import Phasing
 from soakwatch.plan import plan_from_text
 from soakwatch_rules.rule import Event
 

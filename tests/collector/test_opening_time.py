@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from soakwatch.poller import Poller
-from soakwatch.polling import PolledSource, timing
+from soakwatch.engine.polling import PolledSource
+from soakwatch.sources.abc import Poller, timing
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from soakwatch.errors import PlanError
-from soakwatch.phasing import Phasing, Turn
+from soakwatch.core.errors import PlanError
+from soakwatch.engine.phases import Phasing, Turn
 from soakwatch.plan import plan_from_text
 from soakwatch.plan.phase import PhasePlan
 from soakwatch_agent.sample import Sample

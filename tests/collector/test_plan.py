@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.errors import PlanError
+from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import Registry, Shelf
 from soakwatch.plan import Plan, load_plan, plan_from_text, plan_text
 from soakwatch.plan.phase import PhasePlan
 from soakwatch.plan.rules import planned_rules
-from soakwatch.poller import WatchedProcess
-from soakwatch.registry import Registry, Shelf
+from soakwatch.sources.abc import WatchedProcess
 
 TINY = Registry(
     Shelf("tinyhouse.pollers", "poller"), Shelf("tinyhouse.loads", "load"), Shelf("tinyhouse.detectors", "rule")

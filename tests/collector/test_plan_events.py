@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.errors import PlanError
-from soakwatch.marking import Ask, MarkRefused, check_ask
+from soakwatch.core.errors import PlanError
 from soakwatch.plan import Plan, load_plan, plan_from_text, plan_text
 from soakwatch.plan.schema import plan_schema
+from soakwatch.runs.mark_event import Ask, MarkRefused, check_ask
 
 HEAD = "targets: {dut: {sources: [local]}}\nphases: [{baseline: 10m}, {stress: 20m}]\n"
 FULL = (

@@ -9,11 +9,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from soakwatch.core.registry import Registry, Shelf
+from soakwatch.core.yaml import parse
 from soakwatch.plan import plan_from_text
 from soakwatch.plan.draft import draft
 from soakwatch.plan.schema import plan_schema
-from soakwatch.plan.text import parse
-from soakwatch.registry import Registry, Shelf
 
 TINY = Registry(
     Shelf("tinyhouse.pollers", "poller"), Shelf("tinyhouse.loads", "load"), Shelf("tinyhouse.detectors", "rule")

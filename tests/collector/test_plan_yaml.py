@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch.errors import PlanError
-from soakwatch.plan.text import MOST_NODES, Plain, dump, parse, read_text
+from soakwatch.core.errors import PlanError
+from soakwatch.core.yaml import MOST_NODES, Plain, dump, parse, read_text
 
 
 def _bomb() -> str:

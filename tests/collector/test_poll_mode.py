@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.cases import Court
-from soakwatch.judge import RuleUse, judge
+from soakwatch.judge.cases import Court
+from soakwatch.judge.judge import RuleUse, judge
+from soakwatch.judge.poll_mode import META, planned_text, poll_modes
 from soakwatch.plan import plan_from_text
-from soakwatch.poll_mode import META, planned_text, poll_modes
 from soakwatch.record import Record, RecordView
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.cpu_saturation import CpuSaturation

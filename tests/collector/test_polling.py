@@ -11,11 +11,11 @@ from itertools import pairwise
 
 import pytest
 
-from soakwatch.errors import PlanError
-from soakwatch.poller import LoginRefused, Poller, SourceFailed
-from soakwatch.polling import PolledSource, timing
+from soakwatch.core.errors import PlanError
+from soakwatch.engine.polling import PolledSource
+from soakwatch.engine.scheduler import Timers
+from soakwatch.sources.abc import LoginRefused, Poller, SourceFailed, timing
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch.timers import Timers
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
 HOUR = 3600.0

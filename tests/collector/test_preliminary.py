@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from soakwatch.cli import soakwatch
+from soakwatch.cli.main import soakwatch
 from soakwatch.record import Record
 from soakwatch.report.json import verdict_schema
 from soakwatch.testing.records import SECOND, T0

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from soakwatch.progress import Alarms, Lines, panel
-from soakwatch.status import Status
+from soakwatch.cli.display.progress import Alarms, Lines, panel
+from soakwatch.runs.status import Status
 from soakwatch_rules.rule import Finding, Forecast, Outcome, Window
 
 QUIET = Status("run", "soak", 60.0, 3540.0, (), {}, (), 60.0, (), None)

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from soakwatch.progress import Lines, Silences, panel
-from soakwatch.progress_words import load_words
-from soakwatch.status import SourceStatus, Status
+from soakwatch.cli.display.progress import Lines, Silences, panel
+from soakwatch.runs.status import SourceStatus, Status
+from soakwatch.runs.status_words import load_words
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Forecast, Outcome, Window
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from soakwatch.errors import PlanError
+from soakwatch.core.errors import PlanError
 from soakwatch.plan import plan_from_text, plan_text, quick_plan
 
 

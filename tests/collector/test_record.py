@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 from soakwatch.record import (
     Record,
     RecordView,

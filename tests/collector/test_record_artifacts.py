@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 from soakwatch.record import Artifact, ArtifactEntry, Record, RecordView, artifact_name, artifacts
 from soakwatch.record.artifacts import LONGEST_NAME, MOST_BYTES
 from soakwatch.record.schema import APPLICATION_ID, STEPS

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 from soakwatch.record import Record, RecordFull, RecordView, add_outside_event
 from soakwatch.testing.records import first_values, small_poll, small_record
 from soakwatch_rules.rule import Event

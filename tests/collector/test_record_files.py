@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 from soakwatch.record import SCHEMA_VERSION, Record, RecordView, add_outside_event
 from soakwatch.record.schema import APPLICATION_ID, STEPS, migrate
 from soakwatch.testing.records import KEYS, SECOND, first_values, small_poll, small_record
@@ -51,7 +51,7 @@ def test_a_second_writer_is_refused_while_the_first_lives(tmp_path: Path) -> Non
         import sys
         from pathlib import Path
         from soakwatch.record import Record
-        from soakwatch.errors import RecordError
+        from soakwatch.core.errors import RecordError
         try:
             Record.open(Path(sys.argv[1])).close()
         except RecordError as error:

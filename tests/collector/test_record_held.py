@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.blocks import Values, decode
 from soakwatch.record.held import held_view

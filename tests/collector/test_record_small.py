@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 from soakwatch.record import (
     Artifact,
     Record,

@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from soakwatch.known_looks import KnownLooks
-from soakwatch.live_judge.changes import Changes
-from soakwatch.live_judge.following import Following
-from soakwatch.live_judge.hour import Hour
-from soakwatch.live_judge.minutes import Minutes
-from soakwatch.noteworthy import IDENTITY
-from soakwatch.poller import Facts, Poller, Recovered, SourceFailed
-from soakwatch.polling import PolledSource, timing
+from soakwatch.core.event_kinds import IDENTITY
+from soakwatch.engine.polling import PolledSource
+from soakwatch.engine.recorded_polls import KnownLooks
+from soakwatch.engine.scheduler import Timers
+from soakwatch.judge.live.changes import Changes
+from soakwatch.judge.live.following import Following
+from soakwatch.judge.live.hour import Hour
+from soakwatch.judge.live.minutes import Minutes
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.reader import trait_of
 from soakwatch.record.tail import Tail
+from soakwatch.sources.abc import Facts, Poller, Recovered, SourceFailed, timing
 from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch.timers import Timers
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.coverage import Coverage
 from soakwatch_rules.explanations import explanations

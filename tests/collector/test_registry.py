@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.errors import PlanError
-from soakwatch.registry import INSTALLED, Registry, Shelf, loads, poller_module, pollers, rule_class, rules
+from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import INSTALLED, Registry, Shelf, loads, pollers, rule_class, rules
+from soakwatch.sources.registry import poller_module
 
 TINY = Registry(
     Shelf("tinyhouse.pollers", "poller"), Shelf("tinyhouse.loads", "load"), Shelf("tinyhouse.detectors", "rule")
@@ -107,7 +108,7 @@ def test_importing_the_command_line_is_light() -> None:
     """Neither the command line nor a list of its commands imports numpy, scipy, pydantic, bokeh or yaml."""
     heavy = {"numpy", "scipy", "pydantic", "bokeh", "yaml", "apscheduler", "rich", "psutil"}
     code = (
-        "import sys, soakwatch.cli as cli\n"
+        "import sys, soakwatch.cli.main as cli\n"
         "code = cli.run(['--help'])\n"
         f"print(sorted({heavy!r} & set(sys.modules)), code, file=sys.stderr)"
     )

@@ -9,13 +9,13 @@ from time import time_ns
 
 import pytest
 
-from soakwatch import cli
-from soakwatch.beforehand import look_beforehand
-from soakwatch.errors import PlanError
-from soakwatch.opening import GRACE_S, Opening, PlanRefused
+from soakwatch.cli import main as cli
+from soakwatch.core.errors import PlanError
+from soakwatch.engine.first_polls import GRACE_S, Opening, PlanRefused
+from soakwatch.engine.preflight import look_beforehand
+from soakwatch.engine.start import discard
 from soakwatch.plan import load_plan
 from soakwatch.record import RecordView
-from soakwatch.setting_out import discard
 from soakwatch.testing.ports import free_port
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_agent.sample import PollOutcome

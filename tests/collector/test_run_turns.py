@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import cast
 
-from soakwatch.course import Course
+from soakwatch.engine.context import Course
+from soakwatch.engine.soak import Soak
 from soakwatch.plan import plan_from_text
 from soakwatch.record import Record, RecordFull
-from soakwatch.run import Soak
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_rules.rule import Event
 

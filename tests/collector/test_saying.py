@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch import cli
-from soakwatch.saying import said_of, without
+from soakwatch.cli import main as cli
+from soakwatch.core.prefix import said_of, without
 from soakwatch.testing.ports import free_port
 
 

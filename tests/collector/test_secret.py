@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.errors import PlanError
-from soakwatch.secret import Secret, secret
+from soakwatch.core.errors import PlanError
+from soakwatch.core.secrets import Secret, secret
 
 
 def test_a_secret_of_the_environment_or_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from soakwatch.judging import judge_record
-from soakwatch.live_judge.following import Following
+from soakwatch.judge.live.following import Following
+from soakwatch.judge.planned import PLANNED_KEY, planned_text
+from soakwatch.judge.recorded import judge_record
 from soakwatch.plan.rules import planned_rules
-from soakwatch.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.intake import Intake
 from soakwatch.record.owners import Owners

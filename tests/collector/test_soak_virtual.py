@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from soakwatch.committing import Committer
-from soakwatch.poller import Poller, SourceFailed
-from soakwatch.polling import Connect, PolledSource, timing
+from soakwatch.engine.polling import Connect, PolledSource
+from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
+from soakwatch.record.queue import Committer
+from soakwatch.sources.abc import Poller, SourceFailed, timing
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch.timers import Timers
 from soakwatch_agent.sample import Answer, Sample, object_text
 
 HOUR_S = 3600

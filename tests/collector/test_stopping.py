@@ -10,13 +10,13 @@ import click
 import pytest
 from tests.collector.hooks.hooks_kit import FAIL, finding
 
-from soakwatch.cli import COMMANDS, run
-from soakwatch.clock import SteadyClock
-from soakwatch.live import LiveJudge
+from soakwatch.cli.main import COMMANDS, run
+from soakwatch.cli.options import chosen
+from soakwatch.core.clock import SteadyClock
+from soakwatch.engine.start import begin, resume
+from soakwatch.judge.live.client import LiveJudge
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView, finding_to_json
-from soakwatch.setting_out import begin, resume
-from soakwatch.stopping import chosen
 from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
 from soakwatch_rules.rule import Event, Finding
 

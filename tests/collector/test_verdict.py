@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from soakwatch.verdict import fold
+from soakwatch.judge.verdict import fold
 from soakwatch_rules.causes import CauseKind
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Phase, Window
 

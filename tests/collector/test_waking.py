@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from soakwatch.waking import Waking
+from soakwatch.judge.live.waking import Waking
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 
 SECOND = 10**9

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from tests.collector.terminals import SOAKWATCH, Terminal
 
-from soakwatch.attending import RecordedRun
-from soakwatch.ending import LONGEST_REASON, end_run
-from soakwatch.marking import MarkConflict, MarkRefused
+from soakwatch.cli.display.follow import RecordedRun
 from soakwatch.record import RecordView
+from soakwatch.runs.mark_event import MarkConflict, MarkRefused
+from soakwatch.runs.stop import LONGEST_REASON, end_run
 from soakwatch.testing.records import small_record
 
 ME = f"pid:{os.getpid()}"

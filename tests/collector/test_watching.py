@@ -7,12 +7,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from soakwatch.attending import Look, RecordedRun, attend, conclude, glance
-from soakwatch.live_state import Coming, PhaseState, StateReader
-from soakwatch.phasing import stretches
+from soakwatch.cli.display.follow import RecordedRun, attend, conclude, glance
 from soakwatch.plan import plan_from_text
+from soakwatch.plan.timeline import stretches
 from soakwatch.record import Record
-from soakwatch.watching import coming_words, course_words, place_words, status_of
+from soakwatch.runs.state import Coming, PhaseState, StateReader
+from soakwatch.runs.status import Look
+from soakwatch.runs.watching import coming_words, course_words, place_words, status_of
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
 

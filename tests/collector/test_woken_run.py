@@ -10,12 +10,12 @@ from pathlib import Path
 
 from tests.collector.terminals import SOAKWATCH
 
-from soakwatch.ending import end_run
-from soakwatch.errors import SoakwatchError
-from soakwatch.live import JUDGE_EVERY_S
-from soakwatch.live_state import RunState, StateReader
-from soakwatch.marking import Ask, tell
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.judge.live.client import JUDGE_EVERY_S
 from soakwatch.record import RecordView
+from soakwatch.runs.mark_event import Ask, tell
+from soakwatch.runs.state import RunState, StateReader
+from soakwatch.runs.stop import end_run
 from soakwatch_rules.rule import Outcome
 
 LASTS_S = 50

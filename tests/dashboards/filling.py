@@ -13,11 +13,12 @@ from typing import TypedDict
 from soakwatch_dashboards.compare import END, ZERO
 from soakwatch_dashboards.reading import asked, parse
 
-from soakwatch.grafana import dashboards
+from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
 from soakwatch.sinks.aligned import METRICS
 from soakwatch.sinks.feed import Feed
-from soakwatch.sinks.influxdb import Influxdb, Refused, Writer
+from soakwatch.sinks.grafana import dashboards
+from soakwatch.sinks.influxdb.write import Refused, Writer
 from soakwatch.testing.influxd import BUCKET, ORG, Influxd
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text

@@ -14,8 +14,8 @@ from soakwatch_dashboards.influx import series
 from soakwatch_dashboards.reading import Dashboard, Override, Panel, asked, parse
 from soakwatch_dashboards.style import LOAD, SEVERITIES, unit_of
 
-from soakwatch.grafana import SOURCE_UID, dashboards
 from soakwatch.sinks.aligned import METRICS, ZERO_NS
+from soakwatch.sinks.grafana import SOURCE_UID, dashboards
 from soakwatch.sinks.told import SEVERITY
 from soakwatch_agent.metric import BY_NAME
 

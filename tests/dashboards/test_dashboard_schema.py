@@ -14,7 +14,7 @@ from jsonschema import Draft7Validator
 from jsonschema.exceptions import ValidationError
 from tests.dashboards.grafana_types import VERSIONS, file_of
 
-from soakwatch.grafana import dashboards
+from soakwatch.sinks.grafana import dashboards
 
 _EVER = {"auto", "auto_count", "auto_min", "definition"}
 LATER = {

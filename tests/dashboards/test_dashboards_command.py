@@ -14,8 +14,8 @@ from typing import TypedDict
 import pytest
 import yaml
 
-from soakwatch.cli import run
-from soakwatch.grafana import SOURCE_UID, Grafana, dashboards, provisioning
+from soakwatch.cli.main import run
+from soakwatch.sinks.grafana import SOURCE_UID, Grafana, dashboards, provisioning
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 IN_COMPOSE = Grafana("http://influxdb:8086", "soak", "$__file{/run/secrets/influxdb_token}", "/etc/grafana/soakwatch")
@@ -99,7 +99,7 @@ def test_the_wheel_has_the_dashboards(tmp_path: Path) -> None:
         packed = {
             Path(name).name: archive.read(name).decode()
             for name in archive.namelist()
-            if name.startswith("soakwatch/grafana/dashboards/")
+            if name.startswith("soakwatch/sinks/grafana/dashboards/")
         }
     assert packed == dashboards()
 

@@ -25,7 +25,7 @@ import pytest
 from soakwatch_dashboards.reading import parse
 from tests.dashboards.filling import BOARDS, RUNS, chosen, view_of
 
-from soakwatch.grafana import SOURCE_UID, dashboards
+from soakwatch.sinks.grafana import SOURCE_UID, dashboards
 from soakwatch.testing.influxd import BUCKET, Influxd
 
 pytestmark = pytest.mark.skipif(

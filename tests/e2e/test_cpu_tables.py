@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
-from soakwatch.cli import soakwatch
+from soakwatch.cli.main import soakwatch
 
 T0 = 1_767_225_600
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from soakwatch.cli import run
+from soakwatch.cli.main import run
 
 _LEAKS = """
 import sys, time

@@ -13,8 +13,8 @@ import pytest
 from tests.e2e.device_fixtures import SECRETS, Device, needs_programs, run_device, spilled
 
 from soakwatch.plan import load_plan
-from soakwatch.profile.loading import load_profiles
 from soakwatch.record import RecordView
+from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.testing.sshd import run_sshd
 from soakwatch_rules.rule import Ledger
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.cli import run
-from soakwatch.judging import judge_record
+from soakwatch.cli.main import run
+from soakwatch.judge.recorded import judge_record
 from soakwatch.record import RecordView
 
 T0 = 1_763_200_000

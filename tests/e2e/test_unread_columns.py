@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from soakwatch.cli import run
+from soakwatch.cli.main import run
 
 T0 = 1_763_200_000
 LINES = 720

@@ -15,10 +15,10 @@ from types import FrameType
 from tests.recordings.compare import Difference, Look, Seen, Tally, compare
 from tests.recordings.expected import BadExpectation, load_expected
 
-from soakwatch.errors import PlanError
-from soakwatch.poller import Facts, Site, SourceFailed
-from soakwatch.pollers.snmp import start
-from soakwatch.snmp.config import Config
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import Facts, Site, SourceFailed
+from soakwatch.sources.pollers.snmp import start
+from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.testing.snmp_cells import Cell, Name, dotted
 from soakwatch.testing.snmp_recording import BadRecording, load_recording
 from soakwatch.testing.snmp_responder import responder

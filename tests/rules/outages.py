@@ -9,8 +9,8 @@ import numpy as np
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.event_impact import EventImpact
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Phase, Window
+from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import readings
 
 S = 10**9
 N = 1200

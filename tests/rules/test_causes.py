@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from soakwatch_rules.causes import Cause, CauseKind, causes, doubts, lags
 from soakwatch_rules.causes.growing import owners
-from soakwatch_rules.forecast_words import forecast_words
 from soakwatch_rules.rule import Event, Finding, Forecast, Mark, Outcome, Phase, Why, Window
+from soakwatch_rules.wording.forecast import forecast_words
 
 SECOND = 10**9
 HOUR = 3600 * SECOND

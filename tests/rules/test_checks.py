@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import CHECKS, check_complete
 from soakwatch_rules.rule import Case, Event, Ledger, Phase, Rule, Window
-from soakwatch_rules.synthetic import PROCESS, readings
+from soakwatch_rules.scenarios.synthetic import PROCESS, readings
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 

@@ -9,9 +9,9 @@ import pytest
 
 from soakwatch_rules.detectors.cpu_saturation import CpuSaturation
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.scenarios.synthetic import busy, raised, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.saturation import Means, Windows, cover
-from soakwatch_rules.synthetic import busy, raised, readings
 
 S = 10**9
 TOTAL = "system.cpu.utilization"

@@ -9,9 +9,9 @@ import pytest
 
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.scenarios.synthetic import busy, raised, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.spikes import Shape, chance
-from soakwatch_rules.synthetic import busy, raised, readings
 
 S = 10**9
 METRIC = "system.cpu.utilization"

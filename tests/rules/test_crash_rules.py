@@ -13,8 +13,8 @@ from soakwatch_rules.detectors.oom_kill import OomKill
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Rule, Window
+from soakwatch_rules.scenarios.synthetic import PROCESS, counter, readings, uptimes
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import PROCESS, counter, readings, uptimes
 
 S = 10**9
 N = 100

@@ -10,9 +10,9 @@ import pytest
 from soakwatch_rules.detectors.drops import Drops
 from soakwatch_rules.offered import parts
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.scenarios.synthetic import counter, gappy, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import amount, amounts, binned, restarts, steps
-from soakwatch_rules.synthetic import counter, gappy, readings
 
 S = 10**9
 METRIC = "system.network.packet.dropped"

@@ -10,7 +10,7 @@ from tests.rules.outages import AT, N, S, failover, judge, packets, pings, stopp
 
 from soakwatch_rules.detectors.event_impact import EventImpact
 from soakwatch_rules.rule import Case, Event, Ledger, Outcome, Phase, Why, Window
-from soakwatch_rules.synthetic import readings
+from soakwatch_rules.scenarios.synthetic import readings
 
 
 @pytest.mark.parametrize("lasts", [0.05, 0.35, 1.0, 3.75, 12.2])

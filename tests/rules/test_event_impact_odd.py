@@ -11,8 +11,8 @@ from tests.rules.outages import S, failover, judge
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.event_impact import EventImpact
 from soakwatch_rules.rule import Case, Event, Outcome, Window
+from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import readings
 
 
 @pytest.mark.parametrize("bad", [{"outage": -1.0}, {"look": 0.0}, {"tolerance": 0.0}, {"lead": float("inf")}])

@@ -9,8 +9,8 @@ import pytest
 
 from soakwatch_rules.detectors.generator_health import GeneratorHealth
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.scenarios.synthetic import counter, readings
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import counter, readings
 
 S = 10**9
 N = 601

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.growth import Growth
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Why, Window
-from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import (
+from soakwatch_rules.scenarios.synthetic import (
     LEVEL,
     PROCESS,
     counter,
@@ -29,6 +28,7 @@ from soakwatch_rules.synthetic import (
     warm_up,
     wave,
 )
+from soakwatch_rules.series import Series
 
 S = 10**9
 DAY = 86400.0

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.detectors.growth import Growth
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Window
+from soakwatch_rules.scenarios.synthetic import PROCESS, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.cycles import of_a_day
 from soakwatch_rules.stats.following import holds
-from soakwatch_rules.synthetic import PROCESS, readings
 
 S = 10**9
 DAY = 86400.0

@@ -10,8 +10,8 @@ import pytest
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Silence, Why, Window
+from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import readings, uptimes
 
 S = 10**9
 N = 360  # an hour of 10 s readings

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.detectors.latency import Latency
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.slowdown import alike, block_medians, load_slope, slowness
-from soakwatch_rules.synthetic import readings
 
 S = 10**9
 N = 1440

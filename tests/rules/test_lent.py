@@ -12,8 +12,8 @@ from soakwatch_rules.detectors.management_isolation import ManagementIsolation
 from soakwatch_rules.detectors.recovery import Recovery
 from soakwatch_rules.lent import DOUBT
 from soakwatch_rules.rule import Case, Outcome, Phase, Why, Window
+from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import readings
 
 S = 10**9
 BEGIN = 100_000 * S

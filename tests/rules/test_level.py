@@ -10,9 +10,9 @@ import pytest
 from soakwatch_rules.checks import CHECKS, cases, check_calm, check_complete, check_definition, quiet
 from soakwatch_rules.detectors.level import Level
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Why, Window, wanted
+from soakwatch_rules.scenarios.synthetic import PROCESS, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.votes import voted
-from soakwatch_rules.synthetic import PROCESS, readings
 
 S = 10**9
 ALL_SET = Level(

@@ -8,8 +8,8 @@ import pytest
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
 from soakwatch_rules.lives import dead_seconds, lives
 from soakwatch_rules.rule import Case, Event, Outcome, Window
+from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import readings
 
 S = 10**9
 THING = "process=web,instance=1"

@@ -12,8 +12,8 @@ from soakwatch_rules.detectors.periodic_pause import PeriodicPause
 from soakwatch_rules.explanations import commanded
 from soakwatch_rules.forwarding import Forwarding, lost_share
 from soakwatch_rules.rule import Case, Outcome, Phase, Window
+from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import readings, uptimes
 from soakwatch_rules.throughput import flows
 
 S = 10**9

@@ -15,9 +15,9 @@ from soakwatch_rules.detectors.loss import Loss
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.standstill import stops_of_rate
-from soakwatch_rules.synthetic import readings
 
 S = 10**9
 AT = np.arange(0.0, 3600.0, 10.0)

@@ -13,8 +13,8 @@ from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
 from soakwatch_rules.pressure import pressure
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Silence, Why, Window
+from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import readings, uptimes
 
 S = 10**9
 N = 1800

@@ -20,8 +20,8 @@ from tests.rules.test_management_isolation import (
 
 from soakwatch_rules.blame import UP
 from soakwatch_rules.rule import Finding, Ledger, Outcome, Phase, Why, Window
+from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import readings, uptimes
 
 CONSTANT = (Phase("soak", Window(0, N * S)),)
 

@@ -10,7 +10,7 @@ import pytest
 
 from soakwatch_rules import detectors
 from soakwatch_rules.measured import table
-from soakwatch_rules.scenarios import concerning
+from soakwatch_rules.scenarios.families import concerning
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 

@@ -13,8 +13,7 @@ import pytest
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
 from soakwatch_rules.memory_verdict import one_verdict
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Window
-from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import (
+from soakwatch_rules.scenarios.synthetic import (
     LEVEL,
     PROCESS,
     gappy,
@@ -26,6 +25,7 @@ from soakwatch_rules.synthetic import (
     step,
     warm_up,
 )
+from soakwatch_rules.series import Series
 
 S = 10**9
 METRIC = "process.memory.usage"

@@ -10,9 +10,9 @@ import pytest
 
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.capacity import carried, excess
-from soakwatch_rules.synthetic import readings
 
 S = 10**9
 CAPACITY = 1000.0

@@ -11,9 +11,9 @@ from scipy.signal import lfilter
 
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.decline import fall
-from soakwatch_rules.synthetic import readings
 from soakwatch_rules.throughput import curve, flows
 
 S = 10**9

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.detectors.periodic_pause import PeriodicPause
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Silence, Why, Window
+from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.pauses import by_chance, dips, level_without, rhythm, running_level, standstills
-from soakwatch_rules.synthetic import readings
 
 S = 10**9
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import cases, check_complete
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Silence, Window
+from soakwatch_rules.scenarios.synthetic import trait
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import trait
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 SECOND = 10**9

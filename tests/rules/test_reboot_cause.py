@@ -9,8 +9,8 @@ import numpy as np
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Window
+from soakwatch_rules.scenarios.synthetic import PROCESS, readings
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import PROCESS, readings
 
 S = 10**9
 WINDOW = Window(0, 100 * S)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from soakwatch_rules.detectors.recovery import Recovery
 from soakwatch_rules.episodes import episodes
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.scenarios.synthetic import noise, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.equivalence import correlation_time, reference, returned, trend
-from soakwatch_rules.synthetic import noise, readings
 
 S = 10**9
 APART = 10

@@ -11,8 +11,8 @@ import pytest
 
 from soakwatch_rules.detectors.recovery import Recovery
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Window
+from soakwatch_rules.scenarios.synthetic import noise
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import noise
 
 S = 10**9
 

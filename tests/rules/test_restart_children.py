@@ -9,8 +9,8 @@ from tests.rules.test_crash_rules import N, announced, happened, life, one, rest
 
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.rule import Outcome
+from soakwatch_rules.scenarios.synthetic import PROCESS
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import PROCESS
 
 SESSION = "process=web,instance=1"
 

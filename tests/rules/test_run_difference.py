@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.detectors.run_difference import RunDifference
 from soakwatch_rules.rule import Case, Finding, Outcome, Why, Window
+from soakwatch_rules.scenarios.synthetic import PROCESS, noise, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.changepoints import best_split, history, probability
 from soakwatch_rules.stats.differences import difference, repeatability, runs_needed, sd_factor
-from soakwatch_rules.synthetic import PROCESS, noise, readings
 
 S = 10**9
 METRIC = "process.memory.usage"

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.detectors.saturation import Saturation
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import readings
 
 S = 10**9
 N = 1440

@@ -13,8 +13,8 @@ from tests.rules.outcomes import ALLOWED, LETTERS
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.rule import Rule, Window
-from soakwatch_rules.scenarios import FAMILIES, PARAMETERS, SCENARIOS, concerning, cuts, family, judged, named
-from soakwatch_rules.synthetic import Scenario
+from soakwatch_rules.scenarios.families import FAMILIES, PARAMETERS, SCENARIOS, concerning, cuts, family, judged, named
+from soakwatch_rules.scenarios.synthetic import Scenario
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 SEEDS = range(3)

@@ -14,9 +14,7 @@ import pytest
 from soakwatch_rules.detectors.step_change import StepChange
 from soakwatch_rules.explanations import median_load
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Why, Window
-from soakwatch_rules.series import Series
-from soakwatch_rules.stats.steps import medians, steps
-from soakwatch_rules.synthetic import (
+from soakwatch_rules.scenarios.synthetic import (
     LEVEL,
     PROCESS,
     gappy,
@@ -29,6 +27,8 @@ from soakwatch_rules.synthetic import (
     warm_up,
     wave,
 )
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.steps import medians, steps
 
 S = 10**9
 METRIC = "process.memory.usage"

@@ -7,8 +7,8 @@ import pytest
 
 from soakwatch_rules.detectors.core_dump import CoreDump
 from soakwatch_rules.rule import Case, Event, Outcome, Window
+from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import readings
 
 S = 10**9
 FOLDER = "folder=/var/crash"

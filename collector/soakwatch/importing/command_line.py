@@ -8,9 +8,10 @@ from typing import TypeVar
 
 import click
 
-from soakwatch.importing.options import Meaning, Options, checked, growths, kinds, meaning, pairs, roles
-from soakwatch.importing.problem import DataError
+from soakwatch.importing.options import ImportOptions
 from soakwatch.importing.timeline import timeline
+from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.options import Meaning, checked, growths, kinds, meaning, pairs, roles
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -62,13 +63,13 @@ def table_told(given: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(written.get(n, f"--{n}") for n in NAMES if given.get(n))
 
 
-def options_of(given: Mapping[str, object], growth: str | None) -> Options:
+def options_of(given: Mapping[str, object], growth: str | None) -> ImportOptions:
     """The options as the reading wants them; ``growth`` is the direction where none is told. Raises DataError."""
     every, single = growths(_texts(given, "growths"))
     role, of_targets = roles(_texts(given, "role"))
     zone = _text(given, "zone")
     return checked(
-        Options(
+        ImportOptions(
             target=_text(given, "target"),
             role=role or "dut",
             roles=of_targets,
@@ -108,7 +109,7 @@ def _meanings(texts: tuple[str, ...]) -> dict[str, Meaning]:
 def _start_ns(text: str | None) -> int | None:
     if text is None:
         return None
-    from soakwatch.importing.times import TimeOptions, time_reading
+    from soakwatch.sources.tables.times import TimeOptions, time_reading
 
     try:
         moments = time_reading([text], TimeOptions(), "--start").read([text])

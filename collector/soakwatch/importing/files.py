@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from soakwatch.importing.options import Options
-from soakwatch.importing.problem import DataError
+from soakwatch.core.suggest import hint
+from soakwatch.importing.options import ImportOptions
 from soakwatch.importing.settle import Imported, ImportedSeries, read_table
-from soakwatch.importing.table import STDIN
 from soakwatch.importing.write import write_record
-from soakwatch.nearest import hint
+from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.table import STDIN
 
 _SUFFIXES = (".gz", ".csv", ".tsv", ".txt", ".dat", ".log")
 
@@ -44,7 +44,7 @@ def import_files(
     paths: Sequence[str],
     folder: Path,
     name: str,
-    told: Options,
+    told: ImportOptions,
     command: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
     rules: Sequence[str] = (),

@@ -10,22 +10,20 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.importing.cells import numbers, whole
-from soakwatch.importing.options import Options
-from soakwatch.importing.problem import DataError
-from soakwatch.importing.table import Chunk, Table
-from soakwatch.importing.times import Moments, TimeOptions, TimeReading, time_reading
 from soakwatch.record.blocks import Values
 from soakwatch.record.parts import unified
+from soakwatch.sources.tables.cells import numbers, whole
+from soakwatch.sources.tables.columns import TIME_NAMES
+from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.options import Options
+from soakwatch.sources.tables.table import Chunk, Table
+from soakwatch.sources.tables.times import Moments, TimeOptions, TimeReading, time_reading
 
 Ints = NDArray[np.int64]
 Labels = tuple[tuple[str, str], ...]
 
 MOST_SERIES = 20_000
 _SHOWN = 3
-TIME_NAMES = ("time", "timestamp", "unixts", "datetime", "currenttime", "ts", "date", "epoch", "unixtime", "when",
-              "utc", "elapsed", "seconds", "timesec", "times", "t", "sec", "elapsedtime")  # fmt: skip
-"""What columns of times are called, without blanks and in small letters; those before others come first."""
 _LONG = ("metric", "value")
 _OF_LONG: tuple[str, ...] = ("time", "target", "metric", "object", "value", "unit")
 
@@ -176,7 +174,7 @@ class _Names:
 
     def place(self, column: str, option: str) -> int:
         """Where a column is. Raises DataError, with the nearest name."""
-        from soakwatch.nearest import hint
+        from soakwatch.core.suggest import hint
 
         columns = self._table.columns
         if column in columns:

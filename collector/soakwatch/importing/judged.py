@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from soakwatch.importing.names import IMPORTED
-from soakwatch.importing.problem import DataError
+from soakwatch.core.registry import rule_class, rules
 from soakwatch.importing.settle import ImportedSeries
+from soakwatch.judge.uncatalogued_metrics import beside
 from soakwatch.record.reader import trait_of
-from soakwatch.registry import rule_class, rules
-from soakwatch.widening import beside
+from soakwatch.sources.tables.columns import IMPORTED
+from soakwatch.sources.tables.errors import DataError
 
 GROWTH = "growth"
 _SHOWN = 6

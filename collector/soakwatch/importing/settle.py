@@ -8,18 +8,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from soakwatch.importing.cells import middle
+from soakwatch.core.roles import DUT, GENERATOR
+from soakwatch.core.suggest import hint
 from soakwatch.importing.gather import Column, Gathered, Ints, Sorted, gather, in_order
-from soakwatch.importing.names import MEMORY, MEMORY_SHARE, OTHERWISE, Naming, naming, outside, scale_of
-from soakwatch.importing.options import Options, checked
 from soakwatch.importing.possible import possible
-from soakwatch.importing.problem import DataError
-from soakwatch.importing.table import opened
-from soakwatch.nearest import hint
 from soakwatch.record.blocks import Values
-from soakwatch.verdict import DUT
+from soakwatch.sources.tables.cells import middle
+from soakwatch.sources.tables.columns import MEMORY, MEMORY_SHARE, OTHERWISE, Naming, naming, outside, scale_of
+from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.options import Options, checked
+from soakwatch.sources.tables.table import opened
 
-GENERATOR = "generator"
 Key = tuple[str, str, str]
 _SHOWN = 3
 

@@ -13,14 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from soakwatch.errors import SoakwatchError
-from soakwatch.importing.problem import DataError
-from soakwatch.importing.times import TimeOptions, time_reading
-from soakwatch.marking import MOST_EVENTS, Ask, MarkRefused, check_ask
-from soakwatch.nearest import hint
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.suggest import hint
+from soakwatch.core.units import seconds
+from soakwatch.core.yaml import Plain, parse
 from soakwatch.plan.phase import PHASES
-from soakwatch.plan.text import Plain, parse
-from soakwatch.units import seconds
+from soakwatch.runs.mark_event import MOST_EVENTS, Ask, MarkRefused, check_ask
+from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.times import TimeOptions, time_reading
 from soakwatch_rules.rule import Event, Phase, Window
 
 NS = 10**9

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import numpy as np
 
+from soakwatch.core.roles import DUT
+from soakwatch.core.units import show_seconds
 from soakwatch.importing.pace import Polls, interval_of, polls_of
 from soakwatch.importing.settle import Imported, ImportedSeries
 from soakwatch.importing.timeline import Timeline
+from soakwatch.judge.unread import account, measures
 from soakwatch.record import Record
 from soakwatch.record.bulk import Readings, Stretch
 from soakwatch.record.marks import ORIGIN as EVENTS
+from soakwatch.record.meta_keys import LEFT_OUT, RULES_KEY, UNREAD
 from soakwatch.record.reader import GROWTH_KEY, IMPORTED_KEY, UNPOLLED
-from soakwatch.units import show_seconds
-from soakwatch.unread import LEFT_OUT, UNREAD, account, measures
-from soakwatch.verdict import DUT
-from soakwatch.widening import RULES_KEY
 from soakwatch_agent.metric import BY_NAME
 
 SOURCE = "import"

@@ -15,7 +15,13 @@ from pathlib import Path as FilePath
 
 from pydantic import ValidationError
 
-from soakwatch.errors import PlanError
+from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.registry import rules as rule_names
+from soakwatch.core.roles import DUT
+from soakwatch.core.units import seconds, show_seconds
+from soakwatch.core.validation import problems as problems_of
+from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
 from soakwatch.plan.address import LOCAL, targets_of
 from soakwatch.plan.event import EventPlan, events_of
 from soakwatch.plan.hook import HookPlan, hook_problems, stop_problems
@@ -30,24 +36,17 @@ from soakwatch.plan.model import (
 )
 from soakwatch.plan.notify import NotifyPlan
 from soakwatch.plan.phase import UNTIL_LOAD, PhasePlan, phase_data
-from soakwatch.plan.problem import problems as problems_of
 from soakwatch.plan.rules import RulePlan, read_rules
-from soakwatch.plan.sink import SinkShape
-from soakwatch.plan.text import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
-from soakwatch.plan.web import web_of
-from soakwatch.poller import SourceConfig, WatchedProcess
-from soakwatch.registry import INSTALLED, Registry, poller_module
-from soakwatch.registry import rules as rule_names
-from soakwatch.sinks.influxdb import GRAINS_NS, Influxdb
-from soakwatch.units import seconds, show_seconds
-from soakwatch.web.access import BESIDE, WebPlan
+from soakwatch.plan.sink import GRAINS_NS, Influxdb, SinkShape
+from soakwatch.plan.web import BESIDE, WebPlan, web_of
+from soakwatch.sources.abc import SourceConfig, WatchedProcess
+from soakwatch.sources.registry import poller_module
 
 __all__ = [
     "EventPlan", "HookPlan", "Plan", "SourcePlan", "TargetPlan", "load_plan", "plan_from_text", "plan_text",
     "process_data", "quick_plan",
 ]  # fmt: skip
 
-DUT = "dut"
 WHOLE_RUN = "soak"
 """The one phase of a plan that names none."""
 _PASSWORD_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")

@@ -7,10 +7,11 @@ from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlsplit
 
-from soakwatch.errors import PlanError
-from soakwatch.nearest import hint, nearest
-from soakwatch.plan.text import Plain
-from soakwatch.registry import INSTALLED, Registry, poller_module
+from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.suggest import hint, nearest
+from soakwatch.core.yaml import Plain
+from soakwatch.sources.registry import poller_module
 
 LOCAL = "local"
 _WEB = ("http", "https")

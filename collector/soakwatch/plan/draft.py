@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import yaml
 
+from soakwatch.core.yaml import Plain
 from soakwatch.plan import process_data
 from soakwatch.plan.address import LOCAL, targets_of
-from soakwatch.plan.text import Plain
 
 _DRAFT = """\
 # A plan of Soakwatch.

@@ -8,12 +8,12 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from soakwatch.nearest import hint
+from soakwatch.core.suggest import hint
+from soakwatch.core.units import Seconds, show_seconds
+from soakwatch.core.yaml import Document, Path, Problem
 from soakwatch.plan.expected import slip
 from soakwatch.plan.parts import Duration, Kind, Shape, Text, Words
 from soakwatch.plan.phase import PHASES, PhasePlan
-from soakwatch.plan.text import Document, Path, Problem
-from soakwatch.units import Seconds, show_seconds
 
 TIMEOUT_S = 60.0
 LEAST_EVERY_S = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from soakwatch.registry import rules as rule_names
+from soakwatch.core.registry import rules as rule_names
 
 KINDS = (
     "config.change", "core.dump", "cpu.hog", "device.crash", "failover", "hardware.fault", "kernel.oom", "kernel.oops",

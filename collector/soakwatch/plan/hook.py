@@ -11,12 +11,13 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from soakwatch.nearest import hint
-from soakwatch.plan.parts import Duration, Shape, Text, Words, shown
-from soakwatch.plan.text import Document, Problem
-from soakwatch.secret import SecretRef, reference
-from soakwatch.ssh.access import Access
-from soakwatch.units import seconds
+from soakwatch.core.secrets import SecretRef, reference
+from soakwatch.core.suggest import hint
+from soakwatch.core.units import seconds
+from soakwatch.core.validation import shown
+from soakwatch.core.yaml import Document, Problem
+from soakwatch.plan.parts import Duration, Shape, Text, Words
+from soakwatch.sources.transport.ssh.access import Access
 
 FINDINGS = ("fail", "warn", "any")
 """What a finding can set off; ``any`` is both."""

@@ -13,16 +13,16 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator, WithJsonSchema, model_validator
 
+from soakwatch.core.validation import shown
+from soakwatch.core.yaml import Plain
 from soakwatch.plan.event import EventShape
 from soakwatch.plan.hook import HookPlan
 from soakwatch.plan.notify import Notify
-from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text, shown
+from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text
 from soakwatch.plan.phase import EVENT_KIND, PHASES, PhasePlan, phase_of
 from soakwatch.plan.sink import SinkShape
-from soakwatch.plan.text import Plain
 from soakwatch.plan.web import WebShape
 
-ROLES = ("dut", "generator", "monitor")
 """What a target is to the run: the device under test, what loads it, what watches it."""
 INTERFACES_ALL = "all"
 

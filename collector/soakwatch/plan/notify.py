@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from soakwatch.core.secrets import SecretRef
 from soakwatch.plan.parts import Shape
-from soakwatch.secret import SecretRef
 
 START, FAILURE, END = "start", "failure", "end"
 

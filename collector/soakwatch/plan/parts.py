@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from soakwatch.core.validation import shown
 from soakwatch.plan.phase import EVENT_KIND, duration
 
-_LOGIN = re.compile(r":(?!//)[^\s:@]*@")  # the password before the @ of an address
 DURATION_SCHEMA = {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|min|h|d)\s*)+$", "examples": ["24h"]}
-
-
-def shown(value: object) -> str:
-    """A value of a plan as errors name it.
-
-    >>> shown("x"), shown(True), shown(None), shown([1]), shown({}), shown(3)
-    ("'x'", 'true', 'nothing', 'a list', 'keys and values', 'the number 3')
-    >>> shown("https://me:what@h/"), shown("me:what@h")
-    ("'https://me:***@h/'", "'me:***@h'")
-    """
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return f"the number {value}"
-    if isinstance(value, str):
-        value = _LOGIN.sub(":***@", value)
-        return repr(value if len(value) <= 60 else value[:59] + "…")
-    return "a list" if isinstance(value, list) else "keys and values"
 
 
 def command_words(value: object) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from soakwatch.nearest import hint
-from soakwatch.plan.text import Plain
-from soakwatch.units import seconds, share
+from soakwatch.core.suggest import hint
+from soakwatch.core.units import seconds, share
+from soakwatch.core.yaml import Plain
 
 PHASES = ("baseline", "ramp", "soak", "stress", "spike", "recovery", "cooldown")
 """The stretches of a run that rules know."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from soakwatch.errors import PlanError
-from soakwatch.nearest import hint
-from soakwatch.plan.parts import shown
-from soakwatch.plan.text import Document, Path, Plain, Problem
-from soakwatch.registry import INSTALLED, Registry, rule_class, rules
-from soakwatch.units import seconds, share, size
+from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import INSTALLED, Registry, rule_class, rules
+from soakwatch.core.suggest import hint
+from soakwatch.core.units import seconds, share, size
+from soakwatch.core.validation import shown
+from soakwatch.core.yaml import Document, Path, Plain, Problem
 from soakwatch_rules.parameter import Parameter, parameters
 
 if TYPE_CHECKING:

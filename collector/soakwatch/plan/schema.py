@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from soakwatch.core.registry import INSTALLED, Registry, loads, pollers, rule_class, rules
+from soakwatch.core.units import show_seconds
+from soakwatch.core.yaml import Plain
 from soakwatch.plan.model import PlanShape
 from soakwatch.plan.rules import REQUIRED
-from soakwatch.plan.text import Plain
-from soakwatch.registry import INSTALLED, Registry, loads, poller_module, pollers, rule_class, rules
-from soakwatch.units import show_seconds
+from soakwatch.sources.registry import poller_module
 from soakwatch_rules.parameter import Parameter, parameters
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

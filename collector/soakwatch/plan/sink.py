@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from soakwatch.core.secrets import SecretRef
 from soakwatch.plan.parts import Duration, Shape, Text
-from soakwatch.secret import SecretRef
+
+REPLAY_S = 30.0
+
+GRAINS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
+"""A plan's words for how exact a sample's time is written."""
 
 _URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 
@@ -39,3 +45,19 @@ class SinkShape(Shape):
     """One sink: its kind, and where it is."""
 
     influxdb: Annotated[InfluxdbShape, Field(description="InfluxDB 2, by line protocol")]
+
+
+@dataclass(frozen=True, slots=True)
+class Influxdb:
+    """Where to write. ``token`` is a reference (``env:NAME``, ``file:PATH``); ``ca`` a file of certificates;
+    ``replay_s`` how many seconds before a break of the connection are sent again after it; to ``grain_ns`` the times
+    of samples are cut."""
+
+    url: str
+    org: str
+    bucket: str
+    token: str
+    timeout_s: float = 30.0
+    ca: str | None = None
+    replay_s: float = REPLAY_S
+    grain_ns: int = 1

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ipaddress
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
-from soakwatch.errors import PlanError
+from soakwatch.core.errors import PlanError
+from soakwatch.core.secrets import SecretRef
+from soakwatch.core.yaml import Document, Problem
 from soakwatch.plan.parts import Shape, Text
-from soakwatch.plan.text import Document, Problem
-from soakwatch.secret import SecretRef
-from soakwatch.web.access import WebPlan, address
+
+PORT = 8720
+"""Where a run listens if nobody says where; if that is taken, on any free port."""
 
 
 class WebShape(Shape):
@@ -36,3 +40,43 @@ def web_of(document: Document, shape: WebShape | bool) -> tuple[WebPlan | None, 
     except PlanError as error:
         return made, [document.problem(("web",), f"web: {error}")]
     return made, []
+
+
+@dataclass(frozen=True, slots=True)
+class WebPlan:
+    """Where to listen and who is let in. ``listen`` is HOST:PORT; empty is loopback, ``PORT`` or any free one.
+
+    ``token`` refers to a secret (``env:NAME``, ``file:PATH``); without it one is made. ``cert`` and ``key`` are PEM
+    files: with them it is HTTPS.
+    """
+
+    listen: str = ""
+    token: str | None = None
+    cert: str | None = None
+    key: str | None = None
+
+
+BESIDE = WebPlan()
+"""What a run does if nobody says anything: loopback, the usual port or any free one, a token of its own."""
+
+
+def address(plan: WebPlan) -> tuple[str, int]:
+    """Host and port to listen on; port 0 is any free one.
+
+    Raises PlanError for an address that is none, and for one beyond loopback without TLS.
+    """
+    if bool(plan.cert) != bool(plan.key):
+        raise PlanError("TLS needs both cert and key: name two PEM files")
+    host, colon, port = (plan.listen or f"127.0.0.1:{PORT}").rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not (colon and host and port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65536):
+        raise PlanError(f"{plan.listen[:80]!r} is no address: write HOST:PORT, such as 127.0.0.1:{PORT}")
+    if host == "localhost":
+        host = "127.0.0.1"
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise PlanError(f"{host[:80]!r} is no IP address: write one, such as 127.0.0.1:{PORT}") from None
+    if not loopback and not plan.cert:
+        raise PlanError(f"{plan.listen} is reached from other machines: give cert and key, or listen on 127.0.0.1")
+    return host, int(port)

@@ -12,7 +12,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 from soakwatch.record.schema import RECORD_NAME, version_of
 from soakwatch.record.trouble import told
 

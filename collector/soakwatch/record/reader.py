@@ -13,7 +13,7 @@ from typing import Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 from soakwatch.record import artifacts
 from soakwatch.record.columns import Columns
 from soakwatch.record.files import record_file, size_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 from soakwatch.record.blocks import Values, decode, decode_ints
 from soakwatch.record.columns import Columns
 from soakwatch.record.recent import Ints, typed_runs

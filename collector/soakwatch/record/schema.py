@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 
 RECORD_NAME = "record.sqlite"
 APPLICATION_ID = 0x536F616B  # "Soak"

@@ -10,10 +10,10 @@ import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from soakwatch.core.units import show_bytes
 from soakwatch.record.files import BESIDE, BUSY_S, lies_beside
 from soakwatch.record.schema import SCHEMA_VERSION, migrate, version_of
 from soakwatch.record.trouble import damaged, told
-from soakwatch.units import show_bytes
 
 
 def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 from soakwatch.record.intake import Intake
 from soakwatch.record.model import Source
 from soakwatch.record.rows import OUTCOME_NUMBERS, last_time, sources_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from soakwatch.errors import RecordError
-from soakwatch.units import show_bytes
+from soakwatch.core.errors import RecordError
+from soakwatch.core.units import show_bytes
 
 
 class RecordFull(RecordError):  # noqa: N818 - the field says "the disk is full"

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 from soakwatch.record import artifacts
 from soakwatch.record.bulk import Stretch, write_stretch
 from soakwatch.record.files import BUSY_S, connect, record_file, release_lock, size_of, take_lock

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from soakwatch.noteworthy import ACKNOWLEDGED
-from soakwatch.report.show import utc
-from soakwatch.report.source import StoredEvent
+from soakwatch.core.event_kinds import ACKNOWLEDGED
+from soakwatch.core.formatting import utc
+from soakwatch.record.source import StoredEvent
 from soakwatch_rules.rule import Finding
 
 Subject = tuple[str, str, str, str]

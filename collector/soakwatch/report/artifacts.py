@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
+from soakwatch.core.units import show_bytes
 from soakwatch.record import ArtifactEntry, RecordView, artifact_name
-from soakwatch.units import show_bytes
-from soakwatch_rules.words import counted, some
+from soakwatch_rules.wording.words import counted, some
 
 _NAMED = 3
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
 
-from soakwatch.noteworthy import IDENTITY
-from soakwatch.report.leaves import leaves, tree_of
-from soakwatch.report.source import ReportSource
+from soakwatch.core.leaves import leaves, tree_of
+from soakwatch.record.setup import EARLIER, SETUP, setup_of
+from soakwatch.record.source import ReportSource
 
-EARLIER = "earlier"
-"""The meta of a record that holds the set-up of a run that was named when it began: JSON with the keys of ``SETUP``,
-``run`` (its folder) and ``identities`` (by target, key and text)."""
-SETUP = ("versions", "fingerprint", "plan")
 _LONGEST = 2_000_000
 
 
@@ -34,12 +30,6 @@ class Changed:
     run: str
     changes: tuple[Change, ...]
     plan: tuple[str, ...]
-
-
-def setup_of(source: ReportSource, run: str = "") -> Mapping[str, object]:
-    """The set-up of a run as another record keeps it under ``EARLIER``."""
-    told: dict[str, object] = {key: source.meta(key) or "" for key in SETUP}
-    return {**told, "run": run or source.meta("run") or "", "identities": _identities(source)}
 
 
 def changed(source: ReportSource, earlier: ReportSource | None) -> Changed | None:
@@ -77,20 +67,4 @@ def _facts(setup: Mapping[str, object]) -> dict[str, str]:
     identities = setup["identities"]
     if isinstance(identities, dict):
         found |= {f"{name}": str(value) for name, value in identities.items()}
-    return found
-
-
-def _identities(source: ReportSource) -> dict[str, str]:
-    """The last that each device said of itself."""
-    found: dict[str, str] = {}
-    events: Iterable[tuple[int, str, Mapping[str, str]]] = sorted(
-        (
-            (one.event.begin_ns, one.event.target, one.event.detail)
-            for one in source.events()
-            if one.event.kind == IDENTITY
-        ),
-        key=lambda one: one[:2],
-    )
-    for _, target, detail in events:
-        found |= {f"{target} {key}": value for key, value in detail.items() if key != "changed"}
     return found

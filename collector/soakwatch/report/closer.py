@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from soakwatch.noteworthy import WINDOW, of_finding
-from soakwatch.report.show import utc
-from soakwatch.report.source import StoredEvent
+from soakwatch.core.event_kinds import WINDOW, of_finding
+from soakwatch.core.formatting import utc
+from soakwatch.record.source import StoredEvent
 from soakwatch_rules.rule import Event, Finding, Mark, Window
-from soakwatch_rules.words import counted, some
+from soakwatch_rules.wording.words import counted, some
 
 _SHORT_S = 180.0
 _NAMED = 3

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from soakwatch.comparing_figures import figures
+from soakwatch.core.formatting import natural, quantity, subject
+from soakwatch.judge.verdict import Verdict
 from soakwatch.report.page import Page
-from soakwatch.report.show import natural, quantity, subject
-from soakwatch.verdict import Verdict
+from soakwatch.runs.compare_figures import figures
 from soakwatch_agent.metric import BY_NAME, COUNTER
 from soakwatch_rules.detectors.run_difference import RunDifference
 from soakwatch_rules.rule import Finding, Outcome

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.report.show import Scale, quantity, scale_of, utc
-from soakwatch.report.source import SeriesKey
+from soakwatch.core.drawn import BIRTHS, shown
+from soakwatch.core.formatting import Scale, quantity, scale_of, utc
+from soakwatch.record.source import SeriesKey
 from soakwatch_rules.series import Series
 
 _HOLE = 3.5  # times the usual distance of readings: a longer silence is drawn as a hole
-_AT_ONCE = 0.05  # of the usual distance
 _MOST_HOLES_KEPT = 200
-_BIRTHS = ("start_time", "boot.time")
 Places = NDArray[np.int64]
 Readings = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
 
@@ -41,29 +40,6 @@ class Curve:
     note: str
     constant: str
     rate: bool = False
-
-
-def shown(series: Series) -> tuple[Series, str]:
-    """The series as it is drawn, and what was done: counters become rates, times of birth become ages."""
-    if series.trait.kind == "counter":
-        return _apart(series).rate(), "shown as a rate"
-    if series.trait.kind == "state" and series.trait.unit == "s" and series.metric.endswith(_BIRTHS):
-        age = series.time_ns * 1e-9 - series.values
-        return replace(series, value=age), "shown as the time since then"
-    return series, ""
-
-
-def _apart(series: Series) -> Series:
-    """The series without readings that came at once after another: over so short a time nothing is a pace."""
-    steps = np.diff(series.time_ns)
-    if not steps.size:
-        return series
-    usual = (series.cadence_s or 0.0) * 1e9 or float(np.median(steps))
-    near = steps < _AT_ONCE * usual
-    if not bool(near.any()):
-        return series
-    kept = np.concatenate([[True], ~near])
-    return replace(series, time_ns=series.time_ns[kept], value=series.value[kept])
 
 
 def curve_of(series: Series, points: int, scale: Scale | None = None) -> Curve:
@@ -101,7 +77,7 @@ def _constant(series: Series) -> str:
     values = series.finite().value
     if not len(values) or values.min() != values.max():
         return ""
-    if series.trait.kind == "state" and series.metric.endswith(_BIRTHS):
+    if series.trait.kind == "state" and series.metric.endswith(BIRTHS):
         return f"{utc(int(values[0] * 10**9))} UTC"
     unit = "" if series.trait.kind == "state" and series.trait.unit == "1" else series.trait.unit
     return quantity(float(values[0]), unit)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.report.curves import shown
+from soakwatch.core.drawn import shown
+from soakwatch.core.formatting import natural
+from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.heat import How, binned, bins_of
-from soakwatch.report.show import natural
-from soakwatch.report.source import ReportSource, SeriesKey
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series
 

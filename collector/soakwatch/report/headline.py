@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from soakwatch.core.formatting import quantity
+from soakwatch.core.roles import DUT
+from soakwatch.core.subjects import subject_words
+from soakwatch.core.units import show_seconds
+from soakwatch.judge.verdict import NOT_REQUIRED, Verdict
 from soakwatch.report.load import Generator, figure_of
 from soakwatch.report.moments import first_failure_ns, told_moments
-from soakwatch.report.show import quantity
-from soakwatch.subjects import subject_words
-from soakwatch.units import show_seconds
-from soakwatch.verdict import DUT, NOT_REQUIRED, Verdict
 from soakwatch_rules.rule import Finding, Outcome, Why, Window
-from soakwatch_rules.words import counted
-from soakwatch_rules.words import lasting as took
+from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.words import lasting as took
 
 _PLAIN: Mapping[str, str] = {
     "core_dump": "a program crashed",

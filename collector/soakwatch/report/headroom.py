@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from soakwatch.report.show import natural, quantity, share_text
-from soakwatch.report.source import ReportSource, SeriesKey
-from soakwatch.verdict import ACCOUNTS
+from soakwatch.core.formatting import natural, quantity, share_text
+from soakwatch.judge.verdict import ACCOUNTS
+from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch_agent.metric import CATALOGUE
-from soakwatch_rules.forecast_words import forecast_words
 from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.series import Series
+from soakwatch_rules.wording.forecast import forecast_words
 
 _UNITS = {metric.name: metric.unit for metric in CATALOGUE}
 _STATED = {

@@ -11,10 +11,7 @@ from typing import cast
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from soakwatch.report import sections
-from soakwatch.report.page import Section, open_page
-from soakwatch.report.plots import javascript
-from soakwatch.report.show import (
+from soakwatch.core.formatting import (
     SYMBOLS,
     extent,
     iso,
@@ -28,9 +25,12 @@ from soakwatch.report.show import (
     utc,
     zoom_of,
 )
-from soakwatch.report.source import ReportSource
-from soakwatch.units import show_bytes, show_seconds
-from soakwatch.verdict import Verdict
+from soakwatch.core.units import show_bytes, show_seconds
+from soakwatch.judge.verdict import Verdict
+from soakwatch.record.source import ReportSource
+from soakwatch.report import sections
+from soakwatch.report.page import Section, open_page
+from soakwatch.report.plots import javascript
 
 _COMMENT = re.compile(r"^[ ]*/\*.*?\*/\n", re.DOTALL | re.MULTILINE)
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from importlib import resources
 
-from soakwatch.report.show import iso
-from soakwatch.verdict import TargetVerdict, Verdict
+from soakwatch.core.formatting import iso
+from soakwatch.judge.verdict import TargetVerdict, Verdict
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.causes import Cause
 from soakwatch_rules.rule import Finding, Forecast, Ledger, Mark, Phase

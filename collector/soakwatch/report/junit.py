@@ -6,8 +6,8 @@ from collections import Counter
 from itertools import groupby
 from xml.etree import ElementTree as ET
 
-from soakwatch.report.show import iso, printable, quantity, subject
-from soakwatch.verdict import Verdict
+from soakwatch.core.formatting import iso, printable, quantity, subject
+from soakwatch.judge.verdict import Verdict
 from soakwatch_rules.rule import Finding, Outcome
 
 _WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)

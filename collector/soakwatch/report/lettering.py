@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Sequence
 
+from soakwatch.core.formatting import printable
+from soakwatch.record.source import SeriesKey
 from soakwatch.report.curves import Curve
-from soakwatch.report.show import printable
-from soakwatch.report.source import SeriesKey
 
 _LONGEST = 90
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from soakwatch.report.curves import shown
-from soakwatch.report.show import natural
-from soakwatch.report.source import ReportSource, SeriesKey
+from soakwatch.core.drawn import shown
+from soakwatch.core.formatting import natural
+from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_agent.sample import object_labels, object_text
 from soakwatch_rules.rule import Window

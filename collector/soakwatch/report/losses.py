@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.report.show import number, span_text
-from soakwatch.report.source import PollOutcomes
+from soakwatch.core.formatting import number, span_text
+from soakwatch.record.source import PollOutcomes
 from soakwatch_rules.rule import Window
 
 _FEW, _HALF = 0.1, 0.5

@@ -5,18 +5,18 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
+from soakwatch.core.formatting import SYMBOLS, printable, quantity, share_text, source_name, subject, utc
+from soakwatch.core.units import show_seconds
+from soakwatch.judge.verdict import Verdict
 from soakwatch.record import ArtifactEntry
 from soakwatch.report.artifacts import files_text
 from soakwatch.report.closer import CloserLook, closer_text
-from soakwatch.report.show import SYMBOLS, printable, quantity, share_text, source_name, subject, utc
 from soakwatch.report.sinks import SinkAccount, sinks_text
 from soakwatch.report.told import Withdrawn, chain, confidence_text, framed, passed, standing, withdrawn_text
-from soakwatch.units import show_seconds
-from soakwatch.verdict import Verdict
 from soakwatch_rules.causes import Cause, CauseKind
-from soakwatch_rules.forecast_words import forecast_words
 from soakwatch_rules.rule import Ledger, Outcome
-from soakwatch_rules.words import counted, some
+from soakwatch_rules.wording.forecast import forecast_words
+from soakwatch_rules.wording.words import counted, some
 
 _TARGETS, _CAUSES, _SOURCES, _FOLDED, _WITHDRAWN, _MOMENTS, _SINKS = 8, 8, 8, 5, 2, 5, 2
 _ESCAPED = str.maketrans({char: "\\" + char for char in "\\`*_[]|~"})

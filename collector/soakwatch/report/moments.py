@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from soakwatch.verdict import Verdict
+from soakwatch.judge.verdict import Verdict
 from soakwatch_rules.causes import Cause
 from soakwatch_rules.rule import Mark, Outcome
 

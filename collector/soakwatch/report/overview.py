@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from soakwatch.noteworthy import WINDOW
+from soakwatch.core.event_kinds import WINDOW
+from soakwatch.core.formatting import Scale, natural, scale_of
+from soakwatch.core.units import show_seconds
+from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.flags import Flag
 from soakwatch.report.glances import MOST_READ, Glance, candidates, glances, order_of
@@ -17,10 +20,7 @@ from soakwatch.report.heat import MOST_ROWS, Heat
 from soakwatch.report.lettering import plain
 from soakwatch.report.load import generators
 from soakwatch.report.plots import Drawing
-from soakwatch.report.show import Scale, natural, scale_of
-from soakwatch.report.source import ReportSource, SeriesKey
 from soakwatch.report.topics import TOPICS, Topic, further
-from soakwatch.units import show_seconds
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.rule import Finding, Outcome, Window
 from soakwatch_rules.series import Series

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from soakwatch.noteworthy import ACKNOWLEDGED, IDENTITY, WINDOW
+from soakwatch.core.event_kinds import ACKNOWLEDGED, IDENTITY, WINDOW
+from soakwatch.core.formatting import natural, quantity
+from soakwatch.judge.attribution import unlabelled
+from soakwatch.judge.verdict import Verdict
+from soakwatch.record.source import ReportSource, SeriesKey, StoredEvent
 from soakwatch.report.acknowledged import Acknowledgement, Subject, acknowledgements, subject_of
 from soakwatch.report.closer import CloserLook, closer_looks
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import Generator, LoadLine, generators, load_lines
 from soakwatch.report.plots import Drawing
-from soakwatch.report.show import natural, quantity
-from soakwatch.report.source import ReportSource, SeriesKey, StoredEvent
-from soakwatch.returned import unlabelled
-from soakwatch.verdict import Verdict
 from soakwatch_rules.rule import Event, Finding, Outcome, Window
 
 POINTS = 2000

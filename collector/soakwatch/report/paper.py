@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from soakwatch.letters import spelled, spells
-from soakwatch.report.show import printable
+from soakwatch.core.formatting import printable
+from soakwatch.core.terminal import spelled, spells
 from soakwatch.report.sparks import BLOCKS, PLAIN
 
 Part = str | tuple[str, str]

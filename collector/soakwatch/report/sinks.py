@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch.core.formatting import number, utc
+from soakwatch.core.units import show_seconds
 from soakwatch.record.model import SeriesKey
-from soakwatch.report.show import number, utc
-from soakwatch.report.source import ReportSource
-from soakwatch.units import show_seconds
+from soakwatch.record.source import ReportSource
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.series import Series
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.report.curves import shown
-from soakwatch.report.show import extent
+from soakwatch.core.drawn import shown
+from soakwatch.core.formatting import extent
 from soakwatch_rules.rule import Mark, Window
 from soakwatch_rules.series import Series
 

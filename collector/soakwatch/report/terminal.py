@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from soakwatch.core.formatting import SYMBOLS, utc
+from soakwatch.core.units import show_seconds
+from soakwatch.judge.verdict import NOT_REQUIRED, Verdict
 from soakwatch.record import ArtifactEntry
+from soakwatch.record.source import ReportSource
 from soakwatch.report.artifacts import files_text
 from soakwatch.report.closer import CloserLook, closer_text
 from soakwatch.report.headline import headline
 from soakwatch.report.page import Page, open_page
 from soakwatch.report.paper import Paper, Part
-from soakwatch.report.show import SYMBOLS, utc
 from soakwatch.report.sinks import SinkAccount
-from soakwatch.report.source import ReportSource
 from soakwatch.report.sparks import sparkline
 from soakwatch.report.terminal_findings import STYLES, drawn_of, head, print_causes
 from soakwatch.report.terminal_tables import (
@@ -27,8 +29,6 @@ from soakwatch.report.terminal_tables import (
     print_setup,
 )
 from soakwatch.report.told import Withdrawn, passed, withdrawn_text
-from soakwatch.units import show_seconds
-from soakwatch.verdict import NOT_REQUIRED, Verdict
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.rule import Outcome
 from soakwatch_rules.series import Series

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from soakwatch.core.formatting import SYMBOLS, quantity, subject
+from soakwatch.judge.verdict import Verdict
 from soakwatch.report.page import IDENTITIES, Page
 from soakwatch.report.paper import Paper, Part
-from soakwatch.report.show import SYMBOLS, quantity, subject
 from soakwatch.report.sparks import pointers, spark_words, sparkline
 from soakwatch.report.told import about, chain, confidence_text, figures, framed, kind_words, members, standing
-from soakwatch.verdict import Verdict
 from soakwatch_rules.causes import Cause, CauseKind
-from soakwatch_rules.forecast_words import forecast_words
 from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.series import Series
-from soakwatch_rules.words import some
+from soakwatch_rules.wording.forecast import forecast_words
+from soakwatch_rules.wording.words import some
 
 STYLES = {
     Outcome.FAIL: "bold red",

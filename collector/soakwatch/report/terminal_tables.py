@@ -6,6 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from soakwatch.core.formatting import extent, quantity, share_text, source_name, subject
+from soakwatch.core.units import show_bytes, show_seconds
+from soakwatch.judge.verdict import NOT_OBSERVABLE, NOT_REQUIRED, Verdict
 from soakwatch.record.model import source_label
 from soakwatch.report.changed import changed
 from soakwatch.report.compared import Beside, compared, figures_of
@@ -15,15 +18,12 @@ from soakwatch.report.losses import losses_of, within
 from soakwatch.report.page import Page
 from soakwatch.report.paper import Paper, Part
 from soakwatch.report.sections import chain
-from soakwatch.report.show import extent, quantity, share_text, source_name, subject
 from soakwatch.report.sparks import strip
 from soakwatch.report.terminal_findings import head
 from soakwatch.report.told import about
-from soakwatch.units import show_bytes, show_seconds
-from soakwatch.verdict import NOT_OBSERVABLE, NOT_REQUIRED, Verdict
 from soakwatch_rules.causes import Cause, doubts
 from soakwatch_rules.rule import Finding, Ledger, Outcome, Why
-from soakwatch_rules.words import counted
+from soakwatch_rules.wording.words import counted
 
 _MOMENTS, _ROOMS, _DOUBTS, _SOURCES, _STREAMS, _MACHINES, _CHANGES = 12, 12, 10, 40, 6, 4, 8
 _STRETCHES = 2000

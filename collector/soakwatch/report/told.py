@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from soakwatch.report.show import extent, quantity, subject, utc
-from soakwatch.verdict import Verdict
+from soakwatch.core.formatting import extent, quantity, subject, utc
+from soakwatch.judge.verdict import Verdict
 from soakwatch_rules.causes import Cause, CauseKind, lags
 from soakwatch_rules.rule import Finding, Mark, Outcome
-from soakwatch_rules.words import counted
+from soakwatch_rules.wording.words import counted
 
 _KINDS = {
     CauseKind.INCIDENT: "one incident", CauseKind.EVENT: "after an event", CauseKind.LOAD: "with a change of load",

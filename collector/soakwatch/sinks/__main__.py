@@ -13,11 +13,11 @@ import sys
 import threading
 from pathlib import Path
 
-from soakwatch.errors import RecordError, SoakwatchError
-from soakwatch.judging import recorded_plan
+from soakwatch.core.errors import RecordError, SoakwatchError
+from soakwatch.judge.recorded import recorded_plan
 from soakwatch.record import RecordView
 from soakwatch.sinks.feed import Feed, State, Unwanted
-from soakwatch.sinks.influxdb import Refused, Writer
+from soakwatch.sinks.influxdb.write import Refused, Writer
 from soakwatch.sinks.refusals import Refusals
 
 LOOK_EVERY_S = 2.0

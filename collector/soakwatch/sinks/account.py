@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from soakwatch.rates import META as SO_FAR
+from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.record import RecordView
 from soakwatch.record.extent import Extent, SeriesExtent, extent_of
 from soakwatch.record.files import record_file

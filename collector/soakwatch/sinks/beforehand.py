@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from soakwatch.errors import PlanError
-from soakwatch.sinks.influxdb import Influxdb, Passing, Writer
+from soakwatch.core.errors import PlanError
+from soakwatch.plan.sink import Influxdb
+from soakwatch.sinks.influxdb.write import Passing, Writer
 
 LONGEST_S = 10.0
 

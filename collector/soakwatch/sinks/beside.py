@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
+from soakwatch.core.roles import MONITOR
+from soakwatch.core.units import show_seconds
+from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
-from soakwatch.selfwatch import ROLE, TARGET
 from soakwatch.sinks.backlog import backlog
-from soakwatch.sinks.influxdb import Influxdb
-from soakwatch.units import show_seconds
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
 
 MEASURE_EVERY_S = 5.0
@@ -248,8 +248,8 @@ class SinksBeside:
     def _measure(self) -> None:
         interval_ns = round(MEASURE_EVERY_S * 1e9)
         with suppress(RecordError):
-            self._record.target(TARGET, ROLE)
-            source = self._record.source(TARGET, "sink", "sink", interval_ns, required=False)
+            self._record.target(MONITOR, MONITOR)
+            source = self._record.source(MONITOR, "sink", "sink", interval_ns, required=False)
             while not self._quiet.wait(MEASURE_EVERY_S):
                 due_ns = self._now_ns()
                 with suppress(RecordError):  # a full disk, which the run itself complains of

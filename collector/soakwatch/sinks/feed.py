@@ -11,13 +11,13 @@ from threading import Event
 
 import numpy as np
 
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView
 from soakwatch.record.model import SeriesKey, Source, source_label
 from soakwatch.record.rows import OUTCOMES
 from soakwatch.record.tail import Batch, News, Table, Tail
 from soakwatch.sinks.block import Block, ahead, gathered
-from soakwatch.sinks.influxdb import Passing, Pauses, Writer
+from soakwatch.sinks.influxdb.write import Passing, Pauses, Writer
 from soakwatch.sinks.late import Late
 from soakwatch.sinks.lines import alike, decimals, key, line, table_block, text
 from soakwatch.sinks.replay import Replay

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from soakwatch.plan.sink import Influxdb
 from soakwatch.sinks.backlog import backlog
 from soakwatch.sinks.feed import Feed, State, Unwanted, cursor_numbers
-from soakwatch.sinks.influxdb import Influxdb, Refused, Writer
+from soakwatch.sinks.influxdb.write import Refused, Writer
 
 _KEPT = 100
 

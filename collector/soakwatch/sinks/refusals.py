@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from soakwatch.sinks.influxdb import Refused
+from soakwatch.sinks.influxdb.write import Refused
 
 _MOST = 1_000_000  # bytes
 

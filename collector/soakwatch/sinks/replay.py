@@ -11,9 +11,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
+from soakwatch.plan.sink import REPLAY_S
+
 Read = Mapping[int, int]
 """How far each source of a record was read."""
-REPLAY_S = 30.0
 _APART_S = 1.0  # between two places that are remembered
 _SHORTEST_S = 1.0
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from soakwatch.clock import SteadyClock
-from soakwatch.poller import Recovered, Site, SourceFailed
-from soakwatch.pollers.agent import AgentPoller, Config
-from soakwatch.pollers.agent import start as start_poller
+from soakwatch.core.clock import SteadyClock
+from soakwatch.sources.abc import Recovered, Site, SourceFailed
+from soakwatch.sources.pollers.agent import AgentPoller, Config
+from soakwatch.sources.pollers.agent import start as start_poller
 from soakwatch_agent.sample import Answer
 from soakwatch_agent.socketpath import bounded
 

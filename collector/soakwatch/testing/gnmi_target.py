@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import grpc
 from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
 
-from soakwatch.gnmi.paths import Element, Plain, parse_path
+from soakwatch.sources.pollers.gnmi.paths import Element, Plain, parse_path
 
 _LONGEST_S = 600.0
 

@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
-from soakwatch.units import seconds
+from soakwatch.core.units import seconds
 
 _TIMEOUT_S = 5.0
 RATE_BOUND = 5_000.0  # requests a second over all addresses

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from soakwatch.poller import Driven, Facts, Poller, Site, Telling
-from soakwatch.registry import poller_module
+from soakwatch.sources.abc import Driven, Facts, Poller, Site, Telling
+from soakwatch.sources.registry import poller_module
 from soakwatch_agent.sample import Answer
 
 BEGIN_NS = 1_795_260_000_000_000_000

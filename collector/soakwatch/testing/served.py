@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from soakwatch.web.access import WebPlan
+from soakwatch.plan.web import WebPlan
 from soakwatch.web.place import place_of
 from soakwatch.web.serving import OneRun, serve
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import zmq
 
+from soakwatch.sources.loads.trex.frame import MAGIC, pack, unpack
+from soakwatch.sources.loads.trex.plain import mapping
 from soakwatch.testing.trex_model import TrexModel, Wrong
-from soakwatch.trex.frame import MAGIC, pack, unpack
-from soakwatch.trex.plain import mapping
 
 _MESSAGES = {-32602: "Bad paramters for method", -32000: "Failed To Execute Method", -32603: "Internal Server Error"}
 _COMPRESSED_FROM = 256

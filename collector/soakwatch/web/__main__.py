@@ -16,7 +16,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from soakwatch.web.access import WebPlan, token_for
+from soakwatch.plan.web import WebPlan
+from soakwatch.web.access import token_for
 from soakwatch.web.serving import OneRun, Served, serve
 
 _NICE = 5

@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import os
 import secrets
 import socket
 import ssl
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.errors import PlanError, SoakwatchError
-from soakwatch.secret import Secret, secret
+from soakwatch.core.errors import PlanError, SoakwatchError
+from soakwatch.core.secrets import Secret, secret
+from soakwatch.plan.web import WebPlan, address
+from soakwatch.runs.catalog import ADDRESS_FILE, TOKEN_FILE
 
-PORT = 8720
-"""Where a run listens if nobody says where; if that is taken, on any free port."""
-TOKEN_FILE, ADDRESS_FILE = "web.token", "web.url"
 _SHORTEST, _LONGEST = 16, 1024
 _BACKLOG = 64
-
-
-@dataclass(frozen=True, slots=True)
-class WebPlan:
-    """Where to listen and who is let in. ``listen`` is HOST:PORT; empty is loopback, ``PORT`` or any free one.
-
-    ``token`` refers to a secret (``env:NAME``, ``file:PATH``); without it one is made. ``cert`` and ``key`` are PEM
-    files: with them it is HTTPS.
-    """
-
-    listen: str = ""
-    token: str | None = None
-    cert: str | None = None
-    key: str | None = None
-
-
-BESIDE = WebPlan()
-"""What a run does if nobody says anything: loopback, the usual port or any free one, a token of its own."""
 
 
 class Token:
@@ -60,28 +39,6 @@ class Token:
 
     def __repr__(self) -> str:
         return "Token()"
-
-
-def address(plan: WebPlan) -> tuple[str, int]:
-    """Host and port to listen on; port 0 is any free one.
-
-    Raises PlanError for an address that is none, and for one beyond loopback without TLS.
-    """
-    if bool(plan.cert) != bool(plan.key):
-        raise PlanError("TLS needs both cert and key: name two PEM files")
-    host, colon, port = (plan.listen or f"127.0.0.1:{PORT}").rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65536):
-        raise PlanError(f"{plan.listen[:80]!r} is no address: write HOST:PORT, such as 127.0.0.1:{PORT}")
-    if host == "localhost":
-        host = "127.0.0.1"
-    try:
-        loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        raise PlanError(f"{host[:80]!r} is no IP address: write one, such as 127.0.0.1:{PORT}") from None
-    if not loopback and not plan.cert:
-        raise PlanError(f"{plan.listen} is reached from other machines: give cert and key, or listen on 127.0.0.1")
-    return host, int(port)
 
 
 def bound(plan: WebPlan) -> socket.socket:

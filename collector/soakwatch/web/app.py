@@ -17,9 +17,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from soakwatch.errors import SoakwatchError
-from soakwatch.marking import MarkConflict, MarkRefused
+from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import RecordFull
+from soakwatch.runs.mark_event import MarkConflict, MarkRefused
 from soakwatch.web.door import Door
 from soakwatch.web.endpoint import JSON, Endpoint, May, Question, Shown
 from soakwatch.web.entrance import ENTRANCE, GUARDS

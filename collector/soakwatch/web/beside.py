@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from soakwatch.errors import SoakwatchError
-from soakwatch.web.access import WebPlan
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.plan.web import WebPlan
 
 if TYPE_CHECKING:
     from soakwatch.web.place import Place

@@ -12,12 +12,12 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from soakwatch.attached import Said, reached
-from soakwatch.errors import PlanError, SoakwatchError
-from soakwatch.marking import Ask, MarkConflict, MarkRefused, moment
+from soakwatch.core.errors import PlanError, SoakwatchError
+from soakwatch.core.secrets import Secret, secret
 from soakwatch.record import StoredEvent, finding_from_json
-from soakwatch.secret import Secret, secret
-from soakwatch.tls import verifying
+from soakwatch.runs.attached import Said, reached
+from soakwatch.runs.mark_event import Ask, MarkConflict, MarkRefused, moment
+from soakwatch.sources.transport.tls import verifying
 from soakwatch.web.wire import body_of
 from soakwatch_rules.rule import Event, Outcome
 

@@ -8,12 +8,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.comparing import Judged, Line, differences, matrix, setup_of
-from soakwatch.comparing_figures import FIGURES, figures
+from soakwatch.core.formatting import natural
+from soakwatch.core.roles import DUT
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.pieces import Pieces
-from soakwatch.report.show import natural
-from soakwatch.run_summary import DUT, RunSummary, summary_in
+from soakwatch.runs.compare import Judged, Line, differences, matrix, setup_of
+from soakwatch.runs.compare_figures import FIGURES, figures
+from soakwatch.runs.summary import RunSummary, summary_in
 from soakwatch.web.overlay import Overlaid, Overlay, overlays
 from soakwatch.web.summaries import Stamp, stamp_of
 from soakwatch_rules.rule import Finding, Outcome

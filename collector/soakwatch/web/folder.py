@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from soakwatch.errors import RecordError
-from soakwatch.run_summary import RunSummary, summary_of
-from soakwatch.runs import LAST, RECORD, find_run, list_runs, unreadable
+from soakwatch.core.errors import RecordError
+from soakwatch.runs.catalog import LAST, RECORD, find_run, list_runs, unreadable
+from soakwatch.runs.summary import RunSummary, summary_of
 from soakwatch.web.reading import line_data
 from soakwatch.web.summaries import Summaries
 

@@ -16,9 +16,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from soakwatch.live_state import SELF, RunState
+from soakwatch.core.formatting import printable
 from soakwatch.record import SeriesKey
-from soakwatch.report.show import printable
+from soakwatch.runs.state import SELF, RunState
 from soakwatch_agent.metric import BY_NAME, COUNTER
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.rule import Outcome

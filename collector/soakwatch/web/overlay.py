@@ -11,15 +11,16 @@ import numpy as np
 from bokeh.models import BasicTicker, ColumnDataSource, HoverTool, Line, PrintfTickFormatter, Range1d, Scatter, VStrip
 from bokeh.models.annotations import Legend, LegendItem
 
+from soakwatch.core.drawn import shown
+from soakwatch.core.formatting import scale_of
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.report.curves import Curve, curve_of, shown
+from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.dressing import blank
 from soakwatch.report.extents import reach
 from soakwatch.report.ground import literal
 from soakwatch.report.lettering import plain, shortened, tip_unit
 from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, PHASES, TEXT
 from soakwatch.report.pieces import Pieces, apart
-from soakwatch.report.show import scale_of
 from soakwatch.report.strokes import put, words
 from soakwatch_rules.rule import Phase
 from soakwatch_rules.series import Series

@@ -8,8 +8,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.errors import SoakwatchError
-from soakwatch.web.access import ADDRESS_FILE, TOKEN_FILE, Token, WebPlan, bound, certified, token_for, write_address
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.plan.web import WebPlan
+from soakwatch.runs.catalog import ADDRESS_FILE, TOKEN_FILE
+from soakwatch.web.access import Token, bound, certified, token_for, write_address
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from soakwatch.marking import moment_text
 from soakwatch.record import RecordView, finding_to_json
 from soakwatch.record.outside import is_written
-from soakwatch.runs import RunLine
+from soakwatch.runs.catalog import RunLine
+from soakwatch.runs.mark_event import moment_text
 from soakwatch.web.wire import event_data
 
 RUNNING, ENDED, BROKEN_OFF = "running", "ended", "broken off"

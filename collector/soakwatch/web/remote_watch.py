@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import cast
 
-from soakwatch.attending import JUDGING, Look
-from soakwatch.errors import SoakwatchError
-from soakwatch.marking import moment
-from soakwatch.progress_words import own_words, span
+from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import finding_from_json
-from soakwatch.status import SourceStatus, Status
-from soakwatch.watching import LEAVES_IT
+from soakwatch.runs.mark_event import moment
+from soakwatch.runs.status import JUDGING, Look, SourceStatus, Status
+from soakwatch.runs.status_words import own_words, span
+from soakwatch.runs.watching import LEAVES_IT
 from soakwatch.web.client import RemoteRun
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Outcome

@@ -8,7 +8,7 @@ from importlib import resources
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
-from soakwatch.report.show import SYMBOLS, printable
+from soakwatch.core.formatting import SYMBOLS, printable
 
 
 def page(name: str, status: int = 200, **facts: object) -> HTMLResponse:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from soakwatch.deleting import Loss
-from soakwatch.marking import moment_text
-from soakwatch.report.show import SYMBOLS, printable, share_text, subject, utc
-from soakwatch.run_summary import RunSummary
-from soakwatch.units import show_bytes, show_seconds
+from soakwatch.core.formatting import SYMBOLS, printable, share_text, subject, utc
+from soakwatch.core.units import show_bytes, show_seconds
+from soakwatch.runs.delete import Loss
+from soakwatch.runs.mark_event import moment_text
+from soakwatch.runs.summary import RunSummary
 from soakwatch.web.endpoint import Schema
 from soakwatch_rules.rule import Finding, Outcome
 

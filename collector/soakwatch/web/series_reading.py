@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch.core.drawn import shown
 from soakwatch.record import SeriesKey
 from soakwatch.record.held import Known, held_view
 from soakwatch.record.held_blocks import Blocks
-from soakwatch.report.curves import breaks, shown, thinned
+from soakwatch.report.curves import breaks, thinned
 from soakwatch_rules.series import Series
 
 MOST_SERIES = 200

@@ -17,7 +17,8 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from soakwatch.web.access import Token, WebPlan, bound, certified
+from soakwatch.plan.web import WebPlan
+from soakwatch.web.access import Token, bound, certified
 from soakwatch.web.app import Answers
 from soakwatch.web.door import Door
 from soakwatch.web.endpoint import Shown
@@ -128,7 +129,7 @@ class OneRun:
 
     def listed(self) -> list[Mapping[str, object]]:
         """This one run."""
-        from soakwatch.runs import run_line
+        from soakwatch.runs.catalog import run_line
         from soakwatch.web.reading import line_data
 
         return [line_data(run_line(self._folder))]

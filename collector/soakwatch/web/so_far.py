@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from soakwatch.errors import PlanError
-from soakwatch.judging import REPORT_FILES, recorded_rules
-from soakwatch.planned import Planned
+from soakwatch.core.errors import PlanError
+from soakwatch.judge.planned import Planned
+from soakwatch.judge.recorded import recorded_rules
+from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record import RecordView
 from soakwatch.record.outside import is_written
+from soakwatch.report.files import REPORT_FILES
 from soakwatch.report.json import render_json
-from soakwatch.verdict import Verdict, fold
 from soakwatch_rules.rule import Outcome
 
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from soakwatch.live_state import RunState, StateReader
 from soakwatch.record.files import BESIDE, record_file
+from soakwatch.runs.state import RunState, StateReader
 
 _MOST_RUNS = 32
 _FRESH_NS = 10**9

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isnan
 
-from soakwatch.live_state import RunState, SourceState
-from soakwatch.marking import moment_text
-from soakwatch.noteworthy import ACKNOWLEDGED, STOP, bookkeeping
-from soakwatch.rates import Rate
+from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, bookkeeping
+from soakwatch.core.formatting import printable, quantity, share_text, span_text, subject
+from soakwatch.judge.rates import Rate
 from soakwatch.record import StoredEvent
 from soakwatch.record.marks import ORIGIN as TOLD
-from soakwatch.report.show import printable, quantity, share_text, span_text, subject
+from soakwatch.runs.mark_event import moment_text
+from soakwatch.runs.state import RunState, SourceState
 from soakwatch_agent.sample import object_labels
-from soakwatch_rules.forecast_words import forecast_words
 from soakwatch_rules.rule import Event, Finding, Outcome
+from soakwatch_rules.wording.forecast import forecast_words
 
 MOST_ALARMS, MOST_DOUBTS, _MOST_EVENTS, _MOST_MARKS, _MOST_KINDS = 150, 50, 30, 20, 20
 _SILENT, _SLACK_S = 3.5, 3.0  # intervals without an answer, and seconds on top: the record itself is a little late

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from soakwatch.record.outside import is_written
-from soakwatch.run_summary import RunSummary, summary_of
-from soakwatch.runs import RECORD, RunLine, folders_of, unreadable
+from soakwatch.runs.catalog import RECORD, RunLine, folders_of, unreadable
+from soakwatch.runs.summary import RunSummary, summary_of
 
 THREADS = 2
 _REST_S, _REST_PER_WORK = 5.0, 20.0

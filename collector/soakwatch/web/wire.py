@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Literal, NoReturn
 
-from soakwatch.marking import Ask, MarkRefused, moment, moment_text
-from soakwatch.nearest import hint
+from soakwatch.core.suggest import hint
+from soakwatch.core.units import seconds
 from soakwatch.record import StoredEvent
-from soakwatch.units import seconds
+from soakwatch.runs.mark_event import Ask, MarkRefused, moment, moment_text
 
 NOW = "now"
 _KEYS = frozenset({"kind", "begin", "at", "end", "target", "object", "expect", "within", "labels"})

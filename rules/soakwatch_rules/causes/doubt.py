@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from soakwatch_rules.rule import Finding, Outcome, Why
-from soakwatch_rules.words import some
+from soakwatch_rules.wording.words import some
 
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?(?:\s?(?:ms|s|min|h|hours?|d|days?)\b)?")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s?(ms|s|min|h|hours?|d|days?)\b")

@@ -12,7 +12,7 @@ from soakwatch_rules.causes.doubt import doubts
 from soakwatch_rules.causes.growing import Owner
 from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Phase
-from soakwatch_rules.words import lasting, moment, some
+from soakwatch_rules.wording.words import lasting, moment, some
 
 _LEADING = ("generator_health", "kernel_fault", "reboot", "oom_kill", "core_dump", "hang", "process_restart", "growth",
             "memory_growth", "queue_growth", "cpu_saturation", "cpu_spike", "drops", "loss")  # fmt: skip

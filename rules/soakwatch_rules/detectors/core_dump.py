@@ -15,7 +15,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
-from soakwatch_rules.words import counted, moment, some
+from soakwatch_rules.wording.words import counted, moment, some
 
 _GROWING_NS = 600 * 10**9
 _TOLD = frozenset({"process.crash", "device.crash", "watchdog"})
@@ -48,7 +48,7 @@ class CoreDump:
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Case, Event, Window
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> folder = readings("system.core.files", np.ones(60), 10.0, object="folder=/var/crash")
     >>> window = Window(0, 600 * 10**9)
     >>> fallen = Event("core.dump", "dut", folder.object, 5 * 10**9, None, {"file": "core.snort.77"})

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Why
-from soakwatch_rules.words import counted, lasting, moment
+from soakwatch_rules.wording.words import counted, lasting, moment
 
 _ONE_POLL = 1.5  # intervals: between one missing poll and two
 

@@ -19,7 +19,7 @@ from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.saturation import Windows, cover
 from soakwatch_rules.stats.spikes import LEAST, busy_throughout
 from soakwatch_rules.stats.tally import Tally
-from soakwatch_rules.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
 _DROPS = ("system.softnet.dropped", "system.network.packet.dropped", "queue.dropped", "system.udp.receive_errors",
@@ -88,7 +88,7 @@ class CpuSaturation:
     Parameters: ``enter``, ``seconds`` (below).
 
     >>> from soakwatch_rules.rule import Case, Window
-    >>> from soakwatch_rules.synthetic import busy, raised
+    >>> from soakwatch_rules.scenarios.synthetic import busy, raised
     >>> calm = busy(seed=1, seconds=3600, cadence_s=10)
     >>> for series in (calm, raised(calm, at_s=900, lasting_s=400)):
     ...     print(CpuSaturation().judge(Case("dut", "", Window(0, 3600 * 10**9), (series,)))[0].outcome)

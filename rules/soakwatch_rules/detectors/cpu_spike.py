@@ -12,7 +12,6 @@ from soakwatch_rules import lent, polling
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.plateau_words import GAP, SortedPlateaus, doubts_of, mark_of
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
@@ -28,7 +27,8 @@ from soakwatch_rules.stats.spikes import (
     plateaus,
     shortest,
 )
-from soakwatch_rules.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.plateau import GAP, SortedPlateaus, doubts_of, mark_of
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _PLANNED_SLACK_S = 5.0
 _LEVEL_READINGS = 60  # of 30 readings a deviation is wrong by a fifth, and false alarms come of it
@@ -83,7 +83,7 @@ class CpuSpike:
     ``surge_rise``, ``surge_seconds`` (below).
 
     >>> from soakwatch_rules.rule import Case, Window
-    >>> from soakwatch_rules.synthetic import busy, raised
+    >>> from soakwatch_rules.scenarios.synthetic import busy, raised
     >>> calm = busy(seed=1, level=0.3, sd=0.06, seconds=1800)
     >>> spiky = raised(calm, at_s=900, lasting_s=30, to=1.0)
     >>> for series in (calm, spiky):

@@ -17,7 +17,7 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
 from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
-from soakwatch_rules.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _SLACK_NS = 5 * 10**9  # the edges of a planned phase
 _MARKS = 20
@@ -69,7 +69,7 @@ class Drops:
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Case, Window
-    >>> from soakwatch_rules.synthetic import counter
+    >>> from soakwatch_rules.scenarios.synthetic import counter
     >>> none = counter("queue.dropped", np.zeros(60, dtype=np.int64), 1.0, start=7)
     >>> three = counter("queue.dropped", np.eye(60, dtype=np.int64)[30] * 3, 1.0)
     >>> for series in (none, three):

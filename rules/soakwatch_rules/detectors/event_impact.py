@@ -18,7 +18,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.sight import spacing
 from soakwatch_rules.traffic import Traffic, traffic
-from soakwatch_rules.words import counted, lasting
+from soakwatch_rules.wording.words import counted, lasting
 
 _MEASURED = 300  # events of a kind: a log may tell of thousands
 _MOST = 50  # events whose own numbers are told
@@ -77,7 +77,7 @@ class EventImpact:
     Parameters: ``outage``, ``loss``, ``within``, ``look``, ``lead``, ``tolerance`` (below).
 
     >>> from soakwatch_rules.rule import Window
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> sent = np.arange(600) * 1000.0
     >>> back = sent - 1000.0 * np.clip(np.arange(600) - 300.25, 0, 3)
     >>> load = (readings("load.tx.packets", sent, 1.0), readings("load.rx.packets", back, 1.0))

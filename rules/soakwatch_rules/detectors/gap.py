@@ -12,7 +12,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Silence, Why
 from soakwatch_rules.silences import to_the_end
-from soakwatch_rules.words import counted, lasting, moment
+from soakwatch_rules.wording.words import counted, lasting, moment
 
 _MOST_MARKS = 100
 _SHOWN = 3

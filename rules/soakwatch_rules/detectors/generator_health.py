@@ -20,7 +20,7 @@ from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.saturation import Means, cover
 from soakwatch_rules.throughput import curve
-from soakwatch_rules.words import counted, lasting, moment, quantity
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity
 
 _COUNTERS = ("load.tx.packets", "load.rx.packets", "load.requests", "load.failures", "load.queue_full")
 _CEILINGS = (
@@ -90,7 +90,7 @@ class GeneratorHealth:
     Parameters: ``tolerance``, ``busy``, ``seconds``, ``headroom`` (below).
 
     >>> from soakwatch_rules.rule import Case, Window
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> at = np.arange(600.0)
     >>> told = readings("load.offered.packet.rate", np.full(600, 1000.0), 1.0)
     >>> for rate in (1000, 950):

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.growth_lives import GrowthOfLife, been_there, cut, excess, noted
 from soakwatch_rules.growth_load import load_followed, load_numbers, part_of_a_wave, with_load
-from soakwatch_rules.growth_words import doubts_of, per_hour, sentence, settle_of
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome, Why
@@ -22,7 +21,8 @@ from soakwatch_rules.stats.blocks import LEAST, blocks
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.words import counted, lasting, quantity
+from soakwatch_rules.wording.growth import doubts_of, per_hour, sentence, settle_of
+from soakwatch_rules.wording.words import counted, lasting, quantity
 
 Floats = NDArray[np.float64]
 
@@ -108,7 +108,7 @@ class Growth:
     (below).
 
     >>> from soakwatch_rules.rule import Case, Window
-    >>> from soakwatch_rules.synthetic import LEVEL, leak, noise, warm_up
+    >>> from soakwatch_rules.scenarios.synthetic import LEVEL, leak, noise, warm_up
     >>> flat = noise(seed=1)
     >>> for series in (flat, warm_up(flat, 0.3 * LEVEL, 3600), leak(flat, 0.1 * LEVEL / 86400)):
     ...     print(Growth().judge(Case("dut", series.object, Window(0, 86400 * 10**9), (series,)))[0].outcome)

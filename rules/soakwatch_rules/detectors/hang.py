@@ -22,7 +22,7 @@ from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.saturation import cover
 from soakwatch_rules.stats.spikes import busy_throughout
-from soakwatch_rules.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
 _UP = "reach.up"
@@ -89,7 +89,7 @@ class Hang:
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Ledger, Silence
-    >>> from soakwatch_rules.synthetic import readings, uptimes
+    >>> from soakwatch_rules.scenarios.synthetic import readings, uptimes
     >>> sent = np.arange(360) * 1000.0
     >>> back = sent - 1000.0 * np.clip(np.arange(360) - 100, 0, 12)
     >>> load = (readings("load.tx.packets", sent, 10.0), readings("load.rx.packets", back, 10.0))

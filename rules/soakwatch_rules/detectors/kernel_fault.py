@@ -20,7 +20,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
-from soakwatch_rules.words import counted, moment, some
+from soakwatch_rules.wording.words import counted, moment, some
 
 _COUNTER = "system.kernel.alarms"
 _SEGFAULT = "kernel.segfault"
@@ -56,7 +56,7 @@ class KernelFault:
     Parameters: ``allowed`` (below).
 
     >>> from soakwatch_rules.rule import Case, Event, Window
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> log = readings("system.kernel.alarms", np.zeros(60), 10.0, object="kind=segfault")
     >>> pid = readings("process.pid", np.full(60, 77.0), 10.0, object="process=web,instance=0")
     >>> for process in ("", "web", "tenant"):

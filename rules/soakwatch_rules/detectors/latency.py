@@ -21,7 +21,6 @@ from soakwatch_rules.latency_blocks import (
     grid_of,
     level_of,
 )
-from soakwatch_rules.latency_words import name_of, shown, times_of
 from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
@@ -30,7 +29,8 @@ from soakwatch_rules.sight import cadence
 from soakwatch_rules.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
-from soakwatch_rules.words import counted, lasting, moment, some
+from soakwatch_rules.wording.latency import name_of, shown, times_of
+from soakwatch_rules.wording.words import counted, lasting, moment, some
 
 _LIMITS: Final = {
     "p50": ("p50", "0.5", "0.50", "50", "median"), "p90": ("p90", "0.9", "0.90", "90"), "p95": ("p95", "0.95", "95"),
@@ -78,7 +78,7 @@ class Latency:
 
     Parameters: ``factor``, ``gross``, ``lasting``, ``share``, ``ending``, ``floor``, and a limit per percentile.
 
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> rng = np.random.default_rng(1)
     >>> calm = 0.02 * rng.lognormal(0.0, 0.3, 1440)
     >>> for value in (calm, np.where(np.arange(1440) < 1150, calm, 2 * calm)):

@@ -15,7 +15,7 @@ from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.votes import voted
-from soakwatch_rules.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _MOST_MARKS = 100
 _LATENCY: Final = "load.latency"
@@ -75,7 +75,7 @@ class Level:
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Case, Window
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> hot = readings("system.temperature", np.array([60.0] * 50 + [85.0] * 4 + [60.0] * 46), 10.0)
     >>> case = Case("dut", "", Window(0, 1000 * 10**9), (hot,))
     >>> for rule in (Level(), Level(temperature=90), Level(temperature=80)):

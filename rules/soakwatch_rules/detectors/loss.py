@@ -41,7 +41,7 @@ from soakwatch_rules.sight import unseen
 from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
 from soakwatch_rules.throughput import Curve
-from soakwatch_rules.words import lasting
+from soakwatch_rules.wording.words import lasting
 
 _LEAST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
 _LEAST_STOPPED = 5.0  # lost in a stop: at one packet a minute each that is lost would be one
@@ -97,7 +97,7 @@ class Loss:
 
     Parameters: ``packets``, ``requests``, ``connections``, ``pings``, ``seconds`` (below).
 
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> at = np.arange(0.0, 3600.0, 10.0)
     >>> for carried in (1.0, 0.98):
     ...     load = (readings("load.tx.packets", 1e4 * at, 10.0), readings("load.rx.packets", carried * 1e4 * at, 10.0))

@@ -36,7 +36,7 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import of_monitor, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
-from soakwatch_rules.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _DEAD_S = 300.0  # as for ``hang``
 _LEAST = 16  # readings of a round trip, or requests, on each side
@@ -92,7 +92,7 @@ class ManagementIsolation:
     Parameters: ``loss``, ``latency``, ``times``, ``busy`` (below).
 
     >>> from soakwatch_rules.rule import Phase
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> phases = (Phase("soak", Window(0, 600 * 10**9)), Phase("stress", Window(600 * 10**9, 900 * 10**9)))
     >>> name = "peer=192.0.2.1,protocol=icmp"
     >>> for late in (0.002, 2):

@@ -15,9 +15,9 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence, expected
-from soakwatch_rules.stage_words import JudgedLife, doubts_of, sentence
 from soakwatch_rules.stats.stages import compare, stages, still_rising
-from soakwatch_rules.words import counted, lasting
+from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
+from soakwatch_rules.wording.words import counted, lasting
 
 _CUT = 0.75  # of the window: a life that is shorter was cut by restarts
 _BESIDE = "; only a warning where growth judged the series and found none, or where the last third itself does not rise"
@@ -59,7 +59,7 @@ class MemoryGrowth:
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Case, Window
-    >>> from soakwatch_rules.synthetic import leak, noise
+    >>> from soakwatch_rules.scenarios.synthetic import leak, noise
     >>> end = 3600 * 10**9
     >>> flat = noise(seed=1, metric="process.memory.usage", seconds=3600, cadence_s=10)
     >>> leaking = leak(flat, rate=flat.value[0] / 3600 * 0.3)

@@ -13,7 +13,7 @@ from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.sight import spacing, unseen
-from soakwatch_rules.words import counted, moment, some
+from soakwatch_rules.wording.words import counted, moment, some
 
 _COUNTER = "system.memory.oom_kills"
 
@@ -39,7 +39,7 @@ class OomKill:
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Case, Window
-    >>> from soakwatch_rules.synthetic import counter
+    >>> from soakwatch_rules.scenarios.synthetic import counter
     >>> none = counter("system.memory.oom_kills", np.zeros(59, np.int64), 10.0, start=3)
     >>> one = counter("system.memory.oom_kills", (np.arange(59) == 30).astype(np.int64), 10.0, start=3)
     >>> for series in (none, one):

@@ -20,7 +20,7 @@ from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
-from soakwatch_rules.words import lasting, moment, quantity
+from soakwatch_rules.wording.words import lasting, moment, quantity
 
 _BIN_S = 10.0
 _CADENCES = 2.0
@@ -111,7 +111,7 @@ class OverloadLoss:
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Window
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> at = np.arange(0.0, 121.0)
     >>> sent = readings("load.tx.packets", 1500 * at, 1.0)
     >>> stress = Phase("stress", Window(0, 100 * 10**9))

@@ -19,7 +19,7 @@ from soakwatch_rules.stats.standstill import Stop, stops_of_rate
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.throughput import Curve, Flow, curve, flows
-from soakwatch_rules.words import counted, lasting, quantity
+from soakwatch_rules.wording.words import counted, lasting, quantity
 
 _LEAST = 16
 _HOUR_S = 3600.0
@@ -74,7 +74,7 @@ class PerformanceDecline:
     Parameters: ``tolerance``, ``shortest`` (below).
 
     >>> from soakwatch_rules.rule import Window
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> rate = 1000 + np.random.default_rng(1).normal(0, 20, 1440)
     >>> for loss in (0, 200):
     ...     load = (readings("load.request.rate", rate - loss * np.linspace(0, 1, 1440), 60.0),)

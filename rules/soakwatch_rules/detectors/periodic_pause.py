@@ -19,7 +19,7 @@ from soakwatch_rules.stats.level import robust
 from soakwatch_rules.stats.pauses import LEAST, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
 from soakwatch_rules.stats.standstill import stops_of_rate
 from soakwatch_rules.throughput import Curve, Flow, curve, flows
-from soakwatch_rules.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _LEAST = 16  # readings of one level
 _MARKS = 50
@@ -91,7 +91,7 @@ class PeriodicPause:
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Window
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> rate = 1000 + np.random.default_rng(1).normal(0, 10, 1200)
     >>> rate[30::60] = 100
     >>> load = (readings("load.request.rate", rate, 1.0),)

@@ -19,7 +19,7 @@ from soakwatch_rules.process_life import changes, downs, gone, of_child, told
 from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
-from soakwatch_rules.words import counted, lasting, moment, some
+from soakwatch_rules.wording.words import counted, lasting, moment, some
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ProcessRestart:
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Case, Window
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> starts = np.where(np.arange(60) < 40, 1000.0, 1040.0)
     >>> series = readings("process.start_time", starts, 1.0, object="process=web,instance=0")
     >>> finding = ProcessRestart().judge(Case("dut", series.object, Window(0, 60 * 10**9), (series,)))[0]

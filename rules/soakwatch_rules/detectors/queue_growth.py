@@ -19,7 +19,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _DAY_S = 86400.0
 _HOUR_S = 3600.0
@@ -69,7 +69,7 @@ class QueueGrowth:
 
     Parameters: ``tolerance``, ``shortest`` (below).
 
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> rng = np.random.default_rng(1)
     >>> depth = rng.poisson(3.0, 1440).astype(np.float64)
     >>> leak = depth + np.floor(np.linspace(0, 40, 1440))

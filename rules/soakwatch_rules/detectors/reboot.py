@@ -14,7 +14,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
-from soakwatch_rules.words import counted, moment, some
+from soakwatch_rules.wording.words import counted, moment, some
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Reboot:
     Parameters: ``allowed`` (below).
 
     >>> from soakwatch_rules.rule import Case, Window
-    >>> from soakwatch_rules.synthetic import uptimes
+    >>> from soakwatch_rules.scenarios.synthetic import uptimes
     >>> for series in (uptimes(10.0, 60), uptimes(10.0, 60, reboot_at=30)):
     ...     print(Reboot().judge(Case("dut", "", Window(0, 600 * 10**9), (series,)))[0].outcome)
     pass

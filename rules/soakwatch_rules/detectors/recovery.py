@@ -22,7 +22,7 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.equivalence import LEAST, OUT, Reference, Return, reference, returned, trend
-from soakwatch_rules.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _CALM_S = 1800.0
 _CALM_READINGS = 400
@@ -74,7 +74,7 @@ class Recovery:
 
     >>> import numpy as np
     >>> from soakwatch_rules.rule import Case, Phase, Window
-    >>> from soakwatch_rules.synthetic import busy, raised
+    >>> from soakwatch_rules.scenarios.synthetic import busy, raised
     >>> edges = {"soak": (0, 1800), "stress": (1800, 2400), "recovery": (2400, 6000)}
     >>> phases = tuple(Phase(name, Window(a * 10**9, b * 10**9)) for name, (a, b) in edges.items())
     >>> for lasts in (900, 9999):

@@ -16,7 +16,7 @@ from soakwatch_rules.rule import Case, Finding, Manner, Outcome, Why
 from soakwatch_rules.series import Growth, Series
 from soakwatch_rules.stats.differences import Difference, difference, repeatability, runs_needed
 from soakwatch_rules.stats.flow import amount
-from soakwatch_rules.words import counted, lasting, quantity
+from soakwatch_rules.wording.words import counted, lasting, quantity
 
 _LEAST = 16
 _LOST = frozenset({
@@ -78,7 +78,7 @@ class RunDifference:
     Parameters: ``settle``, ``tolerance``, ``alpha``, ``sure``, ``worth``, ``band`` (below).
 
     >>> from soakwatch_rules.rule import Case, Window
-    >>> from soakwatch_rules.synthetic import LEVEL, noise
+    >>> from soakwatch_rules.scenarios.synthetic import LEVEL, noise
     >>> levels = [LEVEL * x for x in (1.0, 1.01, 0.99, 1.005, 0.995)]
     >>> earlier = tuple(noise(seed=i, seconds=3600, level=level) for i, level in enumerate(levels))
     >>> for level in (LEVEL, 1.2 * LEVEL):

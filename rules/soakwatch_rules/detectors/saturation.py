@@ -21,7 +21,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
-from soakwatch_rules.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _SHARE: Final = "1"
 _FULL = 0.999  # of the limit: nothing fits in any more
@@ -114,7 +114,7 @@ class Saturation:
 
     Parameters: ``enter``, ``leave``, ``lasting``, ``ahead``.
 
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> half, full = np.full(1440, 3e6), np.full(1440, 3e6)
     >>> full[700:760] = 6e6
     >>> for value in (half, full):
@@ -321,7 +321,7 @@ def _percent(share: float) -> str:
 def _amount(limit: float, series: Series) -> str:
     """The limit as people say it.
 
-    >>> from soakwatch_rules.synthetic import readings
+    >>> from soakwatch_rules.scenarios.synthetic import readings
     >>> _amount(6e6, readings("system.sessions", np.zeros(0), 1.0))
     '6 M sessions'
     """

@@ -16,7 +16,7 @@ from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.steps import Step, Steps, steps
-from soakwatch_rules.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _WIDTH = 8  # blocks in a window
 _PIECES = 4  # windows that the usual difference of windows is known from
@@ -64,7 +64,7 @@ class StepChange:
     Parameters: ``rise``, ``sigmas``, ``lasting``, ``load`` (below).
 
     >>> from soakwatch_rules.rule import Case, Window
-    >>> from soakwatch_rules.synthetic import noise, step
+    >>> from soakwatch_rules.scenarios.synthetic import noise, step
     >>> flat = noise(seed=1, metric="process.memory.usage")
     >>> for series in (flat, step(flat, 0.2 * flat.value[0])):
     ...     print(StepChange().judge(Case("dut", series.object, Window(0, 86400 * 10**9), (series,)))[0].outcome)

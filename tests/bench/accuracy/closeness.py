@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from soakwatch_rules.rule import Finding
-from soakwatch_rules.synthetic import Truth
+from soakwatch_rules.scenarios.synthetic import Truth
 
 
 class Near(NamedTuple):

@@ -30,8 +30,8 @@ from soakwatch_rules.detectors.oom_kill import OomKill
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
 from soakwatch_rules.rule import Case, Event, Finding, Mark, Outcome, Phase, Rule, Window
-from soakwatch_rules.scenarios import said_of
-from soakwatch_rules.synthetic import readings
+from soakwatch_rules.scenarios.families import said_of
+from soakwatch_rules.scenarios.synthetic import readings
 
 S: Final = 10**9
 EPOCH_S: Final = 1_790_000_000

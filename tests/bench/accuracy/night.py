@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from soakwatch.planned import PLANNED_KEY, planned_text
+from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record
 from soakwatch.record.bulk import PollFacts, Readings, Stretch
 from soakwatch.record.rows import OUTCOME_NUMBERS

@@ -33,7 +33,7 @@ from tests.bench.accuracy.night import floats  # noqa: E402
 from tests.bench.accuracy.sets import SETS  # noqa: E402
 from tests.bench.accuracy.trials import Floats, Truth, columns, epoch, number, opened, rows  # noqa: E402
 
-from soakwatch.cli import run as command  # noqa: E402
+from soakwatch.cli.main import run as command  # noqa: E402
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from tests.bench.accuracy.night import Night, write_run, write_table  # noqa: E4
 from tests.bench.accuracy.sick import FAULTS  # noqa: E402
 from tests.bench.accuracy.truth import Stated, Truth  # noqa: E402
 
-from soakwatch.cli import run as command  # noqa: E402
+from soakwatch.cli.main import run as command  # noqa: E402
 
 _MOST_LINES = 150_000
 WORST = ("fail", "inconclusive", "warn", "pass")

@@ -34,9 +34,9 @@ from tests.rules.outcomes import LETTERS, RIGHT
 
 from soakwatch_rules import detectors, measured
 from soakwatch_rules.rule import Finding, Rule
-from soakwatch_rules.scenarios import PARAMETERS, concerning, cuts, judged, named, said_of
+from soakwatch_rules.scenarios.families import PARAMETERS, concerning, cuts, judged, named, said_of
+from soakwatch_rules.scenarios.synthetic import Scenario, leak
 from soakwatch_rules.series import Series
-from soakwatch_rules.synthetic import Scenario, leak
 
 MEASURED: Final = Path(next(iter(measured.__path__)))
 FIGURES: Final = Path(__file__).parent / "figures"

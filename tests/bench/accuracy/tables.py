@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.words import lasting, quantity
+from soakwatch_rules.wording.words import lasting, quantity
 
 _BARS = "▁▂▃▄▅▆▇█"
 WIDE, HIGH, EDGE, LEFT = 760, 200, 34, 80

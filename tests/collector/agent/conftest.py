@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.needs import needs
 
-from soakwatch.agent_link.certificate import Paper, write_papers
+from soakwatch.sources.pollers.agent.certificate import Paper, write_papers
 from soakwatch.testing.agents import LocalAgent
 from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from soakwatch.agent_link.install import look_at
-from soakwatch.errors import SoakwatchError
-from soakwatch.ssh.access import Access
-from soakwatch.ssh.connection import SshLine
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.sources.pollers.agent.install import look_at
+from soakwatch.sources.transport.ssh.access import Access
+from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.testing.agents import config, follow
 from soakwatch.testing.sshd import Sshd, run_sshd
 

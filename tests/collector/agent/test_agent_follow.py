@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from soakwatch.clock import SteadyClock, aligned
-from soakwatch.poller import Poller, Site, SourceFailed
-from soakwatch.pollers.agent import Config, start
-from soakwatch.polling import PolledSource, timing
+from soakwatch.core.clock import SteadyClock, aligned
+from soakwatch.engine.polling import PolledSource
+from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
+from soakwatch.sources.abc import Poller, Site, SourceFailed, timing
+from soakwatch.sources.pollers.agent import Config, start
 from soakwatch.testing.agents import INTERVAL_NS, LocalAgent, Relay, config, follow
-from soakwatch.timers import Timers
 from soakwatch_agent.framing import MAX_LINE
 from soakwatch_agent.sample import Poll, PollOutcome
 
@@ -140,7 +140,7 @@ def test_a_long_absence_comes_in_parts_with_the_present_first(
     tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With more behind than one answer holds, the newest look is told at once and the past follows, each look once."""
-    monkeypatch.setattr("soakwatch.pollers.agent._MOST_WAITING", 8)
+    monkeypatch.setattr("soakwatch.sources.pollers.agent._MOST_WAITING", 8)
 
     async def run() -> None:
         agent = make_agent("--no-recorder")
@@ -239,7 +239,7 @@ def test_the_window_around_an_event_is_fetched_once(
     tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A core file appears: the recorder's samples from before and after come into the record, with an event."""
-    monkeypatch.setattr("soakwatch.agent_link.windows.REACH_NS", 1_000_000_000)
+    monkeypatch.setattr("soakwatch.sources.pollers.agent.windows.REACH_NS", 1_000_000_000)
 
     async def run() -> None:
         cores = tmp_path / "cores"

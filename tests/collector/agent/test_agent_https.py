@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.agent_link.certificate import Paper, write_papers
-from soakwatch.poller import SourceFailed
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.pollers.agent.certificate import Paper, write_papers
 from soakwatch.testing.agents import LocalAgent, config, follow
 from soakwatch.testing.ports import free_port
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.agent_link import bundle as bundle_module
-from soakwatch.poller import SourceFailed
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.pollers.agent import bundle as bundle_module
 from soakwatch.testing.agents import config, follow
 from soakwatch.testing.sshd import Sshd, fingerprint_of
 from soakwatch.testing.tcp_relay import TcpRelay

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.agent_link.bundle import bundle, fits, installed_psutil, psutil_of_wheel, write_bundle
-from soakwatch.agent_link.clocks import Exchange, followed, in_our_time, measured
-from soakwatch.agent_link.following import ACK_AFTER_S, Following
-from soakwatch.errors import SoakwatchError
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.sources.pollers.agent.bundle import bundle, fits, installed_psutil, psutil_of_wheel, write_bundle
+from soakwatch.sources.pollers.agent.clocks import Exchange, followed, in_our_time, measured
+from soakwatch.sources.pollers.agent.following import ACK_AFTER_S, Following
 from soakwatch_agent.framing import FrameError, frame_of, look_line
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_agent.version import VERSION

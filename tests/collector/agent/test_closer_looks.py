@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.clock import SteadyClock
-from soakwatch.closer import CloserLooks
-from soakwatch.live import LiveJudge
+from soakwatch.core.clock import SteadyClock
+from soakwatch.engine.recorder_triggers import CloserLooks
+from soakwatch.engine.soak import Soak
+from soakwatch.engine.start import begin
+from soakwatch.judge.live.client import LiveJudge
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView, StoredEvent
 from soakwatch.record.findings import finding_to_json
-from soakwatch.run import Soak
-from soakwatch.setting_out import begin
 from soakwatch.testing.agents import Follower, LocalAgent, Relay, config, follow
 from soakwatch.testing.ports import free_port
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
@@ -119,8 +119,8 @@ def test_what_the_network_hid_is_looked_at_once(
     tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cut of a second: the first lost look has a window when the agent is there again, the others have none."""
-    monkeypatch.setattr("soakwatch.agent_link.windows.REACH_NS", S)
-    monkeypatch.setattr("soakwatch.agent_link.windows.QUIET_NS", S // 2)
+    monkeypatch.setattr("soakwatch.sources.pollers.agent.windows.REACH_NS", S)
+    monkeypatch.setattr("soakwatch.sources.pollers.agent.windows.QUIET_NS", S // 2)
 
     async def main() -> tuple[list[str], Follower]:
         agent = make_agent()
@@ -144,9 +144,9 @@ def test_whatever_happens_in_a_run_leads_to_a_window_in_its_record(
     tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real agents, syslog and ``soakwatch event``: each has its window, the last one as far as it goes."""
-    monkeypatch.setattr("soakwatch.agent_link.windows.REACH_NS", S)
-    monkeypatch.setattr("soakwatch.agent_link.windows.QUIET_NS", S // 2)
-    monkeypatch.setattr("soakwatch.live.JUDGE_EVERY_S", 9.0)
+    monkeypatch.setattr("soakwatch.sources.pollers.agent.windows.REACH_NS", S)
+    monkeypatch.setattr("soakwatch.sources.pollers.agent.windows.QUIET_NS", S // 2)
+    monkeypatch.setattr("soakwatch.judge.live.client.JUDGE_EVERY_S", 9.0)
     line = {"of": "x", "findings": [finding_to_json(finding(Outcome.FAIL, "hang"))]}
 
     async def said(_: LiveJudge) -> list[str]:

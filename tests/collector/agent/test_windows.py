@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from soakwatch.agent_link.windows import MOST_REASONS, MOST_WAITING, QUIET_NS, RING_NS, Window, Windows
-from soakwatch.noteworthy import REACH_NS
+from soakwatch.core.event_kinds import REACH_NS
+from soakwatch.sources.pollers.agent.windows import MOST_REASONS, MOST_WAITING, QUIET_NS, RING_NS, Window, Windows
 from soakwatch_agent.sample import NOTHING, Answer, Event, Sample, object_text
 
 S = 10**9
@@ -88,7 +88,7 @@ def test_a_storm_is_bounded_and_what_it_left_out_is_counted() -> None:
 
 def test_a_run_has_only_so_many_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then events bring none, however long the run is."""
-    monkeypatch.setattr("soakwatch.agent_link.windows.MOST_WINDOWS", 5)
+    monkeypatch.setattr("soakwatch.sources.pollers.agent.windows.MOST_WINDOWS", 5)
     windows, fetched = Windows(), 0
     for minute in range(0, 600, 10):
         windows.want(NOON + minute * 60 * S, "link.down")

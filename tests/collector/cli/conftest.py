@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from soakwatch.poller import Poller, Site, WatchedProcess
-from soakwatch.pollers import ssh
+from soakwatch.sources.abc import Poller, Site, WatchedProcess
+from soakwatch.sources.pollers import ssh
 from soakwatch.testing.cli_device import CliDevice, run_cli_device
 
 OUTPUTS = Path(__file__).parent / "outputs"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.collector.cli.conftest import OUTPUTS, output
 
-from soakwatch.cli_devices import shelf
-from soakwatch.cli_devices.parsed import KEPT_UNKNOWN, LONGEST_LINE, Parsed
-from soakwatch.cli_devices.screen import last_line, shown
+from soakwatch.sources.transport.network_cli import shelf
+from soakwatch.sources.transport.network_cli.parsed import KEPT_UNKNOWN, LONGEST_LINE, Parsed
+from soakwatch.sources.transport.network_cli.screen import last_line, shown
 from soakwatch_agent.metric import fault_of
 
 ROUNDS = 60

@@ -7,10 +7,21 @@ from typing import Any
 import pytest
 from tests.collector.cli.conftest import OUTPUTS, output
 
-from soakwatch.cli_devices import shelf
-from soakwatch.cli_devices.guard import refusal
-from soakwatch.cli_devices.parsed import Parsed
-from soakwatch.cli_devices.parsers import asa, comware, eos, fortios, ios, junos, nxos, panos, sros, vrp
+from soakwatch.sources.transport.network_cli import shelf
+from soakwatch.sources.transport.network_cli.guard import refusal
+from soakwatch.sources.transport.network_cli.parsed import Parsed
+from soakwatch.sources.transport.network_cli.parsers import (
+    asa,
+    comware,
+    eos,
+    fortios,
+    ios,
+    junos,
+    nxos,
+    panos,
+    sros,
+    vrp,
+)
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import object_labels
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from soakwatch.cli_devices import shelf
-from soakwatch.cli_devices.crew import crew
-from soakwatch.cli_devices.life import SECOND, Seen, life
-from soakwatch.cli_devices.parsed import Process
-from soakwatch.cli_devices.units import Length
-from soakwatch.poller import WatchedProcess
-from soakwatch.profile.loading import load_profiles
+from soakwatch.sources.abc import WatchedProcess
+from soakwatch.sources.profiles.loading import load_profiles
+from soakwatch.sources.transport.network_cli import shelf
+from soakwatch.sources.transport.network_cli.crew import crew
+from soakwatch.sources.transport.network_cli.life import SECOND, Seen, life
+from soakwatch.sources.transport.network_cli.parsed import Process
+from soakwatch.sources.transport.network_cli.units import Length
 
 
 @pytest.mark.parametrize(

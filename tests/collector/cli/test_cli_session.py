@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from tests.collector.cli.conftest import Clock, output, with_poller
 
-from soakwatch.cli_devices import shelf
-from soakwatch.cli_devices.guard import refusal
-from soakwatch.errors import PlanError
-from soakwatch.poller import LoginRefused, Poller, SourceFailed, Telling, WatchedProcess
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import LoginRefused, Poller, SourceFailed, Telling, WatchedProcess
+from soakwatch.sources.transport.network_cli import shelf
+from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.testing.cli_device import ERASURES, CliDevice
 from soakwatch_agent.sample import Answer
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from soakwatch.committing import Committer
-from soakwatch.noting import Notes
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.record import Record
+from soakwatch.record.notes import Notes
+from soakwatch.record.queue import Committer
 from soakwatch_rules.rule import Finding, Outcome, Window
 
 T0 = 1_700_000_000 * 10**9

@@ -11,8 +11,8 @@ import pytest
 from tests.collector.hooks.hooks_kit import FAIL, T0, finding, noting, plan
 from tests.needs import needs
 
-from soakwatch.hooks.evidence import MOST_FILE, MOST_FILES, MOST_OUTPUT
-from soakwatch.hooks.opening import hooks_of
+from soakwatch.engine.hooks.evidence import MOST_FILE, MOST_FILES, MOST_OUTPUT
+from soakwatch.engine.hooks.opening import hooks_of
 from soakwatch.record import Artifact, RecordView
 from soakwatch.testing.cli_device import CliDevice, run_cli_device
 from soakwatch.testing.sshd import SSHD, Sshd, run_sshd

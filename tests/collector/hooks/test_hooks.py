@@ -13,18 +13,18 @@ import jsonschema
 import pytest
 from tests.collector.hooks.hooks_kit import FAIL, T0, finding, noting, plan, posts
 
-from soakwatch.errors import PlanError
-from soakwatch.hooks import webhook
-from soakwatch.hooks.hooks import Hooks
-from soakwatch.hooks.limit import StormLimit
-from soakwatch.hooks.occasion import HookFailed, Occasion
-from soakwatch.hooks.opening import check_outside, hooks_of
-from soakwatch.hooks.webhook import post
+from soakwatch.core.errors import PlanError
+from soakwatch.engine.hooks import webhook
+from soakwatch.engine.hooks.hooks import Hooks
+from soakwatch.engine.hooks.limit import StormLimit
+from soakwatch.engine.hooks.occasion import HookFailed, Occasion
+from soakwatch.engine.hooks.opening import check_outside, hooks_of
+from soakwatch.engine.hooks.webhook import post
+from soakwatch.judge.verdict import fold
 from soakwatch.plan.hook import WebhookPlan
 from soakwatch.record import Artifact, RecordView, StoredEvent
 from soakwatch.record.findings import identity_of
 from soakwatch.report.json import finding_document, verdict_schema
-from soakwatch.verdict import fold
 from soakwatch_rules.rule import Finding, Outcome, Window
 
 Deed = Callable[[Hooks], Awaitable[None]]

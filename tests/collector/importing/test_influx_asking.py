@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from tests.collector.net.conftest import make
 
-from soakwatch.importing.problem import DataError
-from soakwatch.influx_read import asking
-from soakwatch.influx_read.address import Place, place_of
-from soakwatch.influx_read.asking import Influx, quoted, text
-from soakwatch.influx_read.words import is_database
+from soakwatch.sinks.influxdb.read import asking
+from soakwatch.sinks.influxdb.read.address import Place, place_of
+from soakwatch.sinks.influxdb.read.asking import Influx, quoted, text
+from soakwatch.sinks.influxdb.read.words import is_database
+from soakwatch.sources.tables.errors import DataError
 from soakwatch.testing.influxd import Influxd
 
 TLS_HELLO = b"\x16"

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from soakwatch.cli import run
+from soakwatch.cli.main import run
 from soakwatch.importing.files import ImportedRun
 from soakwatch.importing.pace import polls_of
-from soakwatch.importing.problem import DataError
-from soakwatch.influx_read.address import place_of
-from soakwatch.influx_read.foreign import Wanted, import_series
-from soakwatch.influx_read.mapping import mapping_of
 from soakwatch.record import RecordView, SeriesKey
+from soakwatch.sinks.influxdb.read.address import place_of
+from soakwatch.sinks.influxdb.read.foreign import Wanted, import_series
+from soakwatch.sinks.influxdb.read.mapping import mapping_of
+from soakwatch.sources.tables.errors import DataError
 from soakwatch.testing.influxd import Influxd
 
 AddressOf = Callable[..., str]

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from tests.collector.importing.influx_runs import T0, S, everything
 
-from soakwatch.importing.problem import DataError
-from soakwatch.influx_read import asking, copied
-from soakwatch.influx_read.address import Place, place_of
-from soakwatch.influx_read.own_run import read_run
-from soakwatch.judging import judge_record
+from soakwatch.judge.recorded import judge_record
+from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
 from soakwatch.record.extent import extent_of
 from soakwatch.report.json import render_json
 from soakwatch.sinks import account
 from soakwatch.sinks.account import account_lines
-from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.influxdb.read import asking, copied
+from soakwatch.sinks.influxdb.read.address import Place, place_of
+from soakwatch.sinks.influxdb.read.own_run import read_run
 from soakwatch.sinks.pushing import push
+from soakwatch.sources.tables.errors import DataError
 from soakwatch.testing.influxd import ORG, Influxd
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 

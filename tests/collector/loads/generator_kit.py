@@ -12,9 +12,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeVar
 
-from soakwatch.poller import Driven, Facts, Poller, Site, Telling
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.registry import poller_module
+from soakwatch.sources.abc import Driven, Facts, Poller, Site, Telling
+from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from soakwatch.poller import Poller, Site, SourceFailed
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.registry import poller_module
+from soakwatch.sources.abc import Poller, Site, SourceFailed
+from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.commanded.last_words import last_words
-from soakwatch.commanded.tick import parse_tick
-from soakwatch.poller import SourceFailed
+from soakwatch.core.last_words import last_words
 from soakwatch.record import RecordView
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch.testing.load_bench import LoadBench, last
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer

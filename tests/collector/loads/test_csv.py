@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from soakwatch.loads.csv import Config
-from soakwatch.poller import SourceFailed
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.loads.csv import Config
 from soakwatch.testing.load_bench import BEGIN_NS, SECOND, LoadBench, last, series
 
 IXIA = "Timestamp,Stat Name,Frames Tx.,Valid Frames Rx.,Tx. Rate (Kbps),Loss %,Store-Forward Avg Latency (ns)\n"

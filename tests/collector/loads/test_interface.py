@@ -15,8 +15,8 @@ import pytest
 from tests.collector.loads.iperf3_kit import figures, loaded, readings, run_plan, until
 from tests.needs import needs
 
-from soakwatch.loads.interface import Config, Counters, Ports, parse
-from soakwatch.poller import Facts, SourceFailed, Telling
+from soakwatch.sources.abc import Facts, SourceFailed, Telling
+from soakwatch.sources.loads.interface import Config, Counters, Ports, parse
 from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
 from soakwatch_agent.sample import Answer
 

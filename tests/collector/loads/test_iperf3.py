@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from tests.collector.loads.iperf3_kit import clients_of, failing, figures, loaded, needs_iperf3, real_server, until
 
-from soakwatch.loads.iperf3 import DrivenClient
-from soakwatch.poller import Driven, Poller, SourceFailed, Telling
+from soakwatch.sources.abc import Driven, Poller, SourceFailed, Telling
+from soakwatch.sources.loads.iperf3 import DrivenClient
 from soakwatch.testing import iperf3_double as double
 from soakwatch.testing.ports import free_port
 from soakwatch_agent.sample import Event

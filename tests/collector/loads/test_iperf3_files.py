@@ -21,9 +21,9 @@ from tests.collector.loads.iperf3_kit import (
     run_plan,
 )
 
-from soakwatch.loads.iperf3 import Config
-from soakwatch.poller import Driven, SourceFailed
 from soakwatch.record import RecordView
+from soakwatch.sources.abc import Driven, SourceFailed
+from soakwatch.sources.loads.iperf3 import Config
 from soakwatch.testing import iperf3_double as double
 from soakwatch.testing.ports import free_port
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from tests.collector.loads.iperf3_kit import Figures, clients_of, failing, figures, loaded, needs_iperf3, until
 
-from soakwatch.iperf3 import kept as keeping
-from soakwatch.loads.iperf3 import Config, DrivenClient
-from soakwatch.poller import Poller, SourceFailed
+from soakwatch.sources.abc import Poller, SourceFailed
+from soakwatch.sources.loads.iperf3 import Config, DrivenClient
+from soakwatch.sources.loads.iperf3 import kept as keeping
 from soakwatch.testing import iperf3_double as double
 from soakwatch.testing.ports import free_port
 

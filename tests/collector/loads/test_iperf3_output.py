@@ -10,11 +10,11 @@ from collections.abc import Iterable
 import pytest
 from tests.collector.loads.iperf3_kit import Figures, figures
 
-from soakwatch.iperf3.account import Account
-from soakwatch.iperf3.json_output import JsonReader
-from soakwatch.iperf3.output import AnyReader
-from soakwatch.iperf3.said import Began, Ended, Interval, Said, Unread
-from soakwatch.iperf3.text_output import TextReader
+from soakwatch.sources.loads.iperf3.account import Account
+from soakwatch.sources.loads.iperf3.json_output import JsonReader
+from soakwatch.sources.loads.iperf3.output import AnyReader
+from soakwatch.sources.loads.iperf3.said import Began, Ended, Interval, Said, Unread
+from soakwatch.sources.loads.iperf3.text_output import TextReader
 from soakwatch.testing import iperf3_double as double
 from soakwatch_agent.sample import Answer
 

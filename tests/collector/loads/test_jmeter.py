@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.poller import SourceFailed
+from soakwatch.sources.abc import SourceFailed
 from soakwatch.testing.load_bench import BEGIN_NS, SECOND, LoadBench, last, series
 
 HEAD = (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.poller import SourceFailed
+from soakwatch.sources.abc import SourceFailed
 from soakwatch.testing.load_bench import SECOND, LoadBench, last, series
 from soakwatch_agent.sample import Sample
 

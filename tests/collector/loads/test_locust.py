@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.poller import SourceFailed
+from soakwatch.sources.abc import SourceFailed
 from soakwatch.testing.load_bench import SECOND, LoadBench, last, series
 
 REAL = Path(__file__).parent / "data" / "locust-2.47_stats_history.csv"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.collector.loads.generator_kit import Load, acted, by_series, looked
 
-from soakwatch.load_figures import Figures
-from soakwatch.otg.metrics import MOST_ROWS, is_sending, put_flows, put_ports, put_whole, rows_of
+from soakwatch.sources.answer_builder import Figures
+from soakwatch.sources.loads.otg.metrics import MOST_ROWS, is_sending, put_flows, put_ports, put_whole, rows_of
 from soakwatch.testing.otg_server import FakeFlow, OtgServer, otg_server
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.collector.loads.generator_kit import Load, acted, by_series, refused_run, values, whole_run
 
-from soakwatch.otg.rates import offered, scaled
-from soakwatch.poller import Driven, SourceFailed
 from soakwatch.record import RecordView
+from soakwatch.sources.abc import Driven, SourceFailed
+from soakwatch.sources.loads.otg.rates import offered, scaled
 from soakwatch.testing.otg_server import FakeFlow, OtgServer, otg_server
 from soakwatch.testing.ports import free_port
 

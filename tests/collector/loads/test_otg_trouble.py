@@ -17,9 +17,9 @@ from cryptography.x509.oid import NameOID
 from pydantic import ValidationError
 from tests.collector.loads.generator_kit import Load, acted, by_series, left_open, looked
 
-from soakwatch.errors import PlanError
-from soakwatch.loads.otg import Config
-from soakwatch.poller import LoginRefused, SourceFailed
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import LoginRefused, SourceFailed
+from soakwatch.sources.loads.otg import Config
 from soakwatch.testing.otg_server import FakeFlow, Mood, OtgServer, otg_server
 
 Act = Callable[[Load], Awaitable[None]]

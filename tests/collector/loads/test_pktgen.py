@@ -7,7 +7,7 @@ import random
 import pytest
 from tests.collector.loads.generator_kit import Load, acted, by_series, looked
 
-from soakwatch.pktgen.lua_text import read_tables
+from soakwatch.sources.loads.pktgen.lua_text import read_tables
 from soakwatch.testing.pktgen_server import Dialect, FakePort, PktgenServer, pktgen_server, printed
 from soakwatch_agent.sample import Answer
 

@@ -14,10 +14,10 @@ import pytest
 from pydantic import ValidationError
 from tests.collector.loads.generator_kit import SITE, Load, acted, by_series, left_open, refused_run, values, whole_run
 
-from soakwatch.loads.pktgen import Config, start
-from soakwatch.pktgen.console import LONGEST_LINE
-from soakwatch.poller import Driven, SourceFailed
 from soakwatch.record import RecordView
+from soakwatch.sources.abc import Driven, SourceFailed
+from soakwatch.sources.loads.pktgen import Config, start
+from soakwatch.sources.loads.pktgen.console import LONGEST_LINE
 from soakwatch.testing.pktgen_server import FakePort, Mood, PktgenServer, pktgen_server
 from soakwatch.testing.ports import free_port
 

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from soakwatch.poller import SourceFailed
+from soakwatch.sources.abc import SourceFailed
 from soakwatch.testing.load_bench import LoadBench, last
 
 MAPPING = [

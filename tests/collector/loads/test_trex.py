@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.loads.trex import Config, start
-from soakwatch.poller import Poller, Site, SourceFailed, SourceUnready
+from soakwatch.sources.abc import Poller, Site, SourceFailed, SourceUnready
+from soakwatch.sources.loads.trex import Config, start
+from soakwatch.sources.loads.trex.reader import Reader
 from soakwatch.testing.ports import free_port
 from soakwatch.testing.trex_model import TrexModel
 from soakwatch.testing.trex_parts import Group, Port
 from soakwatch.testing.trex_server import TrexServer, trex_server
-from soakwatch.trex.reader import Reader
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.driving import Throttle
-from soakwatch.errors import PlanError
-from soakwatch.loads.trex import Config, DrivenTrex, start
-from soakwatch.poller import Driven, Site, SourceFailed
+from soakwatch.core.errors import PlanError
+from soakwatch.engine.load_driver import Throttle
+from soakwatch.sources.abc import Driven, Site, SourceFailed
+from soakwatch.sources.loads.trex import Config, DrivenTrex, start
 from soakwatch.testing.trex_model import TrexModel
 from soakwatch.testing.trex_parts import Port
 from soakwatch.testing.trex_server import TrexServer, trex_server

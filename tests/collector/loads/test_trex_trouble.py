@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from soakwatch.errors import PlanError
-from soakwatch.loads.trex import Config, DrivenTrex, start
-from soakwatch.poller import Driven, Poller, Site, SourceFailed
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import Driven, Poller, Site, SourceFailed
+from soakwatch.sources.loads.trex import Config, DrivenTrex, start
+from soakwatch.sources.loads.trex.frame import BadFrame, pack, unpack
 from soakwatch.testing.ports import free_port
 from soakwatch.testing.trex_model import TrexModel
 from soakwatch.testing.trex_parts import Group, Port
 from soakwatch.testing.trex_server import TrexServer, trex_server
-from soakwatch.trex.frame import BadFrame, pack, unpack
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer
 

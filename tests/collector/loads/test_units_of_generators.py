@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from soakwatch.importing.units import split_header, unit
+from soakwatch.sources.tables.units import split_header, unit
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from soakwatch.poller import Site
-from soakwatch.registry import poller_module
+from soakwatch.sources.abc import Site
+from soakwatch.sources.registry import poller_module
 from soakwatch_agent.sample import Answer
 
 

@@ -11,14 +11,14 @@ from typing import Protocol
 import pytest
 from pygnmi.spec.v080 import gnmi_pb2
 
-from soakwatch.errors import PlanError
-from soakwatch.gnmi.latest import Latest, wanted
-from soakwatch.gnmi.paths import Plain, found, parse_path
-from soakwatch.gnmi.values import BadValue, number, plain
-from soakwatch.poller import LoginRefused, Site, SourceFailed
-from soakwatch.pollers.gnmi import Config, GnmiPoller, start
-from soakwatch.profile.loading import load_profiles
-from soakwatch.profile.model import GnmiPath
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import LoginRefused, Site, SourceFailed
+from soakwatch.sources.pollers.gnmi import Config, GnmiPoller, start
+from soakwatch.sources.pollers.gnmi.latest import Latest, wanted
+from soakwatch.sources.pollers.gnmi.paths import Plain, found, parse_path
+from soakwatch.sources.pollers.gnmi.values import BadValue, number, plain
+from soakwatch.sources.profiles.loading import load_profiles
+from soakwatch.sources.profiles.model import GnmiPath
 from soakwatch.testing.gnmi_target import GnmiTarget, gnmi_target
 from soakwatch_agent.sample import Answer
 

@@ -15,11 +15,11 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
-from soakwatch.errors import PlanError
-from soakwatch.exposition.mapping import Mapper
-from soakwatch.exposition.reading import read_page
-from soakwatch.exposition.shape import MapEntry, installed_maps
-from soakwatch.poller import SourceFailed
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.pollers.prometheus.mapping import Mapper
+from soakwatch.sources.pollers.prometheus.reading import read_page
+from soakwatch.sources.pollers.prometheus.shape import MapEntry, installed_maps
 from soakwatch_agent.sample import Answer, object_text
 
 Looks = Callable[..., list[Answer]]
@@ -208,7 +208,7 @@ def test_a_page_is_read_beside_the_loop(looks: Looks, page_server: Serve, monkey
         read.append(text)
         return read_page(text, kind)
 
-    monkeypatch.setattr("soakwatch.pollers.prometheus.read_page", reading)
+    monkeypatch.setattr("soakwatch.sources.pollers.prometheus.read_page", reading)
     with page_server(lambda *_: (200, {"Content-Type": "text/plain"}, b"node_nf_conntrack_entries 3\n")) as port:
         (answer,) = looks("prometheus", {"url": f"http://127.0.0.1:{port}/metrics"})
     assert by_series(answer) == {("system.conntrack.count", ""): 3}

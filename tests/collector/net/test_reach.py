@@ -19,10 +19,10 @@ from typing import Protocol
 
 import pytest
 
-from soakwatch.errors import PlanError
-from soakwatch.poller import Site, SourceFailed
-from soakwatch.pollers.icmp import sequence_of
-from soakwatch.tls import pin_of
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import Site, SourceFailed
+from soakwatch.sources.pollers.icmp import sequence_of
+from soakwatch.sources.transport.tls import pin_of
 from soakwatch_agent.sample import Answer, object_text
 
 Looks = Callable[..., list[Answer]]
@@ -86,8 +86,8 @@ def test_a_cut_line_loses_requests_and_a_missing_route_fails_the_poll(namespace:
 import asyncio, subprocess, sys
 from contextlib import AsyncExitStack
 from pathlib import Path
-from soakwatch.poller import Site, SourceFailed
-from soakwatch.registry import poller_module
+from soakwatch.sources.abc import Site, SourceFailed
+from soakwatch.core.registry import poller_module
 module = poller_module("icmp")
 CONFIG = module.config(host="198.18.0.2", count=2, spacing="10ms", wait="200ms")
 site = Site("dut", "dut", (), None, Path(), lambda: 0, 1.0)

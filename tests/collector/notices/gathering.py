@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.poller import Poller, Site
+from soakwatch.sources.abc import Poller, Site
 from soakwatch_agent.sample import Answer, Event
 
 LONGEST_S = 30.0

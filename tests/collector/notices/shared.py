@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tests.collector.notices.gathering import LONGEST_S, Gathered
 
-from soakwatch.notices.notification import Value
-from soakwatch.poller import Poller, Site
-from soakwatch.snmp import ber
+from soakwatch.sources.abc import Poller, Site
+from soakwatch.sources.receivers.notification import Value
+from soakwatch.sources.transport.snmp import ber
 
 LINK_DOWN = "1.3.6.1.6.3.1.1.5.3"
 ONE, OTHER, STRANGER = "127.0.0.2", "127.0.0.3", "127.0.0.9"

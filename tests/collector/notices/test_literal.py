@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch.notices.literal import literal_of
-from soakwatch.profile.loading import load_profiles
+from soakwatch.sources.profiles.loading import load_profiles
+from soakwatch.sources.receivers.literal import literal_of
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from tests.collector.notices.gathering import gather, site
 from tests.collector.notices.shared import link_down, sent_from
 from tests.collector.profile.kit import SECOND, Device, interfaces
 
-from soakwatch.notices.names import InterfaceNames, share_names
-from soakwatch.notices.notification import Value
-from soakwatch.pollers.traps import Config, start
-from soakwatch.profile import load_profiles
-from soakwatch.profile.reader import Reader
+from soakwatch.sources.pollers.traps import Config, start
+from soakwatch.sources.profiles import load_profiles
+from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.receivers.names import InterfaceNames, share_names
+from soakwatch.sources.receivers.notification import Value
 
 IF_INDEX, IF_DESCR, IF_STATE = "1.3.6.1.2.1.2.2.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.2.2.1.8"
 IF_NAME = "1.3.6.1.2.1.31.1.1.1.1"

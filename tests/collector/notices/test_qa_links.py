@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from soakwatch.notices.notification import Notification, Value
-from soakwatch.notices.trap_event import event_of
-from soakwatch.profile.tables import INTERFACE
+from soakwatch.sources.profiles.tables import INTERFACE
+from soakwatch.sources.receivers.notification import Notification, Value
+from soakwatch.sources.receivers.trap_event import event_of
 from soakwatch_agent.sample import object_text
 
 LINK_DOWN = "1.3.6.1.6.3.1.1.5.3"

@@ -13,9 +13,9 @@ from tests.collector.notices.relay import relay
 from tests.collector.notices.shared import ONE, OTHER, STRANGER, gather_all, sent_from, site_of, stacks
 from tests.collector.notices.test_syslog import certificate
 
-from soakwatch.errors import PlanError
-from soakwatch.notices.hub import hub
-from soakwatch.pollers.syslog import Config, SyslogPoller, start
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.pollers.syslog import Config, SyslogPoller, start
+from soakwatch.sources.receivers.hub import hub
 from soakwatch.testing.ports import free_port
 
 

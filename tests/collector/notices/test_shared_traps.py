@@ -25,13 +25,13 @@ from tests.collector.notices.shared import (
     stacks,
 )
 
-from soakwatch.checking import look_everywhere
-from soakwatch.errors import PlanError
-from soakwatch.notices import claim
-from soakwatch.notices.hub import hub
+from soakwatch.core.errors import PlanError
+from soakwatch.engine.plan_check import look_everywhere
 from soakwatch.plan import plan_from_text
-from soakwatch.pollers.traps import Config, TrapPoller, start
 from soakwatch.record import RecordView
+from soakwatch.sources.pollers.traps import Config, TrapPoller, start
+from soakwatch.sources.receivers import claim
+from soakwatch.sources.receivers.hub import hub
 from soakwatch.testing.ports import free_port
 
 COLD_START, IF_NAME = ".1.3.6.1.6.3.1.1.5.1", ".1.3.6.1.2.1.31.1.1.1.1.3"

@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from soakwatch.notices.desk import MOST_WAITING, Arrived, Desk, Read
-from soakwatch.notices.storm import STORM, Storm
-from soakwatch.notices.text import octets, shown
-from soakwatch.poller import SourceFailed
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.receivers.desk import MOST_WAITING, Arrived, Desk, Read
+from soakwatch.sources.receivers.storm import STORM, Storm
+from soakwatch.sources.receivers.text import octets, shown
 from soakwatch_agent.sample import Event
 
 SECOND = 10**9

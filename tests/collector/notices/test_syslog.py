@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from tests.collector.notices.gathering import Gathered, Sender, gather, site
 
-from soakwatch.errors import PlanError
-from soakwatch.notices.framing import Frames, NoSyslog
-from soakwatch.notices.storm import STORM
-from soakwatch.notices.syslog_line import LONGEST, log_line
-from soakwatch.pollers.syslog import Config, SyslogPoller, start
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.pollers.syslog import Config, SyslogPoller, start
+from soakwatch.sources.receivers.framing import Frames, NoSyslog
+from soakwatch.sources.receivers.storm import STORM
+from soakwatch.sources.receivers.syslog_line import LONGEST, log_line
 from soakwatch.testing.ports import free_port
 
 OOM = "kernel: Out of memory: Killed process 4711 (bgpd) total-vm:1kB"

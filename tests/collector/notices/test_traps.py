@@ -14,10 +14,10 @@ import pytest
 from pydantic import ValidationError
 from tests.collector.notices.gathering import Gathered, Sender, gather, site
 
-from soakwatch.errors import PlanError
-from soakwatch.notices.storm import STORM
-from soakwatch.pollers.traps import Config, TrapPoller, start
-from soakwatch.snmp import ber
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.pollers.traps import Config, TrapPoller, start
+from soakwatch.sources.receivers.storm import STORM
+from soakwatch.sources.transport.snmp import ber
 from soakwatch_agent.metric import BY_NAME
 
 SECRETS = {"SOAK_C": "nobody-may-see-it", "SOAK_A": "authentic-phrase", "SOAK_P": "private-phrase"}

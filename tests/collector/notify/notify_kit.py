@@ -15,8 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
+from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
-from soakwatch.verdict import Verdict
 from soakwatch_rules.rule import Finding, Outcome, Window
 
 T0 = 1_700_000_000 * 10**9

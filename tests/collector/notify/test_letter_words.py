@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.collector.notify.notify_kit import T0, finding, plan, verdict
 
-from soakwatch.notify.telling import News
-from soakwatch.notify.words import (
+from soakwatch.engine.notify.telling import News
+from soakwatch.engine.notify.words import (
     LIVE,
     Where,
     broken_letter,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.collector.notify.notify_kit import PASSWORD, Mails, mails, posts
 
-from soakwatch.notify.telling import FAILED, SENT
+from soakwatch.engine.notify.telling import FAILED, SENT
 from soakwatch.record import RecordView
 from soakwatch.testing.ports import free_port
 from soakwatch_rules.rule import Outcome

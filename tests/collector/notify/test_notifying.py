@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from tests.collector.notify.notify_kit import T0, Posts, finding, plan, posts, verdict
 
-from soakwatch.notify.notifying import SETTLED_NS, Notifying
-from soakwatch.notify.opening import page_of
-from soakwatch.notify.sending import GIVEN_UP
-from soakwatch.notify.telling import FAILED, PAUSE_NS, SENT
+from soakwatch.engine.notify.notifying import SETTLED_NS, Notifying
+from soakwatch.engine.notify.opening import page_of
+from soakwatch.engine.notify.sending import GIVEN_UP
+from soakwatch.engine.notify.telling import FAILED, PAUSE_NS, SENT
 from soakwatch.testing.ports import free_port
 from soakwatch_rules.rule import Event, Outcome
 

@@ -11,12 +11,12 @@ import pytest
 import requests
 from tests.collector.notify.notify_kit import plan
 
-from soakwatch.errors import PlanError
-from soakwatch.notify import service
-from soakwatch.notify.letter import Letter
-from soakwatch.notify.opening import looked_at
+from soakwatch.core.errors import PlanError
+from soakwatch.core.yaml import parse
+from soakwatch.engine.notify import service
+from soakwatch.engine.notify.letter import Letter
+from soakwatch.engine.notify.opening import looked_at
 from soakwatch.plan.schema import plan_schema
-from soakwatch.plan.text import parse
 
 SLACK = "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general"
 
@@ -143,7 +143,7 @@ def test_what_slack_telegram_and_teams_would_be_sent(
 def test_apprise_is_not_in_a_run() -> None:
     """It weighs more than the rest of the collector: only the process that sends loads it."""
     code = (
-        "import sys, soakwatch.running, soakwatch.notify.opening, soakwatch.commands.notify\n"
+        "import sys, soakwatch.cli.foreground, soakwatch.engine.notify.opening, soakwatch.cli.commands.notify\n"
         "assert not {'apprise', 'requests'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

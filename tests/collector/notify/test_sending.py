@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from tests.collector.notify.notify_kit import PASSWORD, USER, Mails, mails, posts
 
-from soakwatch.notify.letter import MOST_ATTACHED, Letter
-from soakwatch.notify.sending import GIVEN_UP, Sender, Sent
+from soakwatch.engine.notify.letter import MOST_ATTACHED, Letter
+from soakwatch.engine.notify.sending import GIVEN_UP, Sender, Sent
 from soakwatch.testing.ports import free_port
 
 FAST = (0.05,)

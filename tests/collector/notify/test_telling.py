@@ -6,7 +6,7 @@ import random
 
 from tests.collector.notify.notify_kit import T0, finding
 
-from soakwatch.notify.telling import MOST_SUMMARIES, PAUSE_NS, SENT, Telling
+from soakwatch.engine.notify.telling import MOST_SUMMARIES, PAUSE_NS, SENT, Telling
 from soakwatch.record.findings import identity_of
 from soakwatch_rules.rule import Event, Finding, Outcome
 

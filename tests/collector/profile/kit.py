@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from soakwatch.profile import Profile, Profiles, Reading, Value
-from soakwatch.profile.loading import shipped
-from soakwatch.profile.reader import Reader
-from soakwatch.profile.recording import recording
+from soakwatch.sources.profiles import Profile, Profiles, Reading, Value
+from soakwatch.sources.profiles.loading import shipped
+from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.profiles.recording import recording
 
 SECOND = 1_000_000_000
 IF, IFX = "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1"
@@ -25,7 +25,7 @@ def profile(folder: Path, text: str, name: str = "box") -> Profile:
 
 def problems(folder: Path, text: str) -> tuple[str, ...]:
     """What is wrong with a profile."""
-    from soakwatch.errors import PlanError
+    from soakwatch.core.errors import PlanError
 
     try:
         profile(folder, text)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from soakwatch.profile.evaluate import increment, scale
-from soakwatch.profile.expression import FUNCTIONS, MissingError, UndefinedError
-from soakwatch.profile.expression import parse as parse_expression
-from soakwatch.profile.template import parse as parse_template
-from soakwatch.profile.value import Value, number, text
+from soakwatch.sources.profiles.evaluate import increment, scale
+from soakwatch.sources.profiles.expression import FUNCTIONS, MissingError, UndefinedError
+from soakwatch.sources.profiles.expression import parse as parse_expression
+from soakwatch.sources.profiles.template import parse as parse_template
+from soakwatch.sources.profiles.value import Value, number, text
 
 NAMES = {"a": 7, "b": 0, "c": None, "big": 2**64 - 1, "small": -3.5}
 

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.collector.profile.kit import IF, Device, interfaces, profile
 
-from soakwatch.commands.profiles import command as profiles_command
-from soakwatch.errors import PlanError, SoakwatchError
-from soakwatch.profile import Match, Profiles, Value, load_profiles, match, read_facts
-from soakwatch.profile.__main__ import main
-from soakwatch.profile.recording import load_recording
+from soakwatch.cli.commands.profiles import command as profiles_command
+from soakwatch.core.errors import PlanError, SoakwatchError
+from soakwatch.sources.profiles import Match, Profiles, Value, load_profiles, match, read_facts
+from soakwatch.sources.profiles.__main__ import main
+from soakwatch.sources.profiles.recording import load_recording
 
 NET_SNMP = "1.3.6.1.4.1.8072.3.2.10"
 

@@ -9,11 +9,11 @@ import jsonschema
 import pytest
 from tests.collector.profile.kit import group, problems, profile
 
-from soakwatch.errors import PlanError
-from soakwatch.plan.text import parse
-from soakwatch.profile import load_profiles
-from soakwatch.profile.loading import shipped
-from soakwatch.profile.shape import profile_schema
+from soakwatch.core.errors import PlanError
+from soakwatch.core.yaml import parse
+from soakwatch.sources.profiles import load_profiles
+from soakwatch.sources.profiles.loading import shipped
+from soakwatch.sources.profiles.shape import profile_schema
 from soakwatch_agent.metric import BY_NAME
 
 COLUMN = "      columns: {a: 1.3.6.1.4.1.99.1.1}\n"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests.collector.profile.kit import Device, group, poll, profile, table
 
-from soakwatch.poller import Site
-from soakwatch.pollers.snmp import start
-from soakwatch.profile import Value, load_profiles
-from soakwatch.profile.reader import Reader
-from soakwatch.snmp.config import Config
+from soakwatch.sources.abc import Site
+from soakwatch.sources.pollers.snmp import start
+from soakwatch.sources.profiles import Value, load_profiles
+from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.testing.snmp_cells import Cell, name_of
 from soakwatch.testing.snmp_mib import system
 from soakwatch.testing.snmp_responder import Responder, responder

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.collector.profile.kit import PERF, SW, Device, poll, process, profile, table
 
-from soakwatch.poller import SourceFailed, WatchedProcess
-from soakwatch.profile import Value, load_profiles
-from soakwatch.profile.reader import Reader
+from soakwatch.sources.abc import SourceFailed, WatchedProcess
+from soakwatch.sources.profiles import Value, load_profiles
+from soakwatch.sources.profiles.reader import Reader
 
 UP, COUNT, PID = "process.up", "process.count", "process.pid"
 

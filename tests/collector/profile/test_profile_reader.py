@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.collector.profile.kit import IF, IFX, Device, group, interfaces, poll, profile, table
 
-from soakwatch.poller import SourceFailed
-from soakwatch.profile import Value, load_profiles
-from soakwatch.profile.reader import Reader
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.profiles import Value, load_profiles
+from soakwatch.sources.profiles.reader import Reader
 from soakwatch_agent.metric import fault_of
 
 COL = "1.3.6.1.4.1.99.1"

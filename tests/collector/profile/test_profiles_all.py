@@ -11,9 +11,9 @@ from types import FrameType
 
 import pytest
 
-from soakwatch.profile import load_profiles, match
-from soakwatch.profile.compile import GIVEN
-from soakwatch.profile.model import Clause, Head, Profile
+from soakwatch.sources.profiles import load_profiles, match
+from soakwatch.sources.profiles.compile import GIVEN
+from soakwatch.sources.profiles.model import Clause, Head, Profile
 from soakwatch_agent.metric import BY_NAME
 
 PROFILES = load_profiles()

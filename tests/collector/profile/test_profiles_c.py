@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from soakwatch.profile import Reader, Value, load_profiles, match
-from soakwatch.profile.recording import recording
+from soakwatch.sources.profiles import Reader, Value, load_profiles, match
+from soakwatch.sources.profiles.recording import recording
 
 ENTERPRISES = "1.3.6.1.4.1."
 STORAGE = "1.3.6.1.2.1.25.2.3.1"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from soakwatch.profile import load_profiles, match
+from soakwatch.sources.profiles import load_profiles, match
 
 ENTERPRISES = "1.3.6.1.4.1."
 PROFILES = load_profiles()

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from soakwatch.poller import WatchedProcess
-from soakwatch.profile import Reader, Value, load_profiles, read_facts
-from soakwatch.profile.recording import recording
+from soakwatch.sources.abc import WatchedProcess
+from soakwatch.sources.profiles import Reader, Value, load_profiles, read_facts
+from soakwatch.sources.profiles.recording import recording
 
 CISCO = "1.3.6.1.4.1.9."
 JNX = "1.3.6.1.4.1.2636.3."

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from soakwatch.profile import Reader, Value, load_profiles, match
-from soakwatch.profile.model import LogPattern, Profile
-from soakwatch.profile.recording import recording
+from soakwatch.sources.profiles import Reader, Value, load_profiles, match
+from soakwatch.sources.profiles.model import LogPattern, Profile
+from soakwatch.sources.profiles.recording import recording
 
 ENTERPRISES = "1.3.6.1.4.1."
 SECOND = 1_000_000_000

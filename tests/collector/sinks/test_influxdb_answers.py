@@ -15,8 +15,9 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 
 import pytest
 
-from soakwatch.errors import PlanError
-from soakwatch.sinks.influxdb import LINES, Influxdb, Passing, Refused, Writer
+from soakwatch.core.errors import PlanError
+from soakwatch.plan.sink import Influxdb
+from soakwatch.sinks.influxdb.write import LINES, Passing, Refused, Writer
 
 Told = tuple[int, dict[str, str]] | tuple[int, dict[str, str], bytes]
 Answer = Callable[[bytes], Told]

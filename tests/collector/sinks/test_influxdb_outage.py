@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
 from soakwatch.sinks.backlog import backlog
 from soakwatch.sinks.beside import SinksBeside
-from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.testing.influxd import BUCKET, Influxd
 from soakwatch.testing.records import KEYS, T0, small_poll, small_record
 

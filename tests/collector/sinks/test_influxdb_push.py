@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.collector.sinks.test_influxdb_answers import Told, serving
 
-from soakwatch.cli import run
-from soakwatch.errors import PlanError
+from soakwatch.cli.main import run
+from soakwatch.core.errors import PlanError
+from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
-from soakwatch.sinks.influxdb import Influxdb, Pauses, Refused, Writer, influxdb_of
+from soakwatch.sinks.influxdb.write import Pauses, Refused, Writer, influxdb_of
 from soakwatch.sinks.lines import key, line
 from soakwatch.sinks.pushing import push
 from soakwatch.testing.influxd import Influxd, Row

@@ -13,9 +13,10 @@ import pytest
 from influxdb_client.client.influxdb_client import InfluxDBClient
 from tests.collector.sinks.test_influxdb_outage import until
 
+from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
 from soakwatch.sinks.beside import SinksBeside
-from soakwatch.sinks.influxdb import Influxdb, Passing, Refused, Writer
+from soakwatch.sinks.influxdb.write import Passing, Refused, Writer
 from soakwatch.sinks.pushing import push
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record

@@ -11,9 +11,10 @@ from threading import Event
 import pytest
 from tests.collector.sinks.test_influxdb_traps import plan_of
 
+from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
 from soakwatch.sinks.feed import Feed, State
-from soakwatch.sinks.influxdb import Influxdb, Writer
+from soakwatch.sinks.influxdb.write import Writer
 from soakwatch.sinks.pushing import push
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import SECOND, T0

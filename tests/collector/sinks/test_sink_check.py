@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.cli import run
+from soakwatch.cli.main import run
+from soakwatch.plan.sink import Influxdb
 from soakwatch.sinks.beforehand import look_at_sinks
-from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.testing.influxd import ORG, Influxd
 
 BucketOf = Callable[[str], Influxdb]

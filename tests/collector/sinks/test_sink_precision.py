@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.errors import PlanError
+from soakwatch.core.errors import PlanError
 from soakwatch.plan import plan_from_text
+from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
-from soakwatch.sinks.influxdb import Influxdb, influxdb_of
+from soakwatch.sinks.influxdb.write import influxdb_of
 from soakwatch.sinks.pushing import push
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import SECOND, T0

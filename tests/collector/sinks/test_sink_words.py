@@ -10,10 +10,10 @@ from pathlib import Path
 from rich.console import Console
 from tests.collector.sinks.test_influxdb_outage import until
 
-from soakwatch.progress import Lines, panel
+from soakwatch.cli.display.progress import Lines, panel
+from soakwatch.plan.sink import Influxdb
+from soakwatch.runs.status import Status
 from soakwatch.sinks.beside import SinkBeside
-from soakwatch.sinks.influxdb import Influxdb
-from soakwatch.status import Status
 from soakwatch.testing.records import small_record
 
 STATUS = Status("run", "soak", 60.0, 3540.0, (), {}, (), 60.0, (), None)

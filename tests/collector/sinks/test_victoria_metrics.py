@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from tests.needs import needs
 
+from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
 from soakwatch.sinks.beside import SinksBeside
 from soakwatch.sinks.feed import Feed, State
-from soakwatch.sinks.influxdb import Influxdb, Passing, Refused, Writer
+from soakwatch.sinks.influxdb.write import Passing, Refused, Writer
 from soakwatch.sinks.pushing import push
 from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record
 from soakwatch.testing.victoria import Exported, Victoria, find_victoria, start_gate, start_victoria

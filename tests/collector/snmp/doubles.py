@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import cast
 
-from soakwatch.snmp import ber
-from soakwatch.snmp.message import RESPONSE, Heard, Pdu, heard
+from soakwatch.sources.transport.snmp import ber
+from soakwatch.sources.transport.snmp.message import RESPONSE, Heard, Pdu, heard
 
 Told = Callable[[bytes], Iterable[tuple[float, bytes]]]
 """From a datagram to the answers: seconds to wait and bytes."""

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from tests.collector.snmp.test_snmp_poller import config, site
 
-from soakwatch.checking import SourceLook, look_everywhere
-from soakwatch.errors import PlanError
+from soakwatch.core.errors import PlanError
+from soakwatch.engine.plan_check import SourceLook, look_everywhere
+from soakwatch.engine.sensitivity import sensitivity
 from soakwatch.plan import plan_from_text, quick_plan
-from soakwatch.poller import SourceFailed
-from soakwatch.pollers.snmp import start
-from soakwatch.profile.loading import load_profiles
-from soakwatch.sensitivity import sensitivity
-from soakwatch.snmp.access import Access
-from soakwatch.snmp.asker import DEADLINE, SessionAsker
-from soakwatch.snmp.config import Config
-from soakwatch.snmp.session import Manner, Session
-from soakwatch.snmp.trouble import Kind, SnmpFailed
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.pollers.snmp import start
+from soakwatch.sources.profiles.loading import load_profiles
+from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.asker import DEADLINE, SessionAsker
+from soakwatch.sources.transport.snmp.config import Config
+from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed
 from soakwatch.testing.snmp_cells import Cell, name_of
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system

@@ -6,9 +6,9 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from soakwatch.poller import Site
-from soakwatch.pollers.snmp import SnmpPoller, start
-from soakwatch.snmp.config import Config
+from soakwatch.sources.abc import Site
+from soakwatch.sources.pollers.snmp import SnmpPoller, start
+from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.testing.snmp_cells import Cell, name_of, timeticks
 from soakwatch.testing.snmp_mib import SYS_UP_TIME, system
 from soakwatch.testing.snmp_responder import Responder, responder

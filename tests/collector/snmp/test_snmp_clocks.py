@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch.snmp.clocks import Look, Reading, compare
-from soakwatch.snmp.life import Life
+from soakwatch.sources.transport.snmp.clocks import Look, Reading, compare
+from soakwatch.sources.transport.snmp.life import Life
 
 S = 10**9
 WRAP = 2**32

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.poller import Site, SourceFailed
-from soakwatch.pollers.snmp import SnmpPoller, start
-from soakwatch.snmp.access import Access
-from soakwatch.snmp.config import Config
-from soakwatch.snmp.session import Manner, Session
-from soakwatch.snmp.trouble import SnmpFailed
+from soakwatch.sources.abc import Site, SourceFailed
+from soakwatch.sources.pollers.snmp import SnmpPoller, start
+from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.config import Config
+from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.trouble import SnmpFailed
 from soakwatch.testing.snmp_cells import Cell, Name
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system

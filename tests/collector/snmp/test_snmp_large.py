@@ -12,11 +12,11 @@ from typing import Literal
 import pytest
 from tests.collector.snmp.doubles import agent, answer, relay, v2c
 
-from soakwatch.snmp import ber
-from soakwatch.snmp.access import Access
-from soakwatch.snmp.session import Manner, Session
-from soakwatch.snmp.sizes import AGAIN_S, Amount
-from soakwatch.snmp.trouble import Kind, SnmpFailed
+from soakwatch.sources.transport.snmp import ber
+from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.sizes import AGAIN_S, Amount
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed
 from soakwatch.testing.snmp_cells import Cell, Name, dotted, integer, name_of, text
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system

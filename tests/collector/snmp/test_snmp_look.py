@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.collector.snmp.snmpd import Snmpd
 
-from soakwatch.checking import SourceLook, look_everywhere
-from soakwatch.look_table import show_look
+from soakwatch.cli.tables import show_look
+from soakwatch.engine.plan_check import SourceLook, look_everywhere
 from soakwatch.plan import plan_from_text
 from soakwatch.testing.snmp_cells import Cell, name_of
 from soakwatch.testing.snmp_mib import system

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from tests.collector.snmp.snmpd import Snmpd
 
-from soakwatch.errors import PlanError
-from soakwatch.poller import Site, SourceFailed, Telling
-from soakwatch.pollers.snmp import SnmpPoller, start
-from soakwatch.registry import poller_module
-from soakwatch.snmp.config import Config
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import Site, SourceFailed, Telling
+from soakwatch.sources.pollers.snmp import SnmpPoller, start
+from soakwatch.sources.registry import poller_module
+from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.testing.ports import free_port
 from soakwatch_agent.metric import fault_of
 from soakwatch_agent.sample import Answer, Event

@@ -14,10 +14,10 @@ import pytest
 from tests.collector.snmp.doubles import relay
 from tests.collector.snmp.snmpd import USERS, Snmpd
 
-from soakwatch.snmp.access import Access
-from soakwatch.snmp.pysnmp_session import PysnmpLine
-from soakwatch.snmp.session import Manner, Session
-from soakwatch.snmp.trouble import Kind, SnmpFailed
+from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.pysnmp_session import PysnmpLine
+from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed
 
 SYSTEM = [f"1.3.6.1.2.1.1.{number}.0" for number in (1, 2, 4, 5, 6)]
 TIMEOUTS = "1.3.6.1.6.3.15.1.1.2.0"  # usmStatsNotInTimeWindows

@@ -12,10 +12,10 @@ from typing import Literal
 import pytest
 from tests.collector.snmp.doubles import Agent, Bind, Told, agent, answer, v2c
 
-from soakwatch.snmp import ber
-from soakwatch.snmp.access import Access
-from soakwatch.snmp.session import Manner, Session
-from soakwatch.snmp.trouble import Kind, SnmpFailed
+from soakwatch.sources.transport.snmp import ber
+from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed
 from soakwatch.testing.ports import free_port
 
 NULL, MISSING = ber.tlv(ber.NULL, b""), ber.tlv(0x81, b"")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from soakwatch.pollers.traps import TrapUser
-from soakwatch.snmp.access import AUTH_PROTOCOLS, PRIV_PROTOCOLS
-from soakwatch.snmp.config import Config
+from soakwatch.sources.pollers.traps import TrapUser
+from soakwatch.sources.transport.snmp.access import AUTH_PROTOCOLS, PRIV_PROTOCOLS
+from soakwatch.sources.transport.snmp.config import Config
 
 AUTH = {
     "MD5": "md5 MD5 hmac-md5 HMAC-MD5-96 usmHMACMD5AuthProtocol",

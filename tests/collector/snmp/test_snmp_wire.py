@@ -7,13 +7,20 @@ import random
 import pytest
 from tests.collector.snmp.doubles import answer
 
-from soakwatch.errors import PlanError
-from soakwatch.snmp import ber
-from soakwatch.snmp.access import Access, check
-from soakwatch.snmp.batches import batches, halves, without
-from soakwatch.snmp.glance import PLAIN, Glance, glance
-from soakwatch.snmp.message import Engine, community_message, heard, localised_key, request, user_message
-from soakwatch.snmp.trouble import Kind, SnmpFailed, refused
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.transport.snmp import ber
+from soakwatch.sources.transport.snmp.access import Access, check
+from soakwatch.sources.transport.snmp.batches import batches, halves, without
+from soakwatch.sources.transport.snmp.glance import PLAIN, Glance, glance
+from soakwatch.sources.transport.snmp.message import (
+    Engine,
+    community_message,
+    heard,
+    localised_key,
+    request,
+    user_message,
+)
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed, refused
 
 ASKED = community_message(1, "public", request(("1.3.6.1.2.1.1.3.0",), 77))
 
@@ -92,7 +99,7 @@ def test_the_quick_look_at_a_pair_sees_what_the_close_one_sees(monkeypatch: pyte
 
     quick = [verdict(data) for data in made]
     assert 1000 < sum(found == PLAIN for found in quick) < 19_000
-    monkeypatch.setattr("soakwatch.snmp.glance._common", lambda *_: 0)
+    monkeypatch.setattr("soakwatch.sources.transport.snmp.glance._common", lambda *_: 0)
     assert quick == [verdict(data) for data in made]
 
 

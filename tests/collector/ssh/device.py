@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 
-from soakwatch.poller import Poller, Site, WatchedProcess
-from soakwatch.pollers.ssh import Config, start
+from soakwatch.sources.abc import Poller, Site, WatchedProcess
+from soakwatch.sources.pollers.ssh import Config, start
 from soakwatch.testing.sshd import Sshd
 from soakwatch_agent.metric import BY_NAME, fault_of
 from soakwatch_agent.place import SECOND

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from soakwatch.registry import Shelf
-from soakwatch.ssh.ask import Ask, Wants, all_asks
+from soakwatch.core.registry import Shelf
+from soakwatch.sources.transport.ssh.ask import Ask, Wants
+from soakwatch.sources.transport.ssh.ask_folder import all_asks
 from soakwatch_agent.metric import BY_NAME, fault_of
 from soakwatch_agent.place import Notes
 from soakwatch_agent.sample import Event, object_labels
@@ -172,7 +173,7 @@ def read(ask: Ask, text: str) -> tuple[Mapping[tuple[str, str], float], list[Eve
 def test_every_ask_is_tried_here() -> None:
     tried = {"coredumpctl", "dpdk", "ethtool", "frr", "ip", "iptables", "journal", "nft", "ovs", "systemd", "tc", "vpp"}
     assert {asked.name for asked in all_asks(Wants())} == tried
-    shelf = Shelf("soakwatch.ssh.asks", "ask")
+    shelf = Shelf("soakwatch.sources.transport.ssh.asks", "ask")
     assert set(shelf.names()) == tried
     assert all(shelf.summary(name) for name in shelf.names())
     assert {metric for asked in all_asks(Wants()) for metric in asked.metrics} <= BY_NAME.keys()

@@ -16,11 +16,11 @@ import asyncssh
 import pytest
 from pydantic import ValidationError
 
-from soakwatch.errors import PlanError
-from soakwatch.poller import LoginRefused, SourceFailed
-from soakwatch.ssh.access import Access
-from soakwatch.ssh.connection import SshLine, open_line
-from soakwatch.ssh.errors import printable
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import LoginRefused, SourceFailed
+from soakwatch.sources.transport.ssh.access import Access
+from soakwatch.sources.transport.ssh.connection import SshLine, open_line
+from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch.testing.ports import free_port
 from soakwatch.testing.sshd import Sshd, fingerprint_of, make_key
 from soakwatch.testing.tcp_relay import TcpRelay

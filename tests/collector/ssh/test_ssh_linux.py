@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tests.collector.ssh.device import linux, looks, sleeper, values
 
-from soakwatch.poller import Telling, WatchedProcess
-from soakwatch.pollers.ssh import Config
-from soakwatch.registry import poller_module
+from soakwatch.sources.abc import Telling, WatchedProcess
+from soakwatch.sources.pollers.ssh import Config
+from soakwatch.sources.registry import poller_module
 from soakwatch.testing.sshd import Sshd, fingerprint_of
 from soakwatch_agent.host import Host
 from soakwatch_agent.place import SECOND, Place, watch

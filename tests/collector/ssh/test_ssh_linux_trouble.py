@@ -16,9 +16,9 @@ from typing import cast
 import pytest
 from tests.collector.ssh.device import linux, looks, sleeper, values
 
-from soakwatch.errors import PlanError
-from soakwatch.poller import Poller, Site, SourceFailed, WatchedProcess
-from soakwatch.ssh.seam import CliWish, Line
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import Poller, Site, SourceFailed, WatchedProcess
+from soakwatch.sources.transport.ssh.seam import CliWish, Line
 from soakwatch.testing.sshd import Sshd, fingerprint_of
 from soakwatch.testing.tcp_relay import TcpRelay
 from soakwatch_agent.place import SECOND
@@ -200,7 +200,7 @@ def test_a_device_without_a_shell_goes_to_its_cli_driver(
     make_sshd: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli = Cli()
-    monkeypatch.setitem(sys.modules, "soakwatch.ssh.cli_source", cast("ModuleType", cli))
+    monkeypatch.setitem(sys.modules, "soakwatch.sources.transport.network_cli.source", cast("ModuleType", cli))
     router = make_sshd(ForceCommand="echo \\% Invalid input detected")
     assert looks(router, tmp_path, 1, commands=["show_version"], enable="env:ENABLE") == [NOTHING]
     assert cli.wish == CliWish("some_os", "env:ENABLE", ("show_version",))

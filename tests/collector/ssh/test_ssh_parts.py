@@ -7,14 +7,14 @@ import random
 import subprocess
 from pathlib import Path
 
-from soakwatch.ssh.linux.corefolders import CoreFolders
-from soakwatch.ssh.linux.cost import Cost
-from soakwatch.ssh.linux.kernellog import KernelLog
-from soakwatch.ssh.linux.mirror import Mirror, files_of, sweep
-from soakwatch.ssh.linux.observer import Observer
-from soakwatch.ssh.linux.processes import stat_lines
-from soakwatch.ssh.linux.survey import survey_of
-from soakwatch.ssh.shell import split
+from soakwatch.sources.transport.ssh.linux.corefolders import CoreFolders
+from soakwatch.sources.transport.ssh.linux.cost import Cost
+from soakwatch.sources.transport.ssh.linux.kernellog import KernelLog
+from soakwatch.sources.transport.ssh.linux.mirror import Mirror, files_of, sweep
+from soakwatch.sources.transport.ssh.linux.observer import Observer
+from soakwatch.sources.transport.ssh.linux.processes import stat_lines
+from soakwatch.sources.transport.ssh.linux.survey import survey_of
+from soakwatch.sources.transport.ssh.shell import split
 from soakwatch_agent.place import SECOND, Notes
 
 _STAT = b"%d (%s) S 1 7 7 0 -1 0 0 0 0 0 11 22 0 0 20 0 3 0 99 4096 5 0 0 0 0\n"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record.model import (
     Artifact,
     ArtifactEntry,
@@ -22,7 +23,6 @@ from soakwatch.record.model import (
     StoredEvent,
     StoredFault,
 )
-from soakwatch.verdict import Verdict, fold
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Event, Finding, Forecast, Ledger, Mark, Outcome, Phase, Why, Window
 from soakwatch_rules.series import Series, Trait

@@ -9,14 +9,14 @@ from typing import Protocol
 
 from rich.console import Console
 
-from soakwatch.cli import run
+from soakwatch.cli.main import run
+from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Artifact, Record
+from soakwatch.record.source import ReportSource
 from soakwatch.report.artifacts import files_text
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
-from soakwatch.report.source import ReportSource
 from soakwatch.report.terminal import print_verdict
-from soakwatch.verdict import Verdict
 
 BEGIN = 1_700_000_000 * 10**9
 

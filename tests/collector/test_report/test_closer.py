@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 from tests.collector.test_report.conftest import BEGIN, LENGTH, MemoryRecord, finding, made
 
+from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record.model import StoredEvent
 from soakwatch.report.closer import closer_looks
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
-from soakwatch.verdict import Verdict, fold
 from soakwatch_rules.rule import Event, Mark, Outcome
 
 S = 10**9

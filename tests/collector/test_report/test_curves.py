@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from soakwatch.core.formatting import extent, number, printable, quantity, share_text
 from soakwatch.report.curves import Curve, curve_of
-from soakwatch.report.show import extent, number, printable, quantity, share_text
 from soakwatch_rules.series import Series, Trait
 
 GAUGE = Trait("By", "gauge")

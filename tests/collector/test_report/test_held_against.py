@@ -9,10 +9,10 @@ from typing import Protocol
 
 import pytest
 
-from soakwatch.baselines import Frozen, Level
+from soakwatch.judge.baseline import Frozen, Level
+from soakwatch.judge.verdict import Verdict
+from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
-from soakwatch.report.source import ReportSource
-from soakwatch.verdict import Verdict
 from soakwatch_rules.rule import Window
 
 BEGIN = 1_795_200_000 * 10**9

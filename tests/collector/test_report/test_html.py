@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record.model import Span, StoredEvent
+from soakwatch.record.source import ReportSource
 from soakwatch.report.html import all_sections, render_html
-from soakwatch.report.source import ReportSource
-from soakwatch.verdict import Verdict, fold
 from soakwatch_rules.rule import Event, Outcome, Phase, Window
 
 Night = tuple[ReportSource, Verdict]

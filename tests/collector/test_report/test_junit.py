@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from tests.collector.test_report.conftest import BEGIN, finding
 
-from soakwatch.cli import run
+from soakwatch.cli.main import run
+from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.report.junit import render_junit
-from soakwatch.verdict import Verdict, fold
 from soakwatch_rules.rule import Finding, Outcome, Window
 
 T0 = 1_767_225_600

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from soakwatch.judge.verdict import Verdict
 from soakwatch.record.model import SeriesKey
+from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
 from soakwatch.report.load import (
     answered_share,
@@ -19,8 +21,6 @@ from soakwatch.report.load import (
     generators,
     load_lines,
 )
-from soakwatch.report.source import ReportSource
-from soakwatch.verdict import Verdict
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series, Trait

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch.record import Record, RecordView
+from soakwatch.record.source import PollOutcomes
 from soakwatch.report.losses import cells_of, losses_of, within
-from soakwatch.report.source import PollOutcomes
 from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
 from soakwatch_rules.rule import Window
 

@@ -13,12 +13,12 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from soakwatch.judge.verdict import Verdict, fold
+from soakwatch.record.source import ReportSource
 from soakwatch.report.json import render_json, verdict_document, verdict_schema
 from soakwatch.report.junit import render_junit
 from soakwatch.report.markdown import render_markdown
-from soakwatch.report.source import ReportSource
 from soakwatch.report.terminal import print_verdict, sparkline
-from soakwatch.verdict import Verdict, fold
 from soakwatch_rules.rule import Finding, Outcome, Window
 
 Night = tuple[ReportSource, Verdict]

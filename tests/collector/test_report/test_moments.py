@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from soakwatch.notify.words import first_failure
+from soakwatch.engine.notify.words import first_failure
+from soakwatch.judge.verdict import Verdict
+from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
 from soakwatch.report.moments import first_failure_ns, outcome_at, told_moments
-from soakwatch.report.source import ReportSource
-from soakwatch.verdict import Verdict
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.rule import Finding, Mark, Outcome, Window
 

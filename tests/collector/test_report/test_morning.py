@@ -10,15 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from soakwatch.noteworthy import ACKNOWLEDGED, STOP
+from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP
+from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record.model import StoredEvent
-from soakwatch.report.changed import changed, setup_of
+from soakwatch.record.setup import setup_of
+from soakwatch.record.source import ReportSource, SeriesKey
+from soakwatch.report.changed import changed
 from soakwatch.report.headline import headline
 from soakwatch.report.headroom import rooms
 from soakwatch.report.html import all_sections, render_html
 from soakwatch.report.load import generators
-from soakwatch.report.source import ReportSource, SeriesKey
-from soakwatch.verdict import Verdict, fold
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.rule import Event, Finding, Forecast, Mark, Outcome, Silence, Why, Window

@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from soakwatch.core.formatting import scale_of
+from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import SeriesKey
+from soakwatch.record.source import ReportSource
 from soakwatch.report import heat
 from soakwatch.report.curves import curve_of
 from soakwatch.report.flags import Flag
@@ -31,10 +34,7 @@ from soakwatch.report.overview import (
 )
 from soakwatch.report.palette import DARK
 from soakwatch.report.plots import Drawing
-from soakwatch.report.show import scale_of
-from soakwatch.report.source import ReportSource
 from soakwatch.report.topics import DROPS, TOPICS
-from soakwatch.verdict import Verdict
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Phase, Window

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from tests.needs import needs_chromium
 
+from soakwatch.judge.verdict import Verdict
 from soakwatch.record.model import SeriesKey
+from soakwatch.record.source import ReportSource
 from soakwatch.report.curves import curve_of
 from soakwatch.report.overview import draw_panel, panels_of
 from soakwatch.report.palette import DARK, GROUND
 from soakwatch.report.plots import Drawing, javascript
-from soakwatch.report.source import ReportSource
-from soakwatch.verdict import Verdict
 
 LOAD = SeriesKey("tg", "load.request.rate", "")
 ASKED = """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record import Record, RecordView
+from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
-from soakwatch.report.source import ReportSource
-from soakwatch.verdict import Verdict, fold
 from soakwatch_agent.sample import NOTHING, Answer, Event, Fault, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Finding, Outcome, Window
 

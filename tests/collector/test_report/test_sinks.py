@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from soakwatch.judge.verdict import Verdict
+from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.sinks import sink_accounts
-from soakwatch.report.source import ReportSource
 from soakwatch.report.terminal import print_verdict
-from soakwatch.verdict import Verdict
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.series import Series, Trait
 

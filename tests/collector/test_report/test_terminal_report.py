@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from soakwatch.judge.verdict import Verdict
 from soakwatch.record.model import StoredEvent
-from soakwatch.report.source import ReportSource
+from soakwatch.record.source import ReportSource
 from soakwatch.report.terminal import print_verdict
-from soakwatch.verdict import Verdict
 from soakwatch_rules.rule import Event, Finding
 
 Night = tuple[ReportSource, Verdict]

@@ -9,13 +9,13 @@ from dataclasses import replace
 import jsonschema
 from rich.console import Console
 
+from soakwatch.judge.verdict import Verdict, fold
+from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
 from soakwatch.report.json import render_json, verdict_schema
 from soakwatch.report.markdown import render_markdown
-from soakwatch.report.source import ReportSource
 from soakwatch.report.terminal import print_verdict
 from soakwatch.report.told import Withdrawn
-from soakwatch.verdict import Verdict, fold
 
 Told = tuple[ReportSource, Verdict]
 

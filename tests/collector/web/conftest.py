@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.served import ServedRun, serve_run
-from soakwatch.web.access import WebPlan
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.agent_link.certificate import write_papers
 from soakwatch.api import attach, mark
-from soakwatch.attached import LocalRun, Said, SoakRun
-from soakwatch.errors import PlanError, RecordError, SoakwatchError
-from soakwatch.marking import MarkConflict, MarkRefused
+from soakwatch.core.errors import PlanError, RecordError, SoakwatchError
+from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
+from soakwatch.runs.attached import LocalRun, Said, SoakRun
+from soakwatch.runs.mark_event import MarkConflict, MarkRefused
+from soakwatch.sources.pollers.agent.certificate import write_papers
 from soakwatch.testing.served import ServedRun, serve_run
-from soakwatch.web.access import WebPlan
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
 
 SECOND = 10**9
@@ -166,7 +166,7 @@ def test_a_look_waits_for_the_record(run: Path, monkeypatch: pytest.MonkeyPatch)
         asked.append(1)
         return len(asked)
 
-    from soakwatch import attached as module
+    from soakwatch.runs import attached as module
 
     monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.0)
     module.reached(last_ns, 3)

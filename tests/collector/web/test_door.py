@@ -18,9 +18,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from soakwatch.agent_link.certificate import write_papers
+from soakwatch.plan.web import WebPlan
+from soakwatch.sources.pollers.agent.certificate import write_papers
 from soakwatch.testing.served import ServedRun, serve_run
-from soakwatch.web.access import Token, WebPlan
+from soakwatch.web.access import Token
 from soakwatch.web.app import Answers
 from soakwatch.web.door import Door
 from soakwatch.web.passes import derived, entering, holds

@@ -13,8 +13,8 @@ from typing import cast
 import httpx
 import pytest
 
-from soakwatch.marking import moment
 from soakwatch.record import RecordView
+from soakwatch.runs.mark_event import moment
 from soakwatch.testing.served import ServedRun
 from soakwatch.web.app import LARGEST
 from soakwatch_rules.rule import Event

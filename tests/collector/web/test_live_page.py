@@ -12,10 +12,11 @@ import httpx
 import pytest
 from jsonschema import validate
 
-from soakwatch.judging import judge_record
+from soakwatch.judge.recorded import judge_record
+from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.served import ServedRun, serve_run
-from soakwatch.web.access import Token, WebPlan
+from soakwatch.web.access import Token
 from soakwatch.web.passes import derived
 from soakwatch.web.routes.state import STATE
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample

@@ -13,10 +13,10 @@ from typing import Literal, TypeVar
 
 import pytest
 
-from soakwatch import marking
-from soakwatch.marking import MOST, Ask, MarkConflict, MarkRefused, moment, moment_text, tell
 from soakwatch.record import Record, RecordView
 from soakwatch.record.schema import STEPS, migrate
+from soakwatch.runs import mark_event as marking
+from soakwatch.runs.mark_event import MOST, Ask, MarkConflict, MarkRefused, moment, moment_text, tell
 from soakwatch_rules.rule import Event
 
 T = TypeVar("T")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.served import serve_run
-from soakwatch.web.access import WebPlan
 from soakwatch_rules.rule import Event
 
 pytest_plugins = "pytester"
@@ -20,7 +20,9 @@ pytest_plugins = "pytester"
 SECOND = 10**9
 Events = Callable[[Path], list[Event]]
 Recorded = Callable[..., Path]
-INSTALLED = any(point.value == "soakwatch.pytest_plugin" for point in metadata.entry_points(group="pytest11"))
+INSTALLED = any(
+    point.value == "soakwatch.integrations.pytest_plugin" for point in metadata.entry_points(group="pytest11")
+)
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Calla
     """A session of pytest with the plugin, in an empty folder."""
     for name in ("SOAKWATCH_RUN", "SOAKWATCH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    given = () if INSTALLED else ("-p", "soakwatch.pytest_plugin")
+    given = () if INSTALLED else ("-p", "soakwatch.integrations.pytest_plugin")
 
     def call(*words: object) -> pytest.RunResult:
         return pytester.runpytest_subprocess(
@@ -313,7 +315,7 @@ def test_a_plan_that_cannot_be_run(session: Session, pytester: pytest.Pytester) 
 def test_the_plugin_is_light(pytester: pytest.Pytester) -> None:
     """A session without a soak loads neither numpy nor a protocol."""
     result = pytester.runpython_c(
-        "import sys, soakwatch.pytest_plugin;"
+        "import sys, soakwatch.integrations.pytest_plugin;"
         "print(sorted({'numpy', 'scipy', 'httpx', 'pydantic', 'starlette', 'uvicorn'} & set(sys.modules)))"
     )
     result.stdout.fnmatch_lines(["[[]]"])

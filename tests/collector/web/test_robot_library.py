@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from soakwatch.plan.web import WebPlan
 from soakwatch.record import RecordView
 from soakwatch.testing.served import serve_run
-from soakwatch.web.access import WebPlan
 from soakwatch_rules.rule import Event
 
 SECOND = 10**9
@@ -62,7 +62,7 @@ def outcomes(folder: Path) -> dict[str, tuple[str, str]]:
 
 EVENTS = """
 *** Settings ***
-Library    soakwatch.robot    %s
+Library    soakwatch.integrations.robot    %s
 
 *** Test Cases ***
 Failover
@@ -80,7 +80,7 @@ def test_events_are_told(robot: Robot, run: Path, tmp_path: Path, events_of: Eve
     """Begin, end, mark: all of it is in the record."""
     with RecordView.open(run) as view:
         begin_ns = view.window().begin_ns
-    from soakwatch.marking import moment_text
+    from soakwatch.runs.mark_event import moment_text
 
     suite = EVENTS % run
     for name, seconds in (("${AT}", 60), ("${UNTIL}", 70)):
@@ -98,7 +98,7 @@ def test_events_are_told(robot: Robot, run: Path, tmp_path: Path, events_of: Eve
 
 VERDICTS = """
 *** Settings ***
-Library    soakwatch.robot
+Library    soakwatch.integrations.robot
 
 *** Test Cases ***
 Bad While It Rebooted
@@ -127,7 +127,7 @@ def test_verdicts(robot: Robot, recorded: Recorded, tmp_path: Path) -> None:
     folder = recorded("run", reboot_s=300)
     with RecordView.open(folder) as view:
         begin_ns = view.window().begin_ns
-    from soakwatch.marking import moment_text
+    from soakwatch.runs.mark_event import moment_text
 
     times = {"bad": 280, "bad_end": 330, "good": 60, "good_end": 90}
     suite = VERDICTS % {name: moment_text(begin_ns + seconds * SECOND) for name, seconds in times.items()}
@@ -145,7 +145,7 @@ def test_verdicts(robot: Robot, recorded: Recorded, tmp_path: Path) -> None:
 
 REFUSED = """
 *** Settings ***
-Library    soakwatch.robot    %s    token=%s
+Library    soakwatch.integrations.robot    %s    token=%s
 
 *** Test Cases ***
 Overlap
@@ -178,9 +178,7 @@ def test_refusals_are_one_sentence(robot: Robot, run: Path, tmp_path: Path) -> N
 
 def test_without_a_run(robot: Robot, tmp_path: Path) -> None:
     """The library says what is missing when a keyword wants it, not before."""
-    suite = (
-        "*** Settings ***\nLibrary    soakwatch.robot\n\n*** Test Cases ***\nNone\n    Mark Soak Event    failover\n"
-    )
+    suite = "*** Settings ***\nLibrary    soakwatch.integrations.robot\n\n*** Test Cases ***\nNone\n    Mark Soak Event    failover\n"
     assert robot(suite).returncode == 1
     assert "no run is named: give it to the library, or export SOAKWATCH_RUN" in outcomes(tmp_path)["None"][1]
     assert robot(suite, SOAKWATCH_RUN="nowhere").returncode == 1
@@ -189,7 +187,7 @@ def test_without_a_run(robot: Robot, tmp_path: Path) -> None:
 
 def test_its_documentation_is_complete(tmp_path: Path) -> None:
     """Robot's own libdoc finds four keywords with arguments and text, and the version."""
-    done = subprocess.run([sys.executable, "-m", "robot.libdoc", "soakwatch.robot", str(tmp_path / "doc.xml")],
+    done = subprocess.run([sys.executable, "-m", "robot.libdoc", "soakwatch.integrations.robot", str(tmp_path / "doc.xml")],
                           capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     document = ET.parse(tmp_path / "doc.xml").getroot()

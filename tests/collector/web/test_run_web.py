@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from soakwatch.api import attach, mark
+from soakwatch.plan.web import WebPlan
 from soakwatch.record import RecordView
-from soakwatch.web.access import WebPlan
 from soakwatch.web.beside import Told, web_beside
 
 Started = Callable[..., "subprocess.Popen[str]"]

@@ -14,18 +14,19 @@ import jsonschema
 import numpy as np
 import pytest
 
-from soakwatch.baselines import META as BASELINE
-from soakwatch.baselines import Frozen
-from soakwatch.planned import PLANNED_KEY, planned_text
+from soakwatch.core.sparkline import HEIGHT, WIDTH, sparkline
+from soakwatch.judge.baseline import META as BASELINE
+from soakwatch.judge.baseline import Frozen
+from soakwatch.judge.planned import PLANNED_KEY, planned_text
+from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
 from soakwatch.record.files import release_lock, take_lock
 from soakwatch.record.model import StoredEvent
-from soakwatch.releases import release_of
-from soakwatch.run_summary import RunSummary, summary_of
-from soakwatch.runs import run_line
-from soakwatch.sparkline import HEIGHT, WIDTH, sparkline
+from soakwatch.runs.catalog import run_line
+from soakwatch.runs.releases import release_of
+from soakwatch.runs.summary import RunSummary, summary_of
 from soakwatch.testing.served import ServedRun
-from soakwatch.web.access import Token, WebPlan
+from soakwatch.web.access import Token
 from soakwatch.web.folder import Folder
 from soakwatch.web.run_rows import ROW, row_data
 from soakwatch.web.serving import serve

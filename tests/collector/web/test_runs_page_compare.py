@@ -14,10 +14,11 @@ from typing import cast
 import httpx
 import pytest
 
-from soakwatch.comparing import differences, matrix, setup_of
-from soakwatch.comparing_figures import figures
+from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
-from soakwatch.web.access import Token, WebPlan
+from soakwatch.runs.compare import differences, matrix, setup_of
+from soakwatch.runs.compare_figures import figures
+from soakwatch.web.access import Token
 from soakwatch.web.comparison import Comparisons, comparison
 from soakwatch.web.folder import Folder
 from soakwatch.web.serving import serve

@@ -11,13 +11,14 @@ import httpx
 import jsonschema
 import pytest
 
-from soakwatch.baselines import META as BASELINE
-from soakwatch.baselines import Frozen
-from soakwatch.deleting import delete
-from soakwatch.errors import RecordError
+from soakwatch.core.errors import RecordError
+from soakwatch.judge.baseline import META as BASELINE
+from soakwatch.judge.baseline import Frozen
+from soakwatch.plan.web import WebPlan
 from soakwatch.record import Artifact, Record
 from soakwatch.record.files import release_lock, take_lock
-from soakwatch.web.access import Token, WebPlan
+from soakwatch.runs.delete import delete
+from soakwatch.web.access import Token
 from soakwatch.web.folder import Folder
 from soakwatch.web.passes import derived
 from soakwatch.web.run_rows import LOSS

@@ -13,9 +13,9 @@ import httpx
 import numpy as np
 import pytest
 
+from soakwatch.core.formatting import Scale
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.report.curves import curve_of
-from soakwatch.report.show import Scale
 from soakwatch.testing.records import SECOND
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 

@@ -14,11 +14,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from soakwatch.agent_link.certificate import write_papers
-from soakwatch.errors import PlanError, SoakwatchError
+from soakwatch.core.errors import PlanError, SoakwatchError
+from soakwatch.plan.web import WebPlan, address
+from soakwatch.runs.catalog import TOKEN_FILE
+from soakwatch.sources.pollers.agent.certificate import write_papers
 from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web import app, serving
-from soakwatch.web.access import TOKEN_FILE, Token, WebPlan, address, bound, token_for
+from soakwatch.web.access import Token, bound, token_for
 
 TOKEN = "a-token-that-is-long-enough"
 

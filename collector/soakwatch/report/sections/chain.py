@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from soakwatch.core.formatting import number, source_name, span_text, zoom_of
+from soakwatch.core.units import show_seconds
 from soakwatch.report.moments import first_failure_ns, outcome_at, told_moments
 from soakwatch.report.page import Page
-from soakwatch.report.show import number, source_name, span_text, zoom_of
-from soakwatch.units import show_seconds
 from soakwatch_rules.causes import Cause, lag
 from soakwatch_rules.rule import Mark, Outcome, Window
 

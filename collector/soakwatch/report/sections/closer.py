@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from soakwatch.core.formatting import natural, quantity, subject
+from soakwatch.record.source import SeriesKey
 from soakwatch.report.closer import CloserLook
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.page import Page, worst_first
-from soakwatch.report.show import natural, quantity, subject
-from soakwatch.report.source import SeriesKey
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.rule import Outcome
 

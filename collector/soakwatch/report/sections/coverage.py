@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from soakwatch.core.formatting import number, share_text, source_name, utc, zoom_of
+from soakwatch.core.units import show_seconds
 from soakwatch.record.model import source_label
 from soakwatch.report.losses import Cell, Loss, cells_of, losses_of, within
 from soakwatch.report.page import Page
 from soakwatch.report.sections.chain import around
-from soakwatch.report.show import number, share_text, source_name, utc, zoom_of
-from soakwatch.units import show_seconds
 from soakwatch_rules.rule import Ledger, Mark, Window
 
 ORDER = 30

@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from soakwatch.core.formatting import extent, number, quantity, share_text, span_text, zoom_of
+from soakwatch.core.units import show_seconds
 from soakwatch.report.acknowledged import Acknowledgement
 from soakwatch.report.page import IDENTITIES, Page, worst_first
 from soakwatch.report.sections.chain import around
-from soakwatch.report.show import extent, number, quantity, share_text, span_text, zoom_of
 from soakwatch.report.told import confidence_text, framed, kind_words
-from soakwatch.units import show_seconds
 from soakwatch_rules.causes import Cause, CauseKind, lags
-from soakwatch_rules.forecast_words import forecast_words
 from soakwatch_rules.rule import Finding, Mark, Outcome
+from soakwatch_rules.wording.forecast import forecast_words
 
 ORDER = 20
 TITLE = "Findings"

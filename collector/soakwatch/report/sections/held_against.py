@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from soakwatch.baselines import META as BASELINE
-from soakwatch.baselines import Level, frozen_in
-from soakwatch.calibrating_ceiling import KINDS
-from soakwatch.reference import META as REFERENCE
+from soakwatch.core.formatting import number, quantity, small_share, span_text, subject
+from soakwatch.core.units import show_seconds
+from soakwatch.judge.baseline import META as BASELINE
+from soakwatch.judge.baseline import Level, frozen_in
+from soakwatch.judge.calibration import META as REFERENCE
+from soakwatch.judge.ceiling import KINDS
 from soakwatch.report.page import Page
-from soakwatch.report.show import number, quantity, small_share, span_text, subject
-from soakwatch.units import show_seconds
 
 ORDER = 44
 TITLE = "Held against"

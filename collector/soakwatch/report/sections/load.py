@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from soakwatch.core.formatting import extent, number, quantity, scale_of, small_share
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import (
     Figure,
@@ -16,7 +17,6 @@ from soakwatch.report.load import (
     figure_of,
 )
 from soakwatch.report.page import POINTS, Page
-from soakwatch.report.show import extent, number, quantity, scale_of, small_share
 from soakwatch_rules.rule import Window
 
 ORDER = 34

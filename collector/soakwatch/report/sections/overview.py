@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import groupby
 
+from soakwatch.core.formatting import SYMBOLS
 from soakwatch.report.overview import draw_panel, flags_of, numbered_findings, panels_of
 from soakwatch.report.page import Page
-from soakwatch.report.show import SYMBOLS
 
 ORDER = 24
 TITLE = "Overview"

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 
+from soakwatch.core.formatting import natural
+from soakwatch.record.source import SeriesKey
 from soakwatch.report.curves import Curve
 from soakwatch.report.page import IDENTITIES, POINTS, Page, worst_first
-from soakwatch.report.show import natural
-from soakwatch.report.source import SeriesKey
 from soakwatch_rules.rule import Finding, Outcome
 
 ORDER = 50

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from soakwatch.noteworthy import STOP
+from soakwatch.core.event_kinds import STOP
+from soakwatch.core.formatting import number, share_text, utc
+from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.report.headline import headline
 from soakwatch.report.moments import first_failure_ns, told_moments
 from soakwatch.report.page import Page
-from soakwatch.report.show import number, share_text, utc
-from soakwatch.units import show_bytes, show_seconds
 from soakwatch_rules.rule import Outcome
 
 ORDER = 10

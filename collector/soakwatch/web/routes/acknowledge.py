@@ -7,8 +7,8 @@ import time
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.marking import Ask, moment_text, tell
-from soakwatch.noteworthy import ACKNOWLEDGED
+from soakwatch.core.event_kinds import ACKNOWLEDGED
+from soakwatch.runs.mark_event import Ask, moment_text, tell
 from soakwatch.web.endpoint import Endpoint, May, Question
 from soakwatch.web.routes.state import STATES
 from soakwatch.web.routes.stop import reason_of

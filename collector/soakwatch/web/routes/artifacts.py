@@ -8,8 +8,8 @@ from urllib.parse import quote
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.marking import moment_text
 from soakwatch.record import ArtifactEntry, RecordView
+from soakwatch.runs.mark_event import moment_text
 from soakwatch.web.endpoint import Endpoint, May, Param, Question
 
 _BYTES = "application/octet-stream"

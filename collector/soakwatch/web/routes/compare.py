@@ -8,9 +8,9 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from soakwatch.errors import RecordError
-from soakwatch.report.show import share_text, subject, utc
-from soakwatch.units import show_seconds
+from soakwatch.core.errors import RecordError
+from soakwatch.core.formatting import share_text, subject, utc
+from soakwatch.core.units import show_seconds
 from soakwatch.web.endpoint import Endpoint, May, Param, Question
 from soakwatch.web.folder import Folder
 from soakwatch.web.rendering import page

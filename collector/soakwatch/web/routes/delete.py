@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.deleting import delete, loss_of, refusal
+from soakwatch.runs.delete import delete, loss_of, refusal
 from soakwatch.web.endpoint import Endpoint, May, Param, Question
 from soakwatch.web.folder import Folder
 from soakwatch.web.run_rows import LOSS, loss_data

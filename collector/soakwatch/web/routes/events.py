@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.marking import moment_text, tell
+from soakwatch.runs.mark_event import moment_text, tell
 from soakwatch.web.endpoint import Endpoint, May, Param, Question, Schema
 from soakwatch.web.reading import events_data
 from soakwatch.web.wire import ask_of, event_data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.live_state import RunState
+from soakwatch.runs.state import RunState
 from soakwatch.web.endpoint import Endpoint, May, Question
 from soakwatch.web.routes.state import STATE, STATES
 from soakwatch.web.state_data import state_data

@@ -7,7 +7,7 @@ from pathlib import Path
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from soakwatch.live_state import SELF
+from soakwatch.runs.state import SELF
 from soakwatch.web.endpoint import Endpoint, May, Param, Question
 from soakwatch.web.openmetrics import MEDIA, Families, Reading, add_readings, add_state
 from soakwatch.web.routes.state import STATES

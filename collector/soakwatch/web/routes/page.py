@@ -12,8 +12,8 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 
-from soakwatch.judging import REPORT_FILES
-from soakwatch.report.show import SYMBOLS, printable
+from soakwatch.core.formatting import SYMBOLS, printable
+from soakwatch.report.files import REPORT_FILES
 from soakwatch.web.drawing import BeingDrawn, Plots
 from soakwatch.web.endpoint import JSON, Endpoint, May, Question
 from soakwatch.web.entrance import GUARDS

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.marking import moment
 from soakwatch.record import SeriesKey
+from soakwatch.runs.mark_event import moment
 from soakwatch.web.endpoint import Endpoint, May, Param, Question, Schema
 from soakwatch.web.series_reading import (
     FEWEST_POINTS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.judging import REPORT_FILES
+from soakwatch.report.files import REPORT_FILES
 from soakwatch.web.endpoint import Endpoint, May, Param, Question, Schema
 from soakwatch.web.standing import States
 from soakwatch.web.state_data import shown_data, state_data

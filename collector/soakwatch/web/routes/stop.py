@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.marking import Ask, MarkConflict, tell
-from soakwatch.noteworthy import STOP
+from soakwatch.core.event_kinds import STOP
+from soakwatch.runs.mark_event import Ask, MarkConflict, tell
 from soakwatch.web.endpoint import Endpoint, May, Question
 from soakwatch.web.routes.state import STATES
 from soakwatch.web.wire import event_data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch.poller import SourceConfig
+from soakwatch.sources.abc import SourceConfig
 
 
 class Config(SourceConfig):

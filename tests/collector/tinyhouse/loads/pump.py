@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from soakwatch.poller import Poller, Site, SourceConfig
+from soakwatch.sources.abc import Poller, Site, SourceConfig
 from soakwatch_agent.sample import Answer, Sample
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from soakwatch.poller import Poller, Site, SourceConfig, SourceFailed
-from soakwatch.secret import SecretRef, secret
+from soakwatch.core.secrets import SecretRef, secret
+from soakwatch.sources.abc import Poller, Site, SourceConfig, SourceFailed
 
 
 class Config(SourceConfig):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from soakwatch.poller import Poller, Site, SourceConfig, SourceFailed
+from soakwatch.sources.abc import Poller, Site, SourceConfig, SourceFailed
 from soakwatch_agent.sample import Answer, Fault, Sample, object_text
 
 

@@ -1,0 +1,64 @@
+"""Writes the Grafana dashboards, and the provisioning that makes a Grafana find them and their InfluxDB."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+NEXT = """next:
+1. copy {out}/provisioning to /etc/grafana/provisioning; or import {out}/dashboards, with a data source of uid {uid}
+2. {token}, and restart it: the token is written nowhere else
+3. open "Soakwatch · Fleet" in the folder {folder}; for the wall, "Soakwatch · Run" with ?kiosk behind its address"""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch dashboards --out grafana
+  soakwatch dashboards --out /srv/grafana --url http://influx.lab:8086 --bucket soak --token-file /run/secrets/token
+  soakwatch dashboards --out grafana --force      after an upgrade of Soakwatch
+\b
+An existing Grafana takes them in from provisioning/ (copy it to /etc/grafana/provisioning) or by hand: import the
+files of dashboards/ and make a data source of InfluxDB, InfluxQL, with the uid 'soakwatch-influxql'.
+No token is written: Grafana reads it from the file or from its environment when it starts."""
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("grafana"),
+    show_default=True,
+    help="Folder to write to.",
+)
+@click.option(
+    "--url",
+    default="$INFLUXDB_URL",
+    show_default="INFLUXDB_URL of Grafana's environment",
+    help="Address of the InfluxDB, as Grafana sees it.",
+)
+@click.option("--bucket", default="soak", show_default=True, help="Bucket that the sink writes to.")
+@click.option(
+    "--token-file",
+    default=None,
+    show_default="INFLUXDB_TOKEN of Grafana's environment",
+    help="File that holds the token, as Grafana sees it.",
+)
+@click.option("--folder", default=None, show_default="OUT/dashboards",
+              help="Folder of the dashboards, as Grafana sees it.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace files that are there and differ.")
+def command(out: Path, url: str, bucket: str, token_file: str | None, folder: str | None, *, force: bool) -> None:
+    """Write the dashboards Run, Device, Compare, Fleet and Monitor, and their provisioning.
+
+    The files are listed on standard output, what to do with them is told on standard error. Files that are there and
+    differ are not replaced without --force.
+    """
+    from soakwatch.sinks.grafana import FOLDER, SOURCE_UID, Grafana, write_grafana
+
+    token = "$INFLUXDB_TOKEN" if token_file is None else f"$__file{{{token_file}}}"
+    place = Grafana(url, bucket, token, folder or str((out / "dashboards").resolve()))
+    for file in write_grafana(out, place, force=force):
+        click.echo(file)
+    needed = [name for name, given in (("INFLUXDB_URL", url), ("INFLUXDB_TOKEN", token)) if given == f"${name}"]
+    steps = [f"put {' and '.join(needed)} into Grafana's environment"] if needed else []
+    steps += [f"let Grafana read {token_file}"] if token_file else []
+    click.echo(NEXT.format(out=out, uid=SOURCE_UID, token=", ".join(steps), folder=FOLDER), err=True)

@@ -1,0 +1,131 @@
+# ruff: noqa: N999 - the file's name is the command's
+"""Makes a run of anybody's series (CSV tables, InfluxDB buckets), to be judged and reported like any other."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from soakwatch.importing.command_line import options_of, table_options
+from soakwatch.runs.catalog import DEFAULT_RUNS
+from soakwatch.sinks.influxdb.read.words import HELP, MAP_FILE, is_database
+
+if TYPE_CHECKING:
+    from soakwatch.importing.files import ImportedRun
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch import memory.csv --rule growth
+  soakwatch import host.csv.gz --map 'rss=process.memory.usage,process=nginx:KB' --unit cpu=%
+  soakwatch import monday.csv tuesday.csv --target fw-7.2 --tz Europe/Berlin --name two-days
+  soakwatch import pods.csv --by pod --time ts --time-format ms
+  vmstat-to-csv | soakwatch import - --start 2026-11-21T20:00:00Z
+  soakwatch import 'influxdb://tig:8086/telegraf?token=env:INFLUX_TOKEN&host=fw1&from=2026-11-20T20:00Z&to=2026-11-21T08:00Z'
+  soakwatch import 'influxdbs://tig/soak?token=file:token&run=20261121T200000Z-fw-7.2'
+  soakwatch import 'influxdb://tig:8086/apps?token=env:INFLUX_TOKEN' --map ours.yaml
+\b
+Then: soakwatch judge last; soakwatch report last --html report.html
+\b
+A long table has the columns time,target,metric,object,value[,unit]; in a wide one every column of numbers is a series.
+Columns called like a metric, or by a common name (cpu, rss, fds, threads, tps …), become that metric; every other one
+becomes imported.NAME and is judged by the rules that are named with --rule. What was guessed is told.
+\b
+--role gen=generator says what a target is. --phase soak=30m..22h and --events FILE say what the run went through; a
+time is ISO 8601, an epoch, or a duration from the first reading. The file is CSV with a header (or YAML with a list):
+  kind,begin,end,target,object,expect,within
+  upgrade,6h,6h5m,fw,,reboot=1 process.restart=3,10m
+kind and begin are needed; any further column is kept with the event.
+\b
+"""
+    + HELP
+    + "\n\b\n"
+    + MAP_FILE
+)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
+              help="Folder in which the run is made.")  # fmt: skip
+@click.option("--name", "name", metavar="NAME", help="Name of the run.  [name of the first file, run or bucket]")
+@click.option(
+    "--rule", "names", multiple=True, help="Rule by which the run is judged. May be repeated.  [all that know it]"
+)
+@table_options
+def command(
+    files: tuple[str, ...], runs_folder: Path, name: str | None, names: tuple[str, ...], **given: object
+) -> None:
+    """Make a run of the tables in FILE… ('-': standard input), or of an InfluxDB (influxdb://HOST/BUCKET?…)."""
+    from rich.console import Console
+
+    from soakwatch.core.registry import rule_class
+    from soakwatch.core.tables import harmless
+    from soakwatch.importing.files import import_files, stem_of
+    from soakwatch.runs.catalog import new_folder
+
+    for rule in names:
+        rule_class(rule)
+    database = next((file for file in files if is_database(file)), None)
+    if database is not None and len(files) > 1:
+        raise click.UsageError("a database is imported by itself: name nothing else beside it")
+    if database is not None:
+        _import_database(database, runs_folder, name, names, given)
+        return
+    run = name or stem_of(files[0])
+    told = options_of(given, "up")
+    folder = new_folder(runs_folder, run, time.time_ns())
+    with Console(stderr=True).status("importing") as shown:
+        made = import_files(files, folder, run, told, ["soakwatch", "import", *files], shown.update, names)
+    for note in made.notes:
+        click.echo(f"note: {harmless(note)}", err=True)
+    _show(made)
+    click.echo(f"record  {folder / 'record.sqlite'}")
+
+
+def _import_database(
+    address: str, runs_folder: Path, name: str | None, names: tuple[str, ...], given: Mapping[str, object]
+) -> None:
+    """A run of a database: it appears among the runs once all of it is there."""
+    from rich.console import Console
+
+    from soakwatch.core.tables import harmless
+    from soakwatch.runs.catalog import new_folder
+    from soakwatch.sinks.influxdb.read.address import place_of
+    from soakwatch.sinks.influxdb.read.command_line import import_database, name_of
+
+    folder = new_folder(runs_folder, name or name_of(place_of(address)), time.time_ns())
+    notes: list[str] = []
+    runs_folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".importing-", dir=runs_folder) as draft:
+        with Console(stderr=True).status("importing") as shown:
+            made = import_database(address, Path(draft) / "run" / "record", name, given, names, "import",
+                                   lambda text: shown.update(f"importing: {harmless(text)}"), notes.append)  # fmt: skip
+        (Path(draft) / "run" / "record").rename(folder)
+    for note in notes:
+        click.echo(f"note: {harmless(note)}", err=True)
+    if made is not None:
+        _show(made)
+    click.echo(f"record  {folder / 'record.sqlite'}")
+
+
+def _show(made: ImportedRun) -> None:
+    """The series that were made, a line each."""
+    from soakwatch.core.tables import show_table
+    from soakwatch.core.units import show_seconds
+
+    rows = [
+        (
+            one.column,
+            one.target,
+            f"{one.metric} {one.object}".strip(),
+            one.unit,
+            f"{one.time_ns.size}",
+            show_seconds((int(one.time_ns[-1]) - int(one.time_ns[0])) * 1e-9),
+        )
+        for one in made.series
+    ]
+    show_table(("column", "target", "series", "unit", "readings", "length"), rows)

@@ -1,0 +1,70 @@
+"""Writes a commented plan to start from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from soakwatch.core.errors import SoakwatchError
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch init
+  soakwatch init -o plan.yaml --target local --process nginx --duration 24h
+  soakwatch init -o - --process 'snort*' --process pidfile:/run/bgpd.pid
+  soakwatch init --target 'snmp://198.18.0.1?version=2c' --target ssh://soak@198.18.0.1 --interval 10s"""
+)
+@click.option("-o", "--output", default="plan.yaml", help="File to write, or - for stdout.  [plan.yaml]")
+@click.option(
+    "--target", "targets", multiple=True, help="What to poll: local, snmp://HOST, ssh://USER@HOST and so on.  [local]"
+)
+@click.option(
+    "--process",
+    "processes",
+    multiple=True,
+    metavar="NAME",
+    help="Process to watch: a name, a glob, pid:N, cmdline:REGEX or pidfile:FILE. May be given again.",
+)
+@click.option("--duration", help="Length of the run, such as 24h.  [24h]")
+@click.option("--interval", help="Time between polls, such as 1s.  [1s]")
+@click.option("--name", help="Name of the run.")
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+def command(
+    output: str,
+    targets: tuple[str, ...],
+    processes: tuple[str, ...],
+    duration: str | None,
+    interval: str | None,
+    name: str | None,
+    force: bool,  # noqa: FBT001 - click's signature
+) -> None:
+    """Write a commented plan; without options, on a terminal, ask for what matters."""
+    from soakwatch.plan import plan_from_text, quick_plan
+    from soakwatch.plan.draft import draft
+
+    if output != "-" and Path(output).exists() and not force:
+        raise SoakwatchError(f"{output} exists: choose another file with -o, or write over it with --force")
+    if not (targets or processes or duration or interval or name) and sys.stdin.isatty() and sys.stdout.isatty():
+        targets = tuple(
+            click.prompt("What to poll (local, or addresses such as ssh://soak@fw1)", default="local").split()
+        )
+        asked = click.prompt("Processes to watch (names or globs, with blanks between; empty = none)", default="")
+        processes = tuple(asked.split())
+        duration = click.prompt("Length of the run", default="24h")
+        interval = click.prompt("Time between polls", default="1s")
+    wanted = quick_plan(targets or ("local",), processes, interval or "1s", duration or "24h", name)
+    text = draft(wanted.name, duration or "24h", interval or "1s", processes, targets or ("local",))
+    plan_from_text(text, output if output != "-" else "plan.yaml")
+    if output == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        with Path(output).open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise SoakwatchError(f"{output} cannot be written: {error.strerror}: choose another file with -o") from None
+    click.echo(f"wrote {output}; next: soakwatch check {output}")

@@ -1,0 +1,154 @@
+"""Judges a finished record again, under its own plan, another plan, or single rules; or anybody's series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from soakwatch.importing.command_line import is_table, options_of, table_options, table_told
+from soakwatch.runs.catalog import DEFAULT_RUNS
+from soakwatch.sinks.influxdb.read.words import HELP, is_database
+
+if TYPE_CHECKING:
+    from soakwatch.record import RecordView
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch judge last
+  soakwatch judge runs/20261121T200000Z-fw-7.2 --plan stricter.yaml
+  soakwatch judge mailed-record.sqlite --rule memory_growth --json verdict.json
+  soakwatch judge last --against runs/20261114T200000Z-fw-7.1 --against runs/20261107T200000Z-fw-7.1
+  soakwatch judge data.csv --rule growth
+  soakwatch judge host.csv.gz --map 'rss=process.memory.usage,process=nginx:KB' --unit cpu=%
+  soakwatch judge pods.csv --rule growth --by pod --time ts --json -
+  soakwatch judge night.csv --role gen=generator --phase soak=30m..22h --events changes.csv
+  soakwatch judge 'influxdb://127.0.0.1:8086/soak?token=env:INFLUX_TOKEN&run=20261121T200000Z-fw-7.2'
+  soakwatch judge 'influxdb://tig:8086/telegraf?token=env:INFLUX_TOKEN&host=fw1&from=2026-11-20T20:00Z'
+\b
+The verdict is computed from the record alone: the same record and rules give the same verdict, bit for bit.
+A table is judged by every rule whose metrics it holds; rules that are named with --rule also judge its other columns
+('soakwatch import --help' tells how columns are understood).
+\b
+"""
+    + HELP
+    + """
+\b
+Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke."""
+)
+@click.argument("run", metavar="RUN|DATA.csv|influxdb://…")
+@click.option("--plan", type=click.Path(path_type=Path), help="Take the rules from this plan instead of the run's own.")
+@click.option("--rule", "names", multiple=True, help="Judge by this rule only. May be repeated.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json here ('-': print it).")
+@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
+              help="Folder in which RUN is looked up.")  # fmt: skip
+@click.option("--against", multiple=True, metavar="RUN",
+              help="An earlier run to compare with (rule run_difference). Repeat it: five are better.")  # fmt: skip
+@table_options
+def command(
+    run: str,
+    plan: Path | None,
+    names: tuple[str, ...],
+    json_file: Path | None,
+    runs_folder: Path,
+    against: tuple[str, ...],
+    **given: object,
+) -> int:
+    """Judge RUN (a folder, a record file, or 'last'), a table (CSV, '-': standard input) or a database.
+
+    The verdict is printed, and the exit code is the verdict's.
+    """
+    from rich.console import Console
+
+    from soakwatch.core.registry import rule_class
+    from soakwatch.judge.recorded import judge_record
+    from soakwatch.plan import load_plan
+    from soakwatch.record import RecordView
+    from soakwatch.report.closer import closer_looks
+    from soakwatch.report.json import render_json
+    from soakwatch.report.terminal import print_verdict
+    from soakwatch.runs.catalog import find_run
+
+    for name in names:
+        if rule_class(name).manner.needs_earlier and not against:
+            raise click.UsageError(f"--rule {name} compares with earlier runs: name them with --against RUN")
+    told_plan = load_plan(plan, device=False) if plan is not None else None
+    with ExitStack() as stack:
+        view = stack.enter_context(_opened(run, runs_folder, names, given))
+        earlier = [stack.enter_context(RecordView.open(find_run(other, runs_folder))) for other in against]
+        console = Console()
+        with console.status("judging") as shown:
+            verdict = judge_record(view, told_plan, names, lambda text: shown.update(f"judging: {text}"), earlier)
+        if json_file is not None and str(json_file) == "-":
+            click.echo(render_json(verdict), nl=False)
+            return verdict.exit_code
+        if json_file is not None:
+            json_file.write_text(render_json(verdict), encoding="utf-8")
+        print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()), source=view,
+                      earlier=earlier[0] if earlier else None)  # fmt: skip
+    return verdict.exit_code
+
+
+@contextmanager
+def _opened(
+    run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[str, object]
+) -> Iterator[RecordView]:  # fmt: skip
+    """The record that is meant, or one made of a table for this judging only."""
+    from soakwatch.record import RecordView
+    from soakwatch.runs.catalog import find_run
+
+    if is_database(run):
+        with _of_database(run, names, given) as view:
+            yield view
+        return
+    if not is_table(run):
+        options = table_told(given)
+        if options:
+            raise click.UsageError(f"{', '.join(options)}: only for tables, and {run} is a run")
+        with RecordView.open(find_run(run, runs_folder)) as view:
+            yield view
+        return
+    import tempfile
+
+    from rich.console import Console
+
+    from soakwatch.core.tables import harmless
+    from soakwatch.importing.files import import_files, stem_of
+    from soakwatch.importing.judged import growth_of, told_of_rules
+
+    told = options_of(given, growth_of(names))
+    with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
+        with Console(stderr=True).status("reading") as shown:
+            made = import_files([run], Path(folder) / "run", stem_of(run), told, ["soakwatch", "judge", run],
+                                shown.update)  # fmt: skip
+        for note in (*made.notes, *told_of_rules(run, made.series, names)):
+            click.echo(f"note: {harmless(note.removeprefix(f'{run}: '))}", err=True)
+        with RecordView.open(Path(folder) / "run") as view:
+            yield view
+
+
+@contextmanager
+def _of_database(address: str, names: tuple[str, ...], given: Mapping[str, object]) -> Iterator[RecordView]:
+    """A record made of a database for this judging only; ``soakwatch import`` keeps one."""
+    import tempfile
+
+    from rich.console import Console
+
+    from soakwatch.core.tables import harmless
+    from soakwatch.record import RecordView
+    from soakwatch.sinks.influxdb.read.command_line import import_database
+
+    notes: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
+        with Console(stderr=True).status("reading") as shown:
+            import_database(address, Path(folder) / "run", None, given, names, "judge",
+                            lambda text: shown.update(f"reading {harmless(text)}"), notes.append)  # fmt: skip
+        for note in notes:
+            click.echo(f"note: {harmless(note)}", err=True)
+        with RecordView.open(Path(folder) / "run") as view:
+            yield view

@@ -1,0 +1,78 @@
+"""Writes the report of a run: a page that opens offline, JSON, JUnit, Markdown; or shows it on the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from soakwatch.runs.catalog import DEFAULT_RUNS
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch report last
+  soakwatch report last --html soak.html --against runs/20261114T200000Z-fw-7.1
+  soakwatch report runs/20261121T200000Z-fw-7.2 --json verdict.json --junit junit.xml --md report.md
+  soakwatch report last --artifacts evidence
+\b
+Without options the verdict is shown on the terminal. 'soakwatch schema verdict' prints the schema of the JSON.
+The exit code is 0 once everything is written; 'soakwatch judge' is the command whose exit code is the verdict."""
+)
+@click.argument("run", metavar="RUN")
+@click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the page here.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json here.")
+@click.option("--junit", "junit_file", type=click.Path(path_type=Path), help="Write JUnit XML here.")
+@click.option("--md", "md_file", type=click.Path(path_type=Path), help="Write Markdown here.")
+@click.option("--against", metavar="RUN", help="An earlier run: the page and the terminal say what changed since.")
+@click.option("--artifacts", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Write the files of the record (outputs of scripts, evidence) below this folder.")  # fmt: skip
+@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
+              help="Folder in which RUN is looked up.")  # fmt: skip
+def command(
+    run: str, html_file: Path | None, json_file: Path | None, junit_file: Path | None, md_file: Path | None,
+    against: str | None, artifacts: Path | None, runs_folder: Path,
+) -> None:  # fmt: skip
+    """Write the report of RUN (a folder, a record file, or 'last')."""
+    from contextlib import ExitStack
+
+    from rich.console import Console
+
+    from soakwatch.judge.recorded import judge_record
+    from soakwatch.record import RecordView
+    from soakwatch.report.artifacts import write_files
+    from soakwatch.report.closer import closer_looks
+    from soakwatch.report.html import render_html
+    from soakwatch.report.json import render_json
+    from soakwatch.report.junit import render_junit
+    from soakwatch.report.markdown import render_markdown
+    from soakwatch.report.sinks import sink_accounts
+    from soakwatch.report.terminal import print_verdict
+    from soakwatch.runs.catalog import find_run
+
+    wanted = any((html_file, json_file, junit_file, md_file))
+    with ExitStack() as stack:
+        view = stack.enter_context(RecordView.open(find_run(run, runs_folder)))
+        earlier = None if against is None else stack.enter_context(RecordView.open(find_run(against, runs_folder)))
+        if artifacts is not None:
+            written = write_files(view, artifacts)
+            click.echo(f"wrote {len(written)} files below {artifacts}" if written else "the record holds no files")
+            if not wanted:
+                return
+        verdict, withdrawn, closer = judge_record(view), view.withdrawn(), closer_looks(view.events())
+        files, sinks = view.artifact_entries(), sink_accounts(view)
+        if not wanted:
+            print_verdict(verdict, Console(), withdrawn=withdrawn, closer=closer, files=files, sinks=sinks, source=view,
+                          earlier=earlier)  # fmt: skip
+            return
+        texts = (
+            (html_file, render_html(view, verdict, earlier) if html_file else ""),
+            (json_file, render_json(verdict)),
+            (junit_file, render_junit(verdict)),
+            (md_file, render_markdown(verdict, withdrawn, closer, files, sinks)),
+        )
+    for file, text in texts:
+        if file is not None:
+            file.write_text(text, encoding="utf-8")
+            click.echo(f"wrote {file}")

@@ -1,0 +1,40 @@
+"""Prints a JSON Schema, of plans or of verdict.json, or the OpenAPI text of the page's HTTP API."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch schema plan > plan.schema.json
+  soakwatch schema verdict
+  soakwatch schema api > openapi.json"""
+)
+@click.argument("what", type=click.Choice(["plan", "verdict", "api"]))
+def command(what: str) -> None:
+    """Print the JSON Schema of a plan, with every installed source and rule, or of verdict.json; or the OpenAPI 3.1
+    text of what 'soakwatch run' and 'soakwatch serve' answer over HTTP."""
+    import json
+
+    if what == "plan":
+        from soakwatch.plan.schema import plan_schema
+
+        click.echo(json.dumps(plan_schema(), indent=2, ensure_ascii=False))
+        return
+    if what == "api":
+        from soakwatch.web.routes import endpoints
+        from soakwatch.web.routes.openapi import document
+
+        click.echo(json.dumps(document(endpoints()), indent=2, ensure_ascii=False))
+        return
+    from importlib import resources
+
+    from soakwatch.core.errors import MonitorBroken
+
+    file = resources.files("soakwatch") / "report" / "verdict.schema.json"
+    try:
+        click.echo(file.read_text(encoding="utf-8").rstrip("\n"))
+    except OSError as error:
+        raise MonitorBroken(f"the schema of verdicts is missing from this installation: {error.strerror}") from None

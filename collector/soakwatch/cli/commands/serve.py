@@ -1,0 +1,74 @@
+"""Serves the runs of a folder: a page of all of them to filter, compare and delete, each run's page, and the API."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import click
+
+from soakwatch.runs.catalog import DEFAULT_RUNS
+
+_LINK_S = 3600.0
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch serve
+  soakwatch serve /srv/runs --listen 127.0.0.1:8800
+  soakwatch serve --listen 192.0.2.7:8443 --cert web.pem --key web.key --token env:SOAK_TOKEN
+  curl -H "Authorization: Bearer $(cat runs/web.token)" -H 'Content-Type: application/json'
+       -d '{"kind": "failover", "expect": {"reboot": 1}, "within": "5m"}' http://127.0.0.1:8720/api/runs/last/events
+\b
+A run answers by itself while it goes on (its first line says where); this is for the runs that ended as well.
+The token is kept in DIR/web.token, which only you can read, unless --token names another.
+Other addresses than loopback are served with TLS only. Ctrl-C ends it."""
+)
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=DEFAULT_RUNS)
+@click.option("--listen", default="", metavar="HOST:PORT", help="Where to listen (default: 127.0.0.1:8720).")
+@click.option("--token", metavar="REF", help="The token: env:NAME or file:PATH (default: one is made in DIR).")
+@click.option("--cert", metavar="FILE", help="Certificate (PEM): serve HTTPS.")
+@click.option("--key", metavar="FILE", help="The certificate's key (PEM).")
+def command(folder: Path, listen: str, token: str | None, cert: str | None, key: str | None) -> None:
+    """Serve the pages and the API of the runs in DIR (default: runs) until Ctrl-C."""
+    from soakwatch.core.errors import SoakwatchError
+    from soakwatch.core.secrets import reference
+    from soakwatch.plan.web import PORT, WebPlan, address
+    from soakwatch.web.access import token_for, write_address
+    from soakwatch.web.folder import Folder
+    from soakwatch.web.passes import entering
+    from soakwatch.web.place import remove_address
+    from soakwatch.web.serving import serve
+
+    if not folder.is_dir():
+        raise SoakwatchError(f"{folder} is no folder of runs: name one, or start a run first")
+    try:
+        plan = WebPlan(listen or f"127.0.0.1:{PORT}", None if token is None else reference(token), cert, key)
+    except ValueError:
+        raise click.BadParameter("a token is never given in the clear: write env:NAME or file:PATH",
+                                 param_hint="--token") from None  # fmt: skip
+    address(plan)
+    shown = token_for(plan, folder)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    with serve(plan, shown, Folder(folder)) as served:
+        click.echo(f"serving {folder} at {served.url}" + (f" (token in {shown.file})" if shown.file else ""))
+        if sys.stdout.isatty():
+            click.echo(f"page    {served.url}/enter/{entering(shown, time.time() + _LINK_S)} (works once; for another: "
+                       f"soakwatch open {folder})")  # fmt: skip
+        try:
+            write_address(folder, served.url)
+            while served.alive and not ended.wait(1.0):
+                pass
+        except OSError as error:
+            raise SoakwatchError(f"{folder} cannot tell where it is served: {error.strerror}") from None
+        finally:
+            remove_address(folder)
+    if not ended.is_set():
+        raise SoakwatchError("the server ended by itself: start it again")
+    click.echo("ended")

@@ -1,0 +1,120 @@
+"""The demo: two copies of a small HTTP service, one of which leaks and is killed and restarted once, under load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import yaml
+
+from soakwatch.cli.foreground import run_to_the_end
+from soakwatch.core.clock import SteadyClock
+from soakwatch.core.errors import EXIT_BROKEN, EXIT_PASS, MonitorBroken
+from soakwatch.engine.start import begin
+from soakwatch.judge.recorded import judge_record
+from soakwatch.plan import Plan, plan_from_text
+from soakwatch.plan.web import BESIDE
+from soakwatch.record import RecordView
+from soakwatch.runs.catalog import new_folder
+from soakwatch_rules.rule import Outcome
+
+BASELINE_S, SOAK_S, SPIKE_S, RECOVERY_S = 20, 80, 15, 20
+KILL_AFTER_S = BASELINE_S + SOAK_S / 2
+LEAK_BYTES = 16_384  # a request; at 50 requests a second 0.8 MB/s, on top of about 25 MB
+SERVICE, GENERATOR = "soakwatch.testing.http_service", "soakwatch.testing.http_load"
+LEAKER, TWIN = "leaker", "twin"
+
+
+class Service:
+    """One copy of the service, kept running on one port."""
+
+    def __init__(self, name: str, leak_bytes: int = 0) -> None:
+        self._name, self._leak_bytes, self.port = name, leak_bytes, 0
+        self._process = self._start()
+
+    def kill_and_restart(self) -> None:
+        """What a crash and its supervisor do: SIGKILL, and a new process on the same port."""
+        self._process.kill()
+        self._process.communicate()
+        self._process = self._start()
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.terminate()
+        self._process.communicate()
+
+    def _start(self) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", SERVICE, "--name", self._name, "--port", str(self.port),
+                   "--leak", str(self._leak_bytes)]  # fmt: skip
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line.strip().isdecimal():
+            raise MonitorBroken(f"the demo's service {self._name} did not start on port {self.port}: is it taken?")
+        self.port = int(line)
+        return process
+
+
+def demo_plan(ports: tuple[int, ...]) -> Plan:
+    """The plan of the demo, as a person would write it."""
+    load = f"{BASELINE_S}s@10,{SOAK_S}s@50,{SPIKE_S}s@150,{RECOVERY_S}s@10"
+    urls = [f"http://127.0.0.1:{port}/" for port in ports]
+    watched = {
+        name: {
+            "role": "dut",
+            "sources": [{"local": {"interval": "1s", "probes": ["process"]}}],
+            "watch": {"processes": [{"name": name, "cmdline": f"http_service --name {name} "}]},
+        }
+        for name in (LEAKER, TWIN)
+    }
+    generator = {
+        "role": "generator",
+        "sources": [
+            {"command": {"interval": "1s", "run": [sys.executable, "-m", GENERATOR, *urls, "--profile", load]}}
+        ],
+    }
+    phases = [{"baseline": f"{BASELINE_S}s"}, {"soak": f"{SOAK_S}s"}, {"spike": f"{SPIKE_S}s"},
+              {"recovery": f"{RECOVERY_S}s"}]  # fmt: skip
+    host = {"role": "monitor", "sources": [{"local": {"interval": "1s"}}], "watch": {"processes": []}}
+    plan = {"name": "demo", "phases": phases, "targets": {**watched, "generator": generator, "host": host}}
+    return plan_from_text(yaml.safe_dump(plan, sort_keys=False), "demo plan")
+
+
+def run_demo(runs: Path) -> int:
+    """Run the demo; 0 if its verdict is what it must be, 4 if not."""
+    with ExitStack() as stack:
+        services = {LEAKER: Service(LEAKER, LEAK_BYTES), TWIN: Service(TWIN)}
+        for service in services.values():
+            stack.callback(service.stop)
+        plan = demo_plan(tuple(service.port for service in services.values()))
+        clock = SteadyClock()
+        folder = new_folder(runs, plan.name, clock.now_ns())
+        course, record = begin(plan, folder, clock, ["soakwatch", "demo"], stop_on_fail=False)
+        crash = threading.Timer(KILL_AFTER_S, services[LEAKER].kill_and_restart)
+        stack.callback(crash.cancel)
+        crash.start()
+        run_to_the_end(course, record, clock, web=BESIDE)
+    wrong = surprises(folder)
+    for sentence in wrong:
+        print(f"the demo expected otherwise: {sentence}", file=sys.stderr)
+    if not wrong:
+        print("as it must be: the leaker fails for its leak and its restart, the twin passes")
+    return EXIT_BROKEN if wrong else EXIT_PASS
+
+
+def surprises(folder: Path) -> list[str]:
+    """What the demo's findings should have been and were not."""
+    with RecordView.open(folder) as view:
+        findings = view.findings(live=False)
+        twin = next(target for target in judge_record(view).targets if target.target == TWIN)
+    wrong = [
+        f"{rule} did not fail for the {LEAKER}"
+        for rule in ("memory_growth", "process_restart")
+        if not any(f.rule == rule and f.target == LEAKER and f.outcome is Outcome.FAIL for f in findings)
+    ]
+    if twin.outcome is not Outcome.PASS:
+        wrong.append(f"the {TWIN} did not pass: {twin.reason}")
+    return wrong

@@ -1,0 +1,163 @@
+"""A run as it is seen on a terminal: one picture that is drawn over itself, or plain lines where there is no terminal.
+
+Every display shows a ``Status``, whether of a run in this process or of one that is watched through its record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rich.console import Console
+
+from soakwatch.cli.display.live_region import Frame, drawable, framed
+from soakwatch.cli.display.panel import RunPicture
+from soakwatch.core.subjects import subject_words
+from soakwatch.core.tables import harmless
+from soakwatch.core.terminal import spelled
+from soakwatch.judge.rates import Rate
+from soakwatch.runs.status import SourceStatus, Status
+from soakwatch.runs.status_words import finding_words, load_words, span, totals, worrying
+from soakwatch_rules.rule import Finding
+
+LINE_EVERY_S = 60.0
+LONG_RUN_LINE_EVERY_S = 600.0
+_SHORT_RUN_S = 1800.0
+
+
+class Alarms:
+    """Failures and warnings that were told so far, and those of them that a later look did not find again."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[str, ...], Finding] = {}
+        self._judged_at_s: float | None = None
+        self.withdrawn: dict[tuple[str, ...], Finding] = {}
+
+    def look(self, status: Status) -> tuple[list[Finding], list[Finding]]:
+        """What is told for the first time (or has become worse), and what is withdrawn by a newer look."""
+        now = {(f.rule, f.target, f.metric, f.object): f for f in worrying(status)}
+        new = [f for key, f in now.items() if key not in self._told or self._told[key].outcome is not f.outcome]
+        gone = {key: f for key, f in self._told.items() if key not in now and status.judged_at_s != self._judged_at_s}
+        self._judged_at_s = status.judged_at_s
+        self._told = {key: f for key, f in self._told.items() if key not in gone} | now
+        self.withdrawn = {key: f for key, f in {**self.withdrawn, **gone}.items() if key not in now}
+        return new, list(gone.values())
+
+
+class Silences:
+    """Since when each source does not answer, from its account alone: for displays whose status does not say it."""
+
+    def __init__(self) -> None:
+        self._well: dict[str, tuple[int, int, float]] = {}  # got and due when it last answered, and when that was
+
+    def look(self, status: Status) -> Status:
+        """The status with how long its sources have been silent."""
+        return replace(status, sources=tuple(self._told(one, status.elapsed_s) for one in status.sources))
+
+    def _told(self, source: SourceStatus, now_s: float) -> SourceStatus:
+        got, due, since_s = self._well.get(source.label, (-1, 0, now_s))
+        if source.got != got:
+            self._well[source.label] = source.got, source.due, now_s
+            return source
+        if source.silent_s is not None or source.due == due:
+            return source
+        return replace(source, silent_s=max(0.0, now_s - since_s))
+
+
+class Lines:
+    """Plain lines: at the start, at every change of phase, finding and source, and now and then in between."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._told = ("", "", "")
+        self._alarms, self._silences = Alarms(), Silences()
+        self._mute: frozenset[str] = frozenset()
+        self._growing: dict[tuple[str, str, str], Rate] = {}
+        self._next_s = 0.0
+
+    def show(self, status: Status) -> None:
+        """Print what is new."""
+        status = self._silences.look(status)
+        news = (status.standing, status.phase, status.doing) != self._told
+        new, gone = self._alarms.look(status)
+        for finding in new:
+            self._print(f"{_clock(status)} {finding_words(finding)}")
+        for finding in gone:
+            self._print(f"{_clock(status)} WITHDRAWN {finding_words(finding)}")
+        self._tell_rates(status)
+        self._tell_silent(status)
+        if news or status.elapsed_s >= self._next_s:
+            self._told = status.standing, status.phase, status.doing
+            every = LINE_EVERY_S if status.elapsed_s + status.left_s <= _SHORT_RUN_S else LONG_RUN_LINE_EVERY_S
+            self._next_s = (status.elapsed_s // every + 1) * every
+            self._print(f"{_clock(status)} " + "; ".join(_parts(status)))
+
+    def _tell_rates(self, status: Status) -> None:
+        """What is found to grow, once; and again when a rate is withdrawn."""
+        now = {(rate.target, rate.metric, rate.object): rate for rate in status.rates}
+        for rate in (rate for key, rate in now.items() if key not in self._growing):
+            self._print(f"{_clock(status)} {rate.words}")
+        for key, rate in self._growing.items():
+            if key not in now and status.standing == "running":
+                self._print(
+                    f"{_clock(status)} {rate.target}: {subject_words(rate.metric, rate.object)} no longer grows"
+                )
+        self._growing = now
+
+    def _tell_silent(self, status: Status) -> None:
+        """A source that fell silent, and one that answers again."""
+        now = frozenset(source.label for source in status.sources if source.silent_s is not None)
+        for label in sorted(now - self._mute):
+            self._print(f"{_clock(status)} source {label} does not answer")
+        for label in sorted(self._mute - now):
+            self._print(f"{_clock(status)} source {label} answers again")
+        self._mute = now
+
+    def _print(self, text: str) -> None:
+        told = spelled(harmless(text), self._console.encoding)
+        self._console.print(told, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+class Panel:
+    """A picture on a terminal."""
+
+    def __init__(self, frame: Frame, encoding: str) -> None:
+        self._frame, self._encoding = frame, encoding
+        self._alarms, self._silences = Alarms(), Silences()
+
+    def show(self, status: Status) -> None:
+        """Draw it anew, at once. Raises OSError if the terminal is gone."""
+        self._alarms.look(status)
+        withdrawn = tuple(self._alarms.withdrawn.values())
+        self._frame.draw(RunPicture(self._silences.look(status), withdrawn, self._encoding))
+
+
+@contextlib.contextmanager
+def shown(console: Console) -> Iterator[Lines | Panel]:
+    """Something that shows a run on this console."""
+    if not drawable(console):
+        yield Lines(console)
+        return
+    with framed(console) as frame:
+        yield Panel(frame, console.encoding)
+
+
+def panel(status: Status, withdrawn: tuple[Finding, ...] = (), encoding: str = "utf-8") -> RunPicture:
+    """The whole picture of one moment; ``withdrawn`` are the alarms that did not last."""
+    return RunPicture(status, withdrawn, encoding)
+
+
+def _parts(status: Status) -> list[str]:
+    due, got, failed = totals(status)
+    phase = f"phase {status.phase}" if status.phase else status.standing
+    parts = [phase + (f" ({status.place})" if status.place else "")]
+    if status.standing in {"running", "waiting"}:
+        parts.append(f"{span(status.left_s)} left")
+    parts += [f"polls {due} due, {got} got, {failed} failed", load_words(status)]
+    parts += [status.doing, *status.behind, f"TROUBLE: {status.trouble}" if status.trouble else ""]
+    return [part for part in parts if part]
+
+
+def _clock(status: Status) -> str:
+    return f"[{span(status.elapsed_s)}]"

@@ -1,0 +1,166 @@
+"""A run in the foreground: signals, progress, the proper end, the verdict on the terminal, the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from rich.console import Console
+
+from soakwatch.cli.display.progress import Lines, Panel, shown
+from soakwatch.cli.display.self_status import OwnGlance
+from soakwatch.core.clock import Clock
+from soakwatch.core.errors import MonitorBroken, RecordError
+from soakwatch.core.units import show_bytes, show_seconds
+from soakwatch.engine.baseline_freeze import freeze
+from soakwatch.engine.context import Course
+from soakwatch.engine.finish import conclude
+from soakwatch.engine.notify.notifying import FINISH_S
+from soakwatch.engine.soak import Soak
+from soakwatch.engine.start import utc_text
+from soakwatch.judge.verdict import Verdict
+from soakwatch.plan.web import WebPlan
+from soakwatch.record import Record, RecordView
+from soakwatch.record.notes import ORIGIN
+from soakwatch.report.closer import closer_looks
+from soakwatch.report.files import REPORT_FILES
+from soakwatch.report.sinks import sink_accounts
+from soakwatch.runs.watching import course_words
+from soakwatch.sinks.beside import SinksBeside
+from soakwatch.web.beside import web_beside
+
+DRAW_EVERY_S = 1.0
+
+
+def run_to_the_end(
+    course: Course, record: Record, clock: Clock, *, verdict_shown: bool = True, web: WebPlan | None = None
+) -> int:
+    """Watch the run, end it, judge it, write and print everything; the exit code of the verdict.
+
+    Its page is served until all that is done: whoever looks at it sees the verdict come, and takes the report along.
+    A calibration, in which there is no device to judge, does not show its verdict. Raises MonitorBroken if the record
+    could not be written; it keeps what was committed.
+    """
+    console = Console()
+    soak: Soak | None = None
+    sinks = SinksBeside(course.plan.sinks, course.folder, record, clock.now_ns, partial(_tell, console))
+    try:
+        sinks.start()
+        with web_beside(web, course.folder, clock.now_ns, partial(_tell, console)) as served:
+            _tell(console, f"recording into {course.folder}{served.words}")
+            if served.link and console.is_terminal:
+                _tell(console, f"page    {served.link} (works once; for another: soakwatch open {course.folder})")
+            if course.start_ns > clock.now_ns() + 10**9:
+                _tell(console, f"waiting for the start at {utc_text(course.start_ns)}")
+            soak, end_ns = asyncio.run(_watch(course, record, clock, console, sinks))
+            sinks.quiet()
+            _check(soak)
+            lasted_s = (end_ns - course.start_ns) * 1e-9
+            _tell(
+                console,
+                f"finished after {show_seconds(lasted_s)}; judging" if lasted_s > 0 else "stopped before its start",
+            )
+            record.seal(final=True)
+            record.set_meta("ended_ns", str(end_ns))
+            freeze(record, course.folder)
+            verdict = conclude(course.folder, record, end_ns, heard=partial(_hear, soak))
+            soak.notifying.conclude(verdict, course.folder / REPORT_FILES["html"], course.folder / REPORT_FILES["md"])
+            with RecordView.open(course.folder) as view:
+                if verdict_shown:
+                    from soakwatch.report.terminal import print_verdict  # heavy: no running collector needs it
+
+                    print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()),
+                                  files=view.artifact_entries(), sinks=sink_accounts(view), source=view)  # fmt: skip
+            sinks.finish()
+            _finish_notifying(soak, record, console)
+    except RecordError as error:
+        broken = f"{error}; what was committed before is kept: soakwatch judge {course.folder}"
+        if soak is not None:
+            soak.notifying.broke(broken)
+            _finish_notifying(soak, record, console)
+        raise MonitorBroken(broken) from error
+    finally:
+        if soak is not None:
+            soak.notifying.close()
+        sinks.close()
+        with suppress(RecordError):
+            record.close()
+    size = (course.folder / "record.sqlite").stat().st_size
+    _tell(console, f"record  {course.folder / 'record.sqlite'} ({show_bytes(size)})")
+    _tell(console, f"report  {course.folder / REPORT_FILES['html']}")
+    return verdict.exit_code
+
+
+def _hear(soak: Soak, verdict: Verdict) -> None:
+    with suppress(KeyboardInterrupt):  # who does not want to wait for the hooks wants the report all the same
+        asyncio.run(soak.hooks.conclude(verdict))
+
+
+def _check(soak: Soak) -> None:
+    """Raises RecordError if the record could not be written to the end."""
+    if soak.trouble is not None:
+        raise RecordError(soak.trouble)
+
+
+def _finish_notifying(soak: Soak, record: Record, console: Console) -> None:
+    """Wait for the notifications, and write down what became of them; a second Ctrl-C does not wait."""
+    if soak.notifying.busy:
+        _tell(console, f"waiting for the notifications, {FINISH_S:g} s at most")
+    with suppress(KeyboardInterrupt):
+        soak.notifying.finish()
+    soak.notifying.close()
+    with suppress(RecordError):  # a message that was sent is sent, whether it can be written down or not
+        for event in soak.notifying.account():
+            record.add_event(event.target, event, ORIGIN)
+
+
+async def _watch(
+    course: Course, record: Record, clock: Clock, console: Console, sinks: SinksBeside
+) -> tuple[Soak, int]:
+    loop = asyncio.get_running_loop()
+    soak = Soak(course, record, clock)
+    interrupted = False
+
+    def interrupt() -> None:
+        nonlocal interrupted
+        if interrupted:
+            raise KeyboardInterrupt
+        interrupted = True
+        soak.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt)
+    # A terminal that goes away (a closed laptop) must not end a run of 72 hours.
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)
+    with shown(console) as display:
+        drawing = asyncio.create_task(_draw(soak, display, sinks, clock))
+        try:
+            end_ns = await soak.watch()
+        finally:
+            drawing.cancel()
+    return soak, end_ns
+
+
+async def _draw(soak: Soak, display: Lines | Panel, sinks: SinksBeside, clock: Clock) -> None:
+    own = OwnGlance(soak.course.folder)
+    while True:
+        status = soak.status()
+        place, coming = course_words(soak.stretches, soak.course.plan, clock.now_ns())
+        if status.phase == "waiting":
+            place = ""
+        try:
+            display.show(replace(status, behind=sinks.words(), place=place, coming=coming, own=own.words(status)))
+        except OSError:
+            return  # the terminal is gone; the run is not
+        await asyncio.sleep(DRAW_EVERY_S)
+        own.beat(DRAW_EVERY_S)
+
+
+def _tell(console: Console, text: str) -> None:
+    with suppress(OSError):
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    sys.stdout.flush()

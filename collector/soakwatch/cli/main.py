@@ -1,0 +1,174 @@
+"""The command line: one file a command in ``commands/``, imported when it is called for.
+
+Errors are one sentence on stderr and an exit code (``soakwatch.core.errors``); a defect is exit 4, and ``--debug`` shows
+its traceback. Importing this module imports click and nothing heavier.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+
+import click
+
+from soakwatch.core.errors import EXIT_BROKEN, EXIT_USAGE, PlanError, SoakwatchError
+from soakwatch.core.registry import Shelf
+from soakwatch.core.suggest import hint
+
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE: neither a pass nor a fail
+
+COMMANDS = Shelf("soakwatch.cli.commands", "command")
+
+
+class Commands(click.Group):
+    """The group whose commands are the files of a folder; listing them imports none of them."""
+
+    shelf: Shelf = COMMANDS
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Every command by name."""
+        return list(self.shelf.names())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command, imported now; None if there is no such file."""
+        if cmd_name not in self.shelf.names():
+            return None
+        command: object = getattr(self.shelf.module(cmd_name), "command", None)
+        if not isinstance(command, click.Command):
+            raise SoakwatchError(f"the command {cmd_name!r} has no click command called 'command': mend its file")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant, or a usage error that names the nearest."""
+        word = args[0]
+        if not word.startswith("-") and word not in self.shelf.names():
+            raise click.UsageError(f"unknown command {word!r}{hint(word, self.shelf.names())}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The list of commands with the first lines of their files."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.shelf.summary(name)) for name in self.shelf.names()])
+
+
+def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"soakwatch {version('soakwatch')}")
+        ctx.exit()
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="""\b
+Examples:
+  soakwatch demo
+  soakwatch init -o plan.yaml && soakwatch check plan.yaml && soakwatch run plan.yaml
+  soakwatch run --target local --process nginx --duration 30m
+\b
+Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke.""",
+)
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def soakwatch(debug: bool) -> None:  # noqa: FBT001 - click's signature; main() reads it
+    """Watches a device under test through a soak run and says pass, fail or inconclusive, with the evidence."""
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Runs the command line and exits the process."""
+    sys.exit(run(list(sys.argv[1:] if args is None else args)))
+
+
+def run(args: list[str]) -> int:
+    """Runs one command line and returns its exit code; a command's return value is that code (None = 0)."""
+    debug = False
+    try:
+        with soakwatch.make_context("soakwatch", args) as context:
+            debug = bool(context.params.get("debug"))
+            code: object = soakwatch.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        return _flushed(done.exit_code)
+    except click.exceptions.NoArgsIsHelpError as help_wanted:
+        click.echo(help_wanted.format_message())
+        return EXIT_USAGE
+    except click.ClickException as error:
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "soakwatch"
+        sentence = " ".join(error.format_message().split()).rstrip(".")
+        return _complain(f"{sentence[:1].lower()}{sentence[1:]} (see '{where} --help')", EXIT_USAGE, debug)
+    except (KeyboardInterrupt, click.Abort):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        return _pipe_closed()
+    except SoakwatchError as error:
+        return _complain(_sentences(error), error.exit_code, debug)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _let_go_of_stdout()
+        return _complain(f"{place}{error.strerror or type(error).__name__}", EXIT_BROKEN, debug)
+    except BaseExceptionGroup as group:
+        # What tasks of a task group raise together: if all of it is for the user, tell all of it.
+        mine, others = group.split(SoakwatchError)
+        if mine is None or others is not None:
+            return _defect(group, debug)
+        errors = list(_leaves(mine))
+        return _complain("\n".join(map(_sentences, errors)), max(error.exit_code for error in errors), debug)
+    except Exception as error:  # noqa: BLE001 - the last resort: a defect is a sentence, not a traceback
+        return _defect(error, debug)
+    return code if isinstance(code, int) else 0
+
+
+def _sentences(error: SoakwatchError) -> str:
+    return "\n".join(error.problems) if isinstance(error, PlanError) and error.problems else str(error)
+
+
+def _leaves(group: BaseExceptionGroup[SoakwatchError]) -> Iterator[SoakwatchError]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+def _defect(error: BaseException, debug: bool) -> int:  # noqa: FBT001
+    # The text of an unforeseen exception may hold anything, so only its kind and place are shown.
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
+    told = f"a defect of Soakwatch: {type(error).__name__}{place}; 'soakwatch --debug …' shows more"
+    return _complain(told, EXIT_BROKEN, debug)
+
+
+def _flushed(code: int) -> int:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _pipe_closed()
+    return code
+
+
+def _pipe_closed() -> int:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return EXIT_BROKEN_PIPE
+
+
+def _let_go_of_stdout() -> None:
+    """Python flushes stdout once more at exit, and if that fails makes the exit code 120: let it go nowhere."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _complain(text: str, code: int, debug: bool) -> int:  # noqa: FBT001
+    if debug:
+        traceback.print_exc()
+    for line in text.splitlines():
+        click.echo(f"soakwatch: {line}", err=True)
+    return code

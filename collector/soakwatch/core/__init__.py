@@ -1,0 +1,1 @@
+"""What every other part uses: errors, units, time, text, secrets, the plugin folders."""

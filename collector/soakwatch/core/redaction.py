@@ -1,0 +1,82 @@
+"""What the secrets of a plan stand for is taken out of everything that is kept of what others said."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.secrets import reference, secret
+from soakwatch.core.yaml import Plain, parse
+
+SHORTEST = 4
+"""A shorter secret is no secret, and taking it out would leave nothing readable."""
+LIKELY = 8
+"""The same for a variable of which only the name says that it is a secret."""
+_LONGEST = 65_536  # what is larger is a file of something else
+_SIGN = b"***"
+
+
+_SECRET_NAME = re.compile(r"pass(?!port)|token|secret|credential|api_?key|private_?key", re.IGNORECASE)
+
+
+class Redaction:
+    """The secrets that some references stand for, and those in this process's environment by the look of their names
+    (a script that shows its environment shows them all); looked up when they are needed and never kept."""
+
+    def __init__(self, references: Iterable[str] = ()) -> None:
+        self._references = tuple(dict.fromkeys(references))
+
+    def text(self, text: str) -> str:
+        """A text without them."""
+        return self.output(text.encode("utf-8", "replace")).decode("utf-8", "replace")
+
+    def output(self, data: bytes) -> bytes:
+        """What a program said, without them, also where they were escaped for a URL or for JSON."""
+        for form in self._forms():
+            data = data.replace(form, _SIGN)
+        return data
+
+    def file(self, data: bytes) -> bytes:
+        """A file of any kind: every other byte stays where it is."""
+        for form in self._forms():
+            data = data.replace(form, b"*" * len(form))
+        return data
+
+    def _forms(self) -> list[bytes]:
+        found: set[str] = set()
+        named = [(value, LIKELY) for name, value in os.environ.items() if _SECRET_NAME.search(name)]
+        for value, shortest in [*self._values(), *named]:
+            for text in (value, value.strip()):
+                if shortest <= len(text) <= _LONGEST:
+                    found |= {text, quote(text, safe=""), json.dumps(text)[1:-1]}
+        return sorted((form.encode("utf-8", "replace") for form in found), key=len, reverse=True)
+
+    def _values(self) -> Iterator[tuple[str, int]]:
+        for told in self._references:
+            try:
+                yield secret(told).reveal(), SHORTEST
+            except PlanError:
+                continue  # what is not there cannot be said
+
+
+def redaction_of(plan_text: str) -> Redaction:
+    """The redaction of all secrets to which a plan, as the record holds it, refers."""
+    return Redaction(_references(parse(plan_text, "plan").data) if plan_text.strip() else ())
+
+
+def _references(value: Plain) -> Iterator[str]:
+    if isinstance(value, str):
+        try:
+            yield reference(value)
+        except ValueError:
+            return
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _references(inner)

@@ -1,0 +1,156 @@
+"""The directory is the registry: what is installed is what lies in the folders, imported only when asked for.
+
+A module ``pollers/NAME.py`` is the poller NAME, ``loads/NAME.py`` the load NAME, ``detectors/NAME.py`` the rule NAME
+(its class in CamelCase). Others add pollers by entry points of the group ``soakwatch.pollers``, each naming a module.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.suggest import hint
+
+if TYPE_CHECKING:
+    from importlib import metadata
+
+    from soakwatch_rules.rule import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """One folder of modules: ``package`` is its import name, ``word`` what one of them is called."""
+
+    package: str
+    word: str
+    group: str | None = None  # entry points that add to it
+
+    def names(self) -> tuple[str, ...]:
+        """Everything on the shelf, sorted; nothing is imported."""
+        return tuple(sorted({*self._files(), *self._added()}))
+
+    def summary(self, name: str) -> str:
+        """The first line of a module's docstring, read from its text."""
+        return self.docstring(name).partition("\n")[0].strip().rstrip(".")
+
+    def docstring(self, name: str) -> str:
+        """A module's docstring, read from its text; nothing is imported."""
+        file = self._files().get(name)
+        if file is None:
+            added = self._added().get(name)
+            file = _file_of(added.module) if added else None
+        if file is None:
+            return ""
+        return ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+
+    def module(self, name: str) -> ModuleType:
+        """The module, imported now.
+
+        Raises PlanError for a name that is not on the shelf, with the nearest, and for a module that fails to import.
+        """
+        if name in self._files():
+            full = f"{self.package}.{name}"
+        elif name in self._added():
+            full = self._added()[name].module
+        else:
+            raise PlanError(f"unknown {self.word} {name!r}{hint(name, self.names())}")
+        try:
+            return importlib.import_module(full)
+        except ImportError as error:
+            raise PlanError(f"the {self.word} {name!r} cannot be loaded: {error}") from error
+
+    def _files(self) -> dict[str, Path]:
+        folder = _folder_of(self.package)
+        if folder is None:
+            return {}
+        files = {file.stem: file for file in folder.glob("*.py") if not file.stem.startswith("_")}
+        packages = {file.parent.name: file for file in folder.glob("[!_]*/__init__.py")}
+        return {**packages, **files}
+
+    def _added(self) -> dict[str, metadata.EntryPoint]:
+        if self.group is None:
+            return {}
+        from importlib.metadata import entry_points
+
+        return {point.name: point for point in entry_points(group=self.group)}
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Where a plan's names are looked up."""
+
+    pollers: Shelf
+    loads: Shelf
+    rules: Shelf
+
+
+INSTALLED = Registry(
+    Shelf("soakwatch.sources.pollers", "poller", "soakwatch.pollers"),
+    Shelf("soakwatch.sources.loads", "load"),
+    Shelf("soakwatch_rules.detectors", "rule"),
+)
+
+
+def pollers(registry: Registry = INSTALLED) -> tuple[str, ...]:
+    """Names of all pollers."""
+    return registry.pollers.names()
+
+
+def loads(registry: Registry = INSTALLED) -> tuple[str, ...]:
+    """Names of all loads."""
+    return registry.loads.names()
+
+
+def rules(registry: Registry = INSTALLED) -> tuple[str, ...]:
+    """Names of all rules."""
+    return registry.rules.names()
+
+
+def rule_class(name: str, registry: Registry = INSTALLED) -> type[Rule]:
+    """The class of a rule: module ``memory_growth`` holds ``MemoryGrowth``.
+
+    Raises PlanError for an unknown name, with the nearest, and for a module without that class.
+    """
+    module = registry.rules.module(name)
+    found: object = getattr(module, camel_case(name), None)
+    if not isinstance(found, type) or not hasattr(found, "judge"):
+        raise PlanError(f"the rule {name!r} has no class {camel_case(name)}: mend {module.__name__}")
+    return cast("type[Rule]", found)
+
+
+def camel_case(name: str) -> str:
+    """The class of a module.
+
+    >>> camel_case("memory_growth")
+    'MemoryGrowth'
+    """
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def _folder_of(package: str) -> Path | None:
+    """Where a package lies; of its parents only the topmost is looked up, none is imported."""
+    top, *below = package.split(".")
+    spec = find_spec(top)
+    for location in (spec.submodule_search_locations or ()) if spec else ():
+        folder = Path(location, *below)
+        if folder.is_dir():
+            return folder
+    return None
+
+
+def _file_of(module: str) -> Path | None:
+    package, _, name = module.rpartition(".")
+    if not package:
+        spec = find_spec(name)
+        return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+    folder = _folder_of(package)
+    for file in (folder / f"{name}.py", folder / name / "__init__.py") if folder else ():
+        if file.is_file():
+            return file
+    return None

@@ -1,0 +1,11 @@
+"""The roles that a target plays in a run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+DUT: Final = "dut"
+GENERATOR: Final = "generator"
+MONITOR: Final = "monitor"
+"""Soakwatch itself: the role, and the name of the target that stands for it."""
+ROLES: Final = (DUT, GENERATOR, MONITOR)

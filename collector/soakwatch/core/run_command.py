@@ -1,0 +1,168 @@
+"""A command of somebody's own that is run beside the run: no shell, bounded output, an end in any case."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import signal
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+
+from soakwatch.core.last_words import KEPT_BYTES, last_words
+from soakwatch.core.redaction import Redaction
+from soakwatch.core.units import show_seconds
+
+MOST_OUTPUT = 256 << 10
+_GRACE_S = 1.0  # between the polite signal and the other one
+_LEFT_OPEN_S = 1.0  # how long what it left behind may keep its output open
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How a command ended: ``failure`` in a few words, "" if all is well; ``over`` if it was killed because the run was
+    over. ``output`` is what it said (both streams as they came), without secrets."""
+
+    failure: str
+    output: bytes
+    seconds: float
+    over: bool = False
+
+
+async def run_command(
+    words: Sequence[str], environment: Mapping[str, str], timeout_s: float, over: asyncio.Event, redaction: Redaction,
+    most: int = MOST_OUTPUT,
+) -> Said:  # fmt: skip
+    """Run it to its end, or for ``timeout_s``, or until ``over`` is set; what it started in its process group ends
+    with it. Never raises but for cancellation, after which nothing of it is left either."""
+    loop = asyncio.get_running_loop()
+    begun, heard = loop.time(), Heard(most)
+    async with AsyncExitStack() as ears:
+        # Pipes of our own: asyncio's keep a process that has ended waiting for whoever still holds its output open.
+        said, complaints = await _ear(ears, heard.take), await _ear(ears, heard.take_error)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words, stdin=DEVNULL, stdout=said.mouth, stderr=complaints.mouth, start_new_session=True,
+                env={**os.environ, **environment},
+            )  # fmt: skip
+        except OSError as error:
+            return Said(f"cannot start {words[0]}: {error.strerror}", b"", 0.0)
+        except ValueError:
+            return Said(f"cannot start {words[0]}: its words hold a character that no command can have", b"", 0.0)
+        finally:
+            said.shut()
+            complaints.shut()
+        try:
+            in_time = await _ended(process, timeout_s, over)
+            if not in_time:
+                await _ask_to_end(process)
+        finally:
+            _signal(process, signal.SIGKILL)
+            await process.wait()
+        await asyncio.wait([said.quiet, complaints.quiet], timeout=_LEFT_OPEN_S)
+    output = await asyncio.to_thread(redaction.output, heard.bytes())
+    took_s = loop.time() - begun
+    if not in_time:
+        why = "the run was over" if over.is_set() else f"it did not end within {show_seconds(timeout_s)}"
+        return Said(f"it was killed: {why}", output, took_s, over.is_set())
+    code = process.returncode or 0
+    if code == 0:
+        return Said("", output, took_s)
+    how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    words_left = redaction.text(last_words(redaction.output(heard.errors)))
+    return Said(f"{how}: {words_left}" if words_left else how, output, took_s)
+
+
+class Heard:
+    """The begin and the end of what is said; what lies between is counted."""
+
+    def __init__(self, most: int) -> None:
+        self._half = most // 2
+        self._head, self._tail = bytearray(), bytearray()
+        self._left_out = 0
+        self.errors = b""
+
+    def take(self, data: bytes) -> None:
+        """Some more of it."""
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        self._tail += data
+        spare = len(self._tail) - self._half
+        if spare > 0:
+            self._left_out += spare
+            del self._tail[:spare]
+
+    def take_error(self, data: bytes) -> None:
+        """Some more of what it complains of."""
+        self.errors = (self.errors + data)[-KEPT_BYTES:]
+        self.take(data)
+
+    def bytes(self) -> bytes:
+        """All of it; where something is left out whole lines stand before and after the gap."""
+        if not self._left_out:
+            return bytes(self._head + self._tail)
+        head = bytes(self._head).rpartition(b"\n")[0] or bytes(self._head)
+        tail = bytes(self._tail).partition(b"\n")[2] or bytes(self._tail)
+        left = self._left_out + len(self._head) + len(self._tail) - len(head) - len(tail)
+        return head + f"\n… {left} bytes are left out here …\n".encode() + tail
+
+
+async def _ended(process: Process, timeout_s: float, over: asyncio.Event) -> bool:
+    waiting = {asyncio.create_task(process.wait()), asyncio.create_task(over.wait())}
+    try:
+        await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.wait(waiting)
+    return process.returncode is not None
+
+
+async def _ask_to_end(process: Process) -> None:
+    _signal(process, signal.SIGTERM)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_GRACE_S):
+            await process.wait()
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+class _Ear(asyncio.Protocol):
+    """One end of a pipe; ``mouth`` is the other, for the process. ``quiet`` is done when nobody holds that open."""
+
+    def __init__(self, mouth: int, heard: Callable[[bytes], None], quiet: asyncio.Future[None]) -> None:
+        self.mouth, self.quiet, self._heard = mouth, quiet, heard
+
+    def data_received(self, data: bytes) -> None:
+        """Some more."""
+        self._heard(data)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """All of it."""
+        if not self.quiet.done():
+            self.quiet.set_result(None)
+
+    def shut(self) -> None:
+        """Close this process's copy of the mouth."""
+        os.close(self.mouth)
+
+
+async def _ear(stack: AsyncExitStack, heard: Callable[[bytes], None]) -> _Ear:
+    loop = asyncio.get_running_loop()
+    end, mouth = os.pipe()
+    ear = _Ear(mouth, heard, loop.create_future())
+    transport, _ = await loop.connect_read_pipe(lambda: ear, io.FileIO(end))
+    stack.push_async_callback(_closed, transport, ear.quiet)
+    return ear
+
+
+async def _closed(transport: asyncio.ReadTransport, quiet: asyncio.Future[None]) -> None:
+    transport.close()
+    await asyncio.wait([quiet])

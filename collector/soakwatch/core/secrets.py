@@ -1,0 +1,84 @@
+"""Secrets: a plan holds references (``env:NAME``, ``file:PATH``), and only their user resolves them, late.
+
+A reference may be shown, recorded and reported; what it stands for may not. ``Secret`` therefore shows nothing of
+itself in ``repr``, ``str`` or formatting, and cannot be pickled.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from soakwatch.core.errors import PlanError
+
+_REFERENCE = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)", re.DOTALL)
+_REMEDY = "a secret is never written into a plan: write env:NAME or file:PATH"
+
+
+class Secret:
+    """One secret, in memory only; ``reveal()`` is the only way to its text."""
+
+    __slots__ = ("_text", "reference")
+
+    def __init__(self, reference: str, text: str) -> None:
+        self.reference = reference
+        self._text = text
+
+    def reveal(self) -> str:
+        """The secret itself, for the call that needs it and for nothing else."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Secret({self.reference})"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} is never written out")
+
+
+def reference(value: object) -> str:
+    """``value`` if it is a reference to a secret; ValueError (which never holds the value) if it is not.
+
+    >>> reference("env:SNMP_AUTH")
+    'env:SNMP_AUTH'
+    """
+    if not isinstance(value, str) or _REFERENCE.fullmatch(value) is None:
+        raise ValueError(_REMEDY)
+    return value
+
+
+def secret(ref: str) -> Secret:
+    """What a reference stands for now: an environment variable, or a file's text less its last line end.
+
+    Raises PlanError, in a sentence with the reference and without the secret, if it is not there or empty.
+    """
+    kind, _, where = reference(ref).partition(":")
+    if kind == "env":
+        found = os.environ.get(where)
+        if found is None:
+            raise PlanError(f"the environment variable {where} is not set: export it before the run")
+        if not found:
+            raise PlanError(f"the environment variable {where} is empty: export the secret before the run")
+        return Secret(ref, found)
+    try:
+        text = Path(where).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, RuntimeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not readable text"
+        raise PlanError(f"the secret's file {where} cannot be read: {why}") from None
+    found = text.removesuffix("\n").removesuffix("\r")
+    if not found:
+        raise PlanError(f"the secret's file {where} is empty: write the secret into its first line")
+    return Secret(ref, found)
+
+
+SecretRef = Annotated[
+    str,
+    BeforeValidator(reference),
+    WithJsonSchema({"type": "string", "pattern": "^(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$", "examples": ["env:TOKEN"]}),
+]
+"""A key of a source that takes a secret: the plan holds the reference, ``secret()`` resolves it."""

@@ -1,0 +1,70 @@
+"""A line of a series that fits into a row of a table: an SVG path, with its lowest and highest value in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.core.drawn import shown
+from soakwatch.core.formatting import extent
+from soakwatch_rules.series import Series
+
+WIDTH, HEIGHT = 120, 28
+"""The box that a path is drawn in, in its own units."""
+_BINS, _MARGIN, _HOLE = 60, 2.0, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Sparkline:
+    """``path`` is the ``d`` of an SVG path in a box of ``WIDTH`` by ``HEIGHT``; ``reach`` is from the lowest to the
+    highest value with the unit; counters are rates. ``metric`` and ``object`` of ``target`` say what it is of, and
+    ``moves`` whether its values differ at all."""
+
+    target: str
+    metric: str
+    object: str
+    path: str
+    reach: str
+    moves: bool
+
+
+def sparkline(series: Series) -> Sparkline | None:
+    """The lowest and highest of each of sixty equal stretches, so that no spike is lost; None without a reading.
+
+    A silence of more than three times the usual distance, and of three stretches, is a hole in the line.
+    """
+    drawn, _ = shown(series)
+    good = drawn.finite()
+    if not len(good):
+        return None
+    values = good.values
+    low, high = float(values.min()), float(values.max())
+    span_ns = max(int(good.time_ns[-1] - good.time_ns[0]), 1)
+    place = ((good.time_ns - good.time_ns[0]) / span_ns * (_BINS - 1e-9)).astype(np.int64)
+    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    path = _path(place[starts], np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts), low, high)
+    return Sparkline(series.target, series.metric, series.object, path, extent(low, high, drawn.trait.unit), low < high)
+
+
+def _path(
+    place: NDArray[np.int64], lows: NDArray[np.float64], highs: NDArray[np.float64], low: float, high: float
+) -> str:
+    # halves first: the difference of two floats may be none
+    reach = high / 2 - low / 2
+
+    def y(value: float) -> str:
+        share = 0.5 if not reach > 0 else (value / 2 - low / 2) / reach
+        return f"{HEIGHT - _MARGIN - share * (HEIGHT - 2 * _MARGIN):.1f}"
+
+    parts: list[str] = []
+    usual = float(np.median(np.diff(place))) if place.size > 1 else 1.0
+    before = -_BINS * 10
+    for at, bottom, top in zip(place.tolist(), lows.tolist(), highs.tolist(), strict=True):
+        x = f"{(at + 0.5) / _BINS * WIDTH:.0f}"
+        # A point that stands alone would have no length, and not be seen.
+        pen, dot = ("L", "") if at - before <= max(_HOLE, _HOLE * usual) else ("M", "h1")
+        parts.append(f"{pen}{x} {y(bottom)}{dot}" + ("" if bottom == top else f"L{x} {y(top)}"))
+        before = at
+    return "".join(parts)

@@ -1,0 +1,184 @@
+"""What a model refused, in the words of a person: the key, what was found, what is meant, and where."""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from soakwatch.core.secrets import SecretRef
+from soakwatch.core.suggest import hint, nearest
+from soakwatch.core.units import show_seconds
+from soakwatch.core.yaml import Document, Path, Problem
+
+_LOGIN = re.compile(r":(?!//)[^\s:@]*@")  # the password before the @ of an address
+
+_EXPECTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "dict_type": "keys and values",
+    "model_type": "keys and values",
+    "model_attributes_type": "keys and values",
+    "none_required": "nothing",
+}
+_BOUNDS = {
+    "greater_than_equal": ("ge", "at least"),
+    "greater_than": ("gt", "more than"),
+    "less_than_equal": ("le", "at most"),
+    "less_than": ("lt", "less than"),
+}
+
+
+def problems(document: Document, at: Path, model: type[BaseModel], error: ValidationError) -> list[Problem]:
+    """Every error of ``model``, which read what stands at ``at``, with its place in the document.
+
+    No sentence holds the value of a secret: a field of that type refuses with a sentence of its own.
+    """
+    return [_problem(document, at, model, detail) for detail in error.errors(include_url=False)]
+
+
+def _problem(document: Document, at: Path, model: type[BaseModel], detail: ErrorDetails) -> Problem:
+    kind = detail["type"]
+    loc = _real(document, at, detail["loc"], whole=kind == "missing")
+    path = (*at, *loc)
+    name = next((str(part) for part in reversed(path) if isinstance(part, str)), "plan")
+    if kind == "extra_forbidden":
+        word = str(detail["loc"][-1])
+        return document.problem((*at, *loc), f"unknown key {word!r}{hint(word, keys_at(model, loc[:-1]))}", key=True)
+    if kind == "missing":
+        return document.problem(path[:-1], f"the key {str(detail['loc'][-1])!r} is missing", key=True)
+    return document.problem(path, f"{name}: {_sentence(kind, detail, model)}")
+
+
+def _real(document: Document, at: Path, loc: tuple[int | str, ...], *, whole: bool) -> Path:
+    """``loc`` less what pydantic adds for unions, keys and validators; ``whole`` keeps its last part, a missing key."""
+    real: Path = ()
+    for index, part in enumerate(loc):
+        if (*at, *real, part) in document.values or (whole and index == len(loc) - 1):
+            real = (*real, part)
+    return real
+
+
+def _sentence(kind: str, detail: ErrorDetails, model: type[BaseModel]) -> str:
+    context: Mapping[str, object] = detail.get("ctx", {})
+    found = shown(detail["input"])
+    if kind in {"value_error", "assertion_error"}:
+        return str(context.get("error", detail["msg"]))
+    if kind in _EXPECTED:
+        if _of_secrets(model, detail["loc"]):
+            return f"expected {_EXPECTED[kind]} of secrets, each as env:NAME or file:PATH"
+        quotes = "; put it in quotes" if kind == "string_type" and isinstance(detail["input"], int | float) else ""
+        return f"expected {_EXPECTED[kind]}, found {found}{quotes}"
+    if kind in _BOUNDS:
+        key, word = _BOUNDS[kind]
+        return f"{found} is out of bounds: {word} {_bound(context.get(key), detail['input'])}"
+    if kind in {"literal_error", "enum"}:
+        expected = str(context.get("expected", ""))
+        words = [word.strip(" '") for word in expected.replace(" or ", ",").split(",")]
+        near = nearest(str(detail["input"]), words)
+        return f"expected {expected}, found {found}" + (f"; did you mean {near!r}?" if near else "")
+    if kind in {"too_short", "string_too_short"}:
+        return "is empty: at least one is needed" if context.get("min_length") == 1 else _short(context)
+    if kind in {"too_long", "string_too_long"}:
+        return f"is too long: at most {context.get('max_length')}"
+    if kind == "string_pattern_mismatch":
+        return f"{found} does not have the form {context.get('pattern')}"
+    message = detail["msg"]
+    return f"{found} cannot be used: {message[:1].lower()}{message[1:]}"
+
+
+def _short(context: Mapping[str, object]) -> str:
+    return f"is too short: at least {context.get('min_length')}"
+
+
+def _bound(bound: object, given: object) -> str:
+    if isinstance(given, str) and isinstance(bound, int | float):
+        return show_seconds(bound) if bound else "0s"
+    return str(bound)
+
+
+def keys_at(model: type[BaseModel], loc: Path) -> tuple[str, ...]:
+    """The keys that a model knows at a place within it; () where any key may stand."""
+    here: object = model
+    for part in loc:
+        here = _within(here, part)
+    found = _model(here)
+    if found is None:
+        return ()
+    return tuple(field.alias or name for name, field in found.model_fields.items())
+
+
+def _of_secrets(model: object, loc: Path) -> bool:
+    """Whether what stands at ``loc`` is to hold secrets: a list or keys and values of them."""
+    here = model
+    for part in loc:
+        here = _within(here, part)
+    return _holds(here)
+
+
+def _holds(kind: object) -> bool:
+    return kind == SecretRef or any(_holds(inner) for inner in typing.get_args(kind))
+
+
+def _within(kind: object, part: str | int) -> object:
+    """The type of what stands at ``part`` in a thing of type ``kind``; None where it is not known."""
+    model = _model(kind)
+    if model is not None:
+        field = model.model_fields.get(str(part))
+        return field.annotation if field else None
+    for candidate in _choices(kind):
+        arguments = typing.get_args(candidate)
+        if typing.get_origin(candidate) in {dict, Mapping} and len(arguments) == 2:
+            return arguments[1]
+        if typing.get_origin(candidate) in {list, tuple} and arguments:
+            return arguments[0]
+    return None
+
+
+def _model(kind: object) -> type[BaseModel] | None:
+    for candidate in _choices(kind):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
+    return None
+
+
+def _choices(kind: object) -> tuple[object, ...]:
+    origin = typing.get_origin(kind)
+    if origin is typing.Annotated:
+        return _choices(typing.get_args(kind)[0])
+    if origin in {typing.Union, types.UnionType}:
+        return tuple(choice for part in typing.get_args(kind) for choice in _choices(part))
+    return (kind,)
+
+
+def shown(value: object) -> str:
+    """A value of a plan as errors name it.
+
+    >>> shown("x"), shown(True), shown(None), shown([1]), shown({}), shown(3)
+    ("'x'", 'true', 'nothing', 'a list', 'keys and values', 'the number 3')
+    >>> shown("https://me:what@h/"), shown("me:what@h")
+    ("'https://me:***@h/'", "'me:***@h'")
+    """
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        value = _LOGIN.sub(":***@", value)
+        return repr(value if len(value) <= 60 else value[:59] + "…")
+    return "a list" if isinstance(value, list) else "keys and values"

@@ -1,0 +1,309 @@
+"""The plan's syntax: YAML to plain data, with the line and column of every key and value.
+
+Of YAML 1.1's traps none is left: ``on``, ``off``, ``yes``, ``no`` and ``1:30`` are text, ``08`` is 8, a timestamp is
+text, keys are text as they are written; a key that is given twice, a tag, a merge key and a file that unfolds
+without bound are refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+
+import yaml
+
+from soakwatch.core.errors import PlanError
+
+Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
+"""What a plan is made of."""
+Path = tuple[str | int, ...]
+"""The way to a value: keys and list positions from the top."""
+
+MOST_BYTES = 1_000_000
+MOST_NODES = 20_000
+MOST_DEPTH = 40
+
+_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NULLS = {"", "~", "null", "Null", "NULL"}
+_INTEGER = re.compile(r"[-+]?[0-9]{1,30}")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_ODD = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # escapes in quotes can make these
+_PLAIN = "plain"
+_STR = "tag:yaml.org,2002:str"
+_LIST = "tag:yaml.org,2002:seq"
+_DICT = "tag:yaml.org,2002:map"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """What is wrong at one place; ``line`` and ``column`` count from 1, 0 where there is no place."""
+
+    line: int
+    column: int
+    text: str
+
+    def sentence(self, origin: str) -> str:
+        """``plan.yaml:14:7: text``."""
+        return f"{origin}:{self.line}:{self.column}: {self.text}" if self.line else f"{origin}: {self.text}"
+
+
+def plan_error(origin: str, problems: list[Problem]) -> PlanError:
+    """One error for all problems of a plan, in the order of their places."""
+    return PlanError(*(problem.sentence(origin) for problem in sorted(set(problems))))
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Plain data and its places; ``origin`` is the file's name as errors show it."""
+
+    origin: str
+    data: Plain
+    values: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
+    keys: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
+
+    def place(self, path: Path, *, key: bool = False) -> tuple[int, int]:
+        """Line and column of the value (or key) at ``path``, else of the nearest thing around it; (0, 0) if none."""
+        if key and path in self.keys:
+            return self.keys[path]
+        for length in range(len(path), -1, -1):
+            if path[:length] in self.values:
+                return self.values[path[:length]]
+        return (0, 0)
+
+    def where(self, path: Path, *, key: bool = False) -> str:
+        """``plan.yaml:14:7``, or the origin alone where there is no place."""
+        line, column = self.place(path, key=key)
+        return f"{self.origin}:{line}:{column}" if line else self.origin
+
+    def problem(self, path: Path, text: str, *, key: bool = False) -> Problem:
+        """A problem at ``path``."""
+        return Problem(*self.place(path, key=key), text)
+
+
+def placeless(data: Plain, origin: str) -> Document:
+    """Data that stands in no file: problems name the origin only."""
+    values: dict[Path, tuple[int, int]] = {}
+    left: list[tuple[Path, Plain]] = [((), data)]
+    while left:
+        path, value = left.pop()
+        values[path] = (0, 0)
+        if isinstance(value, dict):
+            left += [((*path, key), inner) for key, inner in value.items()]
+        elif isinstance(value, list):
+            left += [((*path, index), inner) for index, inner in enumerate(value)]
+    return Document(origin, data, values)
+
+
+def read_text(file: FilePath) -> str:
+    """The text of a plan's file. Raises PlanError in one sentence if there is none."""
+    try:
+        if file.is_dir():
+            raise PlanError(f"{file}: is a folder, not a plan: name the file")
+        with file.open("rb") as stream:
+            raw = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise PlanError(f"{file}: cannot be read: {error.strerror or type(error).__name__}") from None
+    if len(raw) > MOST_BYTES:
+        raise PlanError(f"{file}: has more than {MOST_BYTES} bytes: that is not a plan")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        good = raw[: error.start].decode("utf-8-sig")
+        line, column = good.count("\n") + 1, len(good) - (good.rfind("\n") + 1) + 1
+        raise PlanError(f"{file}:{line}:{column}: is not UTF-8: save the plan as UTF-8") from None
+
+
+def parse(text: str, origin: str) -> Document:
+    """Plain data of a YAML text, with places.
+
+    Raises PlanError: the first error of syntax, or every duplicate key, tag and merge key.
+    """
+    try:
+        loader = _Nodes(text)
+    except yaml.reader.ReaderError as error:
+        good = text[: error.position]
+        line, column = good.count("\n") + 1, len(good) - (good.rfind("\n") + 1) + 1
+        told = f"the character U+{ord(text[error.position]):04X} cannot stand in a plan: remove it"
+        raise plan_error(origin, [Problem(line, column, told)]) from None
+    try:
+        root = loader.get_single_node()
+    except _TooDeepError as error:
+        told = f"is nested more than {MOST_DEPTH} deep: that is not a plan"
+        raise plan_error(origin, [Problem(error.line, error.column, told)]) from None
+    except yaml.MarkedYAMLError as error:
+        raise plan_error(origin, [_syntax(error)]) from None
+    finally:
+        loader.dispose()
+    if root is None:
+        raise PlanError(f"{origin}: is empty: 'soakwatch init' writes a plan to start from")
+    walk = _Walk()
+    data = walk.value(root, (), ())
+    if walk.problems:
+        raise plan_error(origin, walk.problems)
+    return Document(origin, data, walk.values, walk.keys)
+
+
+class _TooDeepError(Exception):
+    def __init__(self, mark: yaml.Mark) -> None:
+        super().__init__("too deep")
+        self.line, self.column = mark.line + 1, mark.column + 1
+
+
+class _Nodes(yaml.SafeLoader):
+    """Composes nodes only; plain scalars keep the tag ``plain``, so that their meaning is decided here."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def resolve(self, kind: type[yaml.Node], value: object, implicit: object) -> str:  # noqa: ARG002
+        if kind is yaml.ScalarNode:
+            return _PLAIN if isinstance(implicit, tuple) and implicit[0] else _STR
+        return _DICT if kind is yaml.MappingNode else _LIST
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self._depth += 1
+        if self._depth > MOST_DEPTH:
+            raise _TooDeepError(self.peek_event().start_mark)  # type: ignore[no-untyped-call]
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+def _syntax(error: yaml.MarkedYAMLError) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+    told = error.problem or error.context or ""
+    if "'\\t'" in told:
+        return Problem(line, column, "a tab cannot indent or separate here: use spaces")
+    if "undefined alias" in told:
+        return Problem(line, column, "an alias (*) has no anchor (&) before it: quote text that begins with *")
+    if "but found another document" in told or "single document" in (error.context or ""):
+        return Problem(line, column, "a second document begins here: a plan is one document")
+    for sign, sentence in _SYNTAX.items():
+        if sign in told:
+            return Problem(line, column, sentence)
+    return Problem(line, column, "this is not YAML: " + told.replace("\n", " "))
+
+
+_SYNTAX = {
+    "mapping values are not allowed": "a second ':' in one line: put the text in quotes, or begin a new line",
+    "could not find expected ':'": "a ':' is missing after the key, or the line is indented wrongly",
+    "expected <block end>": "the line is indented differently from its neighbours",
+    "expected ',' or '}'": "a ',' or '}' is missing",
+    "expected ',' or ']'": "a ',' or ']' is missing",
+    "found unexpected end of stream": "a quote or bracket is never closed",
+    "cannot start any token": "text cannot begin with this character: put it in quotes",
+    "expected the node content": "a value is missing here, or a bracket is never closed",
+}
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Turns nodes into data, notes places and problems, and counts what aliases unfold to."""
+
+    values: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    keys: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    count: int = 0
+
+    def value(self, node: yaml.Node, path: Path, above: tuple[int, ...]) -> Plain:
+        self.count += 1
+        if self.count > MOST_NODES:
+            if self.count == MOST_NODES + 1:
+                self._tell(node, f"the plan unfolds to more than {MOST_NODES} values: use fewer aliases")
+            return None
+        if id(node) in above:
+            self._tell(node, "an anchor contains itself: that has no end")
+            return None
+        self.values[path] = _mark(node)
+        if isinstance(node, yaml.MappingNode):
+            if node.tag != _DICT:
+                self._tell(node, "a tag (!) has no meaning in a plan: remove it")
+            return self._mapping(node, path, (*above, id(node)))
+        if isinstance(node, yaml.SequenceNode):
+            if node.tag != _LIST:
+                self._tell(node, "a tag (!) has no meaning in a plan: remove it")
+            return [self.value(item, (*path, i), (*above, id(node))) for i, item in enumerate(node.value)]
+        if node.tag not in {_PLAIN, _STR}:
+            self._tell(node, "a tag (!) has no meaning in a plan: remove it, or quote text that begins with !")
+            return None
+        odd = _ODD.search(node.value)
+        if odd is not None:
+            self._tell(node, f"the character U+{ord(odd[0]):04X} cannot stand in a plan: remove it")
+            return None
+        return scalar(node.value) if node.tag == _PLAIN else str(node.value)
+
+    def _mapping(self, node: yaml.MappingNode, path: Path, above: tuple[int, ...]) -> Plain:
+        found: dict[str, Plain] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._tell(key_node, "a key must be a word, not a list or keys and values")
+                continue
+            key = str(key_node.value)
+            if _ODD.search(key) is not None:
+                self._tell(key_node, "a control character cannot stand in a key: remove it")
+                continue
+            if key == "<<" and key_node.tag == _PLAIN:
+                self._tell(key_node, "merge keys (<<) are not known here: write the keys out")
+                continue
+            if key in found:
+                line = self.keys[(*path, key)][0]
+                self._tell(key_node, f"the key {key!r} is given twice (first in line {line}): remove one")
+                continue
+            self.keys[(*path, key)] = _mark(key_node)
+            found[key] = self.value(value_node, (*path, key), above)
+        return found
+
+    def _tell(self, node: yaml.Node, text: str) -> None:
+        self.problems.append(Problem(*_mark(node), text))
+
+
+def _mark(node: yaml.Node) -> tuple[int, int]:
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+def scalar(text: str) -> Plain:
+    """What an unquoted word means.
+
+    >>> [scalar(word) for word in ("true", "on", "1:30", "08", "1.5", "~", "24h")]
+    [True, 'on', '1:30', 8, 1.5, None, '24h']
+    """
+    if text in _NULLS:
+        return None
+    if text in _BOOLEANS:
+        return _BOOLEANS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        return number if math.isfinite(number) else text
+    return text
+
+
+def dump(data: Plain) -> str:
+    """YAML text of plain data, which ``parse`` reads back to equal data; comments are not kept."""
+    text: str = yaml.dump(data, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110)
+    return text
+
+
+class _Writer(yaml.SafeDumper):
+    """Quotes every text that is not plainly a word, so that no reader of YAML takes it for something else."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - equal lists are written out twice
+        return True
+
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*|[0-9.]+[a-z]+")
+_NOT_WORDS = {"true", "false", "null", "on", "off", "yes", "no", "y", "n", "nan", "inf"}
+
+
+def _write_text(writer: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    plain = _WORD.fullmatch(text) is not None and text.lower() not in _NOT_WORDS
+    return writer.represent_scalar(_STR, text, style=None if plain else '"')
+
+
+_Writer.add_representer(str, _write_text)

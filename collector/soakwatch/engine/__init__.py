@@ -1,0 +1,1 @@
+"""One run while it goes on: phases, polls, events, loads, hooks, notifications, and its end."""

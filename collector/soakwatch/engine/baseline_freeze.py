@@ -1,0 +1,103 @@
+"""Freezing the baseline of a run once its phase is over: worked out in a process of its own, so that no poll waits.
+
+``python -m soakwatch.engine.baseline_freeze FOLDER`` prints what is to be kept, or nothing where it is kept already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.engine.phases import Phasing
+from soakwatch.judge.baseline import META, PHASE, baseline_of, frozen_in, frozen_of
+from soakwatch.record import Record, RecordView
+
+_AFTER_NS = 5_000_000_000  # the last looks of the phase may still be under way when it ends
+_LONGEST_S = 600.0
+
+
+class Freezing:
+    """Freezes the baseline of a run that goes on: ``look`` is called now and then, ``keep`` puts it in the record.
+
+    What goes wrong here is made up for at the end of the run (``freeze``).
+    """
+
+    def __init__(self, folder: Path, keep: Callable[[str], Awaitable[None]]) -> None:
+        self._folder, self._keep = folder, keep
+        self._frozen_ns: int | None = None  # the end of the phase
+        self._task: asyncio.Task[None] | None = None
+
+    def look(self, phasing: Phasing, now_ns: int) -> None:
+        """Freeze it if a baseline phase is over."""
+        now = phasing.now
+        ends = [s.end_ns for s in phasing.stretches if now is not None and s.name == PHASE and s.end_ns <= now.begin_ns]
+        if not ends or ends[-1] == self._frozen_ns or now_ns < ends[-1] + _AFTER_NS:
+            return
+        if self._task is None or self._task.done():
+            self._frozen_ns = ends[-1]
+            self._task = asyncio.create_task(self._freeze())
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _freeze(self) -> None:
+        with suppress(OSError, TimeoutError):
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", __name__, str(self._folder), stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL,
+                start_new_session=True,
+            )  # fmt: skip
+            try:
+                async with asyncio.timeout(_LONGEST_S):
+                    told, _ = await process.communicate()
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+            if process.returncode == 0 and told.strip():
+                await self._keep(told.decode().strip())
+
+
+def worked_out(folder: Path) -> str | None:
+    """What a record should hold of its baseline; None where it does, or there is none. Raises RecordError."""
+    from soakwatch.judge.recorded import recorded_rules
+    from soakwatch.plan.rules import planned_rules
+
+    with RecordView.open(folder) as view:
+        own = baseline_of(view.phases())
+        kept = frozen_in(view.meta(META))
+        if own is None or (kept is not None and kept.window == own):
+            return None
+        made = frozen_of(view, planned_rules(recorded_rules(view)))
+    return None if made is None else made.text()
+
+
+def freeze(record: Record, folder: Path) -> None:
+    """Freeze the baseline of a run that has ended, if that was not done before. Raises RecordError."""
+    text = worked_out(folder)
+    if text is not None:
+        record.set_meta(META, text)
+
+
+def main() -> int:
+    """Print what is to be kept."""
+    os.nice(10)
+    try:
+        text = worked_out(Path(sys.argv[1]))
+    except SoakwatchError:
+        return 1
+    if text is not None:
+        print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""When planned events happen: at a time of the run or of a phase, once or again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from soakwatch.core.units import show_seconds
+from soakwatch.engine.phases import Phasing
+from soakwatch.plan import EventPlan
+from soakwatch.plan.timeline import Stretch
+from soakwatch_rules.rule import Event
+
+SKIPPED = "event.skipped"
+"""The kind of event that tells that a planned event was left out, and why."""
+LATE_NS = 3 * 10**9
+"""A command is not run later than this after its time (the monitor was dead, the disk full): it would meet another
+moment of the run than the one that was planned for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One planned event whose time has come. ``lapsed``: how often it was missed; nothing of it is to be begun then."""
+
+    index: int
+    base_ns: int
+    planned: EventPlan
+    begin_ns: int
+    lapsed: int = 0
+
+    def event(self) -> Event:
+        """What is recorded: the event, or that it was left out."""
+        planned = self.planned
+        if self.lapsed:
+            return self.skipped("its time had passed by more than " + show_seconds(LATE_NS * 1e-9))
+        return Event(
+            kind=planned.kind,
+            target=planned.target or "",
+            object="",
+            begin_ns=self.begin_ns,
+            end_ns=None if planned.lasts_s is None else self.begin_ns + round(planned.lasts_s * 1e9),
+            expect=planned.expect,
+            deadline_ns=None if planned.within_s is None else self.begin_ns + round(planned.within_s * 1e9),
+        )
+
+    def skipped(self, reason: str) -> Event:
+        """That it is left out."""
+        detail = {"event": self.planned.kind, "reason": reason}
+        if self.lapsed > 1:
+            detail["times"] = str(self.lapsed)
+        return Event(SKIPPED, self.planned.target or "", "", self.begin_ns, self.begin_ns, detail)
+
+
+class Occurring:
+    """Which planned events are due. ``told`` are those of an earlier life of the monitor: they are not begun again."""
+
+    def __init__(self, events: Sequence[EventPlan], phasing: Phasing, told: Iterable[Event] = ()) -> None:
+        self._events, self._phasing = tuple(events), phasing
+        self._start_ns = phasing.stretches[0].begin_ns
+        self._done: dict[tuple[int, int], int] = {}  # event and base -> how many of its times are over
+        for event in sorted(told, key=lambda one: one.begin_ns):
+            self._recall(event)
+
+    def due_ns(self) -> tuple[int, ...]:
+        """The next time of each, as it is known now."""
+        found = []
+        for index, planned in enumerate(self._events):
+            times = [begin_ns for _, begin_ns in self._next(index, planned)]
+            if planned.phase is not None:  # of phases that are to come
+                ahead = self._phasing.stretches[len(self._begun()) :]
+                times += [one.begin_ns + round(planned.at_s * 1e9) for one in ahead if one.name == planned.phase]
+            found += times
+        return tuple(sorted(found))
+
+    def due(self, now_ns: int) -> Occurrence | None:
+        """The first that is due; the same again until ``begun`` was told."""
+        made = [
+            (begin_ns, index, base_ns)
+            for index, planned in enumerate(self._events)
+            for base_ns, begin_ns in self._next(index, planned)
+            if begin_ns <= now_ns
+        ]
+        if not made:
+            return None
+        begin_ns, index, base_ns = min(made)
+        planned = self._events[index]
+        late_ns = now_ns - begin_ns - LATE_NS
+        lapsed = 0
+        if late_ns > 0 and planned.every_s is not None:
+            lapsed = late_ns // round(planned.every_s * 1e9) + 1
+        elif late_ns > 0 and planned.run:
+            lapsed = 1
+        return Occurrence(index, base_ns, planned, begin_ns, lapsed)
+
+    def begun(self, occurrence: Occurrence) -> None:
+        """It is in the record, begun or left out."""
+        key = occurrence.index, occurrence.base_ns
+        self._done[key] = self._done.get(key, 0) + max(1, occurrence.lapsed)
+
+    def never(self) -> tuple[Occurrence, ...]:
+        """Those that were to happen once, and did not before the run, or their phase, was over."""
+        return tuple(
+            Occurrence(index, base.begin_ns, planned, base.end_ns)
+            for index, planned in enumerate(self._events)
+            for base in self._bases(planned)
+            if not self._done.get((index, base.begin_ns))
+        )
+
+    def _bases(self, planned: EventPlan) -> Iterator[Stretch]:
+        if planned.phase is None:
+            yield Stretch("run", self._start_ns, self._phasing.end_ns)
+        else:
+            yield from (stretch for stretch in self._begun() if stretch.name == planned.phase)
+
+    def _begun(self) -> Sequence[Stretch]:
+        return self._phasing.stretches[: len(self._phasing.stretches) - len(self._phasing.due_ns())]
+
+    def _next(self, index: int, planned: EventPlan) -> Iterator[tuple[int, int]]:
+        """Base and begin of the next time from each base."""
+        for base in self._bases(planned):
+            count = self._done.get((index, base.begin_ns), 0)
+            begin_ns = base.begin_ns + round(planned.at_s * 1e9)
+            if count:
+                if planned.every_s is None:
+                    continue
+                begin_ns += count * round(planned.every_s * 1e9)
+                if begin_ns + round(planned.takes_s * 1e9) > base.end_ns:
+                    continue  # it would not be over in time
+            if begin_ns < base.end_ns:
+                yield base.begin_ns, begin_ns
+
+    def _recall(self, event: Event) -> None:
+        kind = event.detail.get("event", "") if event.kind == SKIPPED else event.kind
+        times = event.detail.get("times", "1") if event.kind == SKIPPED else "1"
+        for index, planned in enumerate(self._events):
+            if planned.kind != kind or (planned.target or "") != event.target:
+                continue
+            for base_ns, begin_ns in self._next(index, planned):
+                if begin_ns == event.begin_ns:
+                    key = index, base_ns
+                    self._done[key] = self._done.get(key, 0) + (int(times) if times.isdecimal() else 1)
+                    return

@@ -1,0 +1,79 @@
+"""The first looks of a new run: a plan that cannot be used ends it within seconds, and not in the morning.
+
+What a look says of the plan counts (``PlanError``: an unset variable, an unknown profile), and a generator that cannot
+be reached: without its figures nobody will know what the device stood. A device that does not answer is a failing
+source, and so is a plan that went wrong later, such as a secret whose file is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.prefix import said_of
+from soakwatch.engine.polling import Looked
+from soakwatch.plan import SourcePlan
+from soakwatch.sources.abc import SourceUnready
+
+OPENS_S = 10.0
+"""How long a generator may take to open, however often it is read: on a busy machine a command takes its time."""
+GRACE_S = 3.0
+"""How long the other sources may take to say what is wrong with them, once one has."""
+
+
+class PlanRefused(PlanError):  # noqa: N818 - it is what became of the plan
+    """The sources could not be opened as the plan says: the run ended before it had begun."""
+
+
+class Opening:
+    """Which sources have looked for the first time, and what they said of the plan, in its order."""
+
+    def __init__(self) -> None:
+        self._expected = 0
+        self._looked = 0
+        self._said: dict[int, tuple[str, ...]] = {}
+        self._wrong, self._complete = asyncio.Event(), asyncio.Event()
+
+    def expect(self, target: str, label: str, planned: SourcePlan, *, insist: bool = False) -> Looked:
+        """One more source; what is returned takes how its first look ended: why it failed, or None.
+
+        It says whether the run ends for that: for a PlanError, and for any failure of a source that is ``insist``ed on,
+        if it is not just getting ready.
+        """
+        number = self._expected
+        self._expected += 1
+        place = f"{planned.place}: " if planned.place else ""
+
+        def looked(failure: Exception | None) -> bool:
+            self._looked += 1
+            problems = _problems(failure, insist=insist)
+            if problems:
+                self._said[number] = tuple(f"{place}{said_of(target, label, problem)}" for problem in problems)
+                self._wrong.set()
+            if self._looked == self._expected:
+                self._complete.set()
+            return bool(problems)
+
+        return looked
+
+    async def refused(self) -> None:
+        """Returns once the plan is known to be wrong, and all sources have looked or ``GRACE_S`` have passed."""
+        await self._wrong.wait()
+        try:
+            async with asyncio.timeout(GRACE_S):
+                await self._complete.wait()
+        except TimeoutError:
+            return
+
+    def check(self) -> None:
+        """Raises PlanRefused with every sentence if the plan is wrong."""
+        if self._said:
+            raise PlanRefused(*(sentence for _, said in sorted(self._said.items()) for sentence in said))
+
+
+def _problems(failure: Exception | None, *, insist: bool) -> tuple[str, ...]:
+    if isinstance(failure, PlanError):
+        return failure.problems or (str(failure),)
+    if failure is None or not insist or isinstance(failure, SourceUnready):
+        return ()
+    return (f"{failure}: start the generator, or give this source required: false",)

@@ -1,0 +1,65 @@
+"""Evidence of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+import os
+import stat
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import islice
+from pathlib import Path
+
+from soakwatch.core.redaction import Redaction
+from soakwatch.core.run_command import run_command
+from soakwatch.engine.hooks.evidence import MOST_OUTPUT, Found
+from soakwatch.engine.hooks.occasion import HookFailed
+
+_MOST_FOUND = 1000
+
+
+class Here:
+    """See Place."""
+
+    name = "this machine"
+
+    async def run(self, command: str, timeout_s: float) -> tuple[bytes, str]:
+        """By ``sh``, as a device would."""
+        said = await run_command(["sh", "-c", command], {}, timeout_s, asyncio.Event(), Redaction(), MOST_OUTPUT)
+        return said.output, said.failure
+
+    async def find(self, pattern: str) -> Sequence[Found]:
+        """Plain files only."""
+        return await asyncio.to_thread(_find, pattern)
+
+    async def read(self, path: str, most: int) -> bytes:
+        """The first bytes of a file."""
+        try:
+            return await asyncio.to_thread(_read, path, most)
+        except OSError as error:
+            raise HookFailed(f"{path} cannot be read: {(error.strerror or type(error).__name__).lower()}") from None
+
+
+def _find(pattern: str) -> list[Found]:
+    found = []
+    for path in islice(glob.iglob(pattern), _MOST_FOUND):
+        try:
+            told = Path(path).stat()
+        except OSError:
+            continue  # gone meanwhile
+        if stat.S_ISREG(told.st_mode):
+            found.append(Found(path, told.st_size, told.st_mtime))
+    return found
+
+
+def _read(path: str, most: int) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe that took its place would wait for a writer
+    with open(descriptor, "rb") as file:
+        return file.read(most)
+
+
+@asynccontextmanager
+async def here() -> AsyncIterator[Here]:
+    """This machine."""
+    yield Here()

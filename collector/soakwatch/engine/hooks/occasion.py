@@ -1,0 +1,94 @@
+"""What sets a hook off, and what is told of it: as variables for a command, as JSON for a webhook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from soakwatch.engine.scripts import stamp
+from soakwatch.judge.verdict import Verdict
+from soakwatch.report.json import Json, finding_document
+from soakwatch_rules.rule import Finding, Outcome
+
+HELD_BACK = "held-back"
+_LONGEST = 2000  # of a value in the environment
+
+
+class HookFailed(Exception):  # noqa: N818 - the field says "the hook failed"
+    """What a hook did not achieve, in one sentence without secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Why a hook is set off: ``on`` is fail, warn, start, end, or held-back for those that came too often.
+
+    ``held`` tells then how many findings of each rule were not told one by one. ``serial`` numbers those of a run.
+    """
+
+    on: str
+    run: str
+    time_ns: int
+    finding: Finding | None = None
+    verdict: Verdict | None = None
+    held: Mapping[str, int] = field(default_factory=dict)
+    serial: int = 0
+
+    @property
+    def stamp(self) -> str:
+        """When, as part of the names of files that are kept for it: no two are alike."""
+        return f"{stamp(self.time_ns)}-{self.serial:03d}"
+
+    @property
+    def about(self) -> str:
+        """In a few words."""
+        if self.finding is None:
+            return f"{self.on} of the run" if self.on in {"start", "end"} else self.on
+        parts = self.finding.outcome.value, self.finding.rule, self.finding.target, self.finding.object
+        return " ".join(part for part in parts if part)
+
+    @property
+    def target(self) -> str:
+        """The target that it is about; "" for all."""
+        return "" if self.finding is None else self.finding.target
+
+    def environment(self) -> dict[str, str]:
+        """The variables in which a command finds it; nothing is ever put into its words."""
+        told = {"SOAKWATCH_ON": self.on, "SOAKWATCH_NAME": self.run}
+        if self.finding is not None:
+            told |= {
+                "SOAKWATCH_RULE": self.finding.rule,
+                "SOAKWATCH_TARGET": self.finding.target,
+                "SOAKWATCH_METRIC": self.finding.metric,
+                "SOAKWATCH_OBJECT": self.finding.object,
+                "SOAKWATCH_OUTCOME": self.finding.outcome.value,
+                "SOAKWATCH_REASON": self.finding.reason,
+            }
+        if self.verdict is not None:
+            told |= {"SOAKWATCH_OUTCOME": self.verdict.outcome.value, "SOAKWATCH_REASON": self.verdict.reason}
+        if self.held:
+            told |= {"SOAKWATCH_HELD_BACK": str(sum(self.held.values())), "SOAKWATCH_REASON": _held(self.held)}
+        return {name: _variable(text) for name, text in told.items()}
+
+    def document(self) -> dict[str, Json]:
+        """What is posted: ``event`` and ``run``, and beside them a finding's keys, as in verdict.json."""
+        told: dict[str, Json] = {"event": "finding" if self.finding is not None else self.on, "run": self.run}
+        if self.finding is not None:
+            told |= finding_document(self.finding)
+        if self.verdict is not None:
+            counts = {
+                outcome.value: sum(f.outcome is outcome for f in self.verdict.findings) for outcome in Outcome
+            }  # fmt: skip
+            told |= {"verdict": self.verdict.outcome.value, "reason": self.verdict.reason,
+                     "findings": dict[str, Json](counts)}  # fmt: skip
+        if self.held:
+            told |= {"count": sum(self.held.values()), "rules": dict[str, Json](self.held), "reason": _held(self.held)}
+        return told
+
+
+def _held(held: Mapping[str, int]) -> str:
+    rules = ", ".join(f"{rule} ({count})" for rule, count in sorted(held.items()))
+    return f"{sum(held.values())} more findings came than are told one by one: {rules}"
+
+
+def _variable(text: str) -> str:
+    return text.replace("\0", " ").encode("utf-8", "backslashreplace").decode()[:_LONGEST]

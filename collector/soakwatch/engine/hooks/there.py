@@ -1,0 +1,160 @@
+"""Evidence of a device over SSH, on a connection of its own: the looks at the device do not wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import asyncssh
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.units import show_seconds
+from soakwatch.engine.hooks.evidence import MOST_OUTPUT, Found
+from soakwatch.engine.hooks.occasion import HookFailed
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.transport.ssh.access import Access
+from soakwatch.sources.transport.ssh.connection import SshLine
+from soakwatch.sources.transport.ssh.errors import printable
+
+FILES_S = 60.0
+"""How long a file may take, and a look at which there are."""
+AUTO, LINUX = "auto", "linux"
+_CHUNK = 1 << 16
+_SAID = 4096
+_MOST_FOUND = 1000
+
+
+class There:
+    """See Place. ``system`` is linux, the driver of a network CLI, or auto where the device has to say it; ``enable``
+    refers to the password that a CLI may ask for."""
+
+    def __init__(self, line: SshLine, system: str = AUTO, enable: str | None = None) -> None:
+        self._line, self._enable = line, enable
+        self._driver = "" if system in {AUTO, LINUX} else system
+        self._unknown = system == AUTO
+        self.name = line.name
+
+    async def run(self, command: str, timeout_s: float) -> tuple[bytes, str]:
+        """In a channel of its own; on a network CLI at its prompt."""
+        try:
+            if self._driver:
+                return await self._at_the_prompt(command, timeout_s)
+            async with asyncio.timeout(timeout_s):
+                said, trouble = await self._executed(command)
+            if self._unknown:
+                self._unknown = False
+                self._driver = await asyncio.to_thread(_recognised, self._line, said)
+            return await self._at_the_prompt(command, timeout_s) if self._driver else (said, trouble)
+        except TimeoutError:
+            self._line.drop()
+            raise HookFailed(f"{self.name} did not end {command!r} within {show_seconds(timeout_s)}") from None
+        except (OSError, asyncssh.Error, SourceFailed, PlanError) as error:
+            raise self._failed(error) from None
+
+    async def find(self, pattern: str) -> Sequence[Found]:
+        """Plain files only."""
+        try:
+            async with asyncio.timeout(FILES_S), (await self._line.connection()).start_sftp_client() as sftp:
+                found = []
+                for name in (await sftp.glob_sftpname(pattern))[:_MOST_FOUND]:
+                    path = name.filename.decode("utf-8", "surrogateescape") if isinstance(name.filename, bytes) else (
+                        name.filename or ""
+                    )  # fmt: skip
+                    told = name.attrs if name.attrs.permissions is not None else await sftp.stat(path)
+                    if told.permissions is not None and stat.S_ISREG(told.permissions):
+                        found.append(Found(path, told.size or 0, float(told.mtime or 0)))
+                return found
+        except asyncssh.SFTPNoSuchFile:
+            return []
+        except TimeoutError:
+            raise HookFailed(f"{self.name} did not list {pattern} within {show_seconds(FILES_S)}") from None
+        except (OSError, asyncssh.Error, SourceFailed, PlanError) as error:
+            raise self._failed(error, f"{pattern} on ") from None
+
+    async def read(self, path: str, most: int) -> bytes:
+        """The first bytes of a file."""
+        try:
+            async with (
+                asyncio.timeout(FILES_S),
+                (await self._line.connection()).start_sftp_client() as sftp,
+                sftp.open(path, "rb") as file,
+            ):
+                return cast("bytes", await file.read(most))  # of a file that is opened as binary
+        except TimeoutError:
+            raise HookFailed(f"{self.name} did not bring {path} within {show_seconds(FILES_S)}") from None
+        except (OSError, asyncssh.Error, SourceFailed, PlanError) as error:
+            raise self._failed(error, f"{path} on ") from None
+
+    async def _executed(self, command: str) -> tuple[bytes, str]:
+        connection = await self._line.connection()
+        process = await connection.create_process(
+            command, encoding=None, stderr=asyncssh.STDOUT, stdin=asyncssh.DEVNULL
+        )
+        gathered, trouble = bytearray(), ""
+        try:
+            while chunk := await process.stdout.read(_CHUNK):
+                gathered += chunk
+                if len(gathered) > MOST_OUTPUT:
+                    trouble = f"it said more than {MOST_OUTPUT >> 20} MiB: the rest is left out"
+                    break
+            else:
+                await process.wait()
+                if process.exit_status:
+                    trouble = f"exit code {process.exit_status}"
+        finally:
+            process.close()
+        return bytes(gathered[:MOST_OUTPUT]), trouble
+
+    async def _at_the_prompt(self, command: str, timeout_s: float) -> tuple[bytes, str]:
+        from soakwatch.sources.transport.network_cli.exec_session import ExecSession
+        from soakwatch.sources.transport.network_cli.session import PromptSession, Refused, Session
+        from soakwatch.sources.transport.network_cli.shelf import ANY, platform
+
+        dialect = ANY if self._driver == AUTO else platform(self._driver).dialect
+        session: Session
+        if dialect.way == "exec":
+            session = ExecSession(self._line, dialect, MOST_OUTPUT)
+        else:
+            session = PromptSession(self._line, dialect, self._enable, MOST_OUTPUT)
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        try:
+            await session.open(deadline)
+            return (await session.run(command, deadline)).encode(), ""
+        except Refused as refused:
+            return b"", f"the device refused it: {refused}"
+        except ValueError as refused:
+            return b"", f"it is not asked: {refused}"
+        finally:
+            session.close()
+
+    def _failed(self, error: BaseException, what: str = "") -> HookFailed:
+        if isinstance(error, SourceFailed | PlanError):
+            return HookFailed(str(error))
+        if isinstance(error, asyncssh.SFTPError):
+            return HookFailed(f"{what}{self.name}: {printable(error.reason).lower() or 'the file is not given'}")
+        return HookFailed(f"{what}{self._line.failed(error)}")
+
+
+def _recognised(line: SshLine, said: bytes) -> str:
+    """The driver of a network system that was asked as if it were a shell, ``auto`` for one that nobody knows; "" for a
+    shell."""
+    from soakwatch.sources.transport.network_cli.source import recognised  # its parsers are many
+
+    if len(said) > _SAID:
+        return ""
+    return recognised(line.server_version, line.banner, said.decode("utf-8", "replace")) or ""
+
+
+@asynccontextmanager
+async def there(access: Access, folder: Path, system: str = AUTO, enable: str | None = None) -> AsyncIterator[There]:
+    """A device, connected. Raises HookFailed."""
+    async with SshLine(access, folder) as line:
+        try:
+            await line.connection()
+        except (SourceFailed, PlanError) as error:
+            raise HookFailed(str(error)) from None
+        yield There(line, system, enable)

@@ -1,0 +1,85 @@
+"""A finding posted as JSON: TLS verified, tried again when the other end has a bad moment, its address never told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+import httpx
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.secrets import secret
+from soakwatch.engine.hooks.occasion import HookFailed
+from soakwatch.plan.hook import WebhookPlan, is_web_address
+from soakwatch.report.json import Json
+from soakwatch.sources.transport.tls import verifying
+
+TIMEOUT_S = 10.0
+PAUSES_S = (1.0, 4.0)
+"""Between the tries: there is one more try than there are pauses."""
+_AGAIN = frozenset({408, 425, 429})
+
+
+def address_of(planned: WebhookPlan) -> str:
+    """The address itself. Raises PlanError if its secret is not there, or is no address; the sentence has no part
+    of it."""
+    if not planned.url.startswith(("env:", "file:")):
+        return planned.url
+    address = secret(planned.url).reveal()
+    if not is_web_address(address):
+        raise PlanError(f"the secret {planned.url} is no address such as https://HOST/PATH: write one into it")
+    return address
+
+
+async def post(planned: WebhookPlan, document: Mapping[str, Json], pauses_s: Sequence[float] = PAUSES_S) -> None:
+    """Post it, at most ``len(pauses_s) + 1`` times. Raises HookFailed."""
+    try:
+        address = await asyncio.to_thread(address_of, planned)
+        headers = {name: secret(told).reveal() for name, told in planned.headers.items()}
+        context = await asyncio.to_thread(verifying, planned.ca)
+    except PlanError as error:
+        raise HookFailed(str(error)) from None
+    content = json.dumps(document, allow_nan=False).encode()
+    where = _shown(address)
+    try:
+        client = httpx.AsyncClient(
+            verify=context, timeout=TIMEOUT_S, follow_redirects=False, trust_env=False,
+            headers={"content-type": "application/json", "user-agent": "soakwatch", **headers},
+        )  # fmt: skip
+    except (ValueError, UnicodeError):
+        raise HookFailed(f"a secret for {where} cannot stand in a header: it holds other than ASCII") from None
+    async with client:
+        for pause_s in (*pauses_s, None):
+            trouble, again = await _try(client, address, content, where)
+            if not trouble:
+                return
+            if not again or pause_s is None:
+                raise HookFailed(trouble)
+            await asyncio.sleep(pause_s)
+
+
+async def _try(client: httpx.AsyncClient, address: str, content: bytes, where: str) -> tuple[str, bool]:
+    """What went wrong, or ""; and whether it may go better a moment later."""
+    try:
+        async with asyncio.timeout(TIMEOUT_S), client.stream("POST", address, content=content) as response:
+            status = response.status_code  # what it says besides is not read
+    except (TimeoutError, httpx.TimeoutException):
+        return f"{where} did not answer within {TIMEOUT_S:g} s", True
+    except httpx.ConnectError as error:
+        if "certificate" in str(error).lower():
+            return f"{where} shows a certificate that is not trusted: give ca", False
+        return f"{where} cannot be reached", True
+    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError):
+        return f"{where} broke off", True
+    if 200 <= status < 300:
+        return "", False
+    return f"{where} answers with the status {status}", status >= 500 or status in _AGAIN
+
+
+def _shown(address: str) -> str:
+    """An address as sentences name it: the path of a webhook is its password."""
+    parts = urlsplit(address)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}{'' if parts.port is None else f':{parts.port}'}"

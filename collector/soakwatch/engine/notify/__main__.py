@@ -1,0 +1,41 @@
+"""The process that sends: one order as a line of JSON on its input, one answer as a line of JSON on its output."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from contextlib import suppress
+
+from soakwatch.engine.notify.letter import Answer, order_of
+
+NO_APPRISE = "notifications need the package apprise: install 'soakwatch[notify]' or 'apprise>=2.2,<3'"
+
+
+def main() -> int:
+    """0 once it has answered, whatever the answer is."""
+    with suppress(OSError):
+        os.nice(10)
+    warnings.simplefilter("ignore")  # those of others, in their imports, are not for whoever runs this
+    # What libraries print may hold the address: our one line goes where they cannot write.
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as out:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        out.write(_answer(sys.stdin.readline()).line() + "\n")
+    return 0
+
+
+def _answer(line: str) -> Answer:
+    try:
+        from soakwatch.engine.notify.service import ask
+    except ImportError:
+        return Answer(trouble=NO_APPRISE)
+    try:
+        return ask(*order_of(line))
+    except Exception as defect:  # noqa: BLE001 - the text of a defect may hold the address
+        return Answer(trouble=f"what sends it raised {type(defect).__name__}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

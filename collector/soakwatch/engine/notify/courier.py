@@ -1,0 +1,81 @@
+"""Letters on their way to one recipient: a thread takes one after the other, and nobody else waits for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+
+from soakwatch.engine.notify.letter import Answer, Letter
+from soakwatch.engine.notify.sending import GIVEN_UP, Sender, Sent
+
+MOST_WAITING = 8
+
+
+class Courier:
+    """The way to one recipient. ``post`` never waits; ``taken`` tells what became of what was posted."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self._waiting: deque[Letter] = deque()
+        self._done: deque[Sent] = deque()
+        self._changed = threading.Condition()
+        self._under_way = self._over = False
+        self._thread: threading.Thread | None = None
+
+    def post(self, letter: Letter) -> None:
+        """Send it as soon as those before it are sent, or given up."""
+        with self._changed:
+            if self._over or len(self._waiting) >= MOST_WAITING:
+                self._done.append(Sent(letter, Answer(trouble="too many messages wait before it"), 0))
+                return
+            self._waiting.append(letter)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="notify", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def taken(self) -> list[Sent]:
+        """What was sent, or was given up, since this was last asked."""
+        with self._changed:
+            done = list(self._done)
+            self._done.clear()
+            return done
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is on its way."""
+        with self._changed:
+            return self._under_way or bool(self._waiting)
+
+    def wait(self, deadline: float) -> bool:
+        """Wait until nothing is on its way, at most until a moment of ``time.monotonic``; whether it is so."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: not (self._under_way or self._waiting), max(0.0, deadline - time.monotonic())
+            )
+
+    def close(self) -> None:
+        """Give up what is on its way; it is told as such by ``taken``."""
+        with self._changed:
+            self._over = True
+            self._done.extend(Sent(letter, Answer(trouble=GIVEN_UP), 0) for letter in self._waiting)
+            self._waiting.clear()
+            self._changed.notify_all()
+        self._sender.give_up()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._over or bool(self._waiting))
+                if self._over:
+                    return
+                letter = self._waiting.popleft()
+                self._under_way = True
+            sent = self._sender.send(letter)
+            with self._changed:
+                self._done.append(sent)
+                self._under_way = False
+                self._changed.notify_all()

@@ -1,0 +1,185 @@
+"""One look at, or one letter to, a service by Apprise. For a process of its own: Apprise brings 45 MB with it, writes
+addresses into its log, and may wait for long."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+
+from apprise import Apprise, AppriseAsset, AppriseAttachment, NotifyBase, NotifyFormat, NotifyType, OverflowMode
+from apprise.manager_plugins import NotificationManager
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.secrets import secret
+from soakwatch.engine.notify.letter import MOST_ATTACHED, Answer, Letter
+from soakwatch.engine.notify.troubles import UNKNOWN, Trouble, trouble_of
+
+_SHORT = 100  # so much room is left, for what a service adds
+_CUT = "… the rest is in the report."
+_TONES = {
+    "info": NotifyType.INFO, "success": NotifyType.SUCCESS, "warning": NotifyType.WARNING,
+    "failure": NotifyType.FAILURE,
+}  # fmt: skip
+
+
+class _Listening(logging.Handler):
+    """Keeps what the lines say of a trouble, and none of the lines."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.trouble: Trouble = UNKNOWN
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Only a line that says more than those before counts."""
+        found = trouble_of(record.getMessage())
+        if found.rank > self.trouble.rank:
+            self.trouble = found
+
+
+def ask(to: str, letter: Letter | None) -> Answer:
+    """Look at the address behind a reference; with a letter, send it there, once."""
+    log = logging.getLogger("apprise")
+    log.handlers.clear()
+    log.propagate = False
+    try:
+        address = secret(to).reveal().strip()
+    except PlanError as error:
+        return Answer(trouble=str(error))
+    service, trouble = _service(address)
+    if service is None:
+        return Answer(trouble=f"{to} {trouble}")
+    name, files = _schema(service), _takes_files(service)
+    if letter is None:
+        return Answer(name, files)
+    report = letter.report if files and letter.report is not None and _small(letter.report) else None
+    body, form = _body(letter, service, attached=report is not None)
+    hearing = _Listening()
+    log.addHandler(hearing)
+    log.setLevel(logging.DEBUG)
+    sending = Apprise(asset=service.asset)
+    sending.add(service)
+    try:
+        sent = sending.notify(
+            body=body, title=letter.title, notify_type=_TONES[letter.tone], body_format=form,
+            attach=None if report is None else AppriseAttachment(str(report)),
+        )  # fmt: skip
+    except Exception as defect:  # noqa: BLE001 - a plugin of a hundred; its text may hold the address
+        return Answer(name, files, f"Apprise raised {type(defect).__name__}", again=True)
+    finally:
+        log.setLevel(logging.CRITICAL)
+        log.removeHandler(hearing)
+    if not sent:
+        return Answer(name, files, hearing.trouble.sentence, hearing.trouble.again)
+    return Answer(name, files, attached=report is not None)
+
+
+def _service(address: str) -> tuple[NotifyBase | None, str]:
+    """The service of an address, or what is wrong with it, without a part of it."""
+    # No picture of somebody else's server is named in what is sent, and nothing is kept on the disk.
+    asset = AppriseAsset(
+        app_id="Soakwatch", app_desc="Soakwatch", app_url="", async_mode=False, secure_logging=True,
+        image_url_mask="", image_url_logo="", storage_mode="memory",
+    )  # fmt: skip
+    schema, colon, _ = address.partition("://")
+    known = schema.lower() in _schemas()
+    try:
+        service = Apprise.instantiate(address, asset=asset)
+    except Exception:  # noqa: BLE001 - whatever it is, its text may hold the address
+        service = None
+    if service is None:
+        if not colon:
+            return None, "holds no Apprise URL: write one such as mailtos://USER:PASSWORD@HOST?to=WHOM into it"
+        if not known:
+            return None, "holds an address of no service that Apprise knows: mailtos, slack, workflows, tgram, json …"
+        return (
+            None,
+            f"holds no complete address of the service {schema.lower()}: see its page in Apprise's documentation",
+        )
+    service.overflow_mode = OverflowMode.TRUNCATE
+    return service, ""
+
+
+def _schemas() -> frozenset[str]:
+    known = NotificationManager().schemas()  # type: ignore[no-untyped-call]
+    return frozenset(str(schema) for schema in known)
+
+
+def _schema(service: NotifyBase) -> str:
+    named = service.secure_protocol if getattr(service, "secure", False) else service.protocol
+    for told in (named, service.protocol, service.secure_protocol):
+        if isinstance(told, str):
+            return told
+        if told:
+            return str(next(iter(told)))
+    return ""
+
+
+def _takes_files(service: NotifyBase) -> bool:
+    # A webhook of Slack takes none, although the plugin can.
+    by_hook = str(getattr(service, "mode", "")).startswith(("hook", "workflow")) and _schema(service) == "slack"
+    return bool(service.attachment_support) and not by_hook
+
+
+def _small(report: Path) -> bool:
+    try:
+        return 0 < report.stat().st_size < MOST_ATTACHED
+    except OSError:
+        return False
+
+
+def _body(letter: Letter, service: NotifyBase, *, attached: bool) -> tuple[str, NotifyFormat]:
+    """The text that fits, and its format."""
+    # What does not fit would be cut by Apprise in the middle of a sign of HTML, and refused by the service for that.
+    cost = _COSTS.get(_format(service), _plain)
+    room = service.body_maxlen - cost(letter.title) - _SHORT
+    body = _fitting(letter.body, room, cost)
+    left = room - sum(map(cost, body.splitlines()))
+    markdown = cost is _escaped  # the summary is Markdown already: there it is not escaped
+    summary = "" if attached else _fitting(letter.summary, left, _plain if markdown else cost)
+    if not summary:
+        return body, NotifyFormat.TEXT
+    if markdown:
+        from apprise.conversion import text_to_markdown
+
+        body = text_to_markdown(body)  # type: ignore[no-untyped-call]
+    return f"{body}\n\n{summary}", NotifyFormat.MARKDOWN if markdown else NotifyFormat.TEXT
+
+
+def _format(service: NotifyBase) -> str:
+    """How a service writes plain text: some know several ways, and an address may choose one."""
+    return str(service.resolve_format(NotifyFormat.TEXT).value)
+
+
+def _plain(line: str) -> int:
+    return len(line) + 2
+
+
+def _escaped(line: str) -> int:
+    """A line of plain text as Markdown, at most."""
+    return 2 * len(line) + 2
+
+
+def _html(line: str) -> int:
+    """A line of plain text as Apprise writes it in HTML."""
+    return len(escape(line).replace(" ", "&nbsp;")) + 8
+
+
+_COSTS = {"html": _html, "markdown": _escaped}
+
+
+def _fitting(text: str, room: int, cost: Callable[[str], int]) -> str:
+    """As many whole lines as there is room for, and that the rest is left out."""
+    lines = text.splitlines()
+    costs = [cost(line) for line in lines]
+    if sum(costs) <= room:
+        return text
+    kept: list[str] = []
+    left = room - cost(_CUT)
+    for line, needed in zip(lines, costs, strict=True):
+        left -= needed
+        if left < 0:
+            break
+        kept.append(line)
+    return "\n".join([*kept, _CUT]) if kept else ""

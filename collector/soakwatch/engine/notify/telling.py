@@ -1,0 +1,120 @@
+"""What one recipient is told of failures while a run goes on: the first at once, the others summed up, and what does
+not last taken back. No more than that: whoever is called fifty times in a night stops listening."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from soakwatch.core.formatting import subject
+from soakwatch.record.findings import identity_of
+from soakwatch_rules.rule import Event, Finding, Outcome
+
+SENT, FAILED = "notify.sent", "notify.failed"
+"""The kinds of events that tell what became of a notification."""
+PAUSE_NS = 30 * 60 * 10**9
+"""Later failures are summed up at most so often; what could not be sent is tried again after so long."""
+MOST_SUMMARIES = 20
+"""The last one says that it is the last before the end of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What there is to tell.
+
+    ``kind``: "failure" is the first one (``findings`` begins with it), "withdrawn" that it does not stand any more,
+    "more" what else changed since the last message: ``findings`` fail that did not, ``gone`` (in words) fail no more.
+    ``standing`` counts all that fail now; ``last`` says that nothing more is told before the end.
+    """
+
+    kind: str
+    findings: tuple[Finding, ...]
+    gone: tuple[str, ...]
+    standing: int
+    last: bool = False
+
+
+class Telling:
+    """What the recipient believes, and what is so: ``hear`` gives the difference when it is worth a message.
+
+    A message counts as told only when ``sent`` says so; until then nothing else is told.
+    """
+
+    def __init__(self, told: Iterable[Event] = ()) -> None:
+        self._first = ""  # the identity of the first failure that was told, and what it is about
+        self._about = ""
+        self._believed: dict[str, str] = {}  # what fails, as far as the recipient knows: identities, and words
+        self._withdrawn = False
+        self._summaries = 0
+        self._quiet_until_ns = 0
+        self._missed = False  # whether the last message could not be sent
+        self._under_way: tuple[News, dict[str, str]] | None = None
+        for event in told:
+            self._remember(event)
+
+    def hear(self, findings: Iterable[Finding], now_ns: int, *, final: bool = False) -> News | None:
+        """What fails now; ``final`` where the run is over and this is the last word."""
+        if self._under_way is not None:
+            return None
+        failing = {identity_of(f): f for f in findings if f.outcome is Outcome.FAIL}
+        news = self._news(failing, now_ns, final=final)
+        if news is not None:
+            self._under_way = news, {identity: words_of(f) for identity, f in failing.items()}
+        return news
+
+    def sent(self, now_ns: int, *, well: bool) -> None:
+        """What became of the message that was under way."""
+        if self._under_way is None:
+            return
+        (news, believed), self._under_way = self._under_way, None
+        self._quiet_until_ns = now_ns + PAUSE_NS
+        self._summaries += news.kind == "more"
+        self._missed = not well
+        if not well:
+            return
+        if news.kind == "failure":
+            self._first, self._about = identity_of(news.findings[0]), words_of(news.findings[0])
+        if news.kind == "withdrawn":
+            self._withdrawn = True
+            self._believed.pop(self._first, None)
+        else:
+            self._believed = believed
+
+    def _news(self, failing: Mapping[str, Finding], now_ns: int, *, final: bool) -> News | None:
+        quiet = now_ns < self._quiet_until_ns and not final
+        if not self._first:
+            order = sorted(failing.values(), key=began_ns)
+            return News("failure", tuple(order), (), len(order)) if order and not quiet else None
+        if self._first in self._believed and self._first not in failing and not self._withdrawn:
+            # Told at once: somebody may be on the way to the device. After a try that failed it waits like the rest.
+            return None if quiet and self._missed else News("withdrawn", (), (self._about,), len(failing))
+        anew = tuple(f for identity, f in failing.items() if identity not in self._believed)
+        gone = tuple(words for identity, words in self._believed.items() if identity not in failing)
+        if quiet or not (anew or gone) or (self._summaries >= MOST_SUMMARIES and not final):
+            return None
+        return News("more", anew, gone, len(failing), last=self._summaries == MOST_SUMMARIES - 1 and not final)
+
+    def _remember(self, event: Event) -> None:
+        """What an earlier life of the monitor told."""
+        kind = event.detail.get("what", "")
+        if event.kind != SENT or kind not in {"failure", "more", "withdrawn"}:
+            return
+        self._quiet_until_ns = event.begin_ns + PAUSE_NS
+        self._summaries += kind == "more"
+        if kind == "failure":
+            self._first, self._about = event.detail.get("finding", ""), event.detail.get("about", "")
+            self._believed = {self._first: self._about}
+        if kind == "withdrawn":
+            self._withdrawn = True
+            self._believed.pop(self._first, None)
+
+
+def words_of(finding: Finding) -> str:
+    """What a finding is about: target, rule and subject."""
+    parts = finding.target, finding.rule, subject(finding.metric, finding.object)
+    return " ".join(part for part in parts if part)
+
+
+def began_ns(finding: Finding) -> int:
+    """When what a finding fails for was to be seen: its first mark, else the end of its window."""
+    return min((mark.begin_ns for mark in finding.marks), default=finding.window.end_ns)

@@ -1,0 +1,186 @@
+"""The words of notifications: plain text, short, the verdict or the failure in the first line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from soakwatch.core.formatting import printable, quantity, share_text, utc
+from soakwatch.core.units import show_seconds
+from soakwatch.engine.notify.letter import Kind, Letter, Tone
+from soakwatch.engine.notify.telling import News, began_ns, words_of
+from soakwatch.judge.verdict import Verdict
+from soakwatch.plan import Plan
+from soakwatch.record.findings import identity_of
+from soakwatch.report.moments import failed_ns, told_moments
+from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.wording.forecast import forecast_words
+from soakwatch_rules.wording.words import counted, some
+
+_LISTED, _CAUSES, _TARGETS, _DOUBTS = 10, 3, 8, 3
+_LONG, _TITLE = 400, 150
+_TONES: dict[Outcome, Tone] = {Outcome.PASS: "success", Outcome.FAIL: "failure"}
+LIVE = "This was said while the run goes on and is no verdict: the whole run is judged at its end."
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where the run is found: the machine and the folder, and the address of its page, "" if nobody serves it."""
+
+    host: str
+    folder: Path
+    page: str = ""
+
+    def lines(self) -> list[str]:
+        """Lines for the end of a message."""
+        page = [f"Page: {self.page} (seen from {self.host})"] if self.page else []
+        return [*page, f"Record: {self.host}:{self.folder}"]
+
+
+def safe(text: str, most: int = _LONG) -> str:
+    r"""Text of devices and plans on one line: it calls nobody, links nowhere and turns no direction.
+
+    >>> safe("cpu of @everyone at http://x")
+    'cpu of @\u200beveryone at http:\u200b//x'
+    """
+    line = " ".join(printable(text).split())
+    line = line if len(line) <= most else f"{line[: most - 1]}…"
+    return line.replace("@", "@\u200b").replace("://", ":\u200b//")
+
+
+def start_letter(plan: Plan, start_ns: int, end_ns: int, where: Where) -> Letter:
+    """The run has begun."""
+    phases = ", ".join(f"{phase.name} {show_seconds(phase.seconds)}" for phase in plan.phases)
+    targets = [f"{target.name} ({target.role})" for target in plan.targets]
+    length = show_seconds((end_ns - start_ns) * 1e-9)
+    body = [
+        f"{safe(plan.name)} runs from {utc(start_ns)} to {utc(end_ns)} UTC: {length} ({safe(phases)}).",
+        f"Targets: {safe(some(targets, _TARGETS))}.",
+        *where.lines(),
+    ]
+    return _letter("start", f"Started {plan.name}: {length} on {some([t.name for t in plan.targets], 3)}", body)
+
+
+def failure_letter(run: str, news: News, start_ns: int, where: Where, *, final: bool) -> Letter:
+    """The first failure, and what else fails besides it."""
+    first, *others = news.findings
+    at_ns = max(began_ns(first), start_ns)
+    after = show_seconds((at_ns - start_ns) // 10**9)
+    body = [
+        f"{safe(words_of(first))}: {safe(first.reason)}",
+        f"At {utc(at_ns)} UTC, {after} after the start.",
+        "The run is over, and this is its judgment." if final else LIVE,
+        f"Definition: {safe(first.definition)}",
+        *_sure(first),
+    ]
+    if others:
+        body.append(f"{counted(len(others), 'other finding')} fail{_s(len(others))} too:")
+        body += _listed([words_of(finding) for finding in others])
+    head = "FAIL" if final else "Failing"
+    letter = _letter("failure", f"{head} {run}: {first.target} {first.rule}", [*body, *where.lines()], "failure")
+    return replace(letter, finding=identity_of(first), about=words_of(first))
+
+
+def withdrawn_letter(run: str, news: News, where: Where) -> Letter:
+    """The first failure did not last."""
+    about = safe(news.gone[0])
+    left = f"{counted(news.standing, 'other finding')} still fail{_s(news.standing)}."
+    body = [
+        f"{about} does not fail any more: a later look did not find it again, and the failure is withdrawn.",
+        left if news.standing else "Nothing fails at the moment.",
+        LIVE,
+        *where.lines(),
+    ]
+    letter = _letter("withdrawn", f"Withdrawn {run}: {news.gone[0]}", body)
+    return replace(letter, about=news.gone[0])
+
+
+def more_letter(run: str, news: News, where: Where, *, final: bool) -> Letter:
+    """What changed since the last message."""
+    body = []
+    if news.findings:
+        body.append(f"{counted(len(news.findings), 'finding')} that did not fail before:")
+        body += _listed([f"{words_of(finding)}: {finding.reason}" for finding in news.findings])
+    if news.gone:
+        body.append(f"{counted(len(news.gone), 'finding')} withdrawn:")
+        body += _listed(news.gone)
+    body.append("The run is over, and this is its judgment." if final else LIVE)
+    if news.last:
+        body.append("This is the last message about failures before the end of the run.")
+    title = f"{run}: {counted(news.standing, 'finding')} fail{_s(news.standing)}"
+    return _letter("more", title if final else f"{title} so far", [*body, *where.lines()], "warning")
+
+
+def end_letter(verdict: Verdict, start_ns: int, where: Where, attach: str, report: Path, summary: str) -> Letter:
+    """The verdict; ``attach`` is what goes with it (see the plan), ``summary`` Markdown."""
+    word = verdict.outcome.value.upper()
+    window = verdict.window
+    body = [
+        f"{word}: {safe(verdict.reason)}",
+        f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}",
+    ]
+    if first := first_failure(verdict):
+        at_ns, told = first
+        after = show_seconds(max(0, at_ns - start_ns) // 10**9)
+        body.append(f"First failure: {utc(at_ns)} UTC, {after} after the start: {safe(told)}")
+    causes = [f"{cause.outcome.value}: {cause.target} {cause.headline}" for cause in verdict.causes]
+    body += _listed(causes, _CAUSES)
+    letter = _letter("end", f"{word} {verdict.run}: {verdict.reason}", [*body, *where.lines()],
+                     _TONES.get(verdict.outcome, "warning"))  # fmt: skip
+    return replace(letter, summary="" if attach == "none" else summary, report=report if attach == "report" else None)
+
+
+def broken_letter(run: str, why: str, where: Where) -> Letter:
+    """The monitor itself broke: there is no verdict."""
+    body = [f"The monitor broke, and there is no verdict: {safe(why)}", *where.lines()]
+    return _letter("end", f"BROKEN {run}: the monitor itself broke", body, "failure")
+
+
+def sample_letter(run: str, report: Path | None) -> Letter:
+    """The message of the test command."""
+    body = ["This is a test of the notifications of Soakwatch. Nothing has happened."]
+    return replace(_letter("test", f"Test {run}".strip(), body), report=report)
+
+
+def first_failure(verdict: Verdict) -> tuple[int, str] | None:
+    """When the first of what fails was to be seen, and its cause in words; None if nothing fails."""
+    moments, told = [], told_moments(verdict)
+    for cause in verdict.causes:
+        if cause.outcome is Outcome.FAIL:
+            at_ns = failed_ns(cause, told)
+            begun_ns = began_ns(verdict.findings[cause.leading]) if at_ns is None else at_ns
+            moments.append((begun_ns, f"{cause.target} {cause.headline}".strip()))
+    return min(moments, default=None)
+
+
+def _sure(finding: Finding) -> list[str]:
+    """Figures, and how sure they are."""
+    told = []
+    if finding.measured is not None:
+        limit = "" if finding.limit is None else f", limit {quantity(finding.limit, finding.unit)}"
+        told.append(f"Measured {quantity(finding.measured, finding.unit)}{limit}")
+    if finding.interval is not None:
+        low, high = (quantity(bound, finding.unit) for bound in finding.interval)
+        told.append(f"interval {low} to {high}")
+    of = "" if finding.expected is None else f" of {finding.expected}, {share_text(finding.coverage)}"
+    told.append(f"{counted(finding.samples, 'sample')}{of}")
+    lines = [f"{'; '.join(told)}."]
+    if finding.forecast is not None and (words := forecast_words(finding.forecast)):
+        lines.append(f"If it goes on: {safe(words)}.")
+    lines += [f"Doubt: {safe(doubt)}" for doubt in finding.doubts[:_DOUBTS]]
+    return lines
+
+
+def _s(number: int) -> str:
+    """The end of a verb."""
+    return "s" if number == 1 else ""
+
+
+def _listed(texts: Sequence[str], most: int = _LISTED) -> list[str]:
+    lines = [f"- {safe(text)}" for text in texts[:most]]
+    return [*lines, f"- and {len(texts) - most} more"] if len(texts) > most else lines
+
+
+def _letter(kind: Kind, title: str, body: Sequence[str], tone: Tone = "info") -> Letter:
+    return Letter(kind, safe(title, _TITLE), "\n".join(body), tone)

@@ -1,0 +1,153 @@
+"""Phases of a run on its clock: their planned times, and the conditions that end one early.
+
+Each phase lasts as long as the plan says at most; what it saves when its condition comes early, the run saves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from soakwatch.engine.steady_state import Settling
+from soakwatch.plan.phase import UNTIL_LOAD, UNTIL_SETTLED, PhasePlan
+from soakwatch.plan.timeline import Stretch, shifted, stretches
+from soakwatch_agent.sample import Sample
+from soakwatch_rules.rule import Event
+
+TURN = "phase.turn"
+"""The kind of event that tells why a phase ended when it did."""
+_SENDING = "load.sending"
+_RATES = frozenset({"load.request.rate", "load.tx.packet.rate", "load.tx.bit.rate"})
+_COUNTED = frozenset({"load.tx.packets", "load.requests", "load.tx.bytes"})
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A phase that begins, and the event that tells why it does now; None where only its time came."""
+
+    stretch: Stretch
+    event: Event | None = None
+
+
+class Phasing:
+    """Which phase a run is in. ``saw`` and ``heard`` are told what comes by; ``turns`` gives what begins now."""
+
+    def __init__(self, phases: Iterable[PhasePlan], start_ns: int, begun_ns: Sequence[int] = ()) -> None:
+        self.stretches = shifted(stretches(phases, start_ns), begun_ns)
+        self._begun = len(begun_ns)
+        self._came_ns: int | None = None  # when the condition of the phase that goes on came
+        self._counted: dict[tuple[int, str, str], float] = {}
+        self._settling = Settling()
+
+    @property
+    def end_ns(self) -> int:
+        """The end of the run as it is known now."""
+        return self.stretches[-1].end_ns
+
+    @property
+    def now(self) -> Stretch | None:
+        """The phase that goes on; None before the first."""
+        return self.stretches[self._begun - 1] if self._begun else None
+
+    @property
+    def load(self) -> float | None:
+        """The load that holds now: that of the last phase begun that names one; the full one where none ever does."""
+        if self._begun and all(stretch.load is None for stretch in self.stretches):
+            return 1.0
+        return next((s.load for s in reversed(self.stretches[: self._begun]) if s.load is not None), None)
+
+    def due_ns(self) -> tuple[int, ...]:
+        """When the phases that have not begun will begin, by their time."""
+        return tuple(stretch.begin_ns for stretch in self.stretches[self._begun :])
+
+    def saw(self, role: str, source: int, samples: Sequence[Sample]) -> None:
+        """Samples of one poll of a target with this role."""
+        now = self.now
+        if now is None:
+            return
+        if now.until == UNTIL_LOAD and role == "generator" and self._came_ns is None:
+            sent_ns = self._sent_ns(source, samples)
+            self._came_ns = None if sent_ns is None else max(sent_ns, now.begin_ns)
+        elif now.until == UNTIL_SETTLED and role == "dut":
+            self._settling.take(source, samples)
+
+    def heard(self, event: Event) -> None:
+        """An event that is in the record now."""
+        now = self.now
+        if (
+            now is not None
+            and self._came_ns is None
+            and now.until == f"event {event.kind}"
+            and now.begin_ns <= event.begin_ns < now.end_ns
+        ):
+            self._came_ns = event.begin_ns
+
+    def turn(self, now_ns: int) -> Turn | None:
+        """The next phase, if its time or the condition of the one before has come; to be asked until it gives None.
+
+        ``begun`` tells that it is in the record; until then the same one is given again. The last phase may end early
+        as well: then the end of the run moves, and nothing begins.
+        """
+        now = self.now
+        if now is not None and now.until:
+            self._see_settled(now, now_ns)
+            if self._came_ns is not None and self._came_ns < now.end_ns:
+                # What was polled since then is of the run; a phase that follows begins where the condition came.
+                self._came_ns = now_ns if self._begun == len(self.stretches) else self._came_ns
+                self._cut(self._came_ns)
+        if self._begun == len(self.stretches):
+            return None
+        following = self.stretches[self._begun]
+        if following.begin_ns > now_ns:
+            return None
+        return Turn(following, None if now is None or not now.until else self._told(now, following.name))
+
+    def ended(self) -> Event | None:
+        """Why the last phase ended when it did; None if it has no condition, or the run ended before it."""
+        now = self.now
+        return None if now is None or not now.until or now is not self.stretches[-1] else self._told(now, "the end")
+
+    def begun(self) -> None:
+        """The phase that ``turn`` gave is in the record."""
+        self._begun += 1
+        self._came_ns = None
+        self._settling = Settling()
+
+    def _see_settled(self, now: Stretch, now_ns: int) -> None:
+        if now.until == UNTIL_SETTLED and self._came_ns is None and self._settling.since(now.begin_ns):
+            self._came_ns = now_ns
+
+    def _cut(self, end_ns: int) -> None:
+        at = self._begun - 1
+        saved_ns = self.stretches[at].end_ns - end_ns
+        cut = replace(self.stretches[at], end_ns=end_ns)
+        rest = tuple(
+            replace(s, begin_ns=s.begin_ns - saved_ns, end_ns=s.end_ns - saved_ns) for s in self.stretches[at + 1 :]
+        )
+        self.stretches = (*self.stretches[:at], cut, *rest)
+
+    def _told(self, now: Stretch, to: str) -> Event:
+        if self._came_ns is None:
+            reason = f"{_AWAITED.get(now.until, f'no {now.until}')} within the longest time of {now.name}"
+        else:
+            reason = _CAME.get(now.until, f"the {now.until} was told")
+        detail = {"from": now.name, "to": to, "until": now.until, "reason": reason}
+        return Event(TURN, "", "", now.end_ns, now.end_ns, detail)
+
+    def _sent_ns(self, source: int, samples: Sequence[Sample]) -> int | None:
+        found = [sample.time_ns for sample in samples if self._tells_load(source, sample)]
+        return min(found, default=None)
+
+    def _tells_load(self, source: int, sample: Sample) -> bool:
+        if sample.metric == _SENDING or sample.metric in _RATES:
+            return sample.value > 0
+        if sample.metric not in _COUNTED:
+            return False
+        key = source, sample.metric, sample.object
+        before = self._counted.get(key)
+        self._counted[key] = float(sample.value)
+        return before is not None and sample.value > before
+
+
+_CAME = {UNTIL_LOAD: "the generator began to send", UNTIL_SETTLED: "the levels of the device had settled"}
+_AWAITED = {UNTIL_LOAD: "no generator was seen to send", UNTIL_SETTLED: "the levels of the device had not settled"}

@@ -1,0 +1,87 @@
+"""One look at every source when a run is planned for later: who gives the command can still mend what is wrong.
+
+What belongs to a run stays untouched (``Site.trial``), and a load that is a command is not started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from soakwatch.core.clock import SteadyClock
+from soakwatch.core.errors import PlanError, SoakwatchError
+from soakwatch.core.prefix import said_of
+from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.engine.first_polls import OPENS_S, Opening
+from soakwatch.plan import Plan, SourcePlan, TargetPlan
+from soakwatch.plan.sources import labelled
+from soakwatch.sources.abc import Site, SourceFailed, SourceUnready, timing
+from soakwatch.sources.registry import poller_module
+
+LEAST_AHEAD_S = 5.0
+"""A start that is nearer than this needs no look of its own: the first looks of the run are there as soon."""
+
+_LONGEST_S = 60.0
+_SPARE_S = 2.0  # between the last of these looks and the start
+
+
+def look_beforehand(plan: Plan, now_ns: int, registry: Registry = INSTALLED) -> tuple[str, ...]:
+    """Sentences about sources that cannot be looked at now; () for a run that begins at once.
+
+    Raises PlanRefused with every sentence about sources that the plan gets wrong: waiting mends none of them.
+    """
+    ahead_s = 0.0 if plan.start is None else plan.start.timestamp() - now_ns * 1e-9
+    if ahead_s < LEAST_AHEAD_S:
+        return ()
+    with tempfile.TemporaryDirectory(prefix="soakwatch-trial-") as folder:
+        return asyncio.run(_look_everywhere(plan, Path(folder), min(_LONGEST_S, ahead_s - _SPARE_S), registry))
+
+
+async def _look_everywhere(plan: Plan, folder: Path, longest_s: float, registry: Registry) -> tuple[str, ...]:
+    opening, troubles = Opening(), []
+    async with asyncio.TaskGroup() as group:
+        for target in plan.targets:
+            for label, planned in labelled(target.sources):
+                if planned.poller in registry.loads.names():
+                    continue
+                looked = opening.expect(target.name, label, planned)
+                task = group.create_task(_look(target, planned, folder, longest_s, registry))
+                troubles.append((target.name, label, planned, looked, task))
+    sentences = []
+    for name, label, planned, looked, task in troubles:
+        failure = task.result()
+        looked(failure if isinstance(failure, PlanError) else None)
+        if isinstance(failure, str):
+            place = f"{planned.place}: " if planned.place else ""
+            sentences.append(f"{place}{said_of(name, label, failure)}")
+    opening.check()
+    return tuple(sentences)
+
+
+async def _look(
+    target: TargetPlan, planned: SourcePlan, folder: Path, longest_s: float, registry: Registry
+) -> PlanError | str | None:
+    """What is wrong with the plan, or why the source brought nothing; None if it did, or is getting ready."""
+    clock, config = SteadyClock(), planned.config
+    opens_s = OPENS_S if target.role == "generator" and config.timeout is None else 0.0
+    limit_s = min(max(timing(0, config.interval, config.timeout).timeout_s, opens_s), longest_s)
+    site = Site(target.name, target.role, target.processes, target.interfaces, folder, clock.now_ns, config.interval,
+                trial=True)  # fmt: skip
+    try:
+        async with AsyncExitStack() as stack, asyncio.timeout(limit_s):
+            poller = await poller_module(planned.poller, registry).start(config, site, stack)
+            await poller.poll(clock.now_ns())
+    except PlanError as error:
+        return error
+    except SourceUnready:
+        return None
+    except TimeoutError:
+        return f"no answer within {limit_s:g} s"
+    except (SourceFailed, SoakwatchError) as failure:
+        return str(failure)
+    except Exception as defect:  # noqa: BLE001 - one broken source must not hide the others
+        # The type and no text: an unforeseen exception may quote a secret.
+        return f"the {planned.poller} poller raised {type(defect).__name__}"
+    return None

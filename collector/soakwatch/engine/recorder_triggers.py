@@ -1,0 +1,75 @@
+"""A closer look at what a run meets: each source of a target hears of its events and of live findings that begin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Protocol
+
+from soakwatch.core.event_kinds import bookkeeping, of_finding, words_of
+from soakwatch.record import StoredEvent
+from soakwatch.record.findings import identity_of
+from soakwatch_rules.rule import Finding, Outcome
+
+ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
+RECENT_NS = 540_000_000_000  # a moment that a finding names is looked at if it is not longer ago
+
+
+class Hearing(Protocol):
+    """A source that hears of moments."""
+
+    def look_closer(self, when_ns: int, why: str) -> None:
+        """Something happened to its target."""
+        ...
+
+    async def last_look(self, end_ns: int) -> None:
+        """The run has ended."""
+        ...
+
+
+class CloserLooks:
+    """Tells sources when something happened to their target; what happened to no target in particular, to all.
+
+    Nothing from before ``since_ns`` is told: an earlier life of the monitor has looked at that.
+    """
+
+    def __init__(self, since_ns: int | None = None) -> None:
+        self._since_ns = since_ns
+        self._sources: list[tuple[str, Hearing]] = []
+        self._alarms: frozenset[str] | None = frozenset() if since_ns is None else None
+
+    def add(self, target: str, source: Hearing) -> None:
+        """One more source."""
+        self._sources.append((target, source))
+
+    def hear_event(self, stored: StoredEvent) -> None:
+        """An event that was recorded, whoever told it. Book-keeping is none."""
+        event = stored.event
+        if not bookkeeping(event.kind):
+            self._tell(event.target, event.begin_ns, words_of(event.kind, event.object))
+
+    def hear_findings(self, findings: Iterable[Finding], judged_ns: int) -> None:
+        """What is said of the run so far: what did not fail or warn before is worth a look, at its newest moment.
+
+        What a resumed run's first look says is what was said before.
+        """
+        alarms = {identity_of(finding): finding for finding in findings if finding.outcome in ALARMS}
+        before, self._alarms = self._alarms, frozenset(alarms)
+        if before is None:
+            return
+        for identity, finding in alarms.items():
+            if identity not in before:
+                moments = [mark.begin_ns for mark in finding.marks if judged_ns - RECENT_NS < mark.begin_ns]
+                why = f"{finding.outcome.value}: {of_finding(finding)}"
+                self._tell(finding.target, max(moments, default=judged_ns), why)
+
+    async def finish(self, end_ns: int) -> None:
+        """The run has ended: what is wanted is taken as far as it goes."""
+        await asyncio.gather(*(source.last_look(end_ns) for _, source in self._sources))
+
+    def _tell(self, target: str, when_ns: int, why: str) -> None:
+        if self._since_ns is not None and when_ns < self._since_ns:
+            return
+        for place, source in self._sources:
+            if target in {"", place}:
+                source.look_closer(when_ns, why)

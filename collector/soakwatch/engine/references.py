@@ -1,0 +1,62 @@
+"""What a run is held against besides its own readings: the reference of its generators, and an earlier baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from soakwatch.judge import calibration as reference
+from soakwatch.judge import imported_baseline as baseline_lent
+from soakwatch.judge.baseline import PHASE
+from soakwatch.judge.calibration import Chosen
+from soakwatch.judge.imported_baseline import Lent
+from soakwatch.plan import Plan
+from soakwatch.plan.rules import planned_rules
+from soakwatch.record import Record
+from soakwatch.runs.catalog import find_run
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What was chosen, and sentences about what is not used."""
+
+    reference: Chosen = reference.NONE
+    lent: Lent | None = None
+    warnings: tuple[str, ...] = ()
+
+    def sentences(self, now_s: float) -> tuple[str, ...]:
+        """What is used, for people."""
+        told = []
+        if self.reference.reference is not None:
+            used = ", ".join(sorted(self.reference.ceilings))
+            age = self.reference.reference.age(now_s)
+            told.append(f"reference: {self.reference.reference.file}, {age} old, for {used}")
+        if self.lent is not None:
+            told.append(f"baseline: {len(self.lent.series)} series of the run {self.lent.run}")
+        return tuple(told)
+
+    def keep(self, record: Record, plan: Plan, start_ns: int) -> None:
+        """Freeze it in the record of a run that begins. Raises RecordError."""
+        reference.keep(record, self.reference, plan, start_ns)
+        if self.lent is not None:
+            baseline_lent.keep(record, self.lent)
+
+
+NOTHING = Against()
+
+
+def against(plan: Plan, named: Path | None, baseline: str | None, runs: Path, now_s: float) -> Against:
+    """What a run of ``plan`` is held against: ``named`` and ``baseline`` of the command line go before the plan's keys.
+
+    Raises PlanError for a reference that was named and cannot be used, RecordError for such a baseline.
+    """
+    choice = reference.chosen(plan, named, now_s)
+    run = baseline or plan.baseline
+    if not run:
+        return Against(choice, None, choice.warnings)
+    folder = find_run(run, runs)
+    if any(phase.name == PHASE for phase in plan.phases):
+        told = f"the plan has a baseline phase of its own: that of {folder.name} is not used"
+        return Against(choice, None, (*choice.warnings, told))
+    lent = baseline_lent.lend(folder, plan, planned_rules(plan.rules))
+    return Against(choice, lent, (*choice.warnings, *lent.warnings))

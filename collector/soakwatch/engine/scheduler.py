@@ -1,0 +1,89 @@
+"""Timers of a run: APScheduler on the steady clock, with every setting chosen on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Self
+
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.triggers.base import BaseTrigger
+from apscheduler.triggers.date import DateTrigger
+
+from soakwatch.core.clock import Clock, Grid, SteadyZone, at
+from soakwatch.engine.polling import PolledSource
+
+# APScheduler reports every skipped run as a warning; the wrapper counts and records them, once.
+logging.getLogger("apscheduler").setLevel(logging.ERROR)
+
+GRACE_S = 2.0  # how long looks under way may go on when the run ends
+Job = Callable[[], Awaitable[None]]
+
+
+class Timers:
+    """The timers of one run; use as an asynchronous context: they start on entry and are gone on exit.
+
+    ``coalesce``: after a stall the newest due time runs and the wrapper records the others. ``max_instances=1``: a
+    look is never stacked on the look before. ``misfire_grace_time=None``: APScheduler never drops a late run
+    by itself, since the wrapper must see it to record how late it was.
+
+    At the end a look under way is given up after ``GRACE_S``. Other jobs are waited for: half a batch that is written
+    again would be in the record twice.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._running: set[asyncio.Task[object]] = set()
+        self._looking: set[asyncio.Task[object]] = set()  # those that may be given up
+        self._zone = SteadyZone(clock)
+        self._scheduler = AsyncIOScheduler(
+            timezone=self._zone,
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        )
+
+    async def __aenter__(self) -> Self:
+        self._scheduler.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._scheduler.remove_all_jobs()
+        if self._running:
+            await asyncio.wait(self._running, timeout=GRACE_S)
+        for task in self._running & self._looking:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+        self._scheduler.shutdown(wait=False)
+
+    def poll(self, source: PolledSource) -> None:
+        """Tick the source on its grid."""
+        self._add(source.tick, Grid(source.when.anchor_ns, source.when.interval_ns, self._zone), look=True)
+
+    def every(self, interval_s: float, job: Job, *, look: bool = False) -> None:
+        """Run a job on a grid that begins one interval from now; never two at a time. ``look``: it changes nothing, so
+        it may be given up at the end."""
+        interval_ns = round(interval_s * 1e9)
+        self._add(job, Grid(self._clock.now_ns() + interval_ns, interval_ns, self._zone), look=look)
+
+    def once(self, time_ns: int, job: Job) -> None:
+        """Run a job at a time, or at once if that has passed."""
+        self._add(job, DateTrigger(at(time_ns, self._zone), timezone=self._zone))
+
+    def _add(self, job: Job, trigger: BaseTrigger, *, look: bool = False) -> None:
+        async def run() -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._running.add(task)
+            if look:
+                self._looking.add(task)
+            try:
+                await job()
+            except asyncio.CancelledError:
+                # Only __aexit__ cancels: a look that outlives the end of the run is abandoned, its due time open.
+                return
+            finally:
+                self._running.discard(task)
+                self._looking.discard(task)
+
+        self._scheduler.add_job(run, trigger)

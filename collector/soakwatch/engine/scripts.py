@@ -1,0 +1,79 @@
+"""Scripts of planned events: started with the event, beside the run, and ended with the run at the latest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from soakwatch.core.redaction import Redaction
+from soakwatch.core.run_command import Said, run_command
+from soakwatch.plan import EventPlan
+from soakwatch.record import Artifact, artifact_name
+from soakwatch.record.notes import Notes
+from soakwatch_rules.rule import Event
+
+FAILED: Final = "script.failed"
+"""The kind of event that tells that the command of a planned event went wrong."""
+
+
+class Scripts:
+    """The commands of planned events that run now. ``end`` must be awaited before the record is closed."""
+
+    def __init__(
+        self, notes: Notes, now_ns: Callable[[], int], environment: Mapping[str, str], redaction: Redaction
+    ) -> None:
+        self._notes, self._now_ns, self._redaction = notes, now_ns, redaction
+        self._environment = dict(environment)
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._over = asyncio.Event()
+
+    def runs(self, index: int) -> bool:
+        """Whether the command of the planned event of this number, from an earlier time, has not ended yet."""
+        task = self._running.get(index)
+        return task is not None and not task.done()
+
+    def start(self, index: int, planned: EventPlan, event: Event, number: int) -> None:
+        """Start the command of an event that is in the record under ``number``."""
+        self._running[index] = asyncio.create_task(self._run(planned, event, number))
+
+    async def end(self) -> None:
+        """The run is over: what still runs is killed, and its event ends."""
+        self._over.set()
+        if self._running:
+            await asyncio.wait(self._running.values())
+
+    async def _run(self, planned: EventPlan, event: Event, number: int) -> None:
+        own = {"SOAKWATCH_EVENT": event.kind, "SOAKWATCH_TARGET": event.target}
+        said = await run_command(
+            planned.run, {**self._environment, **own}, planned.timeout_s, self._over, self._redaction
+        )
+        end_ns = self._now_ns()
+        told = await self._kept(event, number, said)
+        failed = said.failure and not said.over
+        if said.failure:
+            told["failed" if failed else "cut"] = said.failure
+        await self._notes.ended(number, None if planned.lasts_s is not None else end_ns, told)
+        if failed:
+            detail = {"event": event.kind, "reason": said.failure}
+            await self._notes.event(Event(FAILED, event.target, "", end_ns, end_ns, detail))
+
+    async def _kept(self, event: Event, number: int, said: Said) -> dict[str, str]:
+        """Its output as an artifact, if it said anything; what the event is told of that."""
+        if not said.output:
+            return {}
+        name = artifact_name("scripts", f"{stamp(event.begin_ns)}-{number}-{event.kind}.txt")
+        about = f"{event.kind} {event.target}".strip()
+        trouble = await self._notes.keep(Artifact(name, "text/plain", said.output, event.begin_ns, "script", about))
+        return {"output": f"not kept: {trouble}" if trouble else name}
+
+
+def stamp(time_ns: int) -> str:
+    """A time as part of a file's name, to the millisecond.
+
+    >>> stamp(1_700_000_000_123_456_789)
+    '20231114T221320.123Z'
+    """
+    moment = datetime.fromtimestamp(time_ns // 10**9, UTC)
+    return f"{moment:%Y%m%dT%H%M%S}.{time_ns // 10**6 % 1000:03d}Z"

@@ -1,0 +1,80 @@
+"""The monitor watches itself: its memory, descriptors, lateness, the room on its disk, and steps of its clock."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+
+from soakwatch.core.clock import Clock
+from soakwatch_agent.place import Place, ProcAt
+from soakwatch_agent.sample import Answer, Event, PollOutcome, Sample, object_text
+
+CLOCK_STEP_S = 0.25
+INTERVAL_S = 5.0
+
+
+class LoopLag:
+    """How late the event loop runs: a heartbeat of 100 ms that should arrive on time."""
+
+    _BEAT_S = 0.1
+
+    def __init__(self) -> None:
+        self._worst_s = 0.0
+
+    async def beat(self) -> None:
+        """Measure until cancelled."""
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(self._BEAT_S)
+            self._worst_s = max(self._worst_s, time.monotonic() - before - self._BEAT_S)
+
+    def worst_s(self) -> float:
+        """The worst since the last question."""
+        worst, self._worst_s = self._worst_s, 0.0
+        return worst
+
+
+class SelfWatch:
+    """The poller ``monitor``: every run has it."""
+
+    def __init__(
+        self, clock: Clock, folder: Path, lag: LoopLag, outcomes: Callable[[], Sequence[Counter[PollOutcome]]]
+    ) -> None:
+        self._clock, self._folder, self._lag, self._outcomes = clock, folder, lag, outcomes
+        self._process = psutil.Process()
+        self._here = Place()
+        self._offset_s: float | None = None
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One look at this process."""
+        with ProcAt(self._here), self._process.oneshot():  # a source may have pointed psutil at another machine's files
+            cpu = self._process.cpu_times()
+            readings: list[tuple[str, str, float]] = [
+                ("monitor.cpu.time", "", cpu.user + cpu.system),
+                ("monitor.memory.usage", "", self._process.memory_info().rss),
+                ("monitor.threads", "", self._process.num_threads()),
+                ("monitor.open_files", "", self._process.num_fds()),
+            ]
+        readings += [
+            ("monitor.loop.lag", "", self._lag.worst_s()),
+            ("monitor.disk.free", "", shutil.disk_usage(self._folder).free),
+            ("monitor.record.size", "", sum(f.stat().st_size for f in self._folder.glob("record.sqlite*"))),
+        ]
+        total = sum(self._outcomes(), Counter[PollOutcome]())
+        readings += [("monitor.polls", object_text(outcome=o.value), total[o]) for o in PollOutcome]
+        offset_s = (self._clock.wall_ns() - self._clock.now_ns()) * 1e-9
+        readings.append(("monitor.clock.offset", "", offset_s))
+        events = self._clock_step(now_ns, offset_s)
+        return Answer(tuple(Sample(m, o, value, now_ns) for m, o, value in readings), events, ())
+
+    def _clock_step(self, now_ns: int, offset_s: float) -> tuple[Event, ...]:
+        before, self._offset_s = self._offset_s, offset_s
+        if before is None or abs(offset_s - before) < CLOCK_STEP_S:
+            return ()
+        return (Event("clock.step", "", now_ns, now_ns, {"seconds": f"{offset_s - before:+.3f}"}),)

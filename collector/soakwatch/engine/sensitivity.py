@@ -1,0 +1,174 @@
+"""What a plan's cadence and length can and cannot show, said before the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.units import show_seconds
+from soakwatch.engine.plan_check import SourceLook
+from soakwatch.plan import Plan
+from soakwatch.plan.rules import planned_rules
+
+if TYPE_CHECKING:
+    from soakwatch_rules.rule import Rule
+
+CPU_RULE, GROWTH_RULE, TREND_RULE = "cpu_spike", "memory_growth", "growth"
+SATURATION_RULE = "cpu_saturation"
+_NONE = "cpu_spike, memory_growth and growth do not find their metrics here: they will not apply"
+_POWER = 2.49  # one-sided 5 %, power 80 %: 1.645 + 0.842
+_NOISE = 0.01  # of the level: what the sentence assumes, and says
+_SLOW_S = 600.0
+
+
+@runtime_checkable
+class Lasting(Protocol):
+    """A rule that can tell how long it must look at a cadence."""
+
+    def needed_s(self, apart_s: float) -> float:
+        """Seconds, at a reading every ``apart_s``."""
+        ...
+
+
+def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = INSTALLED) -> tuple[str, ...]:
+    """One sentence for each source and each of three rules (below) that is on and finds its metrics there."""
+    on = {rule.name: rule for rule in planned_rules(plan.rules, registry)}
+    sentences: list[str] = []
+    for look in looks:
+        who = f"{look.target.name} {look.source.poller}"
+        metrics = {sample.metric for sample in look.samples}
+        if CPU_RULE in on and metrics & set(on[CPU_RULE].metrics):
+            rule = on[CPU_RULE]
+            told = spike_sentence(
+                renewed_s(look, metrics & set(rule.metrics)),
+                plan.duration_s,
+                _number(rule, "seconds", 10.0),
+                _number(rule, "coarsest", math.inf),
+            )
+            sentences.append(f"{who}: {told}")
+        if GROWTH_RULE in on and metrics & set(on[GROWTH_RULE].metrics):
+            rule = on[GROWTH_RULE]
+            told = growth_sentence(
+                renewed_s(look, metrics & set(rule.metrics)),
+                judged_s(plan, rule.phases),
+                _number(rule, "least", 8),
+                _number(rule, "tolerance", 0.05),
+            )
+            sentences.append(f"{who}: {told}")
+        if TREND_RULE in on and metrics & set(on[TREND_RULE].metrics):
+            rule = on[TREND_RULE]
+            told = trend_sentence(
+                renewed_s(look, metrics & set(rule.metrics)),
+                judged_s(plan, rule.phases),
+                rule.manner.shortest_s,
+                _number(rule, "tolerance", 0.05),
+            )
+            sentences.append(f"{who}: {told}")
+        if told := unseen_sentence(look, plan.duration_s, [rule for name, rule in on.items() if name != CPU_RULE]):
+            sentences.append(f"{who}: {told}")
+    return tuple(sentences) or (_NONE,)
+
+
+def unseen_sentence(look: SourceLook, duration_s: float, rules: Iterable[Rule]) -> str:
+    """Which other rules decide nothing at this cadence, and what each would need; empty where all do."""
+    metrics = {sample.metric for sample in look.samples}
+    told = []
+    for rule in rules:
+        own = metrics & set(rule.metrics)
+        every_s = renewed_s(look, own)
+        coarsest_s = _number(rule, "seconds" if rule.name == SATURATION_RULE else "coarsest", math.inf)
+        if own and every_s > coarsest_s:
+            told.append(f"{rule.name} (needs a reading every {show_seconds(coarsest_s)})")
+        elif own and isinstance(rule, Lasting) and rule.needed_s(every_s) > max(duration_s, rule.manner.shortest_s):
+            told.append(f"{rule.name} (needs {show_seconds(rule.needed_s(every_s))})")
+    if not told:
+        return ""
+    every = show_seconds(look.interval_s)
+    return f"not observable with readings every {every}, not required for a pass: {', '.join(told)}"
+
+
+def renewed_s(look: SourceLook, metrics: Collection[str]) -> float:
+    """Seconds between values of the fastest of some metrics: at least the interval, more if the device takes longer."""
+    slow = (look.facts.cadences, look.facts.renewals) if look.facts is not None else ()
+    each = (max([look.interval_s, *(seconds.get(metric, 0.0) for seconds in slow)]) for metric in metrics)
+    return min(each, default=look.interval_s)
+
+
+def _number(rule: Rule, name: str, otherwise: float) -> float:
+    value: object = getattr(rule, name, otherwise)
+    return float(value) if isinstance(value, int | float) else otherwise
+
+
+def sure_spike_s(interval_s: float, held_s: float) -> float:
+    """The shortest spike that is seen wherever it falls between the readings: its time at the top in whole readings,
+    and one more, for a reading that averages over the spike's begin shows only a part of it.
+
+    >>> sure_spike_s(1, 10), sure_spike_s(5, 10), sure_spike_s(60, 10)
+    (11, 15, 120)
+    """
+    return interval_s * (math.ceil(held_s / interval_s) + 1)
+
+
+def spike_sentence(interval_s: float, duration_s: float, held_s: float, coarsest_s: float) -> str:
+    """What cpu_spike can see at this cadence."""
+    every = f"readings every {show_seconds(interval_s)}"
+    sure = sure_spike_s(interval_s, held_s)
+    if interval_s > coarsest_s:
+        return f"cpu_spike decides nothing: {every} are further apart than {show_seconds(coarsest_s)}; poll more often"
+    if sure > duration_s:
+        return f"cpu_spike decides nothing: with {every} a spike must last {show_seconds(sure)}, longer than the run"
+    return f"cpu_spike, {every}: spikes of {show_seconds(sure)} and longer are always seen, shorter ones perhaps not"
+
+
+def judged_s(plan: Plan, phases: tuple[str, ...]) -> float:
+    """How long a rule's window is: from the first begin to the last end of its phases, else the whole run."""
+    chosen = [index for index, phase in enumerate(plan.phases) if phase.name in phases]
+    if not chosen:
+        return plan.duration_s
+    return sum(phase.seconds for phase in plan.phases[chosen[0] : chosen[-1] + 1])
+
+
+def growth_sentence(interval_s: float, window_s: float, least: float, tolerance: float) -> str:
+    """What memory_growth can see in this window."""
+    readings, needed = int(window_s / interval_s), math.ceil(3 * least)
+    told = f"memory_growth, {readings} readings in {show_seconds(window_s)}"
+    if readings < needed:
+        return (
+            f"{told}: decides nothing, it needs {needed}; run {show_seconds(needed * interval_s)}, or poll more often"
+        )
+    return (
+        f"{told}: growth of more than {tolerance * 100:g}% from the first to the last third shows, if it exceeds the"
+        " spread; a slower leak passes"
+    )
+
+
+def smallest_slope(noise: float, correlation_s: float, window_s: float) -> float:
+    """The smallest slope per second that a window shows with 80 % power: 2.49·sqrt(12·LRV/T³), LRV = 2·sd²·tau.
+
+    ``noise`` is the sd in the unit of the readings, ``correlation_s`` (tau) how long it remembers: for independent
+    readings half of their distance. In the unit per second. Ordinary least squares over the whole window; a leak that
+    begins late must be steeper.
+
+    >>> round(100 * 86400 * smallest_slope(0.01, 600, 86400), 2)
+    1.02
+    """
+    return _POWER * math.sqrt(12 * 2 * noise**2 * correlation_s / window_s**3)
+
+
+def trend_sentence(interval_s: float, window_s: float, shortest_s: float, tolerance: float) -> str:
+    """What growth can see in this window."""
+    if window_s < shortest_s:
+        return (
+            f"growth decides nothing: a soak of {show_seconds(window_s)} is too short to tell of growth a day; run "
+            f"{show_seconds(shortest_s)} or more"
+        )
+    fast, slow = (
+        100 * 86400 * smallest_slope(_NOISE, tau_s, window_s) for tau_s in (interval_s / 2, max(_SLOW_S, interval_s))
+    )
+    return (
+        f"growth, {show_seconds(window_s)}: with readings that scatter by 1% of the level, leaks of {fast:.2g}% to "
+        f"{slow:.2g}% of the level a day show above the tolerance of {tolerance * 100:g}% a day (the more, the longer "
+        "the scatter lasts)"
+    )

@@ -1,0 +1,139 @@
+"""The first steps of a run, new or resumed: the record with everything that is known before the first poll."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+from soakwatch.core.clock import Clock, SteadyClock
+from soakwatch.core.errors import RecordError
+from soakwatch.engine.context import Course
+from soakwatch.engine.phase_driver import ORIGIN
+from soakwatch.engine.references import NOTHING, Against
+from soakwatch.judge.memory import SHARED_KEY, shared_text
+from soakwatch.judge.planned import PLANNED_KEY, planned_text
+from soakwatch.judge.poll_mode import META as POLL_MODE
+from soakwatch.judge.poll_mode import planned_text as poll_mode_text
+from soakwatch.judge.recorded import recorded_plan
+from soakwatch.plan import Plan, TargetPlan, plan_text
+from soakwatch.record import Record, RecordView
+from soakwatch.record.findings import identity_of
+from soakwatch.runs.catalog import RECORD
+from soakwatch_agent.fingerprint import fingerprint
+from soakwatch_rules.rule import Event
+
+_PACKAGES = (
+    "soakwatch", "psutil", "numpy", "scipy", "APScheduler", "pcodec", "pydantic", "bokeh", "gufo-snmp", "pysnmp",
+    "asyncssh", "httpx", "prometheus-client",
+)  # fmt: skip
+_OWN_FILES = frozenset({RECORD, f"{RECORD}-wal", f"{RECORD}-shm", f"{RECORD}-journal", "record.lock", "known_hosts"})
+
+
+UNWATCHED = "the monitor was not running"
+
+
+def versions() -> Mapping[str, str]:
+    """Versions of everything that a verdict depends on."""
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
+
+
+def begin(
+    plan: Plan, folder: Path, clock: Clock, command: Sequence[str], *, stop_on_fail: bool, against: Against = NOTHING,
+    stop_rules: Collection[str] = (),
+) -> tuple[Course, Record]:  # fmt: skip
+    """A new record in ``folder``, with what the run is held against, and its course. The caller closes the record.
+
+    A live failure of any rule (``stop_on_fail``), or of one of ``stop_rules`` or of the plan's, ends it.
+
+    Raises RecordError if the folder cannot be written or holds a record already.
+    """
+    start_ns = clock.now_ns() if plan.start is None else max(clock.now_ns(), round(plan.start.timestamp() * 1e9))
+    record = Record.create(folder)
+    facts = {
+        "run": plan.name,
+        "plan": plan_text(plan),
+        "start_ns": str(start_ns),
+        PLANNED_KEY: planned_text(plan.duration_s, [phase.name for phase in plan.phases]),
+        POLL_MODE: poll_mode_text(plan.targets),
+        SHARED_KEY: shared_text(target.name for target in plan.targets if target.shared),
+        "command": " ".join(command),
+        "versions": json.dumps(versions(), sort_keys=True),
+        "fingerprint": json.dumps(
+            {target.name: fingerprint(_root(target)) for target in plan.targets if _local(target)}
+        ),
+    }
+    try:
+        for key, value in facts.items():
+            record.set_meta(key, value)
+        against.keep(record, plan, start_ns)
+    except RecordError:
+        record.close()
+        raise
+    return Course(plan, folder, start_ns, stop_on_fail, stop_rules=plan.stop_on_fail | set(stop_rules)), record
+
+
+def resume(
+    folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
+) -> tuple[Course, Record, Clock]:  # fmt: skip
+    """The record of a run whose monitor died, the rest of its course, and a clock that goes on from its last sample.
+
+    The gap is an event of the record. Raises RecordError if the run has ended or is still being written.
+    """
+    with RecordView.open(folder) as view:
+        if view.meta("ended_ns") is not None:
+            raise RecordError(f"the run {folder.name} has ended: judge it with `soakwatch judge {folder}`")
+        plan = recorded_plan(view)
+        start = view.meta("start_ns")
+        if start is None:
+            raise RecordError(f"the record in {folder} does not say when its run began: it cannot be resumed")
+        due_ns = dict(view.last_due_ns())
+        begun_ns = tuple(phase.window.begin_ns for phase in view.phases())
+        planned = [stored for stored in view.events() if stored.origin == ORIGIN]
+        said = frozenset(identity_of(finding) for finding in view.findings(live=True))
+        last_ns = view.window().end_ns
+    clock = SteadyClock(not_before_ns=last_ns + 1)
+    record = Record.open(folder)
+    now_ns = clock.now_ns()
+    scripted = {event.kind for event in plan.events if event.run and event.lasts_s is None}
+    for stored in planned:
+        if stored.event.end_ns is None and stored.event.kind in scripted:  # nobody knows when its command ended
+            record.end_event(stored.id, max(last_ns, stored.event.begin_ns), {"cut": UNWATCHED})
+    record.add_event("", Event("gap", "", "", last_ns, now_ns, {"cause": UNWATCHED}), "monitor")
+    told = tuple(stored.event for stored in planned)
+    stops = plan.stop_on_fail | set(stop_rules)
+    return Course(plan, folder, int(start), stop_on_fail, begun_ns, told, said, due_ns, stops), record, clock
+
+
+def discard(folder: Path) -> bool:
+    """Remove the folder of a run that had not begun; False if it holds anything but the record, or cannot be removed.
+
+    Host keys that were trusted on first use go with it: they are trusted on first use again.
+    """
+    try:
+        made = list(folder.iterdir())
+        if any(path.name not in _OWN_FILES for path in made):
+            return False
+        for path in made:
+            path.unlink()
+        folder.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+def utc_text(time_ns: int) -> str:
+    """A time as people read it: ``2026-11-21 08:00:00Z``."""
+    return datetime.fromtimestamp(time_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _local(target: TargetPlan) -> bool:
+    return any(source.poller == "local" for source in target.sources)
+
+
+def _root(target: TargetPlan) -> str:
+    roots = [getattr(source.config, "root", "/") for source in target.sources if source.poller == "local"]
+    return str(roots[0])

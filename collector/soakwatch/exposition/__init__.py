@@ -1,1 +1,0 @@
-"""What exporters say: the exposition formats read, and mapped to the catalogue by data (``maps/*.yaml``)."""

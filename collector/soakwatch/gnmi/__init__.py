@@ -1,1 +1,0 @@
-"""gNMI: paths, values and one subscription, over grpc's asyncio client."""

@@ -1,9 +1,0 @@
-"""The one error of an import: a sentence with the place in the file and the remedy."""
-
-from __future__ import annotations
-
-from soakwatch.errors import SoakwatchError
-
-
-class DataError(SoakwatchError, ValueError):
-    """The data cannot be used; ``str()`` names file, line and remedy where there are such."""

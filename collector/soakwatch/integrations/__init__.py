@@ -1,0 +1,1 @@
+"""Soakwatch inside other test tools: pytest, Robot Framework, and programs that attach to a run."""

@@ -1,0 +1,320 @@
+"""Pytest beside a soak: tests tell a run of what they do to the device, and hear what is said of it.
+
+``pytest --soak-run=last`` (or SOAKWATCH_RUN) attaches the session to a run that goes on, ``--soak-plan=PLAN`` starts
+one and ends it with the session. (With ``=``: what stands alone pytest takes for a folder of tests, when it looks for
+its root.) Without a run every test runs all the same, and nothing is told::
+
+    def test_failover(soak, dut):
+        with soak.event("failover", expect={"reboot": 1}, within="5m"):
+            dut.reload()
+
+    @pytest.mark.soak(kind="upgrade", expect={"reboot": 1}, within="10m")
+    def test_upgrade(dut): ...
+
+The marker makes an event of the body of a test (fixtures are ready before it and taken down after it). What is said of
+the device during the events of a test is a section of its report (``-rA`` shows those of passed tests too) and the
+property ``soak_verdict`` in JUnit XML; ``--soak-fail`` makes a test fail if something failed meanwhile,
+``--soak-fail-run`` the session if the run does.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Generator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from soakwatch.integrations.child_run import Companion
+    from soakwatch.record import StoredEvent
+    from soakwatch.runs.attached import OpenEvent, Said, SoakRun
+
+_VARIABLE = "SOAKWATCH_RUN"  # attached.run_meant, without its imports
+_DEFAULT_KIND = "test"
+_LONGEST_NAME = 400
+_KEYS = ("kind", "target", "object", "expect", "within", "labels")
+
+
+class Soak:
+    """The fixture ``soak``: the run, for one test. Without a run its events are told to nobody.
+
+    ``attached`` says whether there is one, ``name`` which.
+    """
+
+    def __init__(self, run: SoakRun | None) -> None:
+        self._run = run
+
+    @property
+    def attached(self) -> bool:
+        """Whether a run listens."""
+        return self._run is not None
+
+    @property
+    def name(self) -> str | None:
+        """The run's name; None without one."""
+        return None if self._run is None else self._run.name
+
+    def event(
+        self, kind: str, *, target: str = "", object: str = "", expect: Mapping[str, int] | None = None,  # noqa: A002
+        within: str | float | None = None, labels: Mapping[str, str] | None = None,
+    ) -> AbstractContextManager[OpenEvent]:  # fmt: skip
+        """A block that is an event; see ``soakwatch.api.mark``."""
+        if self._run is None:
+            return _silent(kind)
+        return self._run.event(kind, target=target, object=object, expect=expect, within=within, labels=labels)
+
+    def mark(
+        self, kind: str, at: datetime | str | None = None, until: datetime | str | None = None, *, target: str = "",
+        object: str = "", expect: Mapping[str, int] | None = None, within: str | float | None = None,  # noqa: A002
+        labels: Mapping[str, str] | None = None,
+    ) -> StoredEvent | None:  # fmt: skip
+        """A moment that is told now, or a stretch that is over; None without a run."""
+        if self._run is None:
+            return None
+        return self._run.mark(
+            kind, at, until, target=target, object=object, expect=expect, within=within, labels=labels
+        )
+
+    def verdict(self) -> Said | None:
+        """What is said of the run so far, judged now; None without a run."""
+        return None if self._run is None else self._run.verdict()
+
+
+@pytest.fixture
+def soak(request: pytest.FixtureRequest) -> Soak:
+    """The run that this session is attached to."""
+    session = request.config.stash.get(_SESSION, None)
+    return Soak(None if session is None else session.run)
+
+
+class _Session:
+    """What the session knows of its run; ``companion`` is the process of a run that it began itself."""
+
+    def __init__(self, run: SoakRun, companion: Companion | None) -> None:
+        self.run, self.companion = run, companion
+        self.ending: str | None = None  # how the companion's run came out
+
+
+_SESSION: Final = pytest.StashKey[_Session]()
+_UNHEARD: Final = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the plugin."""
+    group = parser.getgroup("soakwatch", "a soak beside the tests")
+    options = {
+        "--soak-run": ("RUN", None, "tell events to this run: a folder, a name, 'last', or a URL ($SOAKWATCH_RUN)"),
+        "--soak-runs": ("DIR", "runs", "folder of all runs (default: runs)"),
+        "--soak-token": ("REF", None, "token of a URL: env:NAME or file:PATH (default: env:SOAKWATCH_TOKEN)"),
+        "--soak-plan": ("PLAN", None, "start a run of this plan, and end it with the session"),
+    }
+    for name, (metavar, default, told) in options.items():
+        group.addoption(name, metavar=metavar, default=default, help=told)
+    group.addoption("--soak-fail", action="store_true", help="fail a test if the device failed during its events")
+    group.addoption("--soak-fail-run", action="store_true", help="fail the session if the run fails")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Attach to the run, or start it. Wrong options end the session before a test begins."""
+    config.addinivalue_line(
+        "markers",
+        "soak(kind='test', target='', object='', expect={}, within=None, labels={}): the body of the test is an event"
+        " of the soak run",
+    )
+    plan = config.getoption("--soak-plan")
+    name = config.getoption("--soak-run")
+    if not (plan or name):
+        name = os.environ.get(_VARIABLE) or None
+    if config.option.collectonly or not (plan or name):
+        return
+    if plan and name:
+        raise pytest.UsageError("--soak-plan starts a run, --soak-run names one: give one of them")
+    if plan and hasattr(config, "workerinput"):
+        raise pytest.UsageError(
+            "each worker would start a run of --soak-plan: start it yourself and name it with --soak-run"
+        )
+    from soakwatch.core.errors import SoakwatchError
+    from soakwatch.integrations.attach import attach
+    from soakwatch.integrations.child_run import Companion
+
+    companion = None
+    try:
+        if plan:
+            companion = Companion.start(plan, config.getoption("--soak-runs"))
+            name = str(companion.folder)
+        run = attach(str(name), token=config.getoption("--soak-token"), runs=config.getoption("--soak-runs"))
+    except SoakwatchError as error:
+        raise pytest.UsageError(f"soakwatch: {error}") from None
+    config.stash[_SESSION] = _Session(run, companion)
+
+
+def pytest_report_header(config: pytest.Config) -> str | list[str]:
+    """Which run listens; nothing without one."""
+    session = config.stash.get(_SESSION, None)
+    if session is None:
+        return []
+    return f"soakwatch: events are told to {session.run.name}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """The body of a test: an event if it is marked, and a verdict if it told any."""
+    session = item.config.stash.get(_SESSION, None)
+    if session is None:
+        if item.get_closest_marker("soak") is not None or "soak" in getattr(item, "fixturenames", ()):
+            item.config.stash[_UNHEARD] = item.config.stash.get(_UNHEARD, 0) + 1
+        return (yield)
+    told_before = len(session.run.told)
+    try:
+        marker = item.get_closest_marker("soak")
+        if marker is None:
+            result = yield
+        else:
+            with _event(session.run, marker, item.nodeid):
+                result = yield
+    except BaseException:
+        _say(item, session, told_before)
+        raise
+    said = _say(item, session, told_before)
+    if item.config.getoption("--soak-fail") and said is not None and said.outcome.value == "fail":
+        pytest.fail(f"soakwatch: {said.reason}", pytrace=False)
+    return result
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End the run that was started here; fail the session with it if that is wanted."""
+    mine = session.config.stash.get(_SESSION, None)
+    if mine is None:
+        return
+    outcome, wanted = None, bool(session.config.getoption("--soak-fail-run"))
+    if mine.companion is not None:
+        mine.ending, outcome = mine.companion.end()
+    elif wanted:
+        outcome = _run_outcome(mine.run)
+    if wanted and outcome == "fail" and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Whatever ended the session, no run that it started is left behind."""
+    mine = config.stash.get(_SESSION, None)
+    if mine is not None and mine.companion is not None:
+        mine.companion.end()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """How the run stands, and how many events it was told."""
+    mine, unheard = config.stash.get(_SESSION, None), config.stash.get(_UNHEARD, 0)
+    if mine is None:
+        if unheard:
+            tests = f"{unheard} test{'s' if unheard > 1 else ''}"
+            terminalreporter.line(f"soakwatch: no run listened to the events of {tests} (--soak-run=, --soak-plan=)")
+        return
+    terminalreporter.section("soakwatch")
+    number = len(mine.run.told)
+    terminalreporter.line(f"{mine.run.name} was told of {number} event{'' if number == 1 else 's'}")
+    terminalreporter.line(mine.ending or _standing(mine.run))
+
+
+def _event(run: SoakRun, marker: pytest.Mark, nodeid: str) -> AbstractContextManager[OpenEvent]:
+    from soakwatch.core.errors import SoakwatchError
+    from soakwatch_agent.sample import object_text
+
+    given = dict(marker.kwargs)
+    if len(marker.args) == 1 and "kind" not in given:
+        given["kind"] = marker.args[0]
+    elif marker.args:
+        pytest.fail("soak: the marker takes one kind, and the rest by name", pytrace=False)
+    wrong = sorted(set(given) - set(_KEYS))
+    if wrong:
+        pytest.fail(f"soak: the marker has no {wrong[0]!r}: it takes {', '.join(_KEYS)}", pytrace=False)
+    name = "".join(sign if sign.isprintable() else "?" for sign in nodeid)[:_LONGEST_NAME]
+    given["labels"] = {"test": name, **given.get("labels", {})}
+    if "kind" not in given:
+        # Tests side by side are events of one kind, which overlap only where they are events of one thing.
+        given = {"kind": _DEFAULT_KIND, "object": object_text(test=name), **given}
+    try:
+        return _Told(run.event(given.pop("kind"), **given))
+    except SoakwatchError as error:
+        pytest.fail(f"soak: {error}", pytrace=False)
+
+
+class _Told:
+    """An event block whose refusals are failures of the test without a traceback; a lost end is a warning."""
+
+    def __init__(self, block: AbstractContextManager[OpenEvent]) -> None:
+        self._block = block
+
+    def __enter__(self) -> OpenEvent:
+        from soakwatch.core.errors import SoakwatchError
+
+        try:
+            return self._block.__enter__()
+        except SoakwatchError as error:
+            pytest.fail(f"soak: {error}", pytrace=False)
+
+    def __exit__(self, *what: object) -> None:
+        from soakwatch.core.errors import SoakwatchError
+
+        try:
+            self._block.__exit__(*what)  # type: ignore[arg-type] # handed on as it came
+        except SoakwatchError as error:
+            warnings.warn(pytest.PytestWarning(f"the end of the event was not told: {error}"), stacklevel=1)
+
+
+def _silent(kind: str) -> AbstractContextManager[OpenEvent]:
+    from soakwatch.runs.attached import EventBlock
+    from soakwatch.runs.mark_event import Ask
+
+    return EventBlock(None, Ask("begin", kind))
+
+
+def _say(item: pytest.Item, session: _Session, told_before: int) -> Said | None:
+    """The section of a test that told events, and what is said of the device meanwhile; None if it told none."""
+    told = session.run.told[told_before:]
+    if not told:
+        return None
+    from soakwatch.core.errors import SoakwatchError
+    from soakwatch.runs.mark_event import moment_text
+
+    begin_ns = min(one.event.begin_ns for one in told)
+    end_ns = max(one.event.end_ns or one.event.begin_ns for one in told)
+    lines = [
+        f"{one.event.kind} {moment_text(one.event.begin_ns)} to"
+        f" {'now' if one.event.end_ns is None else moment_text(one.event.end_ns)}"
+        for one in told
+    ]
+    try:
+        whole = session.run.verdict(end_ns)
+    except SoakwatchError as error:
+        item.add_report_section("call", "soak", "\n".join([*lines, f"nothing can be said: {error}"]))
+        return None
+    said = whole.during(begin_ns, end_ns)
+    lines += [f"{said.outcome.value.upper()}: {said.reason}", f"run so far: {whole.outcome.value}: {whole.reason}"]
+    item.add_report_section("call", "soak", "\n".join(lines))
+    item.user_properties.append(("soak_verdict", said.outcome.value))
+    return said
+
+
+def _standing(run: SoakRun) -> str:
+    from soakwatch.core.errors import SoakwatchError
+
+    try:
+        said = run.verdict()
+    except SoakwatchError as error:
+        return f"nothing can be said of it: {error}"
+    return f"{said.outcome.value.upper()} so far: {said.reason}"
+
+
+def _run_outcome(run: SoakRun) -> str | None:
+    from soakwatch.core.errors import SoakwatchError
+
+    try:
+        return run.verdict().outcome.value
+    except SoakwatchError:
+        return None

@@ -1,0 +1,55 @@
+"""What comes back over a device: figures that a generator tells, and that are the device's doing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from soakwatch.core.roles import DUT, GENERATOR
+from soakwatch.record import SeriesKey
+from soakwatch_agent.sample import object_text
+from soakwatch_rules.rule import Rule
+from soakwatch_rules.series import Series
+
+RETURNED: Final = frozenset({
+    "load.latency", "load.jitter", "load.loss", "load.lost.packets", "load.disordered.packets", "load.request.rate",
+    "load.rx.packets", "load.rx.bytes", "load.rx.packet.rate", "load.rx.bit.rate", "load.requests", "load.failures",
+    "load.failure.rate", "load.connections.failed", "load.connection.rate", "load.flow.latency",
+})  # fmt: skip
+"""Where the generator is healthy, these tell of what lies between it and itself."""
+
+
+def bearer(rule: Rule, key: SeriesKey, roles: Mapping[str, str]) -> str:
+    """Whose case a series belongs to: its own target's, but for what came back over the only device there is.
+
+    Of several devices nobody knows which it is due to. A rule that looks at whole targets has the load beside it.
+    """
+    if rule.scope == "target" or key.metric not in RETURNED or roles.get(key.target) != GENERATOR:
+        return key.target
+    devices = [name for name, role in roles.items() if role == DUT]
+    return devices[0] if len(devices) == 1 else key.target
+
+
+def labelled(series: Series, target: str, roles: Mapping[str, str]) -> Series:
+    """A generator's series in the case of a device: with several generators its object says which of them told it."""
+    if series.target == target or sum(role == GENERATOR for role in roles.values()) < 2:
+        return series
+    name = object_text(generator=series.target)
+    return replace(series, object=f"{name},{series.object}" if series.object else name)
+
+
+def unlabelled(metric: str, name: str, generators: Mapping[str, str]) -> tuple[SeriesKey, ...]:
+    """The series that a finding on a device may mean by a metric and an object: those of the generators (``generators``
+    holds the roles of all targets) that ``labelled`` would call so."""
+    if metric not in RETURNED:
+        return ()
+    names = [target for target, role in sorted(generators.items()) if role == GENERATOR]
+    if len(names) < 2:
+        return tuple(SeriesKey(target, metric, name) for target in names)
+    head = {target: object_text(generator=target) for target in names}
+    return tuple(
+        SeriesKey(target, metric, name.removeprefix(head[target]).removeprefix(","))
+        for target in names
+        if name == head[target] or name.startswith(f"{head[target]},")
+    )

@@ -1,0 +1,254 @@
+"""The reference of a plan: what its generators could send, looped back without the device, and its file.
+
+``soakwatch calibrate`` writes it beside the plan. It holds for generators whose sources are the same: each carries a
+fingerprint of its sources' keys, and one that no longer fits is not used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from soakwatch.core.errors import PlanError, RecordError
+from soakwatch.core.roles import GENERATOR
+from soakwatch.core.units import show_seconds
+from soakwatch.core.yaml import parse, read_text
+from soakwatch.judge.ceiling import KINDS, Ceiling
+from soakwatch.plan import Plan, TargetPlan
+from soakwatch.record import Record
+from soakwatch.sources.abc import SourceConfig
+from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+
+VERSION = 1
+SUFFIX = ".reference.yaml"
+META = "reference"
+"""The meta of a record that holds, as JSON, the reference that its run was held against, with its hash."""
+SOURCE = "reference"
+"""The source under which the ceilings stand in a record."""
+OWN_LOSS = "load.ceiling.loss"
+STALE_S = 30 * 86400.0
+"""An older reference is still used; that it is old is said."""
+_PACE = frozenset(SourceConfig.model_fields) | {"drive"}  # how often it is looked at, and by whom it is driven
+_HEAD = """\
+# Written by soakwatch calibrate: what the generators of a plan could send without the device.
+# A run of the plan beside this file is held against it. Calibrate again whenever a generator changes.
+"""
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class CeilingShape(_Shape):
+    """One ceiling: ``rate`` per second, held for ``held_s``; what is missing the generator did not tell."""
+
+    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    held_s: Amount
+    loss: Share | None = None
+    cpu: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    queue_full: Amount | None = None
+    level: Amount | None = None
+
+
+class GeneratorShape(_Shape):
+    """What one generator could do; ``sources`` is the fingerprint of its sources."""
+
+    sources: Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
+    packets: CeilingShape | None = None
+    bits: CeilingShape | None = None
+    requests: CeilingShape | None = None
+
+
+class ReferenceShape(_Shape):
+    """A reference as its file holds it."""
+
+    version: Literal[1]
+    made: AwareDatetime
+    record: Annotated[str, Field(min_length=1, max_length=255)]
+    soakwatch: Annotated[str, Field(min_length=1, max_length=100)]
+    generators: Annotated[dict[str, GeneratorShape], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A reference with the file that it was read from."""
+
+    file: Path
+    shape: ReferenceShape
+
+    def age(self, now_s: float) -> str:
+        """How old it is, for people; a clock that was set back gives no negative age."""
+        age_s = max(0.0, now_s - self.shape.made.timestamp())
+        return f"{age_s / 86400:.0f} days" if age_s >= 2 * 86400 else show_seconds(age_s // 60 * 60 or age_s // 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a plan is held against: the ceilings by target and metric, and sentences about what is not used."""
+
+    reference: Reference | None
+    ceilings: Mapping[str, Mapping[str, float]]
+    warnings: tuple[str, ...] = ()
+
+
+NONE = Chosen(None, {})
+
+
+def fingerprint(target: TargetPlan) -> str:
+    """Of the keys of a target's sources, less how often they are polled; of secrets a plan holds only the names."""
+    told = sorted(
+        json.dumps([source.poller, source.config.model_dump(mode="json", exclude=set(_PACE))], sort_keys=True)
+        for source in target.sources
+    )
+    return f"sha256:{hashlib.sha256(json.dumps(told).encode()).hexdigest()}"
+
+
+def beside(plan: Path) -> Path:
+    """Where the reference of a plan lies, if the plan does not say.
+
+    >>> beside(Path("lab/fw.yaml")).name
+    'fw.reference.yaml'
+    """
+    return plan.with_name(f"{plan.stem}{SUFFIX}")
+
+
+def read_reference(file: Path) -> Reference:
+    """The reference in a file. Raises PlanError, one sentence with the remedy, for one that cannot be used."""
+    document = parse(read_text(file), str(file))
+    data = document.data
+    if isinstance(data, dict) and data.get("version") != VERSION:
+        raise PlanError(f"{file}: is no reference of version {VERSION}: make it with soakwatch calibrate PLAN")
+    try:
+        return Reference(file, ReferenceShape.model_validate_json(json.dumps(data)))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        at = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise PlanError(
+            f"{file}: is no reference of a generator ({at}: {first['msg']}): make it with soakwatch calibrate PLAN"
+        ) from None
+
+
+def chosen(plan: Plan, named: Path | None, now_s: float) -> Chosen:
+    """The reference that a plan is held against: ``named`` on the command line, else by the plan's key ``reference``,
+    else the one that lies beside the plan.
+
+    One that was named must be there and be a reference (PlanError); one that only lies there is left out with a
+    warning. A generator whose sources are others now is not held against it, with a warning.
+    """
+    origin = Path(plan.origin)
+    file = named or (origin.parent / plan.reference if plan.reference else None)
+    try:
+        if file is None:
+            if not plan.origin or not beside(origin).is_file():
+                return NONE
+            reference = read_reference(beside(origin))
+        else:
+            reference = read_reference(file)
+    except PlanError as error:
+        if file is not None:
+            raise
+        return Chosen(None, {}, (f"{error}; it is not used",))
+    return _fitting(plan, reference, now_s)
+
+
+def _fitting(plan: Plan, reference: Reference, now_s: float) -> Chosen:
+    used: dict[str, Mapping[str, float]] = {}
+    warnings = []
+    for target in plan.targets:
+        if target.role != GENERATOR:
+            continue
+        told = reference.shape.generators.get(target.name)
+        if told is None:
+            warnings.append(f"{reference.file}: holds nothing of the generator {target.name}: calibrate the plan again")
+        elif told.sources != fingerprint(target):
+            warnings.append(
+                f"{reference.file}: was made with other sources of {target.name}, and is not used for it: calibrate "
+                "the plan again"
+            )
+        else:
+            used[target.name] = _ceilings(told)
+    if used and now_s - reference.shape.made.timestamp() > STALE_S:
+        warnings.append(f"{reference.file}: is {reference.age(now_s)} old: calibrate again if a generator has changed")
+    return Chosen(reference if used else None, used, tuple(warnings))
+
+
+def _ceilings(told: GeneratorShape) -> Mapping[str, float]:
+    """The rates by metric, and the share that the generator lost by itself at one of them at worst, where it tells."""
+    shapes = {kind.metric: getattr(told, kind.name) for kind in KINDS}
+    known = {metric: shape for metric, shape in shapes.items() if isinstance(shape, CeilingShape)}
+    losses = [shape.loss for shape in known.values() if shape.loss is not None]
+    own = {OWN_LOSS: max(losses)} if losses else {}
+    return {**{metric: shape.rate for metric, shape in known.items()}, **own}
+
+
+def keep(record: Record, choice: Chosen, plan: Plan, start_ns: int) -> None:
+    """Freeze a reference in the record of a run that begins: what it says, with its hash, and the ceilings as readings
+    of each generator at the begin. Raises RecordError."""
+    if choice.reference is None:
+        return
+    told = choice.reference.shape.model_dump(mode="json", exclude_none=True)
+    frozen = json.dumps(told, sort_keys=True)
+    made = {
+        "file": choice.reference.file.name,
+        "sha256": hashlib.sha256(frozen.encode()).hexdigest(),
+        "used": sorted(choice.ceilings),
+        "reference": told,
+    }
+    record.set_meta(META, json.dumps(made, sort_keys=True))
+    for target in plan.targets:
+        ceilings = choice.ceilings.get(target.name, {})
+        if not ceilings:
+            continue
+        record.target(target.name, target.role)
+        # Told once: the next time would be behind the end.
+        source = record.source(target.name, SOURCE, SOURCE, max(10**9, round(plan.duration_s * 1e9)), required=False)
+        samples = tuple(Sample(metric, "", rate, start_ns) for metric, rate in sorted(ceilings.items()))
+        record.put([Poll(source.id, start_ns, start_ns, 0, PollOutcome.OK, None, Answer(samples, (), ()))])
+
+
+def write_reference(
+    file: Path, made: datetime, record: str, version: str, found: Mapping[str, tuple[str, Iterable[Ceiling]]]
+) -> None:
+    """Write the reference: of each generator the fingerprint and its ceilings. Raises RecordError."""
+    generators = {
+        name: {"sources": sources, **{one.kind.name: _shape_of(one) for one in ceilings}}
+        for name, (sources, ceilings) in found.items()
+    }
+    data = {
+        "version": VERSION, "made": made.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), "record": record,
+        "soakwatch": version, "generators": generators,
+    }  # fmt: skip
+    text = _HEAD + yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    draft = file.with_name(f".{file.name}.new")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(file)
+    except OSError as error:
+        raise RecordError(f"{file} cannot be written: {error.strerror or type(error).__name__}") from None
+
+
+def _shape_of(one: Ceiling) -> Mapping[str, float]:
+    told = {"rate": one.rate, "held_s": one.window.seconds, "loss": one.loss, "cpu": one.cpu,
+            "queue_full": one.queue_full, "level": one.level}  # fmt: skip
+    return {key: _rounded(value) for key, value in told.items() if value is not None}
+
+
+def _rounded(value: float) -> float:
+    """Six digits that count: more of them a calibration does not know.
+
+    >>> _rounded(1234567.89), _rounded(0.00012345678)
+    (1234570.0, 0.000123457)
+    """
+    return round(value, 5 - math.floor(math.log10(abs(value)))) if value else 0.0

@@ -1,0 +1,248 @@
+"""Cases, cut from a record: the series, phases, events, accounts and facts that one rule judges at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+
+from soakwatch.core.event_kinds import own_affair
+from soakwatch.core.roles import DUT
+from soakwatch.judge.attribution import bearer, labelled
+from soakwatch.judge.baseline import baseline_of
+from soakwatch.judge.calibration import SOURCE as REFERENCE
+from soakwatch.judge.derived_events import derived_events
+from soakwatch.judge.imported_baseline import SERIES_META as LENT
+from soakwatch.judge.imported_baseline import unpacked
+from soakwatch.judge.judged_record import Judged
+from soakwatch.judge.lifetime import lifetime
+from soakwatch.judge.planned import Planned
+from soakwatch.judge.poll_mode import poll_modes
+from soakwatch.record import SeriesKey
+from soakwatch.record.reader import UNPOLLED
+from soakwatch_agent.metric import BY_NAME, STATE
+from soakwatch_agent.metric_load import WHOLE_LOAD
+from soakwatch_rules.polling import CORE
+from soakwatch_rules.rule import Case, Event, Ledger, Phase, Rule, Window, wanted
+from soakwatch_rules.series import Series
+
+OF_LIVES = frozenset({"process_restart"})
+"""Rules that judge whether a thing was there: they look at the whole window, others from its birth to its death."""
+
+
+class Court:
+    """What all cases of one record share; series are read one at a time, so memory does not grow with the record."""
+
+    def __init__(self, record: Judged, earlier: Sequence[Judged] = ()) -> None:
+        self._record, self._earlier = record, tuple(earlier)
+        self.roles = dict(record.roles())
+        self.devices = sum(role == DUT for role in self.roles.values())
+        self.window = record.window()
+        self.planned = Planned.of(record)
+        self.phases = record.phases()
+        events = tuple(stored.event for stored in record.events() if not own_affair(stored.event.kind))
+        self.events = (*events, *derived_events(record, events))
+        self._families: dict[str, int] = {}
+        self._accounts: dict[Window, tuple[Ledger, ...]] = {}
+        self._touching: dict[tuple[frozenset[str], Window], tuple[Event, ...]] = {}
+        self._faults = [fault for fault in record.faults() if not fault.elsewhere]
+        self._lent: Mapping[SeriesKey, Series] | None = None
+        self._facts = self._read_facts()
+        self._polling: dict[str, Mapping[str, str]] = {}
+        self._ceilings = self._read_ceilings()
+        self._load = self._read_load()
+
+    def begun(self, rule: Rule) -> bool:
+        """Whether the phases in which the rule judges have begun, if the run planned any of them."""
+        planned = frozenset() if self.planned is None else self.planned.phases & set(rule.phases)
+        return not planned or any(phase.name in planned for phase in self.phases)
+
+    def cases(self, rule: Rule, told: Callable[[str], None] | None) -> Iterator[Case]:
+        """The cases of one rule, in a fixed order."""
+        window = self.stretch(rule)
+        for target, objects in self.subjects(rule):
+            if told is not None:
+                told(f"{rule.name} {target} {objects[0].object if objects else ''}")
+            yield self.case(rule, target, objects, window)
+
+    def stretch(self, rule: Rule) -> Window:
+        """The window of a rule: the stretch of its phases, else the whole run."""
+        return stretch(self.phases, rule.phases) or self.window
+
+    def subjects(self, rule: Rule) -> Iterator[tuple[str, list[SeriesKey]]]:
+        """What a rule looks at, one case each: the target and its series."""
+        if rule.manner.needs_earlier and not self._earlier:
+            return
+        keys = sorted(self._record.keys(wanted(rule)) if wanted(rule) else (), key=_order)
+        for target in sorted(self.roles):
+            for objects in _grouped(rule, [key for key in keys if bearer(rule, key, self.roles) == target]):
+                yield target, objects
+
+    def seeing(self, record: Judged) -> Court:
+        """The same court with another view of the same record: readings and accounts come from there."""
+        other = copy(self)
+        other.look_through(record)
+        return other
+
+    def look_through(self, record: Judged) -> None:
+        """Go on with another view of the same record."""
+        self._record, self._accounts, self._families, self._polling = record, {}, {}, {}
+        self._load = self._read_load()
+
+    def case(self, rule: Rule, target: str, keys: Sequence[SeriesKey], window: Window) -> Case:
+        """One case of a rule."""
+        ranks = {metric: rank for rank, metric in enumerate(rule.metrics)}
+        ordered = sorted(keys, key=lambda key: (ranks[key.metric], key.object))
+        single = rule.scope != "target" and bool(ordered)
+        begin_ns, end_ns = window.begin_ns, window.end_ns
+        calm = self._in_baseline(ordered) if rule.manner.baseline else ()
+        read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
+        series = tuple(labelled(one, target, self.roles) for one in read)
+        whole = window
+        if single and rule.name not in OF_LIVES:
+            window = lifetime(series, whole, self._ledgers_in(target, whole), self._faults)
+        told_by = frozenset({target, *(key.target for key in ordered)})
+        return Case(
+            target=target,
+            object=series[0].object if single else "",
+            window=window,
+            series=series,
+            phases=self.phases,
+            events=self._events_in(told_by, window),
+            ledgers=self._ledgers_in(target, whole),
+            load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
+            baseline=tuple(labelled(one, target, self.roles) for one in calm),
+            facts=self._facts.get(target, {}),
+            polling=self._polls(target) if CORE in rule.metrics else {},
+            faults=tuple(
+                fault.text for fault in self._faults if fault.target in told_by and fault.metric in rule.metrics
+            ),
+            role=self.roles.get(target, DUT),
+            devices=self.devices,
+            earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
+            family=self._family(rule),
+        )  # fmt: skip
+
+    def _family(self, rule: Rule) -> int:
+        """How many cases of devices the rule judges in this run."""
+        if rule.name not in self._families:
+            judged = [target for target, _ in self.subjects(rule) if self.roles[target] == DUT]
+            self._families[rule.name] = max(1, len(judged))
+        return self._families[rule.name]
+
+    def parts(self, target: str, metrics: Sequence[str], window: Window) -> tuple[Series, ...]:
+        """All series of some metrics of a target, in a window."""
+        keys = [key for key in sorted(self._record.keys(metrics), key=_order) if key.target == target]
+        return tuple(self._record.series(key, window.begin_ns, window.end_ns) for key in keys)
+
+    def _polls(self, target: str) -> Mapping[str, str]:
+        if target not in self._polling:
+            self._polling[target] = poll_modes(self._record, target)
+        return self._polling[target]
+
+    def _in_baseline(self, keys: Sequence[SeriesKey]) -> tuple[Series, ...]:
+        """The run's own baseline phase; without one that of the run that lent it."""
+        own = baseline_of(self.phases)
+        if own is not None:
+            return tuple(self._record.series(key, own.begin_ns, own.end_ns) for key in keys)
+        if self._lent is None:
+            text = self._record.meta(LENT)
+            self._lent = {} if text is None else unpacked(text)
+        return tuple(self._lent[key] for key in keys if key in self._lent)
+
+    def _in_earlier(self, rule: Rule, key: SeriesKey) -> tuple[Series, ...]:
+        found = []
+        for other in self._earlier:
+            window = stretch(other.phases(), rule.phases) or other.window()
+            series = other.series(key, window.begin_ns, window.end_ns)
+            found += [series] if len(series) else []
+        return tuple(found)
+
+    def _read_load(self) -> tuple[Series, ...]:
+        generators = {name for name, role in self.roles.items() if role == "generator"}
+        told = self._record.keys(sorted(WHOLE_LOAD))
+        return tuple(self._record.series(key) for key in told if key.target in generators)
+
+    def _bounded(self, series: Series) -> Series:
+        """With what the device states as the most there can be, of this object or of the whole."""
+        stated = self.ceiling(SeriesKey(series.target, series.metric, series.object))
+        return series if stated is None else replace(series, trait=replace(series.trait, ceiling=stated))
+
+    def ceiling(self, key: SeriesKey) -> float | None:
+        """The most that there can be, as the device states it of this object or of the whole; None if it does not."""
+        entry = BY_NAME.get(key.metric)
+        if entry is None or entry.ceiling is None:
+            return None
+        own = self._ceilings.get((key.target, entry.ceiling, key.object))
+        return self._ceilings.get((key.target, entry.ceiling, "")) if own is None else own
+
+    def _read_ceilings(self) -> dict[tuple[str, str, str], float]:
+        names = {metric.ceiling for metric in BY_NAME.values() if metric.ceiling is not None}
+        last = {key: self._record.series(key).finite() for key in self._record.keys(sorted(names))}
+        return {
+            (key.target, key.metric, key.object): float(series.value[-1])
+            for key, series in last.items()
+            if len(series) and series.value[-1] > 0
+        }
+
+    def _events_in(self, targets: frozenset[str], window: Window) -> tuple[Event, ...]:
+        """What touches a window, picked once: many cases share one, and a device that crashes all day has many."""
+        if (targets, window) not in self._touching:
+            self._touching[targets, window] = tuple(e for e in self.events if _touches(e, targets, window))
+        return self._touching[targets, window]
+
+    def _ledgers_in(self, target: str, window: Window) -> tuple[Ledger, ...]:
+        return tuple(ledger for ledger in self.accounts(window) if ledger.target == target)
+
+    def accounts(self, window: Window) -> tuple[Ledger, ...]:
+        """The account of every source that is polled, in a window, made up once: many cases share one."""
+        if window not in self._accounts:
+            every = self._record.ledgers(window)
+            self._accounts[window] = tuple(one for one in every if not _never_due(one))
+        return self._accounts[window]
+
+    def _read_facts(self) -> dict[str, dict[str, float]]:
+        facts: dict[str, dict[str, float]] = {}
+        stated = [metric.name for metric in BY_NAME.values() if metric.kind == STATE and not metric.labels]
+        for key in self._record.keys(stated):
+            if not key.object:
+                series = self._record.series(key)
+                if len(series):
+                    facts.setdefault(key.target, {})[key.metric] = float(series.value[-1])
+        return facts
+
+
+def _never_due(ledger: Ledger) -> bool:
+    """Whether nothing was ever due of a source: a reference, or readings that were written when something happened."""
+    name = ledger.source.removeprefix(f"{ledger.target}/")
+    return name == REFERENCE or name.partition(" ")[0] == UNPOLLED
+
+
+def _order(key: SeriesKey) -> tuple[str, str, str]:
+    return key.target, key.metric, key.object
+
+
+def _grouped(rule: Rule, keys: list[SeriesKey]) -> Iterator[list[SeriesKey]]:
+    """The keys of one target, grouped into the cases of the rule."""
+    if rule.scope == "target":
+        yield keys
+    elif rule.scope == "metric":
+        yield from ([key] for key in keys)
+    else:
+        objects = sorted({key.object for key in keys})
+        yield from ([key for key in keys if key.object == name] for name in objects)
+
+
+def stretch(phases: Iterable[Phase], names: Sequence[str]) -> Window | None:
+    """From the begin of the first phase so named to the end of the last."""
+    found = [phase.window for phase in phases if phase.name in names]
+    if not found:
+        return None
+    return Window(min(window.begin_ns for window in found), max(window.end_ns for window in found))
+
+
+def _touches(event: Event, targets: frozenset[str], window: Window) -> bool:
+    last_ns = max(event.end_ns or event.begin_ns, event.deadline_ns or event.begin_ns)
+    return (
+        (not event.target or event.target in targets) and event.begin_ns < window.end_ns and last_ns >= window.begin_ns
+    )

@@ -1,0 +1,214 @@
+"""The ceiling of a generator: the highest rate that it held for ten seconds while next to nothing was lost.
+
+Arithmetic on the series of one generator; nothing is read or written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.rule import Window
+from soakwatch_rules.series import Series
+
+HELD_S = 10.0
+"""How long a rate is held."""
+MOST_LOSS = 0.001
+_FLOATS = NDArray[np.float64]
+_HOLE = 3.0  # median distances of readings: over a longer one nothing is known
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One figure of which there may be a ceiling: ``metric`` names it in the catalogue; ``sent`` are what tells it,
+    counters first, each with what one of it counts (8 bits a byte)."""
+
+    name: str
+    metric: str
+    unit: str
+    sent: tuple[tuple[str, float], ...]
+
+
+KINDS = (
+    Kind("packets", "load.ceiling.packet.rate", "{packet}/s", (("load.tx.packets", 1), ("load.tx.packet.rate", 1))),
+    Kind("bits", "load.ceiling.bit.rate", "bit/s", (("load.tx.bytes", 8), ("load.tx.bit.rate", 1))),
+    Kind("requests", "load.ceiling.rate", "{request}/s", (("load.requests", 1), ("load.request.rate", 1))),
+)
+_LOST = {
+    "packets": (("load.lost.packets", "load.tx.packets"),),
+    "bits": (("load.lost.packets", "load.tx.packets"),),
+    "requests": (("load.failures", "load.requests"), ("load.failure.rate", "load.request.rate")),
+}
+"""What was lost of what; of requests what failed beside what was answered."""
+_BACK = {
+    "packets": (("load.rx.packets", "load.tx.packets"), ("load.rx.packet.rate", "load.tx.packet.rate")),
+    "bits": (
+        ("load.rx.packets", "load.tx.packets"), ("load.rx.bytes", "load.tx.bytes"),
+        ("load.rx.bit.rate", "load.tx.bit.rate"),
+    ),
+    "requests": (),
+}  # fmt: skip
+"""What came back of what was sent: the loss of a generator that counts both."""
+METRICS = tuple(sorted(
+    {"load.cpu.utilization", "load.queue_full", "load.level", "load.loss"}
+    | {metric for kind in KINDS for metric, _ in kind.sent}
+    | {metric for pairs in (*_LOST.values(), *_BACK.values()) for pair in pairs for metric in pair}
+))  # fmt: skip
+"""Everything that is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """The highest rate held, per second; None in a figure that the generator does not tell.
+
+    ``loss`` is the generator's own share lost at that rate, ``cpu`` its busy share, ``queue_full`` how often its queue
+    was full in these seconds, ``level`` what it was told to send, of its full load.
+    """
+
+    kind: Kind
+    rate: float
+    window: Window
+    loss: float | None
+    cpu: float | None
+    queue_full: float | None
+    level: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoCeiling:
+    """Why there is none, in one sentence."""
+
+    kind: Kind
+    reason: str
+
+
+def ceilings(series: Iterable[Series]) -> tuple[Ceiling | NoCeiling, ...]:
+    """What is known of one generator by its series of the whole (``METRICS``), one for each kind of rate that it
+    tells; () where it tells none.
+
+    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> sent = readings("load.tx.packets", np.minimum(np.arange(60) * 1000, 40_000), 1.0)
+    >>> [(one.kind.name, round(one.rate), one.loss) for one in best(ceilings([sent]))]
+    [('packets', 1000, None)]
+    """
+    told = {one.metric: one.finite() for one in series if not one.object and len(one.finite()) > 1}
+    if not told:
+        return ()
+    zero_ns = min(int(one.time_ns[0]) for one in told.values())
+    totals = {metric: _Total.of(one, zero_ns) for metric, one in told.items()}
+    found = []
+    for kind in KINDS:
+        sent = next(((totals[metric], factor) for metric, factor in kind.sent if metric in totals), None)
+        if sent is not None:
+            found.append(_ceiling(kind, *sent, totals, zero_ns))
+    return tuple(found)
+
+
+def best(found: Sequence[Ceiling | NoCeiling]) -> tuple[Ceiling, ...]:
+    """The ceilings among them."""
+    return tuple(one for one in found if isinstance(one, Ceiling))
+
+
+def _ceiling(
+    kind: Kind, sent: _Total, factor: float, totals: Mapping[str, _Total], zero_ns: int
+) -> Ceiling | NoCeiling:
+    begin, end = sent.windows()
+    rate = factor * sent.between(begin, end) / (end - begin)
+    if not bool(np.isfinite(rate).any()):
+        return NoCeiling(kind, f"its {kind.name} were never read for {HELD_S:g} s without a hole")
+    good = np.nan_to_num(rate) > 0
+    if not bool(good.any()):
+        return NoCeiling(kind, f"it sent no {kind.name}")
+    loss = _loss(kind, totals, begin, end)
+    if loss is not None:
+        clean = good & (np.nan_to_num(loss, nan=1.0) <= MOST_LOSS * (1 + 1e-9))
+        if not bool(clean.any()):
+            known = loss[good & np.isfinite(loss)]
+            least = f"it was {100 * known.min():.3g} % at least" if known.size else "it was never known"
+            most = f"no {HELD_S:g} s had a loss of at most {100 * MOST_LOSS:g} % of its {kind.name}"
+            return NoCeiling(kind, f"{most}: {least}")
+        good = clean
+    at = int(np.flatnonzero(good)[np.argmax(rate[good])])
+    span_s = float(end[at] - begin[at])
+
+    def over(metric: str) -> float | None:
+        if metric not in totals:
+            return None
+        value = float(totals[metric].between(begin[at : at + 1], end[at : at + 1])[0])
+        return value if np.isfinite(value) else None
+
+    busy, level = over("load.cpu.utilization"), over("load.level")
+    return Ceiling(
+        kind=kind,
+        rate=float(rate[at]),
+        window=Window(zero_ns + round(float(begin[at]) * 1e9), zero_ns + round(float(end[at]) * 1e9)),
+        loss=None if loss is None else float(loss[at]),
+        cpu=None if busy is None else busy / span_s,
+        queue_full=over("load.queue_full"),
+        level=None if level is None else level / span_s,
+    )
+
+
+def _loss(kind: Kind, totals: Mapping[str, _Total], begin: _FLOATS, end: _FLOATS) -> _FLOATS | None:
+    """The share lost in each window, NaN where it is not known; None where nothing tells it."""
+    for lost, of in _LOST[kind.name]:
+        if lost in totals and of in totals:
+            gone, whole = (totals[name].between(begin, end) for name in (lost, of))
+            return _share(gone, gone + whole if kind.name == "requests" else whole)
+    for back, of in _BACK[kind.name]:
+        # A generator to which nothing ever comes back only sends, and knows of no loss.
+        if back in totals and of in totals and totals[back].total[-1] > 0:
+            came, whole = (totals[name].between(begin, end) for name in (back, of))
+            return _share(np.maximum(whole - came, 0.0), whole)
+    if "load.loss" in totals and kind.name != "requests":
+        return totals["load.loss"].between(begin, end) / (end - begin)
+    return None
+
+
+def _share(part: _FLOATS, whole: _FLOATS) -> _FLOATS:
+    made: _FLOATS = np.divide(part, whole, out=np.full(part.size, np.nan), where=whole > 0)
+    return made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Total:
+    """What had been counted at each reading, or summed up of a rate whose readings hold since the one before.
+
+    ``time_s`` are seconds since a moment that all series share; ``holes`` counts the stretches up to each reading that
+    tell nothing: restarts, and times without readings.
+    """
+
+    time_s: _FLOATS
+    total: _FLOATS
+    holes: _FLOATS
+    apart_s: float
+
+    @classmethod
+    def of(cls, series: Series, zero_ns: int) -> _Total:
+        time_s = np.asarray((series.time_ns - zero_ns) * 1e-9, dtype=np.float64)
+        apart = np.diff(time_s)
+        step = series.increments().values if series.trait.kind == "counter" else series.values[1:] * apart
+        usual = float(np.median(apart))
+        hole = ~np.isfinite(step) | (apart > _HOLE * usual)
+        total = np.append(0.0, np.cumsum(np.where(hole, 0.0, step)))
+        return cls(time_s, total, np.append(0.0, np.cumsum(hole)), usual)
+
+    def windows(self) -> tuple[_FLOATS, _FLOATS]:
+        """The windows from one reading to another that are ``HELD_S`` long, or up to two distances of readings more."""
+        after = np.searchsorted(self.time_s, self.time_s + HELD_S - 1e-6)
+        whole = after < self.time_s.size
+        begin, end = self.time_s[whole], self.time_s[after[whole]]
+        near = end - begin <= HELD_S + 2 * self.apart_s
+        return begin[near], end[near]
+
+    def between(self, begin: _FLOATS, end: _FLOATS) -> _FLOATS:
+        """What came between two moments; NaN where a hole lies between them or readings do not reach."""
+        first, last, blank_first, blank_last = (
+            np.interp(when, self.time_s, values) for values in (self.total, self.holes) for when in (begin, end)
+        )
+        reach = (begin >= self.time_s[0] - self.apart_s) & (end <= self.time_s[-1] + self.apart_s)
+        made: _FLOATS = np.where(reach & (blank_last - blank_first <= 0), last - first, np.nan)
+        return made

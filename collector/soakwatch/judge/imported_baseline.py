@@ -1,0 +1,129 @@
+"""The baseline that an earlier run lends: readings of its baseline phase, few enough to be carried in another record.
+
+They are copied, so that a record that is mailed is judged alike without the earlier one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from soakwatch.core.errors import RecordError
+from soakwatch.judge.baseline import META, MOST_SERIES, Frozen, baseline_of, levels_of, metrics_of
+from soakwatch.plan import Plan
+from soakwatch.record import Record, RecordView, SeriesKey
+from soakwatch.record.blocks import decode, decode_ints, encode
+from soakwatch.record.reader import trait_of
+from soakwatch.record.setup import EARLIER, setup_of
+from soakwatch_rules.rule import Rule, Window
+from soakwatch_rules.series import Series
+
+SERIES_META = "baseline.series"
+"""The meta of a record that holds lent readings."""
+MOST_READINGS = 400
+"""Of one series: evenly picked readings, not means of them, since means would be less noisy than the device is."""
+_MOST_BYTES = 64 << 20
+_LENGTH = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What an earlier run lends, and sentences about what it does not."""
+
+    run: str
+    window: Window
+    series: tuple[Series, ...]
+    left_out: int
+    warnings: tuple[str, ...]
+    setup: str  # of that run, as the record keeps it for the report to say what changed since
+
+
+def lend(folder: Path, plan: Plan, rules: Iterable[Rule]) -> Lent:
+    """The baseline of the run in ``folder``, for a run of ``plan`` judged by these rules.
+
+    Raises RecordError if it cannot be read or has no baseline phase.
+    """
+    with RecordView.open(folder) as view:
+        run = view.path.parent.name or view.meta("run") or "run"
+        window = baseline_of(view.phases())
+        if window is None:
+            raise RecordError(f"the run {run} has no baseline phase: name one that has, or leave baseline out")
+        names = {target.name for target in plan.targets}
+        keys = [key for key in sorted(view.keys(metrics_of(rules))) if key.target in names]
+        read = [_thinned(view.series(key, window.begin_ns, window.end_ns)) for key in keys[:MOST_SERIES]]
+        missing = sorted({t.name for t in plan.targets if t.role == "dut"} - view.roles().keys())
+        setup = json.dumps(setup_of(view, run))
+    warnings = [f"the baseline of {run} knows no target {name}: it is another device" for name in missing]
+    kept = tuple(series for series in read if len(series))
+    if not kept:
+        warnings.append(f"the baseline of {run} holds no readings that the rules of this plan look at")
+    return Lent(run, window, kept, max(0, len(keys) - MOST_SERIES), tuple(warnings), setup)
+
+
+def keep(record: Record, lent: Lent) -> None:
+    """Copy a lent baseline into the record of a run that begins. Raises RecordError."""
+    record.set_meta(SERIES_META, packed(lent.series))
+    record.set_meta(EARLIER, lent.setup)
+    record.set_meta(META, Frozen(lent.run, lent.window, levels_of(lent.series), lent.left_out).text())
+
+
+def packed(series: Sequence[Series]) -> str:
+    """Series as a text: a line of JSON that names them, and their times and readings as blocks of the record."""
+    names, blocks = [], []
+    for one in series:
+        names.append([one.target, one.metric, one.object, one.trait.unit, one.trait.kind, one.cadence_s])
+        blocks += [encode(one.time_ns), encode(one.value)]
+    head = json.dumps(names).encode()
+    body = b"".join(_LENGTH.pack(len(part)) + part for part in (head, *blocks))
+    whole = zlib.compress(body, 1)
+    return f"{hashlib.sha256(whole).hexdigest()}:{base64.b64encode(whole).decode()}"
+
+
+def unpacked(text: str) -> Mapping[SeriesKey, Series]:
+    """The series of a text that ``packed`` made. Raises RecordError for any other."""
+    said, _, told = text.partition(":")
+    try:
+        parts = _parts(_checked(base64.b64decode(told, validate=True), said))
+        names = json.loads(next(parts))
+        found = {}
+        for target, metric, thing, unit, kind, cadence_s in names:
+            time_ns, value = decode_ints(next(parts)), decode(next(parts))
+            trait = trait_of(metric, unit, kind)
+            found[SeriesKey(target, metric, thing)] = Series(target, metric, thing, trait, time_ns, value, cadence_s)
+    except (ValueError, LookupError, TypeError, StopIteration, struct.error, zlib.error, binascii.Error) as error:
+        raise RecordError(f"the baseline that an earlier run lent is damaged: {type(error).__name__}") from None
+    return found
+
+
+def _checked(whole: bytes, said: str) -> bytes:
+    if hashlib.sha256(whole).hexdigest() != said:
+        raise ValueError("its hash is wrong")
+    return zlib.decompressobj().decompress(whole, _MOST_BYTES)
+
+
+def _parts(body: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(body):
+        (length,) = _LENGTH.unpack_from(body, at)
+        at += _LENGTH.size
+        if at + length > len(body):
+            raise ValueError("it is cut short")
+        yield body[at : at + length]
+        at += length
+
+
+def _thinned(series: Series) -> Series:
+    good = series.finite()
+    if len(good) <= MOST_READINGS:
+        return good
+    at = np.linspace(0, len(good) - 1, MOST_READINGS).astype(np.int64)
+    return Series(good.target, good.metric, good.object, good.trait, good.time_ns[at], good.value[at], good.cadence_s)

@@ -1,0 +1,171 @@
+"""Judging a record: cases are cut from it, rules look at them, findings are folded into the verdict.
+
+The same code judges a run while it goes on, at its end, and a year later: it reads the record and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from soakwatch.core.roles import DUT, GENERATOR
+from soakwatch.core.units import show_seconds
+from soakwatch.judge.attribution import RETURNED
+from soakwatch.judge.cases import Court
+from soakwatch.judge.demand import Demand
+from soakwatch.judge.judged_record import Judged
+from soakwatch.judge.memory import of_memory
+from soakwatch.judge.unread import unread
+from soakwatch.judge.verdict import Verdict, fold
+from soakwatch_rules.rule import Case, Finding, Outcome, Rule, Why, Window
+from soakwatch_rules.traffic_verdict import agreed, of_shared_load, of_the_management_path
+
+ACCOUNTS = frozenset({"coverage", "generator_health"})  # in doubt of these nobody knows what the device stood
+GENERATOR_RULE = "generator_health"
+_TOO_BRIEF = frozenset({Why.TOO_SHORT, Why.TOO_FEW})
+_ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPLICABLE}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleUse:
+    """A rule with the plan's parameters; ``required`` says whether its doubt makes the run inconclusive.
+
+    None, where the plan does not say: it does unless the run, as it was planned, could not show what the rule looks for
+    (``demand``). ``named``: the plan gives the rule parameters.
+    """
+
+    rule: Rule
+    required: bool | None = None
+    named: bool = False
+
+
+def judge(
+    record: Judged,
+    run: str,
+    rules: Iterable[RuleUse],
+    told: Callable[[str], None] | None = None,
+    earlier: Sequence[Judged] = (),
+    *,
+    goes_on: bool = False,
+) -> Verdict:
+    """The verdict of a record under these rules; a preliminary one of a run that ``goes_on``.
+
+    ``told`` hears which rule and object is looked at (for progress).
+
+    ``earlier`` are the records of other runs, with which the rules that compare runs compare this one.
+    """
+    uses = sorted(rules, key=lambda use: use.rule.name)
+    court = Court(record, earlier)
+    findings = [
+        of_role(finding, court.roles.get(finding.target, DUT), court.devices)
+        for use in uses
+        for case in court.cases(use.rule, told)
+        for finding in (
+            of_life(use.rule.judge(case), case, court.stretch(use.rule))
+            if court.begun(use.rule)
+            else (_never_begun(use.rule, case),)
+        )
+    ]
+    findings = of_memory(findings, court, record, (use.rule for use in uses))
+    insisted = all(use.required for use in uses)
+    findings += unread(record, [use.rule for use in uses], findings, court.window, insisted=insisted)
+    findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
+    findings = of_the_management_path(of_shared_load(agreed(findings)))
+    planned_s = None if court.planned is None else court.planned.duration_s
+    length_s = court.window.seconds if planned_s is None else planned_s
+    optional = frozenset(
+        use.rule.name
+        for use in uses
+        if use.required is False or (use.required is None and not use.named and length_s < use.rule.manner.shortest_s)
+    )
+    demand = Demand(
+        optional,
+        frozenset(use.rule.name for use in uses if use.named),
+        frozenset(use.rule.name for use in uses if use.required),
+    )
+    accounts = court.accounts(court.window)
+    return fold(
+        run, court.window, court.roles, findings, accounts, court.phases, demand, planned_s, court.events,
+        goes_on=goes_on,
+    )  # fmt: skip
+
+
+def _never_begun(rule: Rule, case: Case) -> Finding:
+    """Nobody judges the growth of a soak by the baseline before it."""
+    phases = " or ".join(rule.phases)
+    return Finding(
+        rule=rule.name,
+        version=rule.version,
+        outcome=Outcome.INCONCLUSIVE if case.series else Outcome.NOT_APPLICABLE,
+        target=case.target,
+        metric=case.series[0].metric if case.series else "",
+        object=case.object,
+        window=case.window,
+        definition=rule.definition(),
+        reason=f"the {phases} phase, in which this is judged, never began",
+        samples=0,
+        why=Why.NOT_BEGUN if case.series else None,
+        settle=f"let the run reach its {phases} phase" if case.series else "",
+    )
+
+
+def of_life(findings: Sequence[Finding], case: Case, window: Window) -> Sequence[Finding]:
+    """What was there for a part of the window only, and too briefly for a rule, is nothing that the rule applies to."""
+    if case.window == window:
+        return findings
+    return [
+        replace(
+            f,
+            outcome=Outcome.NOT_APPLICABLE,
+            why=None,
+            settle="",
+            reason=f"it was there for {show_seconds(case.window.seconds)} only: {f.reason}",
+        )
+        if f.outcome is Outcome.INCONCLUSIVE and f.why in _TOO_BRIEF
+        else f
+        for f in findings
+    ]
+
+
+def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:
+    """What fails on a generator or on the monitor is no failure of the device: it is a warning about the run.
+
+    What cannot be told of them holds up nothing either, but for the account of their polls and the generator's health:
+    without the load's figures nobody knows what the device stood. What came back over one device is judged as that
+    device's (``returned.bearer``); of several ``devices`` it is told of the generator, and nobody knows whose it is.
+    """
+    instead = _ELSEWHERE.get(finding.outcome)
+    if role == DUT or instead is None or (finding.rule in ACCOUNTS and finding.outcome is Outcome.INCONCLUSIVE):
+        return finding
+    why = f"not the device: its role is {role}"
+    if finding.metric in RETURNED and role == GENERATOR and devices > 1:
+        why = f"which of the {devices} devices it is due to is not known"
+    return replace(finding, outcome=instead, reason=f"{finding.reason} ({why})")
+
+
+def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding]:
+    """With a generator at fault, what rests on its load is not told: neither for the device nor against it."""
+    fault = next((f for f in findings if f.rule == GENERATOR_RULE and f.outcome is Outcome.INCONCLUSIVE), None)
+    if fault is None:
+        return findings
+    return [
+        replace(
+            f,
+            outcome=Outcome.INCONCLUSIVE,
+            why=Why.GENERATOR,
+            reason=f"the generator was at fault ({fault.reason}); without that: {f.outcome}, {f.reason}",
+            settle="mend the generator, then run again",
+        )
+        if (f.rule in bound or f.metric in RETURNED)
+        and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}
+        and not _whatever_was_sent(f)
+        else f
+        for f in findings
+    ]
+
+
+def _whatever_was_sent(finding: Finding) -> bool:
+    """Whether a finding stands with any load: on probes, or on a standstill, in which nothing of any load came back."""
+    return finding.metric.startswith("reach.") or (
+        finding.outcome is Outcome.FAIL and (finding.rule == "hang" or finding.numbers.get("stops", 0.0) > 0)
+    )

@@ -1,0 +1,55 @@
+"""``python -m soakwatch.judge.live FOLDER``: follows a run and answers each line on its input with what is new.
+
+An answer is one line of JSON for each thing of which something else is said than before, ``{"of": name, "findings":
+[...]}``, the rates that are worth saying, ``{"rates": [...]}``, and a line with a dot. It ends with its input. Where it
+cannot go on it answers ``! why`` and ends: whoever asks starts another one, which works everything out from the record
+again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.judge.live.following import Following
+from soakwatch.judge.live.looking import Looking
+from soakwatch.judge.rates import rates_json
+from soakwatch.judge.recorded import recorded_rules
+from soakwatch.plan.rules import planned_rules
+from soakwatch.record import RecordView, finding_to_json
+
+
+def looking_at(folder: Path) -> Looking:
+    """The live judgement of a run: its rules, and what was said of it before. Raises RecordError and PlanError."""
+    with RecordView.open(folder) as view:
+        metas, rules, before = view.metas(), planned_rules(recorded_rules(view)), view.findings(live=True)
+    looking = Looking(Following(folder, rules, metas), rules)
+    looking.remember(before)
+    return looking
+
+
+def main() -> int:
+    """Answer until the input ends."""
+    os.nice(10)
+    looking: Looking | None = None
+    for _ in sys.stdin:
+        try:
+            looking = looking or looking_at(Path(sys.argv[1]))
+            for name, findings in looking.look().items():
+                print(json.dumps({"of": name, "findings": [finding_to_json(finding) for finding in findings]}))
+            print(json.dumps({"rates": rates_json(looking.rates)}))
+        except SoakwatchError as error:
+            print(f"! {error}", flush=True)
+            return 1
+        except Exception as error:  # noqa: BLE001 - a defect, and the run's log is the only one to hear of it
+            print(f"! the live judge broke: {type(error).__name__}: {error}".replace("\n", " "), flush=True)
+            return 1
+        print(".", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

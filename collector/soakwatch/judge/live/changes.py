@@ -1,0 +1,109 @@
+"""Every change of every series since the begin: what rules need that look for a restart in the whole of a run.
+
+A reading that equals both its neighbours says nothing and is left out; the two sides of a change and of a gap stay.
+Of a series that changes all the time, the last reading of each minute stays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.judge.live.hour import Part, joined
+from soakwatch.judge.live.minutes import MINUTE_NS
+from soakwatch.judge.live.words import typed
+from soakwatch.record.recent import Ints
+from soakwatch.record.tail import Table, Words
+
+_FEW = 4  # changes in one batch (a minute, mostly) that are all kept
+_GAP = 3  # distances of readings
+_PIECES = 64
+_MOST = 20_000  # readings of a series; then every second change is forgotten
+
+
+class Changes:
+    """The kept readings of each series."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, list[Part]] = {}
+        self._last: dict[tuple[int, tuple[int, ...], str], tuple[int, int, Words]] = {}
+
+    def add(self, source: int, table: Table) -> set[int]:
+        """Take the readings of a table; returns the series that changed, were away, or are new."""
+        n = table.time_ns.size
+        if not n:
+            return set()
+        key = source, table.series, table.kinds
+        before = self._last.get(key)
+        if before is not None and int(table.time_ns[0]) <= before[0]:
+            late = int(np.searchsorted(table.time_ns, before[0], side="right"))
+            self._add_late(Table(table.series, table.kinds, table.time_ns[:late], table.words[:late]))
+            rest = Table(table.series, table.kinds, table.time_ns[late:], table.words[late:])
+            return set(table.series) | self.add(source, rest)
+        time_ns, words = table.time_ns, table.words
+        if before is not None:
+            time_ns = np.concatenate([[before[0]], time_ns])
+            words = np.concatenate([before[2][None, :], words])
+        steps = np.diff(time_ns)
+        usual_ns = int(np.median(steps)) if steps.size > 1 else (before[1] if before else 0)
+        if before is not None and before[1]:
+            usual_ns = min(usual_ns, before[1]) if usual_ns else before[1]
+        self._last[key] = int(time_ns[-1]), usual_ns, words[-1].copy()
+        gaps = steps > _GAP * usual_ns if usual_ns else np.zeros(steps.size, np.bool_)
+        differs = words[1:] != words[:-1]
+        moved = differs.any(axis=0) | bool(gaps.any())
+        for column, series in enumerate(table.series):
+            if series not in self._kept:
+                first = 0 if before is None else 1
+                self._keep(series, time_ns[first : first + 1], table.kinds[column], words[first : first + 1, column])
+        changed = set()
+        for column in np.flatnonzero(moved).tolist():
+            at = np.flatnonzero(differs[:, column] | gaps)
+            keep = _last_of_minutes(time_ns) if at.size > _FEW else np.unique(np.concatenate([at, at + 1]))
+            series = table.series[column]
+            self._keep(series, time_ns[keep], table.kinds[column], words[keep, column])
+            changed.add(series)
+        return changed if before is not None else set(table.series)
+
+    def _add_late(self, table: Table) -> None:
+        """Take readings from between others: both sides of every change, the first and the last."""
+        differs = table.words[1:] != table.words[:-1]
+        ends = np.array([0, table.time_ns.size - 1])
+        for column, series in enumerate(table.series):
+            at = np.flatnonzero(differs[:, column])
+            keep = _last_of_minutes(table.time_ns) if at.size > _FEW else np.concatenate([at, at + 1])
+            keep = np.unique(np.concatenate([ends, keep]))
+            self._keep(series, table.time_ns[keep], table.kinds[column], table.words[keep, column])
+
+    def read(self, series: int) -> Part:
+        """The kept readings of a series."""
+        parts = self._kept.get(series, [])
+        if len(parts) > 1:
+            self._kept[series] = parts = [_ordered(joined(parts))]
+        return joined(parts)
+
+    @property
+    def nbytes(self) -> int:
+        """What it holds in memory."""
+        return sum(time.nbytes + values.nbytes for parts in self._kept.values() for time, values in parts)
+
+    def _keep(self, series: int, time_ns: Ints, kind: str, words: Words) -> None:
+        parts = self._kept.setdefault(series, [])
+        parts.append((time_ns.copy(), typed(kind, words)))
+        if len(parts) > _PIECES:
+            self._kept[series] = [_ordered(joined(parts))]
+
+
+def _ordered(part: Part) -> Part:
+    """The same, bounded: the first reading and the newest stay, of the others every second pair."""
+    time_ns, values = part
+    if time_ns.size <= _MOST:
+        return part
+    keep: NDArray[np.bool_] = (np.arange(time_ns.size) // 2) % 2 == 0
+    keep[-_MOST // 4 :] = True
+    return time_ns[keep], values[keep]
+
+
+def _last_of_minutes(time_ns: Ints) -> NDArray[np.int64]:
+    minute = time_ns // MINUTE_NS
+    return np.append(np.flatnonzero(minute[1:] != minute[:-1]), time_ns.size - 1)

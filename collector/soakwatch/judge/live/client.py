@@ -1,0 +1,185 @@
+"""Judging while the run goes on, in a process of its own: polls are not delayed and the collector stays small.
+
+The process lives as long as the run and keeps what it needs of it, so that a look costs what is new in a minute, not
+what the run has been. It is asked once a minute, and at once when something happened that matters; it is never waited
+for by anything but the next look. If it dies, another one works out its state from the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+
+from soakwatch.core.log_throttle import Complaint
+from soakwatch.judge.rates import Look, Rate, rates_of
+from soakwatch.record import finding_from_json
+from soakwatch.record.findings import identity_of
+from soakwatch_rules.rule import Finding, Outcome
+
+JUDGE_EVERY_S = 60.0
+CONFIRM_S = 10.0
+"""A failure on which a run is to stop must still stand after so long: a process that restarts is down for a moment."""
+WOKEN_APART_S = 4.0
+"""What happens sooner after a look that was woken, or took long, waits for so long, or for twice what it took."""
+REST_PER_WORK = 10.0  # a look that takes long is followed by a longer rest
+RECORD_EVERY_S = 600.0  # what is said is recorded when it says something else, and as often as this
+LONGEST_S = 600.0  # a look that takes longer is given up
+MOST_REST_S = 3600.0
+_LINE = 2**24
+
+
+class LiveJudge:
+    """The newest findings of a run that goes on.
+
+    With ``confirm`` a failure is looked at again soon, until it is ``confirmed``; ``rules`` are those whose failures
+    are meant, where it is not every rule.
+    """
+
+    def __init__(
+        self, folder: Path, now_ns: Callable[[], int], *, confirm: bool = False, rules: Collection[str] | None = None
+    ) -> None:
+        self._folder, self._now_ns, self._confirm, self._rules = folder, now_ns, confirm, rules
+        self._due_ns = now_ns() + int(JUDGE_EVERY_S * 1e9)
+        self._complaint = Complaint("live judging")
+        self._process: Process | None = None
+        self._said: dict[str, tuple[Finding, ...]] = {}
+        self._failing: dict[str, int] = {}  # when each failure was first seen
+        self._failures = 0
+        self._rested_ns = 0  # a look that is woken waits until then
+        self.rates: tuple[Rate, ...] = ()
+        self._recorded: tuple[frozenset[str], int] = (frozenset(), -(2**62))
+        self.judged_ns: int | None = None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is said of the run so far, worst first."""
+        order = list(Outcome)
+        every = [finding for said in self._said.values() for finding in said]
+        return tuple(sorted(every, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether a failure has stood for long enough to stop a run."""
+        return self.judged_ns is not None and any(
+            self.judged_ns - first_ns >= CONFIRM_S * 1e9 for first_ns in self._failing.values()
+        )
+
+    @property
+    def unrecorded(self) -> bool:
+        """Whether the record should be given the findings: they say something else, or it has had none for long."""
+        if self.judged_ns is None:
+            return False
+        said, recorded_ns = self._recorded
+        return self._identities() != said or self.judged_ns - recorded_ns >= RECORD_EVERY_S * 1e9
+
+    def recorded(self) -> None:
+        """The record has them."""
+        self._recorded = self._identities(), self.judged_ns or 0
+
+    @property
+    def look(self) -> Look | None:
+        """When it looked last, and how fast things grow so far; None before the first look."""
+        return None if self.judged_ns is None else Look(self.judged_ns, self.rates)
+
+    def wake(self) -> None:
+        """Something that matters is in the record: look now and not only when the minute is over.
+
+        A judge that has just looked rests first, and one that breaks is not woken.
+        """
+        if not self._failures:
+            self._due_ns = min(self._due_ns, max(self._now_ns(), self._rested_ns))
+
+    async def judge_when_due(self) -> bool:
+        """Judge if it is time; True if there are new findings."""
+        if self._now_ns() < self._due_ns:
+            return False
+        judged_ns, began, self._due_ns = self._now_ns(), time.monotonic(), 2**62
+        answer: list[str] | str
+        try:
+            async with asyncio.timeout(LONGEST_S):
+                answer = await self._ask()
+        except (OSError, ValueError, TimeoutError) as error:
+            answer = str(error) or f"no answer in {LONGEST_S:g} s"
+        except BaseException:
+            await self.close()  # what it would still say is nobody's answer
+            raise
+        worked_s = time.monotonic() - began
+        rest_s = max(JUDGE_EVERY_S, REST_PER_WORK * worked_s)
+        self._rested_ns = judged_ns + round(1e9 * max(WOKEN_APART_S, 2 * worked_s))
+        if isinstance(answer, str):
+            await self.close()
+            self._failures += 1
+            rest_s = min(MOST_REST_S, max(rest_s, JUDGE_EVERY_S * 2.0 ** (self._failures - 1)))
+            self._due_ns = self._now_ns() + int(1e9 * rest_s)
+            self._complaint.failed(judged_ns, f"{answer}; the run goes on")
+            return False
+        self._complaint.well()
+        self._failures = 0
+        self._hear(answer, judged_ns)
+        soon = self._confirm and bool(self._failing) and not self.confirmed
+        due_ns = self._now_ns() + int(1e9 * (CONFIRM_S if soon else rest_s))
+        self._due_ns = max(min(self._due_ns, due_ns), self._rested_ns)  # it may have been woken while it looked
+        return True
+
+    async def close(self) -> None:
+        """End the process, if there is one."""
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+    async def _ask(self) -> list[str] | str:
+        """The lines of an answer, or why there is none."""
+        fresh = self._process is None or self._process.returncode is not None
+        if fresh:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "soakwatch.judge.live", str(self._folder), stdin=PIPE, stdout=PIPE,
+                stderr=DEVNULL, start_new_session=True, limit=_LINE,
+            )  # fmt: skip
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"look\n")
+        await process.stdin.drain()
+        lines: list[str] = ["new"] if fresh else []
+        while (line := (await process.stdout.readline()).decode().rstrip("\n")) != ".":
+            if line.startswith("! "):
+                return line[2:]
+            if not line:
+                return f"the judge ended with exit code {await process.wait()}"
+            lines.append(line)
+        return lines
+
+    def _hear(self, lines: list[str], judged_ns: int) -> None:
+        if lines[:1] == ["new"]:
+            self._said = {}
+            del lines[0]
+        for line in lines:
+            told = json.loads(line)
+            if "rates" in told:
+                self.rates = rates_of(told["rates"])
+                continue
+            said = tuple(finding_from_json(text) for text in told["findings"])
+            if said:
+                self._said[told["of"]] = said
+            else:
+                self._said.pop(told["of"], None)
+        self.judged_ns = judged_ns
+        failing = {
+            identity_of(f)
+            for f in self.findings
+            if f.outcome is Outcome.FAIL and (self._rules is None or f.rule in self._rules)
+        }
+        self._failing = {identity: self._failing.get(identity, judged_ns) for identity in failing}
+
+    def _identities(self) -> frozenset[str]:
+        return frozenset(identity_of(finding) for finding in self.findings)

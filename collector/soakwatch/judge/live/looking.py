@@ -1,0 +1,271 @@
+"""Looking at a run again and again: which rule looks at what, when, and what of it is said.
+
+A look judges what there is news of, and of the rest what has waited longest, as far as its share of the CPU goes: so
+much for each hundred series and minute. What was not looked at keeps its finding, with the window of that look.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from soakwatch.core.roles import DUT
+from soakwatch.judge.cases import Court
+from soakwatch.judge.judge import of_role, without_load
+from soakwatch.judge.live.following import Following, Fresh
+from soakwatch.judge.live.growing import Growing
+from soakwatch.judge.live.hour import HOUR_NS
+from soakwatch.judge.live.opinions import ALARMS, Streak, earliest_s, lasting, of_trend, so_far
+from soakwatch.judge.rates import Rate
+from soakwatch.record import SeriesKey
+from soakwatch.record.findings import identity_of
+from soakwatch_rules.rule import Case, Finding, Outcome, Rule, Window
+
+SHARE_S = 0.016  # CPU seconds a minute for each 100 series; the rest of 20 ms goes to what cannot be put off
+AGAIN_NS = 600_000_000_000  # without news a thing is looked at again after so long
+MINUTE_NS = 60_000_000_000
+SLACK_NS = MINUTE_NS // 2
+_MOST_OF_SHARE = 0.25  # of one thing; what costs more is looked at less often
+_SAVED_MINUTES = 10.0  # of its share that a quiet run saves up
+_LATER = 2  # the rank of what there is no news of
+_OWED_MINUTES = 5.0  # of its share that news may cost beyond it
+_BLOCKS = 96
+
+Name = tuple[str, str, tuple[SeriesKey, ...]]
+
+
+@dataclass(slots=True, eq=False)
+class Subject:
+    """One thing that one rule looks at, and what was said of it."""
+
+    rule: Rule
+    target: str
+    keys: tuple[SeriesKey, ...]
+    named_ns: int = 0
+    looked_ns: int | None = None
+    news: bool = True  # since it was looked at
+    took_s: float = 0.0
+    rests_ns: int = 0  # until then news of it can wait: its looks cost much
+    findings: tuple[Finding, ...] = ()
+    streaks: dict[tuple[str, str], Streak] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What the run knows it by."""
+        which = self.keys[0] if self.keys else None
+        metric = which.metric if which is not None and self.rule.scope == "metric" else ""
+        thing = which.object if which is not None and self.rule.scope != "target" else ""
+        return " ".join((self.rule.name, self.target, metric, thing))
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether a failure or warning stands, or may after another look."""
+        told = any(finding.outcome in ALARMS for finding in self.findings)
+        return told or any(streak.looks for streak in self.streaks.values())
+
+    def said(self, finding: Finding) -> bool:
+        """Whether a finding of an earlier look is about this."""
+        if (finding.rule, finding.target) != (self.rule.name, self.target):
+            return False
+        if self.rule.scope == "target" or not self.keys:
+            return True
+        same = finding.object == self.keys[0].object
+        return same and (self.rule.scope == "object" or finding.metric == self.keys[0].metric)
+
+
+class Looking:
+    """The live judgement of one run. ``look`` returns what changed: the findings of each thing that has new ones."""
+
+    def __init__(
+        self, following: Following, rules: Sequence[Rule], cpu_s: Callable[[], float] = time.process_time
+    ) -> None:
+        self._following, self._cpu_s = following, cpu_s
+        self._rules = [rule for rule in rules if rule.manner.live != "end"]
+        self._bound = frozenset(rule.name for rule in rules if rule.manner.needs_load)
+        self._subjects: dict[Name, Subject] = {}
+        self._told: dict[str, tuple[Finding, ...]] = {}
+        self._remembered: tuple[Finding, ...] = ()
+        self._growing = Growing(next((rule for rule in self._rules if rule.name == "growth"), None))
+        self._last_ns: int | None = None
+        self._left_s = 0.0  # of the share; below 0 it is owed
+
+    def remember(self, findings: Sequence[Finding]) -> None:
+        """What earlier looks at this run said: it stands until a look says otherwise."""
+        self._remembered = tuple(findings)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All that is said at the moment."""
+        return tuple(finding for said in self._told.values() for finding in said)
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """How fast things grow so far, where that is worth saying."""
+        return self._growing.rates
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of readings that are held in memory."""
+        return self._following.nbytes
+
+    def look(self) -> Mapping[str, tuple[Finding, ...]]:
+        """Read what is new and judge. Raises RecordError."""
+        began_s, first = self._cpu_s(), self._last_ns is None
+        fresh = self._following.read()
+        if self._following.first_ns is None:
+            return {}
+        now_ns = self._following.window.end_ns
+        share_s = SHARE_S * max(1.0, len(self._following.known) / 100)
+        minutes = _SAVED_MINUTES if self._last_ns is None else max(0, now_ns - self._last_ns) / MINUTE_NS
+        self._left_s = min(self._left_s + minutes * share_s, _SAVED_MINUTES * share_s)
+        self._last_ns = now_ns
+        if first:
+            began_s = self._cpu_s()  # the past is taken in once
+        court = Court(self._following.through("whole"))
+        courts: dict[str, Court] = {"whole": court}
+        if fresh.layout:
+            self._name_subjects(court, now_ns)
+        self._growing.look(court, self._following)
+        spent_s = self._cpu_s() - began_s
+        self._left_s -= spent_s
+        for subject, urgent in self._due(court, fresh, now_ns):
+            if self._left_s < (-_OWED_MINUTES * share_s if urgent else 0.0):
+                break
+            began_s = self._cpu_s()
+            live = subject.rule.manner.live
+            if live not in courts and live != "end":
+                courts[live] = court.seeing(self._following.through(live))
+            self._judge(courts[live], subject, now_ns)
+            took_s = self._cpu_s() - began_s
+            self._left_s -= took_s
+            rest_s = min(subject.took_s, took_s) / (_MOST_OF_SHARE * share_s) * 60  # the first look also imports
+            subject.rests_ns = now_ns + min(AGAIN_NS, round(rest_s * 1e9)) - SLACK_NS
+            subject.took_s = took_s
+        return self._news()
+
+    def _name_subjects(self, court: Court, now_ns: int) -> None:
+        """Everything that there is to look at now; what was known keeps what was said of it."""
+        named: dict[Name, Subject] = {}
+        for rule in self._rules:
+            for target, keys in court.subjects(rule):
+                name = rule.name, target, tuple(keys)
+                subject = self._subjects.get(name)
+                if subject is None:
+                    subject = Subject(rule, target, tuple(keys))
+                    # as if looked at some minutes ago, so that a hundred series do not fall due together
+                    subject.named_ns = now_ns - zlib.crc32(subject.name.encode()) % 10 * MINUTE_NS
+                    before = [s for s in self._subjects.values() if s.name == subject.name]  # it has a series more
+                    if before:
+                        subject.findings, subject.streaks = before[0].findings, before[0].streaks
+                    self._recall(subject)
+                named[name] = subject
+        self._subjects = named
+        self._remembered = ()
+
+    def _recall(self, subject: Subject) -> None:
+        mine = tuple(finding for finding in self._remembered if subject.said(finding))
+        if mine:
+            subject.findings = mine
+            subject.streaks = {
+                (f.metric, f.object): Streak(2, f.window.end_ns, told=True) for f in mine if f.outcome is Outcome.WARN
+            }
+
+    def _due(self, court: Court, fresh: Fresh, now_ns: int) -> list[tuple[Subject, bool]]:
+        """What to look at, the most urgent first."""
+        found: list[tuple[int, int, str, Subject]] = []
+        for subject in self._subjects.values():
+            rule, looked_ns = subject.rule, subject.looked_ns
+            stretch = court.stretch(rule)
+            over = looked_ns is not None and stretch.end_ns <= looked_ns
+            if over or not court.begun(rule) or stretch.end_ns <= stretch.begin_ns:
+                continue
+            if rule.manner.live == "recent" and stretch.end_ns < now_ns - HOUR_NS:
+                continue  # nothing of it is kept: what was said of it stands
+            subject.news |= fresh.touches(subject.target, subject.keys)
+            pressing = subject.target in fresh.struck  # something happened to it: nothing rests now
+            news = rule.manner.live != "minutes" and subject.news and (pressing or now_ns >= subject.rests_ns)
+            waited_ns = now_ns - (subject.named_ns if looked_ns is None else looked_ns)
+            if news or waited_ns >= AGAIN_NS - SLACK_NS:
+                rank = 0 if news and pressing else 1 if news else 2
+                found.append((rank, 0 if looked_ns is None else looked_ns, subject.name, subject))
+        found.sort(key=lambda entry: entry[:3])
+        return [(subject, rank < _LATER) for rank, _, _, subject in found]
+
+    def _judge(self, court: Court, subject: Subject, now_ns: int) -> None:
+        rule, stretch = subject.rule, court.stretch(subject.rule)
+        subject.looked_ns, subject.news = now_ns, False
+        if rule.manner.live == "recent":
+            stretch = Window(max(stretch.begin_ns, stretch.end_ns - HOUR_NS), stretch.end_ns)
+        planned_s = None if court.planned is None else court.planned.duration_s
+        if rule.manner.live == "minutes" and stretch.seconds < earliest_s(rule, planned_s):
+            return
+        case = court.case(rule, subject.target, subject.keys, stretch)
+        if rule.manner.live == "minutes" and not subject.alarmed and not _worth_judging(rule, case):
+            subject.findings = ()  # nothing to tell; what was said before is old
+            return
+        before = {(f.metric, f.object): f for f in subject.findings}
+        said = []
+        for judged in rule.judge(case):
+            finding = of_role(judged, court.roles.get(judged.target, DUT), court.devices)
+            key = finding.metric, finding.object
+            if rule.manner.live == "minutes":
+                finding, subject.streaks[key] = of_trend(finding, subject.streaks.get(key, Streak()))
+            elif rule.manner.live == "recent":
+                finding = so_far(finding, "recent", court.window)
+                finding = lasting(before[key], finding) if key in before else finding
+            else:
+                finding = so_far(finding, "whole", court.window)
+            said.append(finding)
+        if rule.manner.live == "recent":
+            now = {(f.metric, f.object) for f in said}
+            said += [f for key, f in before.items() if key not in now and f.outcome in ALARMS]
+        subject.findings = tuple(said)
+
+    def _news(self) -> Mapping[str, tuple[Finding, ...]]:
+        """What each thing says that it did not say before; nothing, for one that is gone."""
+        every = [(subject, finding) for subject in self._subjects.values() for finding in subject.findings]
+        shown = without_load([finding for _, finding in every], self._bound)
+        now: dict[str, list[Finding]] = {}
+        for (subject, _), finding in zip(every, shown, strict=True):
+            now.setdefault(subject.name, []).append(finding)
+        said = {name: tuple(findings) for name, findings in now.items()}
+        changed = {
+            name: findings
+            for name, findings in said.items()
+            if len(findings) != len(old := self._told.get(name, ())) or any(map(_differs, findings, old))
+        }
+        changed |= {name: () for name in self._told if name not in said}
+        self._told = said
+        return changed
+
+
+def _differs(one: Finding, other: Finding) -> bool:
+    return one is not other and (one.window != other.window or identity_of(one) != identity_of(other))
+
+
+def _worth_judging(rule: Rule, case: Case) -> bool:
+    """A cheap guard for the growth of single series: whether growth beyond the tolerance is possible at all."""
+    share: object = getattr(rule, "tolerance", None)
+    horizon_s: object = getattr(rule, "horizon", None)
+    if rule.name != "growth" or not isinstance(share, float) or not isinstance(horizon_s, float):
+        return True
+    from soakwatch_rules.stats.tolerance import Tolerance
+    from soakwatch_rules.stats.trend import may_grow  # with scipy, which waits until a trend is looked at
+
+    for series in case.series:
+        some = series.finite()
+        if len(some) < _BLOCKS:
+            continue
+        edges = np.linspace(0, len(some), _BLOCKS, endpoint=False).astype(np.int64)
+        counts = np.diff(np.append(edges, len(some)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            times, values = (np.add.reduceat(column, edges) / counts for column in (some.seconds, some.values))
+        values = -values if some.trait.growth == "down" else values
+        tolerance = Tolerance(share, horizon_s, some.trait.floor)
+        if may_grow(times, values, tolerance.per_second(float(np.median(values)), case.window.seconds)):
+            return True
+    return False

@@ -1,0 +1,67 @@
+"""The step of judging that makes one verdict of all that is said of memory; its arithmetic is in the rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from soakwatch_rules.memory_sums import PARTS, SUMS, beside_parts
+from soakwatch_rules.memory_verdict import of_shared_hosts, one_verdict
+from soakwatch_rules.rule import Finding, Outcome, Rule
+
+if TYPE_CHECKING:
+    from soakwatch.judge.cases import Court
+    from soakwatch.judge.judged_record import Judged
+
+SHARED_KEY: Final = "shared"
+"""Under which a record keeps the targets on which other programs run beside what is watched."""
+_GROWTH: Final = ("growth", "memory_growth")
+_OPEN: Final = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE})
+
+
+def shared_text(targets: Iterable[str]) -> str:
+    """How the record keeps them."""
+    return json.dumps(sorted(targets))
+
+
+def shared_of(record: Judged) -> frozenset[str]:
+    """The targets that are no device by themselves."""
+    return frozenset(map(str, json.loads(record.meta(SHARED_KEY) or "[]")))
+
+
+def of_memory(findings: Sequence[Finding], court: Court, record: Judged, rules: Iterable[Rule]) -> list[Finding]:
+    """The findings with one verdict on memory: sums beside their parts, the literal method beside the shape."""
+    used = {rule.name: rule for rule in rules if rule.name in _GROWTH}
+    alone = getattr(used.get("memory_growth"), "decides", 0.0) > 0 or "growth" not in used
+    named = {name: rule for name, rule in used.items() if not (name == "memory_growth" and alone)}
+    made = _beside_parts(findings, court, named)
+    return of_shared_hosts(made if alone else one_verdict(made), shared_of(record))
+
+
+def _beside_parts(findings: Sequence[Finding], court: Court, rules: Mapping[str, Rule]) -> list[Finding]:
+    failed: dict[str, frozenset[str]] = {}
+    for finding in findings:
+        if finding.rule == "growth" and finding.metric in PARTS and finding.outcome is Outcome.FAIL:
+            failed[finding.target] = failed.get(finding.target, frozenset()) | {finding.object}
+    return [
+        _one(finding, court, rules[finding.rule], failed.get(finding.target, frozenset()))
+        if finding.rule in rules and finding.metric in SUMS and finding.outcome in _OPEN and finding.samples
+        else finding
+        for finding in findings
+    ]
+
+
+def _one(finding: Finding, court: Court, rule: Rule, failed: frozenset[str]) -> Finding:
+    keys = [
+        key
+        for target, keys in court.subjects(rule)
+        if target == finding.target
+        for key in keys
+        if (key.metric, key.object) == (finding.metric, finding.object)
+    ]
+    window = court.stretch(rule)
+    parts = court.parts(finding.target, PARTS, window)
+    return (
+        beside_parts(finding, rule, court.case(rule, finding.target, keys, window), parts, failed) if parts else finding
+    )

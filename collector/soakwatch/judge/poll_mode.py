@@ -1,0 +1,86 @@
+"""Which cores of a target poll, and what says so: the plan, the system, a packet driver, or the readings themselves.
+
+A core that a driver polls with (DPDK, VPP) stands at 100 % with and without load; one that is saturated reads the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from soakwatch_agent.sample import object_text
+from soakwatch_rules import polling
+
+if TYPE_CHECKING:
+    from soakwatch.judge.judged_record import Judged
+    from soakwatch.plan import TargetPlan
+
+META: Final = "poll_mode"
+"""Under which a record keeps what the plan says: cores by target, all of them where the list is empty."""
+TOTAL: Final = "system.cpu.utilization"
+_BUSY: Final = 0.9
+_DRIVERS: Final = {"dpdk": "DPDK", "vpp": "VPP"}
+_DRIVEN: Final = ("system.forwarding.dropped", "exporter.gauge")
+
+
+def planned_text(targets: Iterable[TargetPlan]) -> str:
+    """What the plan says of its targets, as the record keeps it."""
+    return json.dumps({one.name: list(one.poll_mode) for one in targets if one.poll_mode is not None})
+
+
+def poll_modes(record: Judged, target: str) -> Mapping[str, str]:
+    """What polls on a target and what says so, by object: "" is the total, and ``polling.EVERY`` everything."""
+    planned = json.loads(record.meta(META) or "{}").get(target)
+    if planned == []:
+        return {polling.EVERY: "the plan says so"}
+    if driver := _driver(record, target):
+        return {polling.EVERY: f"{driver} forwards there"}
+    told = {object_text(core=core): "the plan says so" for core in planned or ()}
+    for core in _apart(record, target):
+        told.setdefault(object_text(core=core), "the system keeps it for one program (isolated, nohz_full)")
+    return {**told, **_of_the_total(record, target, told)}
+
+
+def _of_the_total(record: Judged, target: str, told: Mapping[str, str]) -> dict[str, str]:
+    """The total is busy because of the cores that poll where the others have room."""
+    keys = [key for key in record.keys([TOTAL, polling.CORE]) if key.target == target]
+    total = next((record.series(key).finite().values for key in keys if key.metric == TOTAL), np.empty(0))
+    if not total.size or float(np.median(total)) < _BUSY:
+        return {}
+    others, polls = [], 0
+    for key in keys:
+        if key.metric == polling.CORE:
+            value = record.series(key).finite().values
+            busy = value.size > 0 and float(np.median(value)) >= _BUSY
+            if busy and (key.object in told or polling.constant(key.metric, value)):
+                polls += 1
+            elif value.size:
+                others.append(float(np.mean(value)))
+    if not polls or not others or float(np.mean(others)) >= _BUSY:
+        return {}
+    return {"": f"{polls} of its {polls + len(others)} cores poll, and the others have room"}
+
+
+def _driver(record: Judged, target: str) -> str:
+    """The packet driver that answered on a target, by the objects that its asks make."""
+    for key in record.keys(_DRIVEN):
+        word = key.object.partition("=")[2]
+        for start, name in _DRIVERS.items():
+            if key.target == target and word.startswith((f"{start} ", f"{start}.")):
+                return name
+    return ""
+
+
+def _apart(record: Judged, target: str) -> list[int]:
+    """The cores that the system keeps apart, as the description of the machine has them: ``2-3,6``."""
+    told = json.loads(record.meta("fingerprint") or "{}").get(target, {}).get("cpu", {})
+    found: set[int] = set()
+    for key in ("isolated", "nohz_full"):
+        for part in str(told.get(key) or "").split(","):
+            first, _, last = part.strip().partition("-")
+            if first.isdecimal() and (last or first).isdecimal():
+                found.update(range(int(first), int(last or first) + 1))
+    return sorted(found)

@@ -1,0 +1,97 @@
+"""How fast something grows so far, while the run goes on: a provisional figure beside the findings, never one of them.
+
+The live judge works it out, the record keeps the newest, and every display shows it in the same words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from soakwatch.core.formatting import quantity
+from soakwatch.core.subjects import subject_words
+from soakwatch_rules.rule import Forecast
+from soakwatch_rules.wording.forecast import forecast_words
+
+META = "so_far"
+"""Under this key the record keeps when the live judge looked last, and the rates that it found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """The rate of one series in its ``unit`` per hour with its interval (5 to 95 %), falling where it is negative.
+
+    ``since_ns`` is where the readings begin that it rests on. ``limit`` is what it would reach in ``limit_s`` seconds
+    (with the interval's ``soonest_s`` and ``latest_s``), None where no limit is known or none would be reached.
+    """
+
+    target: str
+    metric: str
+    object: str
+    unit: str
+    since_ns: int
+    per_hour: float
+    low: float
+    high: float
+    limit: float | None = None
+    limit_s: float | None = None
+    soonest_s: float | None = None
+    latest_s: float | None = None
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """When the limit would be reached; None where it is not known."""
+        if self.limit is None or self.limit_s is None or self.soonest_s is None or self.latest_s is None:
+            return None
+        return Forecast(quantity(self.limit, self.unit), self.limit_s, self.soonest_s, self.latest_s)
+
+    @property
+    def words(self) -> str:
+        """One line: of what, how fast, when the limit would be reached, and that it may be a warm-up.
+
+        >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6).words
+        'fw: memory of bgpd +52.0 MiB/h so far (provisional: it may be a warm-up)'
+        >>> to = 4.0 * 2**30, 31 * 3600.0, 25 * 3600.0, 37 * 3600.0
+        >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6, *to).words[31:]
+        'so far, would reach its limit of 4.0 GiB in 31 h ± 6 h (provisional: it may be a warm-up)'
+        """
+        sign = "+" if self.per_hour > 0 else "−"
+        rate = f"{sign}{quantity(abs(self.per_hour), f'{self.unit}/h')}"
+        text = f"{self.target}: {subject_words(self.metric, self.object)} {rate} so far"
+        if self.forecast is not None and (when := forecast_words(self.forecast)):
+            limit, _, at = when.rpartition(" (")[0].partition(" exhausted ")
+            text += f", would reach its limit of {limit} {at}" if self.limit else f", would be used up {at}"
+        return f"{text} (provisional: it may be a warm-up)"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """When the live judge looked last (UTC ns), and how fast things grow so far."""
+
+    judged_ns: int
+    rates: tuple[Rate, ...] = ()
+
+
+def look_text(look: Look) -> str:
+    """How the record keeps it."""
+    return json.dumps({"judged_ns": look.judged_ns, "rates": rates_json(look.rates)})
+
+
+def look_of(text: str | None) -> Look | None:
+    """What the record keeps; None where it keeps nothing that is understood."""
+    try:
+        found = json.loads(text or "null")
+        return None if found is None else Look(int(found["judged_ns"]), rates_of(found["rates"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def rates_json(rates: Sequence[Rate]) -> list[dict[str, object]]:
+    """Rates as JSON-able data."""
+    return [asdict(rate) for rate in rates]
+
+
+def rates_of(found: Sequence[dict[str, object]]) -> tuple[Rate, ...]:
+    """The inverse. Raises TypeError for what is not understood."""
+    return tuple(Rate(**one) for one in found)  # type: ignore[arg-type]

@@ -1,0 +1,69 @@
+"""From a record to its verdict: the rules of its plan, the judge, and the files that tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import INSTALLED
+from soakwatch.core.yaml import parse, plan_error
+from soakwatch.judge.judge import RuleUse, judge
+from soakwatch.judge.uncatalogued_metrics import beside, named_rules, nothing_passes_unseen, traits, widened
+from soakwatch.judge.verdict import Verdict
+from soakwatch.plan import Plan, plan_from_text
+from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
+from soakwatch.record import RecordView
+from soakwatch.record.outside import is_written
+from soakwatch.record.reader import IMPORTED_KEY
+from soakwatch_rules.rule import Outcome
+
+ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
+
+
+def recorded_plan(view: RecordView) -> Plan:
+    """The plan that the record was made with. Raises PlanError if it holds none."""
+    text = view.meta("plan")
+    if text is None:
+        raise PlanError("the record holds no plan: name one with --plan")
+    return plan_from_text(text, "plan in the record")
+
+
+def recorded_rules(view: RecordView) -> tuple[RulePlan, ...]:
+    """What the recorded plan says of rules; its sources need not be installed here. Raises PlanError."""
+    text = view.meta("plan")
+    if text is None:  # anybody's series
+        return ()
+    document = parse(text, "plan in the record")
+    rules, problems = read_rules(document, INSTALLED)
+    if problems:
+        raise plan_error("plan in the record", problems)
+    return rules
+
+
+def judge_record(
+    view: RecordView,
+    plan: Plan | None = None,
+    only: Sequence[str] = (),
+    told: Callable[[str], None] | None = None,
+    earlier: Sequence[RecordView] = (),
+    *,
+    ended: bool = False,
+) -> Verdict:
+    """The verdict of a record under its own plan, or another, or only some of its rules; beside ``earlier`` runs.
+
+    While somebody writes the record and has not said that the run ended, the verdict is preliminary; ``ended`` says it.
+
+    Rules that are named in ``only``, or were when somebody's series were imported, also judge gauges outside of the
+    catalogue, where they judge each series by itself.
+    """
+    only = only or (named_rules(view) if plan is None else ())
+    said = recorded_rules(view) if plan is None else plan.rules
+    required = {rule.name: rule.required for rule in said} | dict.fromkeys(only, True)
+    held = traits(view) if only and view.meta(IMPORTED_KEY) is not None else {}
+    uses = [
+        RuleUse(widened(rule, beside(rule, held)), required.get(rule.name), rule.name in required)
+        for rule in planned_rules(said)
+        if not only or rule.name in only
+    ]
+    goes_on = not ended and view.meta("ended_ns") is None and is_written(view.path)
+    return nothing_passes_unseen(view, judge(view, view.meta("run") or "run", uses, told, earlier, goes_on=goes_on))

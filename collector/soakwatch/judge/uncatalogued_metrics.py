@@ -1,0 +1,109 @@
+"""Rules for series outside of the catalogue: the same rule, judging metrics that only a record knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, Protocol, cast
+
+from soakwatch.core.roles import DUT
+from soakwatch.judge.verdict import Verdict
+from soakwatch.record import SeriesKey
+from soakwatch.record.meta_keys import RULES_KEY
+from soakwatch.record.reader import IMPORTED_KEY
+from soakwatch_agent.metric import BY_NAME, GAUGE
+from soakwatch_rules.rule import Outcome, Rule
+from soakwatch_rules.series import Series, Trait
+
+SHARE, COUNTED = "1", "{"
+_SHOWN = 6
+
+
+class Traited(Protocol):
+    """The parts of a record that are read here."""
+
+    def meta(self, key: str) -> str | None:
+        """A text that the run left."""
+        ...
+
+    def keys(self, metrics: Sequence[str] | None = None) -> tuple[SeriesKey, ...]:
+        """The series."""
+        ...
+
+    def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
+        """One of them."""
+        ...
+
+
+def traits(record: Traited) -> dict[str, Trait]:
+    """What kind of readings a record holds, by metric."""
+    return {key.metric: record.series(key, 0, 0).trait for key in record.keys(None)}
+
+
+def beside(rule: type[Rule] | Rule, held: Mapping[str, Trait]) -> tuple[str, ...]:
+    """The metrics of a table that a rule which is named judges beside its own: the gauges that the catalogue does not
+    know, and every gauge where there is neither one of these nor one of its own."""
+    fitting = [metric for metric, trait in held.items() if trait.kind == GAUGE and readable(rule, trait.unit)]
+    outside = tuple(metric for metric in fitting if metric not in BY_NAME)
+    return outside if outside or held.keys() & set(rule.metrics) else tuple(fitting)
+
+
+def readable(rule: type[Rule] | Rule, unit: str) -> bool:
+    """Whether a rule that is named can judge a gauge in this unit that is none of its metrics.
+
+    It must judge each series by itself and have a gauge among its own metrics. One that looks for shares (of the CPU)
+    makes nothing of what is not known to be one, one of counted things (in a queue) nothing of bytes or seconds.
+
+    >>> from soakwatch_rules.detectors.cpu_spike import CpuSpike
+    >>> from soakwatch_rules.detectors.growth import Growth
+    >>> [readable(rule, unit) for rule in (CpuSpike, Growth) for unit in ("1", "{unit}")]
+    [True, False, True, True]
+    """
+    own = {entry.unit for metric in rule.metrics if (entry := BY_NAME.get(metric)) and entry.kind == GAUGE}
+    if rule.scope != "metric" or not own:
+        return False
+    if own == {SHARE}:
+        return unit == SHARE
+    return unit.startswith(COUNTED) or not all(one.startswith(COUNTED) for one in own)
+
+
+def named_rules(record: Traited) -> tuple[str, ...]:
+    """The rules that were named when a table was imported."""
+    return tuple(json.loads(record.meta(RULES_KEY) or "[]"))
+
+
+def nothing_passes_unseen(record: Traited, verdict: Verdict) -> Verdict:
+    """A table of whose columns no rule judged any cannot pass for having had all of its lines, and is told so."""
+    if verdict.outcome is Outcome.FAIL or record.meta(IMPORTED_KEY) is None:
+        return verdict
+    metrics = {key.metric for key in record.keys(None)}
+    seen = [f for f in verdict.findings if f.metric in metrics]
+    if any(f.outcome is not Outcome.NOT_APPLICABLE for f in seen):
+        return verdict
+    reason = f"nothing was judged: no rule knows {', '.join(sorted(metrics)[:_SHOWN])}; name one with --rule"
+    if seen:
+        reason = f"nothing was judged: {seen[0].rule} does not apply to {seen[0].metric}: {seen[0].reason}"
+    targets = tuple(
+        replace(target, outcome=Outcome.INCONCLUSIVE, reason=reason) if target.role == DUT else target
+        for target in verdict.targets
+    )
+    return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=reason, targets=targets)
+
+
+def widened(rule: Rule, metrics: Sequence[str]) -> Rule:
+    """The rule with more metrics, where it judges each series by itself; any other rule as it is.
+
+    >>> from soakwatch_rules.detectors.memory_growth import MemoryGrowth
+    >>> wide = widened(MemoryGrowth(tolerance=0.1), ["imported.heap"])
+    >>> wide.metrics[-1], wide.name, wide.definition() == MemoryGrowth(tolerance=0.1).definition()
+    ('imported.heap', 'memory_growth', True)
+    """
+    more = tuple(metric for metric in metrics if metric not in rule.metrics)
+    if rule.scope != "metric" or not more:
+        return rule
+    made = type(rule)
+    # A rule's metrics belong to its class, so what judges more of them is a class of its own.
+    wide = type(made.__name__, (made,), {"metrics": (*rule.metrics, *more), "__slots__": (), "__doc__": made.__doc__})
+    given = {one.name: getattr(rule, one.name) for one in fields(cast("Any", rule)) if one.init}
+    return cast("Callable[..., Rule]", wide)(**given)

@@ -1,0 +1,209 @@
+"""The verdict: the fold of all findings, for the run and for each target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
+from soakwatch.core.roles import DUT
+from soakwatch.core.units import show_seconds
+from soakwatch.judge.demand import Demand
+from soakwatch_rules.causes import Cause, causes
+from soakwatch_rules.rule import Event, Finding, Ledger, Outcome, Phase, Window
+
+ACCOUNTS = frozenset({"coverage", "gap", "hang", "generator_health"})
+"""Rules that can pass on nothing but polls that were answered: alone they clear no device."""
+NOT_REQUIRED = "(not required)"
+"""How the headline of a cause ends that is inconclusive and keeps no run from passing."""
+NOT_OBSERVABLE = "(not observable at this cadence)"
+"""The same of what is inconclusive for want of cadence, where such rows are listed."""
+REACHED = 0.95  # the floor of coverage, applied to the run itself
+VERDICTS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
+EXIT_CODES: Mapping[Outcome, int] = {
+    Outcome.FAIL: EXIT_FAIL,
+    Outcome.INCONCLUSIVE: EXIT_INCONCLUSIVE,
+    Outcome.PASS: EXIT_PASS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TargetVerdict:
+    """What holds for one target: its role, the fold of its findings, and why in one sentence.
+
+    ``outcome`` is fail, inconclusive or pass; for a generator or monitor of which nothing was judged, not applicable.
+    """
+
+    target: str
+    role: str
+    outcome: Outcome
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What holds for the run. ``outcome`` is fail, inconclusive or pass; ``reason`` is one line for a manager.
+
+    ``causes`` hold each finding that fails, warns or is in doubt exactly once, by its place in ``findings``;
+    ``waived`` are the places of the doubts that are not required. ``preliminary`` says that the run goes on: it may
+    have failed already, and cannot have passed.
+    """
+
+    run: str
+    outcome: Outcome
+    reason: str
+    window: Window
+    targets: tuple[TargetVerdict, ...]
+    findings: tuple[Finding, ...]
+    ledgers: tuple[Ledger, ...]
+    phases: tuple[Phase, ...]
+    causes: tuple[Cause, ...] = ()
+    waived: frozenset[int] = frozenset()
+    preliminary: bool = False
+
+    @property
+    def words(self) -> str:
+        """The verdict in a word, or what can be said before the end."""
+        if not self.preliminary:
+            return self.outcome.value.upper()
+        return f"preliminary: {'fails so far' if self.outcome is Outcome.FAIL else 'no failure so far'}"
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 1 fail, 3 inconclusive."""
+        return EXIT_CODES[self.outcome]
+
+
+def fold(
+    run: str,
+    window: Window,
+    roles: Mapping[str, str],
+    findings: Iterable[Finding],
+    ledgers: Iterable[Ledger],
+    phases: Iterable[Phase],
+    demand: Demand | frozenset[str] = frozenset(),
+    planned_s: float | None = None,
+    events: Iterable[Event] = (),
+    *,
+    goes_on: bool = False,
+) -> Verdict:
+    """Fail if any finding fails; else inconclusive if a doubt holds it up; else pass.
+
+    ``demand`` says which doubts do; a bare set names the rules whose doubts do not.
+
+    A run that ended before ``REACHED`` of its planned length cannot pass: the polls that it did not live to see were
+    due. A run that ``goes_on`` has not ended early, but its verdict is preliminary and never a pass. A run in which
+    nothing was judged is inconclusive, never pass; so is a target of role ``dut`` of which nothing was judged. Findings
+    are ordered worst first, then by target, rule and object, so that equal records give equal verdicts. Causes only
+    group the findings: they change no outcome.
+    """
+    order = list(Outcome)
+    ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
+    stretches = tuple(phases)
+    wanted = demand if isinstance(demand, Demand) else Demand(optional=demand)
+    waived = wanted.waived(ordered)
+    found = _holding_first(causes(ordered, events, stretches), waived)
+    led = {place: rank for rank, place in enumerate(place for cause in found for place in cause.findings)}
+    first = sorted(range(len(ordered)), key=lambda place: led.get(place, len(led)))
+    targets = tuple(
+        _of_target(name, role, [p for p in first if ordered[p].target == name], ordered, waived)
+        for name, role in sorted(roles.items(), key=lambda item: (item[1] != DUT, item[0]))
+    )
+    outcome = _worst(targets)
+    headline = _headline(outcome, targets, ordered, waived)
+    # The first poll is due up to a second after the run began, and that second was not missing at its end.
+    begun_ns = min([window.begin_ns, *(stretch.window.begin_ns for stretch in stretches)])
+    lasted_s = (window.end_ns - begun_ns) * 1e-9
+    if goes_on:
+        of = "" if planned_s is None else f" of {show_seconds(planned_s)}"
+        headline = f"still running, {show_seconds(lasted_s)}{of}; so far {headline}"
+        outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
+    elif planned_s is not None and lasted_s < REACHED * planned_s:
+        headline = f"ended early, {show_seconds(lasted_s)} of {show_seconds(planned_s)}: {headline}"
+        outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
+    return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, found, waived, goes_on)
+
+
+def _holding_first(found: Iterable[Cause], places: frozenset[int]) -> tuple[Cause, ...]:
+    """What is inconclusive and not required says so, and stands behind what is required."""
+    holding: list[Cause] = []
+    waived: list[Cause] = []
+    behind: list[Cause] = []
+    for cause in found:
+        if cause.outcome not in {Outcome.FAIL, Outcome.INCONCLUSIVE}:
+            behind.append(cause)
+        elif cause.outcome is Outcome.FAIL or not places.issuperset(cause.findings):
+            holding.append(cause)
+        else:
+            waived.append(replace(cause, headline=f"{cause.headline} {NOT_REQUIRED}"))
+    return (*holding, *waived, *behind)
+
+
+def _of_target(
+    name: str, role: str, places: list[int], every: tuple[Finding, ...], open_: frozenset[int]
+) -> TargetVerdict:
+    """The fold of a target's findings, whose places come in the order of their causes: the first gives the reason."""
+    findings = [every[place] for place in places]
+    judged = [f for f in findings if f.outcome is not Outcome.NOT_APPLICABLE]
+    failed = [f for f in judged if f.outcome is Outcome.FAIL]
+    unsure = [every[p] for p in places if every[p].outcome is Outcome.INCONCLUSIVE and p not in open_]
+    warned = [f for f in judged if f.outcome is Outcome.WARN]
+    if failed:
+        return TargetVerdict(name, role, Outcome.FAIL, f"{_rules(failed)}: {failed[0].reason}")
+    if unsure:
+        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, f"{_rules(unsure)}: {unsure[0].reason}")
+    if not judged and role == DUT:
+        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, "nothing was judged: no rule found its metrics here")
+    if not judged:
+        return TargetVerdict(name, role, Outcome.NOT_APPLICABLE, "nothing was judged here")
+    waived = [f for f in judged if f.outcome is Outcome.INCONCLUSIVE]
+    well = [f for f in judged if f.outcome is Outcome.PASS]
+    others = [f for f in findings if f.rule not in ACCOUNTS]
+    if role == DUT and others and not any(f.outcome in {Outcome.PASS, Outcome.WARN} for f in others):
+        first = (waived or others)[0]
+        told = f"only its availability was judged: {first.rule}: {first.reason}"
+        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, told)
+    doubt = f"; {len(waived)} inconclusive, not required: {_rules(waived)}" if waived else ""
+    if warned:
+        told = f"{_counted(len(warned), 'warning')}, {_rules(warned)}: {warned[0].reason}{doubt}"
+        return TargetVerdict(name, role, Outcome.PASS, told)
+    return TargetVerdict(name, role, Outcome.PASS, f"{_counted(len(well), 'check')} passed{doubt}")
+
+
+def _rules(findings: list[Finding]) -> str:
+    return ", ".join(sorted({f.rule for f in findings}))
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")
+
+
+def _worst(targets: tuple[TargetVerdict, ...]) -> Outcome:
+    """The worst of the targets; without a device that was judged, nothing can pass."""
+    if not any(target.role == DUT for target in targets):
+        return Outcome.INCONCLUSIVE
+    return next(outcome for outcome in VERDICTS if outcome in {target.outcome for target in targets})
+
+
+def _headline(
+    outcome: Outcome, targets: tuple[TargetVerdict, ...], findings: tuple[Finding, ...], waived: frozenset[int]
+) -> str:
+    """One line for a manager: who, by which rule, and how many are well."""
+    if not any(target.role == DUT for target in targets):
+        return "no target has the role dut: there is no device to judge"
+    well = [t.target for t in targets if t.outcome is Outcome.PASS and t.role == DUT]
+    if outcome is Outcome.PASS:
+        warned = sum(f.outcome is Outcome.WARN for f in findings)
+        told = f"{', '.join(well)}: no rule failed"
+        return told + (f" ({_counted(warned, 'warning')})" if warned else "")
+    parts = []
+    for target in (t for t in targets if t.outcome is outcome):
+        rules = _rules([
+            f for place, f in enumerate(findings)
+            if f.target == target.target and f.outcome is outcome and place not in waived
+        ])  # fmt: skip
+        said = (
+            f"{target.target} failed {rules}" if outcome is Outcome.FAIL else f"{target.target}: {rules} inconclusive"
+        )
+        parts.append(said if rules else f"{target.target}: {target.reason}")
+    return "; ".join(parts) + (f"; {', '.join(well)} passed" if well else "")

@@ -1,1 +1,0 @@
-"""Open Traffic Generator: its REST interface, its metrics, and its rates."""

@@ -1,0 +1,40 @@
+"""The phases of a plan on the time axis of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from soakwatch.plan.phase import PhasePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One phase on the run's clock."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+    load: float | None = None
+    until: str = ""
+
+
+def stretches(phases: Iterable[PhasePlan], start_ns: int) -> tuple[Stretch, ...]:
+    """The phases of a plan with their times, each as long as it can be."""
+    begin_ns, found = start_ns, []
+    for phase in phases:
+        end_ns = begin_ns + round(phase.seconds * 1e9)
+        found.append(Stretch(phase.name, begin_ns, end_ns, phase.load, phase.until))
+        begin_ns = end_ns
+    return tuple(found)
+
+
+def shifted(planned: Sequence[Stretch], begun_ns: Sequence[int]) -> tuple[Stretch, ...]:
+    """The phases where those that began did so at these times, and the others follow without a break."""
+    made: list[Stretch] = []
+    for at, stretch in enumerate(planned):
+        begin_ns = begun_ns[at] if at < len(begun_ns) else made[-1].end_ns if made else stretch.begin_ns
+        made.append(replace(stretch, begin_ns=begin_ns, end_ns=begin_ns + stretch.end_ns - stretch.begin_ns))
+        if at + 1 < len(begun_ns):
+            made[at] = replace(made[at], end_ns=begun_ns[at + 1])
+    return tuple(made)

@@ -1,0 +1,89 @@
+"""Polls on their way into the record: batched, written in a thread of their own, held when the disk is full."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import ParamSpec, Protocol, TypeVar
+
+from soakwatch.core.errors import RecordError
+from soakwatch.core.log_throttle import Complaint
+from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+HELD_SAMPLES = 200_000  # about 60 MB: what waits for room on the disk before the oldest readings are given up
+
+
+class PollRecord(Protocol):
+    """The part of the record that takes polls."""
+
+    def put(self, polls: list[Poll]) -> None:
+        """One durable batch."""
+        ...
+
+
+class Committer:
+    """The outbox of a run. ``take`` never blocks and never fails; ``commit`` writes what is waiting.
+
+    A batch that cannot be written waits, in order, and is tried again with the next one. Beyond ``HELD_SAMPLES`` the
+    oldest readings are given up, but their polls stay, as missed with the reason: a hole is never silent.
+    """
+
+    def __init__(self, record: PollRecord, now_ns: Callable[[], int], *, threaded: bool = True) -> None:
+        self._record, self._now_ns = record, now_ns
+        self._waiting: deque[Poll] = deque()
+        self._thread: Executor | None = ThreadPoolExecutor(1, "record") if threaded else None
+        self._complaint = Complaint("record")
+        self._held = 0
+        self._given_up = 0
+        self.trouble: str | None = None  # why the last batch could not be written; None when all is well
+
+    async def enter(self, stack: AsyncExitStack) -> None:
+        """Close the thread with the caller's stack."""
+        if self._thread is not None:
+            stack.callback(self._close)
+
+    async def call(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Do something with the record in the record's thread."""
+        if self._thread is None:
+            return work(*args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
+
+    def _close(self) -> None:
+        thread, self._thread = self._thread, None  # what is still to be done is done by whoever asks for it
+        if thread is not None:
+            thread.shutdown()
+
+    def take(self, poll: Poll) -> None:
+        """Queue one poll."""
+        self._waiting.append(poll)
+        self._held += len(poll.answer.samples)
+        while self._held > HELD_SAMPLES and self._given_up < len(self._waiting):
+            old = self._waiting[self._given_up]
+            self._held -= len(old.answer.samples)
+            reason = f"its readings were given up: {self.trouble or 'the record was too slow'}"
+            self._waiting[self._given_up] = replace(old, outcome=PollOutcome.MISSED, error=reason, answer=NOTHING)
+            self._given_up += 1
+
+    async def commit(self) -> None:
+        """Write what is waiting as one batch; on failure it goes on waiting."""
+        batch = list(self._waiting)
+        if not batch:
+            return
+        try:
+            await self.call(self._record.put, batch)
+        except RecordError as error:
+            self.trouble = str(error)
+            self._complaint.failed(self._now_ns(), self.trouble)
+            return
+        for _ in batch:
+            self._held -= len(self._waiting.popleft().answer.samples)
+        self._given_up = max(0, self._given_up - len(batch))
+        self.trouble = None
+        self._complaint.well()

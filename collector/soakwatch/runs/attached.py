@@ -1,0 +1,270 @@
+"""A run that a script is attached to: it tells events, and asks what is said of the device meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Protocol
+
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.runs.mark_event import Ask, MarkRefused, moment, tell
+from soakwatch.record import RecordView, StoredEvent
+from soakwatch.record.outside import is_written
+from soakwatch.runs.catalog import DEFAULT_RUNS, find_run
+from soakwatch.core.units import seconds
+from soakwatch.judge.verdict import ACCOUNTS
+from soakwatch_rules.rule import Finding, Outcome, Window
+
+RUN_VARIABLE = "SOAKWATCH_RUN"
+PATIENCE_S = 10.0
+"""How long a look waits for the record to reach the moment that it asks for; a run commits each second."""
+_LOOK_EVERY_S = 0.25
+_JUDGED = frozenset({Outcome.PASS, Outcome.WARN, Outcome.FAIL})
+_TOLD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What is said of a run, or of a part of it: ``outcome`` (fail, inconclusive, warn, pass), why, and by what.
+
+    ``until_ns`` is how far the record reached, None if it is empty.
+    """
+
+    outcome: Outcome
+    reason: str
+    findings: tuple[Finding, ...] = ()
+    until_ns: int | None = None
+
+    def during(self, begin_ns: int, end_ns: int) -> Said:
+        """What of it concerns a stretch of time, as far as can be said now.
+
+        A finding concerns it if one of its marks lies in it; one without marks (a leak, an announcement that was not
+        kept) if it looked at that time at all, for nobody can say that it was not then. Pass needs a rule that looked
+        at the whole stretch and judged the device; accounts of polls alone clear nobody.
+        """
+        concerned = [one for one in self.findings if _concerns(one, begin_ns, end_ns)]
+        for outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN):
+            alarms = [one for one in concerned if one.outcome is outcome and (outcome is Outcome.FAIL or one.marks)]
+            if alarms:
+                return Said(outcome, _reasons(alarms), tuple(alarms), self.until_ns)
+        cleared = [
+            one
+            for one in self.findings
+            if one.outcome in _JUDGED and one.rule not in ACCOUNTS and _covers(one.window, begin_ns, end_ns)
+        ]
+        if self.until_ns is None or self.until_ns < end_ns:
+            return Said(Outcome.INCONCLUSIVE, "the record does not reach its end yet", (), self.until_ns)
+        if not cleared:
+            return Said(Outcome.INCONCLUSIVE, "no rule has enough data of it yet", (), self.until_ns)
+        rules = len({one.rule for one in cleared})
+        told = f"nothing failed in it, {rules} rule{'s' if rules > 1 else ''} looked at it"
+        return Said(Outcome.PASS, told, tuple(cleared), self.until_ns)
+
+
+class Way(Protocol):
+    """How a run is reached: by its folder, or by a URL."""
+
+    @property
+    def name(self) -> str:
+        """The run's name, for people."""
+        ...
+
+    def tell(self, ask: Ask) -> StoredEvent:
+        """Keep an event. Raises MarkRefused, RecordError, SoakwatchError."""
+        ...
+
+    def said(self, until_ns: int | None) -> Said:
+        """What is said of the run so far, when its record has reached a time (with patience)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRun:
+    """A run on this machine, by its folder or record file."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.path.name if self.path.is_dir() else self.path.parent.name
+
+    def tell(self, ask: Ask) -> StoredEvent:
+        """Keep an event in its record. Raises MarkRefused and RecordError."""
+        return tell(self.path, ask, time.time_ns())
+
+    def said(self, until_ns: int | None) -> Said:
+        """The verdict of what is recorded, judged now: seconds for a run of days. Raises RecordError."""
+        from soakwatch.judge.recorded import judge_record
+
+        reached(lambda: self._last_ns() if is_written(self.path) else until_ns, until_ns)
+        with RecordView.open(self.path) as view:
+            if not view.counts().polls:
+                return Said(Outcome.INCONCLUSIVE, "the record holds no poll yet")
+            verdict, last_ns = judge_record(view), view.last_ns
+        return Said(verdict.outcome, verdict.reason, verdict.findings, last_ns)
+
+    def _last_ns(self) -> int | None:
+        with RecordView.open(self.path) as view:
+            return view.last_ns
+
+
+@dataclass(slots=True)
+class OpenEvent:
+    """An event within its block: ``labels`` that are put here are kept with it when it ends."""
+
+    kind: str
+    labels: dict[str, str] = field(default_factory=dict)
+    stored: StoredEvent | None = None  # as the record has it; None where there is no run
+
+
+class SoakRun:
+    """A run to which events are told. Safe to keep: nothing is open between two calls."""
+
+    def __init__(self, way: Way) -> None:
+        self._way = way
+        self.told: list[StoredEvent] = []
+        """What was told here, in order; an event that ended stands where it began."""
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self._way.name
+
+    def event(
+        self, kind: str, *, target: str = "", object: str = "", expect: Mapping[str, int] | None = None,  # noqa: A002
+        within: str | float | None = None, labels: Mapping[str, str] | None = None,
+    ) -> EventBlock:  # fmt: skip
+        """A block that is an event: it begins with it and ends with it, however it ends.
+
+        ``expect`` is what it brings (``{"reboot": 1}``), ``within`` (``"5m"``, or seconds) how long after its begin all
+        must be over. If the block raises, the label ``error`` tells the exception's type. Raises MarkRefused.
+        """
+        ask = Ask("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {})
+        return EventBlock(self, ask)
+
+    def mark(
+        self, kind: str, at: datetime | str | None = None, until: datetime | str | None = None, *, target: str = "",
+        object: str = "", expect: Mapping[str, int] | None = None, within: str | float | None = None,  # noqa: A002
+        labels: Mapping[str, str] | None = None,
+    ) -> StoredEvent:  # fmt: skip
+        """A moment (default: now), or with ``until`` a stretch that is over. Raises MarkRefused."""
+        return self.tell(
+            Ask("mark", kind, _ns(at), _ns(until), target, object, expect or {}, _seconds(within), labels or {})
+        )
+
+    def begin(
+        self, kind: str, *, target: str = "", object: str = "", expect: Mapping[str, int] | None = None,  # noqa: A002
+        within: str | float | None = None, labels: Mapping[str, str] | None = None,
+    ) -> StoredEvent:  # fmt: skip
+        """Begin an event that somebody ends later. Raises MarkRefused."""
+        return self.tell(Ask("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {}))
+
+    def end(
+        self, kind: str, *, target: str = "", object: str = "", labels: Mapping[str, str] | None = None,  # noqa: A002
+    ) -> StoredEvent:  # fmt: skip
+        """End the newest open event of a kind, whoever began it. Raises MarkRefused."""
+        return self.tell(Ask("end", kind, None, None, target, object, labels=labels or {}))
+
+    def verdict(self, until_ns: int | None = None) -> Said:
+        """What is said of the run so far, judged when its record has reached a time (UTC ns; default: as it is now).
+
+        ``during`` of the answer is what concerns a stretch of it. Rules that wait for something after an event (the
+        device's return, a deadline) cannot have said it yet. Raises RecordError, SoakwatchError.
+        """
+        return self._way.said(until_ns)
+
+    def tell(self, ask: Ask) -> StoredEvent:
+        """Keep what is told."""
+        stored = self._way.tell(ask)
+        places = [at for at, other in enumerate(self.told) if other.id == stored.id]
+        if places:
+            self.told[places[0]] = stored
+        else:
+            self.told.append(stored)
+        return stored
+
+
+class EventBlock:
+    """The block of ``SoakRun.event``; without a run nothing is told."""
+
+    def __init__(self, run: SoakRun | None, ask: Ask) -> None:
+        self._run, self._ask = run, ask
+        self._open = OpenEvent(ask.kind)
+
+    def __enter__(self) -> OpenEvent:
+        if self._run is not None:
+            self._open.stored = self._run.tell(self._ask)
+        return self._open
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> Literal[False]:
+        if self._run is not None:
+            labels = {**self._open.labels} if kind is None else {"error": kind.__name__, **self._open.labels}
+            ask = replace(self._ask, deed="end", expect={}, within_s=None, labels=labels)
+            try:
+                self._open.stored = self._run.tell(ask)
+            except SoakwatchError as trouble:
+                if error is None:
+                    raise
+                error.add_note(f"soakwatch: the end of {self._ask.kind} was not told: {trouble}")
+        return False
+
+
+
+
+def run_meant(environment: Mapping[str, str]) -> str | None:
+    """The run that the environment names: the one whose script this is, else the one that a person exported."""
+    return environment.get(RUN_VARIABLE) or None
+
+
+def reached(last_ns: Callable[[], int | None], until_ns: int | None) -> None:
+    """Wait until a record has reached a time; no longer than ``PATIENCE_S``."""
+    deadline = time.monotonic() + PATIENCE_S
+    while until_ns is not None and (last_ns() or 0) < until_ns and time.monotonic() < deadline:
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _concerns(finding: Finding, begin_ns: int, end_ns: int) -> bool:
+    if not finding.marks:
+        return finding.window.begin_ns < end_ns and begin_ns < finding.window.end_ns
+    return any(mark.begin_ns <= end_ns and begin_ns <= _over(mark.begin_ns, mark.end_ns) for mark in finding.marks)
+
+
+def _over(begin_ns: int, end_ns: int | None) -> int:
+    return begin_ns if end_ns is None else end_ns
+
+
+def _covers(window: Window, begin_ns: int, end_ns: int) -> bool:
+    return window.begin_ns <= begin_ns and window.end_ns >= end_ns
+
+
+def _reasons(findings: list[Finding]) -> str:
+    told = [f"{one.rule}: {one.reason.rstrip('.')}" for one in findings[:_TOLD]]
+    more = len(findings) - len(told)
+    return "; ".join(told) + (f"; and {more} more" if more else "")
+
+
+def _seconds(within: str | float | None) -> float | None:
+    if within is None or (isinstance(within, int | float) and not isinstance(within, bool)):
+        return within
+    try:
+        return seconds(within)
+    except ValueError as error:
+        raise MarkRefused(f"within: {error}") from None
+
+
+def _ns(at: datetime | str | None) -> int | None:
+    if at is None:
+        return None
+    if isinstance(at, datetime):
+        at = (at.replace(tzinfo=UTC) if at.tzinfo is None else at).isoformat()
+    try:
+        return moment(at)
+    except ValueError as error:
+        raise MarkRefused(str(error)) from None

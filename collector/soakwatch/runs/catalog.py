@@ -1,0 +1,106 @@
+"""Folders of runs: where a new one goes, which one is meant, and what each of them is."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from soakwatch.core.errors import RecordError
+from soakwatch.core.suggest import nearest
+from soakwatch.record import RecordView
+from soakwatch.record.outside import is_written
+
+TOKEN_FILE, ADDRESS_FILE = "web.token", "web.url"
+
+RECORD = "record.sqlite"
+DEFAULT_RUNS = Path("runs")
+LAST = "last"
+_STAMP = re.compile(r"^\d{8}T\d{6}Z-")
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """One line of ``soakwatch runs``; what is not known is None, and ``trouble`` says why."""
+
+    folder: Path
+    name: str
+    begin_ns: int | None
+    seconds: float | None
+    state: str  # running, ended, broken off, unreadable
+    verdict: str | None
+    bytes: int
+    trouble: str | None = None
+
+
+def new_folder(runs: Path, name: str, now_ns: int) -> Path:
+    """``runs/<time>-<name>``, not yet made."""
+    moment = datetime.fromtimestamp(now_ns * 1e-9, UTC).strftime("%Y%m%dT%H%M%SZ")
+    return runs / f"{moment}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
+
+
+def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
+    """The folder or record file of a run that is named by its folder, its record file, its name below ``runs`` (with or
+    without the time before it; of several of one name the latest), or ``last``.
+
+    Raises RecordError if there is no such run.
+    """
+    if text == LAST:
+        found = sorted(runs.glob(f"*/{RECORD}"), key=lambda file: file.parent.name)
+        if not found:
+            raise RecordError(f"there is no run in {runs}/: start one, or name its folder with --runs")
+        return found[-1].parent
+    for path in (Path(text), runs / text):
+        if path.is_file():
+            return path
+        if (path / RECORD).is_file():
+            return path
+    named = [folder for folder in folders_of(runs) if _STAMP.sub("", folder.name) == text]
+    if named:
+        return named[-1]
+    known = [_STAMP.sub("", folder.name) for folder in folders_of(runs)]
+    meant = nearest(text, known)
+    near = "" if meant is None else f"; did you mean {meant!r}?"
+    raise RecordError(f"{text} is not a run: name a folder that holds {RECORD}, that file, or 'last'{near}")
+
+
+def list_runs(runs: Path) -> list[RunLine]:
+    """Every run below a folder, oldest first; one that cannot be read is listed with the reason."""
+    return [run_line(folder) for folder in folders_of(runs)]
+
+
+def folders_of(runs: Path) -> list[Path]:
+    """The folders of all runs below a folder, oldest first; not those whose names begin with a dot."""
+    return [file.parent for file in sorted(runs.glob(f"*/{RECORD}")) if not file.parent.name.startswith(".")]
+
+
+def run_line(folder: Path) -> RunLine:
+    """How one run stands, by its folder; with the reason if it cannot be read."""
+    try:
+        with RecordView.open(folder) as view:
+            return line_of(view, folder)
+    except RecordError as error:
+        return unreadable(folder, str(error))
+
+
+def line_of(view: RecordView, folder: Path) -> RunLine:
+    """How the run stands whose record is open. Raises RecordError if it holds nothing."""
+    window = view.window()
+    state = "ended" if view.meta("ended_ns") else "running" if is_written(folder) else "broken off"
+    return RunLine(folder, view.meta("run") or folder.name, window.begin_ns, window.seconds, state,
+                   view.meta("verdict"), _size(folder))  # fmt: skip
+
+
+def unreadable(folder: Path, why: str) -> RunLine:
+    """A run that cannot be read, and why."""
+    return RunLine(folder, folder.name, None, None, "unreadable", None, _size(folder), why)
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for file in folder.glob("record.sqlite*"):
+        with suppress(OSError):  # a write-ahead log goes when the run ends
+            total += file.stat().st_size
+    return total

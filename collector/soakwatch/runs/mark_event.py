@@ -1,0 +1,241 @@
+"""Marking: telling a run of an event. The one place where what is told is checked, whoever tells it: command line, web,
+Python, pytest, Robot Framework."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.suggest import hint
+from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, bookkeeping
+from soakwatch.plan.expected import slip
+from soakwatch.plan.phase import EVENT_KIND
+from soakwatch.record.marks import ORIGIN, Marks, marks
+from soakwatch.record.model import StoredEvent
+from soakwatch.core.units import show_seconds
+from soakwatch_rules.rule import Event
+
+SLACK_NS = 60_000_000_000
+"""So far the clocks of those who tell and of the run may be apart."""
+MOST = 32
+"""Labels, and expectations, of one event."""
+MOST_EVENTS = 10_000
+"""Events that one run is told: a script that has lost its way fills no record."""
+_LONGEST_KIND, _LONGEST_KEY, _LONGEST_TEXT = 64, 64, 1000
+_LARGEST_COUNT = 1_000_000
+_LONGEST_S = 366 * 86400.0
+_OWN = ("phase.",)  # how the run went through its plan
+
+
+class MarkRefused(SoakwatchError):  # noqa: N818 - it is what happens to it
+    """What was told of an event makes no sense, by itself or for this run."""
+
+
+class MarkConflict(MarkRefused):
+    """It contradicts what was told before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What somebody tells of an event.
+
+    ``deed``: "mark" is a moment, or a stretch if ``until_ns`` is given; "begin" leaves it open; "end" ends the open
+    one of the same kind, target and object, or the only open one of the kind that fits what is given. ``at_ns`` and
+    ``until_ns`` are UTC ns, None is now. ``expect`` and ``within_s`` (seconds from its begin) are the intent; with
+    "end" there is none. ``labels`` are anything worth knowing; those of the end are added to those of the begin.
+    """
+
+    deed: Literal["mark", "begin", "end"]
+    kind: str
+    at_ns: int | None = None
+    until_ns: int | None = None
+    target: str = ""
+    object: str = ""
+    expect: Mapping[str, int] = field(default_factory=dict)
+    within_s: float | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def tell(run: Path, ask: Ask, now_ns: int) -> StoredEvent:
+    """Keep what is told in the record of a run: its folder, or its file.
+
+    ``now_ns`` is what the clock of the run says, or the wall clock. Raises MarkRefused (MarkConflict for an event that
+    overlaps with one of its kind, or an end without a begin), and RecordError.
+    """
+    check_ask(ask)
+    at_ns = now_ns if ask.at_ns is None else ask.at_ns
+    last_ns = at_ns if ask.until_ns is None else ask.until_ns
+    if last_ns < at_ns:
+        raise MarkRefused(f"the {ask.kind} would end {_apart(last_ns, at_ns)} before its begin: mend one of both")
+    if last_ns > now_ns + SLACK_NS:
+        raise MarkRefused(
+            f"{moment_text(last_ns)} is {_apart(now_ns, last_ns)} in the future: tell of it when it happens, or write"
+            " it into the plan's events"
+        )
+    with marks(run) as kept:
+        targets = kept.targets()
+        if ask.target and ask.target not in targets:
+            raise MarkRefused(f"the run has no target {ask.target!r}{hint(ask.target, targets)}")
+        if ask.deed == "end":
+            return _end(kept, ask, at_ns)
+        _within_the_run(kept, ask, at_ns)
+        end_ns = None if ask.deed == "begin" else last_ns
+        deadline_ns = None if ask.within_s is None else at_ns + round(ask.within_s * 1e9)
+        event = Event(ask.kind, ask.target, ask.object, at_ns, end_ns, dict(ask.labels), dict(ask.expect), deadline_ns)
+        _alone(kept.events(ask.kind, ask.target, ask.object), event)
+        if kept.number() >= MOST_EVENTS:
+            raise MarkRefused(f"the run has {MOST_EVENTS} events already, the most that are kept")
+        return kept.add(event)
+
+
+def moment(text: str) -> int:
+    """A time in UTC ns, of an ISO 8601 text with a zone; ValueError with the remedy if it is none.
+
+    >>> moment("1970-01-01T00:00:01.5Z")
+    1500000000
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text[:60]!r} is not ISO 8601, such as 2026-11-21T20:15:00Z") from None
+    if found.tzinfo is None:
+        raise ValueError(f"{text[:60]!r} has no zone: write {text[:60]}Z for UTC")
+    try:
+        since = found.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    except OverflowError:
+        raise ValueError(f"{text[:60]!r} is outside the calendar") from None
+    time_ns = ((since.days * 86400 + since.seconds) * 10**6 + since.microseconds) * 1000
+    if not 0 <= time_ns < 2**63:
+        raise ValueError(f"{text[:60]!r} is no time of a run: it lies before 1970 or after 2262")
+    return time_ns
+
+
+def moment_text(time_ns: int) -> str:
+    """A time as ISO 8601 in UTC, to the microsecond.
+
+    >>> moment_text(1_500_000_000)
+    '1970-01-01T00:00:01.500000Z'
+    """
+    whole, rest = divmod(time_ns, 10**9)
+    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
+
+
+def check_ask(ask: Ask) -> None:
+    """Refuse what makes no sense whatever the run is. Raises MarkRefused."""
+    if len(ask.kind) > _LONGEST_KIND or EVENT_KIND.fullmatch(ask.kind) is None:
+        raise MarkRefused(f"{ask.kind[:60]!r} is not a kind of event: write a lower-case word such as failover")
+    own = bookkeeping(ask.kind) and ask.kind not in {STOP, ACKNOWLEDGED}
+    if own or ask.kind.startswith(_OWN):
+        raise MarkRefused(f"{ask.kind} is a word for the run's own book-keeping: call the event something else")
+    if ask.deed == "end" and (ask.expect or ask.within_s is not None):
+        raise MarkRefused("what is expected of an event is said at its begin: leave it out at the end")
+    _check_text("object", ask.object)
+    for what, given in (("label", ask.labels), ("expectation", ask.expect)):
+        if len(given) > MOST:
+            raise MarkRefused(f"{len(given)} {what}s are too many: {MOST} at most")
+        for key in given:
+            if not 0 < len(key) <= _LONGEST_KEY or not key.isprintable():
+                raise MarkRefused(f"{key[:60]!r} cannot name a {what}: 1 to {_LONGEST_KEY} printable characters")
+    for key, value in ask.labels.items():
+        _check_text(key, value)
+    for key, count in ask.expect.items():
+        if EVENT_KIND.fullmatch(key) is None:
+            raise MarkRefused(f"expect: {key!r} is not a kind of event: write a lower-case word such as reboot")
+        if told := slip(key):
+            raise MarkRefused(told)
+        if not 0 <= count <= _LARGEST_COUNT:
+            raise MarkRefused(f"expect: {key} is a number of times from 0 to {_LARGEST_COUNT}, such as {key}=1")
+    if ask.within_s is not None and not 0 < ask.within_s <= _LONGEST_S:
+        raise MarkRefused("within is the time from its begin in which all is over: more than 0 s, 366 d at most")
+
+
+def _check_text(name: str, text: str) -> None:
+    if len(text) > _LONGEST_TEXT or not text.isprintable():
+        raise MarkRefused(f"{name} is one line of printable text, {_LONGEST_TEXT} characters at most")
+
+
+def _within_the_run(kept: Marks, ask: Ask, at_ns: int) -> None:
+    start, ended = kept.meta("start_ns"), kept.meta("ended_ns")
+    if start is not None and at_ns < int(start) - SLACK_NS:
+        raise MarkRefused(
+            f"{moment_text(at_ns)} is {_apart(at_ns, int(start))} before the begin of the run,"
+            f" {moment_text(int(start))}: what was before is no part of it"
+        )
+    if ended is not None and at_ns > int(ended) + SLACK_NS:
+        raise MarkRefused(
+            f"the run ended at {moment_text(int(ended))}, {_apart(int(ended), at_ns)} before:"
+            f" say when the {ask.kind} happened"
+        )
+
+
+def _alone(others: Iterable[StoredEvent], event: Event) -> None:
+    """Whether it overlaps with one that somebody told before, or with a planned one whose intent it would double."""
+    for other in others:
+        before = other.event
+        if other.origin == ORIGIN:
+            ends_ns = before.end_ns
+        elif other.origin == "plan" and before.expect and event.expect:
+            ends_ns = max(before.begin_ns, before.end_ns or 0, before.deadline_ns or 0)
+        else:
+            continue
+        if not _overlap(event.begin_ns, event.end_ns, before.begin_ns, ends_ns):
+            continue
+        where = f" on {before.target}" if before.target else ""
+        began = f"{before.kind}{where} that began at {moment_text(before.begin_ns)}"
+        if other.origin == "plan":
+            raise MarkConflict(f"it overlaps with the planned {began}, which expects the same: leave expect out")
+        if ends_ns is None:
+            raise MarkConflict(f"it overlaps with the {began} and is still open: end that first")
+        raise MarkConflict(f"it overlaps with the {began} and ended at {moment_text(ends_ns)}: one of both is wrong")
+
+
+def _overlap(begin_ns: int, end_ns: int | None, begun_ns: int, ended_ns: int | None) -> bool:
+    """Two stretches that share more than an edge, or are the same; None is open."""
+    if (begin_ns, end_ns) == (begun_ns, ended_ns):
+        return True
+    return (ended_ns is None or begin_ns < ended_ns) and (end_ns is None or begun_ns < end_ns)
+
+
+def _end(kept: Marks, ask: Ask, at_ns: int) -> StoredEvent:
+    found = _open_event(kept.opened(), ask)
+    begin_ns = found.event.begin_ns
+    if at_ns < begin_ns and ask.at_ns is not None:
+        raise MarkRefused(f"the {ask.kind} began at {moment_text(begin_ns)}: it cannot end before, mend its end")
+    return kept.end(found, max(at_ns, begin_ns), ask.labels)
+
+
+def _open_event(opened: Iterable[StoredEvent], ask: Ask) -> StoredEvent:
+    """The open event that an end means: of exactly its target and object, else the only one that fits what it names."""
+    every = tuple(opened)
+    fit = [
+        stored
+        for stored in every
+        if stored.event.kind == ask.kind
+        and ask.target in {"", stored.event.target}
+        and ask.object in {"", stored.event.object}
+    ]
+    exact = [stored for stored in fit if (stored.event.target, stored.event.object) == (ask.target, ask.object)]
+    if exact or len(fit) == 1:
+        return (exact or fit)[-1]
+    if fit:
+        which = ", ".join(f"{_options(one.event)} (began at {moment_text(one.event.begin_ns)})" for one in fit[:MOST])
+        raise MarkConflict(f"{len(fit)} events {ask.kind!r} are open: {which}: say which")
+    where = f" on {ask.target}" if ask.target else ""
+    others = [" ".join([one.event.kind, _options(one.event)]).rstrip() for one in every[:MOST]]
+    remedy = f"; open: {', '.join(others)}" if others else ": begin one first"
+    raise MarkConflict(f"there is no open event {ask.kind!r}{where}{remedy}")
+
+
+def _options(event: Event) -> str:
+    """The options of ``soakwatch event`` that name an event's target and object."""
+    return " ".join(
+        f"--{name} {value}" for name, value in (("target", event.target), ("object", event.object)) if value
+    )
+
+
+def _apart(earlier_ns: int, later_ns: int) -> str:
+    return show_seconds(abs(later_ns - earlier_ns) * 1e-9)

@@ -1,0 +1,100 @@
+"""What is known of a run while it goes on: the one thing that every display shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from soakwatch.core.errors import EXIT_BROKEN
+from soakwatch.core.errors import EXIT_INCONCLUSIVE
+from soakwatch.judge.verdict import EXIT_CODES
+from soakwatch_rules.rule import Outcome
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from soakwatch.judge.rates import Rate
+from soakwatch_agent.sample import PollOutcome
+from soakwatch_rules.rule import Finding
+
+JUDGING = "the run has ended and is being judged"
+
+ENDS_IT = "Ctrl-C ends the run properly and judges what is there"
+"""What the keys of who started a run do."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """The account of one source so far.
+
+    ``silent_s`` is for how long none of the polls that were due was answered, in seconds; None if the last one was, or
+    nobody has counted.
+    """
+
+    label: str
+    outcomes: Counter[PollOutcome]
+    silent_s: float | None = None
+
+    @property
+    def due(self) -> int:
+        """Polls that were due."""
+        return self.outcomes.total()
+
+    @property
+    def got(self) -> int:
+        """Polls that brought an answer."""
+        return self.outcomes[PollOutcome.OK]
+
+    @property
+    def failed(self) -> int:
+        """Polls that brought none, for whatever reason."""
+        return self.due - self.got
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One moment of a run. ``load`` holds the newest figures of the generators by metric and object,
+    without those of a generator that has fallen silent; ``doing`` is what keeps it after its end, in words, and
+    ``behind`` a sentence about each database that does not have what it should.
+
+    ``judged_at_s`` is when the live judge looked last, in seconds of the run, ``rates`` how fast things grow so far.
+    ``standing`` is waiting, running, ended or broken off; ``place`` which phase of how many it is in ("2 of 4"),
+    ``coming`` what is planned next and when, ``own`` how the monitor itself is, ``keys`` what the keys do; all in
+    words, "" where it is not known.
+    """
+
+    run: str
+    phase: str
+    elapsed_s: float
+    left_s: float
+    sources: tuple[SourceStatus, ...]
+    load: Mapping[tuple[str, str], float]
+    findings: tuple[Finding, ...]
+    judged_at_s: float | None
+    events: tuple[str, ...]
+    trouble: str | None
+    doing: str = ""
+    behind: tuple[str, ...] = ()
+    standing: str = "running"
+    place: str = ""
+    coming: str = ""
+    own: str = ""
+    keys: str = ENDS_IT
+    rates: tuple[Rate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at a run. ``over`` says that nothing more will come of it; ``verdict`` is None where there is none."""
+
+    status: Status
+    over: bool
+    verdict: str | None = None
+    reason: str = ""
+    report: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """That of the verdict; 3 where nothing is decided yet, 4 where the monitor broke off."""
+        if self.verdict is not None:
+            return EXIT_CODES[Outcome(self.verdict)]
+        return EXIT_BROKEN if self.status.standing == "broken off" else EXIT_INCONCLUSIVE

@@ -1,0 +1,109 @@
+"""What displays say of a run that goes on, in words that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from soakwatch.core.formatting import quantity
+from soakwatch.runs.status import SourceStatus, Status
+from soakwatch.core.tables import harmless
+from soakwatch.core.units import show_bytes, show_seconds
+from soakwatch_agent.sample import PollOutcome
+from soakwatch_rules.wording.forecast import forecast_words
+from soakwatch_rules.rule import Finding, Outcome
+
+_RATES = (
+    ("load.request.rate", "{request}/s", ""),
+    ("load.failure.rate", "{failure}/s", ""),
+    ("load.tx.packet.rate", "{packet}/s", " sent"),
+    ("load.rx.packet.rate", "{packet}/s", " received"),
+)
+_BITS = (("load.tx.bit.rate", "{bit}/s", " sent"), ("load.rx.bit.rate", "{bit}/s", " received"))
+_LARGE = 100_000.0
+
+
+def span(seconds: float) -> str:
+    """A stretch of time to the second.
+
+    >>> span(0.2), span(5400.4)
+    ('0s', '1h30m')
+    """
+    return show_seconds(round(seconds)) if seconds >= 0.5 else "0s"
+
+
+def worrying(status: Status) -> list[Finding]:
+    """The live findings that somebody should know of, in their order."""
+    return [f for f in status.findings if f.outcome in {Outcome.FAIL, Outcome.WARN}]
+
+
+def ahead(finding: Finding) -> str:
+    """What comes of it if it goes on like this; "" if nothing is foreseen."""
+    return "" if finding.forecast is None else forecast_words(finding.forecast)
+
+
+def finding_words(finding: Finding) -> str:
+    """A live finding in one line, with its early warning."""
+    told = f"{finding.reason}; if it goes on: {ahead(finding)}" if ahead(finding) else finding.reason
+    return harmless(f"{headed(finding)}: {told}")
+
+
+def headed(finding: Finding) -> str:
+    """Outcome, rule and subject."""
+    where = " ".join(part for part in (finding.target, finding.metric, finding.object) if part)
+    return f"{finding.outcome.value.upper()} {finding.rule} {where}"
+
+
+def counts(findings: tuple[Finding, ...]) -> str:
+    """How many findings say what."""
+    counted = [(sum(f.outcome is outcome for f in findings), outcome.value) for outcome in Outcome]
+    return ", ".join(f"{number} {word}" for number, word in counted if number)
+
+
+def totals(status: Status) -> tuple[int, int, int]:
+    """Polls of all sources: due, got, failed."""
+    return (
+        sum(source.due for source in status.sources),
+        sum(source.got for source in status.sources),
+        sum(source.failed for source in status.sources),
+    )
+
+
+def lost_words(source: SourceStatus) -> str:
+    """How the polls ended that were not answered."""
+    counted = [(n, outcome.value) for outcome, n in source.outcomes.items() if n and outcome is not PollOutcome.OK]
+    return ", ".join(f"{n} {how}" for n, how in counted)
+
+
+def load_words(status: Status) -> str:
+    """What the generators send now, "" if there is none that says it."""
+    if not status.load:
+        return ""
+    told = _sums(status, _RATES) or _sums(status, _BITS)
+    losses = [value for (name, _), value in status.load.items() if name == "load.loss"]
+    if losses:
+        told.append(f"{max(losses):.2%} lost")
+    tails = [value for (name, obj), value in status.load.items() if name == "load.latency" and "p99" in obj]
+    if tails:
+        told.append(f"p99 {max(tails) * 1000:.1f} ms")
+    return ("load " if told else "") + ", ".join(told)
+
+
+def _sums(status: Status, rates: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Each rate over all generators, as far as told."""
+    told = []
+    for metric, unit, word in rates:
+        values = [value for (name, _), value in status.load.items() if name == metric]
+        if values:
+            total = sum(values)
+            whole = total if total >= _LARGE else float(round(total))
+            told.append(quantity(whole, unit) + word)
+    return told
+
+
+def own_words(memory: float | None, late_s: float | None, missed: int | None, free: float | None) -> str:
+    """How the monitor itself is: its memory and the room on its disk in bytes, how late it ran in s, polls missed."""
+    told = [] if memory is None else [show_bytes(memory)]
+    told += [] if late_s is None else [f"at most {show_seconds(late_s)} late" if late_s >= 0.001 else "never late"]
+    told += [] if missed is None else [f"{missed:,} polls missed"]
+    told += [] if free is None else [f"{show_bytes(free)} free on the disk"]
+    return ", ".join(told)

@@ -1,0 +1,157 @@
+"""What a list of runs tells of each: enough to find the one that is looked for, and to see which needs a look."""
+
+from __future__ import annotations
+
+from soakwatch.core.roles import DUT
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from soakwatch.judge.baseline import META as BASELINE
+from soakwatch.judge.baseline import frozen_in
+from soakwatch.core.errors import RecordError
+from soakwatch.judge.planned import PLANNED_KEY
+from soakwatch.record import RecordView, SeriesKey
+from soakwatch.record.model import source_label
+from soakwatch.runs.releases import release_of
+from soakwatch.runs.catalog import RunLine, line_of, unreadable
+from soakwatch.core.sparkline import Sparkline, sparkline
+from soakwatch_agent.sample import PollOutcome
+from soakwatch_rules.rule import Finding, Outcome
+
+_OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
+_USUAL = (
+    "system.memory.utilization", "system.memory.usage", "process.memory.usage", "system.cpu.utilization",
+    "process.cpu.utilization", "load.latency",
+)  # fmt: skip
+"""What is shown of a run of which nothing was said: what mostly tells most, first."""
+_LEAST, _MOST_TRIED = 10, 30
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One run of a list. Of a run that cannot be read there is only ``line``, with the trouble.
+
+    ``targets`` are names with roles, devices first; ``release`` is what software the devices said they run. ``worst``
+    is the worst finding, None where the run has none; ``counts`` are findings by outcome. ``coverage`` is
+    that of the required source that was answered least, ``uncovered`` its name. ``lent_by`` is the run whose baseline
+    this one was held against.
+    """
+
+    line: RunLine
+    reason: str = ""
+    planned_s: float | None = None
+    targets: tuple[tuple[str, str], ...] = ()
+    release: str = ""
+    worst: Finding | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    coverage: float | None = None
+    uncovered: str = ""
+    samples: int = 0
+    lent_by: str = ""
+    spark: Sparkline | None = None
+
+
+def summary_of(folder: Path, *, drawn: bool = True) -> RunSummary:
+    """Read one run; with the reason if it cannot be read. Without ``drawn`` no series is read."""
+    try:
+        with RecordView.open(folder) as view:
+            return summary_in(view, folder, drawn=drawn)
+    except (RecordError, OSError) as error:
+        return RunSummary(unreadable(folder, str(error).replace(f"{folder}/", "")))
+
+
+def summary_in(view: RecordView, folder: Path, *, drawn: bool) -> RunSummary:
+    """The summary of the run in ``folder``, whose record is open. Raises RecordError."""
+    line = line_of(view, folder)
+    metas, roles = view.metas(), view.roles()
+    findings = view.findings(live="verdict" not in metas)
+    coverage, uncovered = _coverage(view)
+    frozen = frozen_in(metas.get(BASELINE))
+    return RunSummary(
+        line=line,
+        reason=metas.get("reason", ""),
+        planned_s=_planned(metas.get(PLANNED_KEY)),
+        targets=tuple(sorted(roles.items(), key=lambda one: (one[1] != DUT, one[0]))),
+        release=release_of(view.events(), roles, metas.get("fingerprint")),
+        worst=worst_of(findings, passed=metas.get("verdict") == Outcome.PASS),
+        counts=Counter(finding.outcome.value for finding in findings),
+        coverage=coverage,
+        uncovered=uncovered,
+        samples=view.counts().samples,
+        lent_by="" if frozen is None else frozen.run,
+        spark=_spark(view, findings, roles) if drawn else None,
+    )
+
+
+def worst_of(findings: Iterable[Finding], *, passed: bool) -> Finding | None:
+    """The first of the worst that speak against a run; None where none does. A doubt that did not hold up a run that
+    ``passed`` is less than a warning."""
+    told = list(findings)
+    order = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE) if passed else _OBJECTIONS
+    return next((f for outcome in order for f in told if f.outcome is outcome), None)
+
+
+def _planned(text: str | None) -> float | None:
+    try:
+        return float(json.loads(text or "")["duration_s"])
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _coverage(view: RecordView) -> tuple[float | None, str]:
+    found: list[tuple[float, str]] = []
+    for source in view.sources():
+        if not source.required:
+            continue
+        polls = view.poll_outcomes(source.id)
+        if polls.due_ns.size:
+            got = int((polls.outcome == polls.words.index(PollOutcome.OK.value)).sum())
+            found.append((got / polls.due_ns.size, source_label(source, view.sources())))
+    return min(found, default=(None, ""))
+
+
+def _spark(view: RecordView, findings: Sequence[Finding], roles: Mapping[str, str]) -> Sparkline | None:
+    """The series that the worst finding is of; of a run that is well, of a device, the one nearest to its limit.
+
+    One of a few readings, or one that never moved, only where there is no other.
+    """
+    known = frozenset(view.keys())
+    dull: Sparkline | None = None
+    tried: set[SeriesKey] = set()
+    for key in _candidates(findings, sorted(known), roles):
+        if key not in known or key in tried:
+            continue
+        tried.add(key)
+        series = view.series(key)
+        made = sparkline(series)
+        if made is not None and made.moves and len(series) >= _LEAST:
+            return made
+        dull = dull or made
+        if len(tried) == _MOST_TRIED:
+            break
+    return dull
+
+
+def _candidates(
+    findings: Sequence[Finding], known: Sequence[SeriesKey], roles: Mapping[str, str]
+) -> Iterable[SeriesKey]:
+    told = [f for f in findings if f.metric]
+    for outcome in (Outcome.FAIL, Outcome.WARN):
+        yield from (_key(finding) for finding in told if finding.outcome is outcome)
+    near = [
+        (f.measured / f.limit, _key(f))
+        for f in told
+        if f.outcome is Outcome.PASS and roles.get(f.target) == DUT and f.measured and f.limit
+    ]
+    yield from (key for _, key in sorted(near, key=lambda one: (-one[0], one[1])))
+    for metric in _USUAL:
+        yield from (key for key in known if key.metric == metric and roles.get(key.target) == DUT)
+    yield from known[:1]
+
+
+def _key(finding: Finding) -> SeriesKey:
+    return SeriesKey(finding.target, finding.metric, finding.object)

@@ -1,0 +1,114 @@
+"""Grafana: the dashboards as JSON, which lie beside this file, and what makes a Grafana find them and their database.
+
+The JSON is generated from ``dashboards/`` of the project and committed here, so that every installation has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import yaml
+
+from soakwatch.core.errors import MonitorBroken, PlanError
+
+SOURCE_UID = "soakwatch-influxql"
+FOLDER, FOLDER_UID = "Soakwatch", "soakwatch"
+
+
+@dataclass(frozen=True, slots=True)
+class Grafana:
+    """Where a Grafana finds what: the database's address and bucket, its token and the dashboards' folder.
+
+    ``token`` is never the token itself but what Grafana expands: ``$INFLUXDB_TOKEN`` or ``$__file{/path}``; so may be
+    ``url``. ``folder`` is the dashboards' folder as Grafana sees it.
+    """
+
+    url: str
+    bucket: str
+    token: str
+    folder: str
+
+
+def dashboards() -> Mapping[str, str]:
+    """The JSON of each dashboard by the name of its file. Raises MonitorBroken for a damaged installation."""
+    home = resources.files("soakwatch.sinks.grafana") / "dashboards"
+    try:
+        found = {one.name: one.read_text(encoding="utf-8") for one in home.iterdir() if one.name.endswith(".json")}
+    except OSError as error:
+        raise MonitorBroken(f"the dashboards are missing from this installation: {error.strerror}") from None
+    if not found:
+        raise MonitorBroken("the dashboards are missing from this installation: install it again")
+    return dict(sorted(found.items()))
+
+
+def provisioning(grafana: Grafana) -> Mapping[str, str]:
+    """The files that Grafana reads at its start, by their path below its folder of provisioning.
+
+    InfluxQL through the bucket's mapping (InfluxDB 2 makes one for each bucket by itself), the token as a header.
+    """
+    source = {
+        "name": "Soakwatch",
+        "uid": SOURCE_UID,
+        "type": "influxdb",
+        "access": "proxy",
+        "url": grafana.url,
+        "database": grafana.bucket,  # Grafana 9 reads it here, later ones in jsonData
+        "editable": False,
+        "jsonData": {
+            "version": "InfluxQL",
+            "dbName": grafana.bucket,
+            "httpMode": "POST",
+            "httpHeaderName1": "Authorization",
+            "timeInterval": "1s",
+        },
+        "secureJsonData": {"httpHeaderValue1": f"Token {grafana.token}"},
+    }
+    provider = {
+        "name": "soakwatch",
+        "folder": FOLDER,
+        "folderUid": FOLDER_UID,
+        "type": "file",
+        "disableDeletion": True,
+        "allowUiUpdates": False,
+        "updateIntervalSeconds": 30,
+        "options": {"path": grafana.folder},
+    }
+    return {
+        "datasources/soakwatch.yaml": _yaml({"apiVersion": 1, "datasources": [source]}),
+        "dashboards/soakwatch.yaml": _yaml({"apiVersion": 1, "providers": [provider]}),
+    }
+
+
+def write_grafana(out: Path, grafana: Grafana, *, force: bool = False) -> tuple[Path, ...]:
+    """Writes ``out``/dashboards and ``out``/provisioning; the files that are now as they should be.
+
+    A file of another content is left alone, and nothing is written, unless ``force``: Grafana's people change what lies
+    there. Raises PlanError that names such files, and OSError.
+    """
+    texts = {out / "dashboards" / name: text for name, text in dashboards().items()}
+    texts |= {out / "provisioning" / name: text for name, text in provisioning(grafana).items()}
+    others = [file for file, text in texts.items() if not force and _differs(file, text)]
+    if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        raise PlanError(
+            f"{others[0]}{more} is there already and is another: name an empty folder, or add --force to replace"
+        )
+    for file, text in texts.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return tuple(texts)
+
+
+def _differs(file: Path, text: str) -> bool:
+    try:
+        return file.read_bytes() != text.encode()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _yaml(content: object) -> str:
+    told: str = yaml.safe_dump(content, sort_keys=False)
+    return f"# written by `soakwatch dashboards`\n{told}"

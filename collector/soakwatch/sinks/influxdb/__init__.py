@@ -1,0 +1,1 @@
+"""InfluxDB: what is written to it, and what is read back."""

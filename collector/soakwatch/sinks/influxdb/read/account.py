@@ -1,0 +1,101 @@
+"""The account of a run as it comes back: what ``soakwatch.sinks.account`` wrote, checked before anything is made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from soakwatch.core.suggest import hint
+from soakwatch.sinks.account import MEASUREMENT, VERSION
+from soakwatch.sinks.influxdb.read.asking import Influx, quoted, text
+from soakwatch.sources.tables.errors import DataError
+
+_LONGEST = 256 * 2**20  # characters: an account of a million series
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a run is besides its readings and polls; every field is as ``account_of`` makes it."""
+
+    meta: Mapping[str, str]
+    targets: Mapping[str, str]
+    sources: tuple[tuple[int, str, str, str, int, bool, int], ...]
+    series: tuple[tuple[str, str, str, int, str, str, bool, int], ...]
+    phases: tuple[tuple[str, int, int | None], ...]
+    spans: tuple[tuple[int, int], ...]
+    events: tuple[tuple[Any, ...], ...]
+    faults: tuple[tuple[int, str, str, str, int, int, int], ...]
+    errors: tuple[str, ...]
+    left_out: Mapping[int, tuple[int, ...]]
+    grain_ns: int = 1  # what the times of the readings were cut to
+
+    @property
+    def readings(self) -> int:
+        """How many readings the run has."""
+        return sum(one[7] for one in self.series)
+
+    @property
+    def polls(self) -> int:
+        """How many due times its polls account for."""
+        return sum(one[6] for one in self.sources)
+
+
+def read_account(influx: Influx, run: str) -> Account:
+    """The account of a run. Raises DataError if the run is not there, or not whole."""
+    where, parts, size = influx.place.shown, dict[int, str](), 0
+    asked = f'SELECT "text", "part", "parts", "digest" FROM {quoted(MEASUREMENT)} WHERE "run" = {text(run)}'  # noqa: S608
+    many, digest = 0, ""
+    for piece in influx.pieces(asked):
+        places = [piece.columns.index(name) for name in ("text", "part", "parts", "digest")]
+        for row in piece.rows:
+            said, part, parts_, told = (row[at] for at in places)
+            if not isinstance(said, str) or not isinstance(part, int | float) or not isinstance(parts_, int | float):
+                raise DataError(_torn(where, run))
+            if not parts:
+                many, digest = int(parts_), str(told)
+            parts[int(part)] = said
+            size += len(said)
+            if size > _LONGEST:
+                raise DataError(f"{where}: the account of the run {run!r} is longer than any that Soakwatch writes")
+    if not parts:
+        raise DataError(_absent(influx, run))
+    joined = "".join(parts.get(number, "") for number in range(many))
+    if hashlib.sha256(joined.encode()).hexdigest() != digest:
+        raise DataError(_torn(where, run))
+    return _account(json.loads(joined), where, run)
+
+
+def _account(told: dict[str, Any], where: str, run: str) -> Account:
+    if told.get("version") != VERSION:
+        raise DataError(f"{where}: the run {run!r} was written by another version of Soakwatch: send it again with "
+                        "soakwatch sink RUN --to …, or read it with that version")  # fmt: skip
+
+    def rows(name: str) -> tuple[Any, ...]:
+        return tuple(tuple(row) for row in told[name])
+
+    return Account(
+        told["meta"], told["targets"], rows("sources"), rows("series"), rows("phases"), rows("spans"), rows("events"),
+        rows("faults"), tuple(told["errors"]), {number: tuple(times) for number, times in told["left_out"]},
+        int(told.get("grain_ns", 1)),
+    )  # fmt: skip
+
+
+def _torn(where: str, run: str) -> str:
+    return (
+        f"{where}: the account of the run {run!r} is not whole: send the run again with soakwatch sink RUN --to …, "
+        "which changes nothing that is there"
+    )
+
+
+def _absent(influx: Influx, run: str) -> str:
+    where = influx.place.shown
+    runs = influx.names('SHOW TAG VALUES WITH KEY = "run"', "value")
+    if run in runs:
+        return (
+            f"{where}: the run {run!r} goes on, or was not sent to its end: wait for it, or send it with "
+            "soakwatch sink RUN --to …"
+        )
+    return f"{where} holds no run {run!r}{hint(run, runs)}"

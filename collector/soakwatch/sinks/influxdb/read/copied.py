@@ -1,0 +1,207 @@
+"""Readings and polls of a run as points, put in order of time: pieces of bounded size, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.record.blocks import Values
+from soakwatch.record.bulk import PollFacts
+from soakwatch.record.model import Source, source_label
+from soakwatch.record.recent import Ints
+from soakwatch.record.rows import OUTCOME_NUMBERS
+from soakwatch.sinks.influxdb.read.account import Account
+from soakwatch.sinks.influxdb.read.asking import Cell, Influx, Piece, quoted, text
+from soakwatch.sinks.lines import LONGEST, key
+from soakwatch.sources.tables.errors import DataError
+from soakwatch_agent.sample import PollOutcome, object_labels
+
+AT_ONCE = 400_000  # readings that are held
+_TOGETHER = 40  # measurements of one question
+_NOT_OF_SERIES = frozenset({"run", "role", "phase"})
+_EMPTY = np.empty(0, dtype=np.int64)
+
+
+@dataclass(slots=True)
+class Points:
+    """The readings of one series in one piece of time."""
+
+    time_ns: list[Ints] = field(default_factory=list)
+    value: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def ordered(self, *, whole: bool) -> tuple[Ints, Values]:
+        """In order of time, each time once; integers where they were."""
+        time_ns: Ints = np.concatenate(self.time_ns)
+        value: NDArray[np.float64] = np.concatenate(self.value)
+        if time_ns.size > 1 and not bool((time_ns[1:] > time_ns[:-1]).all()):
+            time_ns, first = np.unique(time_ns, return_index=True)
+            value = value[first]
+        if not whole:
+            return time_ns, value
+        if value.size and float(value.max()) >= 2.0**63:
+            return time_ns, value.astype(np.uint64)
+        return time_ns, value.astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PollPoints:
+    """The polls of one source in one piece of time, in the order in which they came."""
+
+    due_ns: Ints
+    facts: PollFacts
+
+
+def edges_of(influx: Influx, account: Account, run: str) -> list[int]:
+    """Times that part the run in pieces of about ``AT_ONCE`` readings; what lies outside is in the outer ones."""
+    pieces = -(-(account.readings + account.polls) // AT_ONCE)
+    found: list[int] = []
+    for word in ("first", "last"):
+        asked = f'SELECT {word}("ok") FROM "soakwatch_poll" WHERE "run" = {text(run)}'  # noqa: S608
+        found += [int(row[0]) for piece in influx.pieces(asked) for row in piece.rows if isinstance(row[0], int)]
+    if pieces < 2 or len(found) < 2 or found[1] <= found[0]:
+        return []
+    steps = np.linspace(found[0], found[1], pieces + 1)[1:-1]
+    return [int(one) for one in steps]
+
+
+def windows(edges: Sequence[int]) -> list[str]:
+    """The conditions of the pieces, in order of time; together they hold all times."""
+    if not edges:
+        return [""]
+    inner = [f" AND time >= {low} AND time < {high}" for low, high in pairwise(edges)]
+    return [f" AND time < {edges[0]}", *inner, f" AND time >= {edges[-1]}"]
+
+
+class Names:
+    """Which series and which source a point belongs to: by what the sink made of their names."""
+
+    def __init__(self, account: Account, sources: Sequence[Source], where: str) -> None:
+        self._where = where
+        self.series: dict[str, int] = {}
+        for number, (target, metric, name, *_) in enumerate(account.series):
+            head = key(metric, {"target": target}, object_labels(name))
+            if head in self.series:
+                raise DataError(f"{where}: two series of {metric} of {target} have one name in InfluxDB ({name}): "
+                                "judge the record itself")  # fmt: skip
+            self.series[head] = number
+        self.sources: dict[str, int] = {}
+        for source in sources:
+            label = source_label(source, sources).removeprefix(f"{source.target}/")
+            self.sources[_source_key(source.target, label)] = source.id
+        for source in sources:  # a source was told by its name alone while its target had no other of that name
+            self.sources.setdefault(_source_key(source.target, source.name), source.id)
+
+    def series_of(self, piece: Piece) -> int:
+        """The number of the series of a piece. Raises DataError."""
+        tags = {name: value for name, value in piece.tags.items() if name not in _NOT_OF_SERIES}
+        found = self.series.get(key(piece.name, tags, {}))
+        if found is None:
+            shown = ", ".join(f"{name}={value}" for name, value in tags.items())
+            raise DataError(f"{self._where}: there are readings of {piece.name} ({shown[:200]}) that the run does not "
+                            "know: two runs may have been sent under one name")  # fmt: skip
+        return found
+
+    def source_of(self, piece: Piece) -> int:
+        """The number of the source of a piece. Raises DataError."""
+        target, label = piece.tags.get("target", ""), piece.tags.get("source", "")
+        found = self.sources.get(_source_key(target, label))
+        if found is None:
+            raise DataError(f"{self._where}: there are polls of {target}/{label} that the run does not know: two runs "
+                            "may have been sent under one name")  # fmt: skip
+        return found
+
+
+def _source_key(target: str, label: str) -> str:
+    return key("soakwatch_poll", {"target": target, "source": label}, {})
+
+
+def readings_in(
+    influx: Influx, account: Account, run: str, names: Names, window: str
+) -> dict[int, tuple[Ints, Values]]:
+    """The readings of a piece of time, by the number of their series. Raises DataError."""
+    found: dict[int, Points] = {}
+    measurements = list(dict.fromkeys(_measurement(metric) for _, metric, *_ in account.series))
+    for low in range(0, len(measurements), _TOGETHER):
+        some = measurements[low : low + _TOGETHER]
+        listed = ", ".join(quoted(name) for name in some)
+        asked = f'SELECT "value" FROM {listed} WHERE "run" = {text(run)}{window} GROUP BY *'  # noqa: S608
+        for piece in influx.pieces(asked):
+            points = found.setdefault(names.series_of(piece), Points())
+            times, values = zip(*piece.rows, strict=True)
+            points.time_ns.append(np.array(times, dtype=np.int64))
+            points.value.append(np.array(values, dtype=np.float64))
+    made = {number: points.ordered(whole=account.series[number][6]) for number, points in found.items()}
+    for number in made.keys() & account.left_out.keys():
+        time_ns, value = made[number]
+        kept = ~np.isin(time_ns, account.left_out[number])
+        made[number] = time_ns[kept], value[kept]
+    return {number: one for number, one in made.items() if one[0].size}
+
+
+def _measurement(metric: str) -> str:
+    r"""A measurement's name as the server has it.
+
+    >>> _measurement("imported.a b")
+    'imported.a b'
+    """
+    return key(metric, {}, {}).replace("\\,", ",").replace("\\ ", " ")
+
+
+def polls_in(
+    influx: Influx, run: str, names: Names, window: str, errors: Mapping[str, str]
+) -> dict[int, PollPoints]:  # fmt: skip
+    """The polls of a piece of time, by the number of their source; ``errors`` are the texts as points hold them."""
+    found: dict[int, list[tuple[int, int, int, int, int, str | None]]] = {}
+    asked = (
+        f'SELECT "seq", "late_s", "duration_s", "error" FROM "soakwatch_poll" WHERE "run" = {text(run)}{window}'  # noqa: S608
+        ' GROUP BY "target", "source", "outcome"'
+    )
+    for piece in influx.pieces(asked):
+        rows = found.setdefault(names.source_of(piece), [])
+        outcome = OUTCOME_NUMBERS[PollOutcome(piece.tags["outcome"])]
+        at = [piece.columns.index(name) for name in ("time", "seq", "late_s", "duration_s", "error")]
+        for row in piece.rows:
+            due, seq, late, duration, error = (row[place] for place in at)
+            if seq is None:  # no poll of its own: it says of a lost one that it was answered later
+                continue
+            due_ns = int(_number(due))
+            said = None if error is None else errors.get(str(error), str(error))
+            rows.append((round(_number(seq)), due_ns, due_ns + _ns(late), _ns(duration), outcome, said))
+    return {source: _poll_points(rows) for source, rows in found.items() if rows}
+
+
+def as_points_hold_it(said: str) -> str:
+    r"""A text as a text field gives it back.
+
+    >>> as_points_hold_it("a\nb")
+    'a b'
+    """
+    return said[:LONGEST].translate({ord("\n"): " ", ord("\r"): " ", 0: "\u2400"})
+
+
+def _poll_points(rows: list[tuple[int, int, int, int, int, str | None]]) -> PollPoints:
+    once = {row[0]: row for row in rows}  # a poll that was sent again under another phase is still one
+    _, due, start, duration, outcome, error = zip(*(once[seq] for seq in sorted(once)), strict=True)
+    columns = [np.array(column, dtype=np.int64) for column in (due, start, duration, outcome)]
+    return PollPoints(columns[0], PollFacts(columns[1], columns[2], columns[3], error))
+
+
+def _number(cell: Cell) -> float:
+    return cell if isinstance(cell, int | float) else 0.0
+
+
+def _ns(cell: Cell) -> int:
+    return round(_number(cell) * 1e9)
+
+
+def position_of(polls: PollPoints | None, time_ns: Ints) -> Ints:
+    """Which poll brought each reading: the last that began before it; none of them is later than the next reading's."""
+    if polls is None:
+        return _EMPTY
+    begun = np.maximum.accumulate(polls.facts.start_ns)
+    place: Ints = np.maximum(np.searchsorted(begun, time_ns, side="right") - 1, 0)
+    return place

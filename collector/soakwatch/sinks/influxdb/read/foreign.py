@@ -1,0 +1,223 @@
+"""Series that others collected (Telegraf above all) as a record: recognised, mapped to the catalogue, and told of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from soakwatch.core.roles import DUT
+from soakwatch.core.suggest import hint
+from soakwatch.importing.files import ImportedRun
+from soakwatch.importing.gather import MOST_SERIES
+from soakwatch.importing.possible import possible
+from soakwatch.importing.settle import Imported, ImportedSeries
+from soakwatch.importing.write import Due, write_record
+from soakwatch.record.blocks import Values
+from soakwatch.record.recent import Ints
+from soakwatch.sinks.influxdb.read.address import Place
+from soakwatch.sinks.influxdb.read.asking import Influx
+from soakwatch.sinks.influxdb.read.mapping import Entry, FieldMap, filled
+from soakwatch.sinks.influxdb.read.reading import NUMBERS, Measurement, Tagged, measurements_of, read
+from soakwatch.sources.tables.errors import DataError
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_agent.sample import object_text
+
+OWN = "soakwatch_"
+WHY_LOST = "the database holds no reading for this time"
+_SHOWN = 12
+_FEW = 3
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is made of foreign series: by which mapping, under which target and role, judged by which rules."""
+
+    mapping: FieldMap
+    target: str | None = None
+    role: str = DUT
+    growth: str | None = None
+    rules: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class _Made:
+    """Series on their way: which there are already, from which entry, and what is to be told."""
+
+    series: dict[Key, tuple[Entry, Tagged, ImportedSeries]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def import_series(
+    place: Place, folder: Path, name: str, wanted: Wanted, command: Sequence[str], progress: Callable[[str], None]
+) -> ImportedRun:
+    """Make a record of what is recognised in a bucket. Raises DataError and RecordError."""
+    made = _Made()
+    with Influx(place) as influx:
+        influx.check()
+        known = measurements_of(influx)
+        fields, unknown = _chosen(known, wanted.mapping)
+        if not fields:
+            raise DataError(_nothing(influx, unknown))
+        ones: dict[str, frozenset[str]] = {}
+        for measurement, names in fields.items():
+            ones |= {name: frozenset(entry.one) for entry in wanted.mapping.of(measurement) if entry.one
+                     for name, _ in entry.names() if name in names}  # fmt: skip
+        for tagged in read(influx, fields, known, ones, progress):
+            for entry in wanted.mapping.of(tagged.measurement):
+                _take(entry, tagged, wanted, made)
+                if len(made.series) > MOST_SERIES:
+                    raise DataError(f"{place.shown} holds more than {MOST_SERIES} series: ask for less with host=")
+    if not made.series:
+        raise DataError(f"{place.shown} holds no reading of {', '.join(list(fields)[:_SHOWN])} that is asked for: "
+                        "widen from=, to= and host=")  # fmt: skip
+    series = _renamed([one for _, _, one in made.series.values()], wanted.target, place)
+    of: dict[str, list[ImportedSeries]] = {}
+    for (_, tagged, _), one in zip(made.series.values(), series, strict=True):
+        of.setdefault(tagged.measurement, []).append(one)
+    parts = [Imported(measurement, some[0].target, tuple(some), ()) for measurement, some in of.items()]
+    last_ns = max(int(one.time_ns[-1]) for one in series)
+    due = Due(place.from_ns, last_ns if place.to_ns is None else place.to_ns, WHY_LOST)
+    told = write_record(folder, name, parts, command, progress,
+                        wanted.rules, due)  # fmt: skip
+    return ImportedRun(tuple(series), (*_unrecognised(unknown), *dict.fromkeys(made.notes), *told))
+
+
+def _chosen(known: Mapping[str, Measurement], mapping: FieldMap) -> tuple[dict[str, list[str]], list[str]]:
+    """The fields to read of each measurement, and the measurements of which nothing is known."""
+    fields: dict[str, list[str]] = {}
+    unknown = []
+    for name, measurement in sorted(known.items()):
+        if name.startswith(OWN):
+            continue
+        wanted: dict[str, None] = {}
+        for entry in mapping.of(name):
+            needed = [one for one, _ in entry.names()]
+            if all(_usable(measurement, one, entry) for one in needed):
+                wanted.update(dict.fromkeys(needed))
+        if wanted:
+            fields[name] = list(wanted)
+        else:
+            unknown.append(name)
+    return fields, unknown
+
+
+def _usable(measurement: Measurement, name: str, entry: Entry) -> bool:
+    types = measurement.types.get(name, frozenset())
+    return bool(types & NUMBERS) or bool(types and entry.one)
+
+
+def _take(entry: Entry, tagged: Tagged, wanted: Wanted, made: _Made) -> None:
+    """The series that an entry makes of a set of tags, if it makes any."""
+    if not entry.fits(tagged.tags):
+        return
+    labels = {label: filled(template, tagged.tags) for label, template in entry.labels.items()}
+    target = filled(entry.target, tagged.tags)
+    reading = _sum(entry, tagged)
+    if reading is None or target is None or any(value is None for value in labels.values()):
+        return
+    known = BY_NAME.get(entry.metric)
+    order = list(labels) if known is None else [label for label in known.labels if label in labels]
+    name = object_text(**{label: labels[label] for label in order})
+    unit, kind, growth = entry.trait
+    more = "" if len(entry.fields) <= _FEW else f"+{len(entry.fields) - 1} more"
+    column = f"{tagged.measurement}.{'+'.join(entry.fields[: 1 if more else _FEW])}{more}".replace("+-", "-")
+    role = entry.role or wanted.role
+    one = ImportedSeries(
+        *(target or "host", role, entry.metric, name, unit, kind, growth or (wanted.growth if known is None else None)),
+        *(column, *reading),
+    )
+    kept = _possible(one, made.notes)
+    if kept is not None:
+        _add(entry, tagged, kept, made)
+
+
+def _sum(entry: Entry, tagged: Tagged) -> tuple[Ints, Values] | None:
+    """The readings of an entry where all of its fields have one at the same time."""
+    parts = [(*tagged.fields[name], sign) for name, sign in entry.names() if name in tagged.fields]
+    if len(parts) < len(entry.fields):
+        return None
+    time_ns, value, sign = parts[0]
+    value = value if sign > 0 else -value
+    for times, values, more in parts[1:]:
+        if time_ns.size != times.size or not bool((time_ns == times).all()):
+            time_ns, here, there = np.intersect1d(time_ns, times, assume_unique=True, return_indices=True)
+            value, values = value[here], values[there]  # noqa: PLW2901
+        value = value.astype(np.float64) + more * values
+    if not time_ns.size:
+        return None
+    return time_ns, value if entry.factor == 1.0 else value.astype(np.float64) * entry.factor
+
+
+def _possible(one: ImportedSeries, notes: list[str]) -> ImportedSeries | None:
+    """The series without what its metric cannot be; what rounding made of a bound is the bound."""
+    value, good, _ = possible(one.metric, one.value)
+    refused = int((~good).sum())
+    if not refused:
+        return one if value is one.value else replace(one, value=value)
+    first = float(one.value[np.flatnonzero(~good)[0]])
+    what = f"{one.column}: {refused} of {good.size} readings cannot be {one.metric} in {one.unit} (such as {first:g})"
+    notes.append(f"{what}: {'left out' if 2 * refused <= good.size else 'all of this series are left out'}")
+    if 2 * refused > good.size:
+        return None
+    return replace(one, time_ns=one.time_ns[good], value=value[good], refused=what)
+
+
+def _add(entry: Entry, tagged: Tagged, one: ImportedSeries, made: _Made) -> None:
+    """Into the others. Sets of tags that make one object go on from each other, or are told apart by what differs."""
+    key = one.target, one.metric, one.object
+    if key not in made.series:
+        made.series[key] = entry, tagged, one
+        return
+    first, before, held = made.series[key]
+    if first is not entry or before is tagged:  # an entry that comes earlier has made it already
+        return
+    if held.time_ns[-1] < one.time_ns[0] or one.time_ns[-1] < held.time_ns[0]:
+        early, late = (held, one) if held.time_ns[-1] < one.time_ns[0] else (one, held)
+        joined = replace(held, time_ns=np.concatenate([early.time_ns, late.time_ns]),
+                         value=np.concatenate([early.value, late.value]))  # fmt: skip
+        made.series[key] = entry, tagged, joined
+        return
+    differs = {tag: value for tag, value in tagged.tags.items() if before.tags.get(tag) != value}
+    name = ",".join(part for part in (one.object, object_text(**differs)) if part)
+    apart = replace(one, object=name)
+    made.series.setdefault((one.target, one.metric, name), (entry, tagged, apart))
+    made.notes.append(f"{one.column}: several sets of tags are {one.metric} of {one.object or one.target}: told apart "
+                      f"by {', '.join(differs) or 'nothing'}")  # fmt: skip
+
+
+def _renamed(series: list[ImportedSeries], target: str | None, place: Place) -> list[ImportedSeries]:
+    targets = list(dict.fromkeys(one.target for one in series))
+    if target is None:
+        return series
+    if len(targets) > 1:
+        raise DataError(f"--target {target}: {place.shown} holds {len(targets)} hosts ({', '.join(targets[:_SHOWN])}): "
+                        "name one with host=")  # fmt: skip
+    return [replace(one, target=target) for one in series]
+
+
+def _unrecognised(unknown: Sequence[str]) -> Iterator[str]:
+    if unknown:
+        many = "1 measurement was" if len(unknown) == 1 else f"{len(unknown)} measurements were"
+        yield f"{many} not recognised: {_listed(unknown)}; --map FILE.yaml or --map MEASUREMENT.FIELD=METRIC maps them"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
+
+
+def _nothing(influx: Influx, unknown: Sequence[str]) -> str:
+    place = influx.place
+    runs = influx.names('SHOW TAG VALUES FROM "soakwatch_verdict" WITH KEY = "run"', "value")
+    if runs:
+        return f"{place.shown} holds runs of Soakwatch: say which with run=NAME{hint('', runs)}"
+    if not unknown:
+        return f"{place.shown} is empty: nothing was ever written there"
+    return (
+        f"{place.shown}: none of its {len(unknown)} measurements is recognised ({_listed(unknown)}): map them with "
+        "--map FILE.yaml or --map MEASUREMENT.FIELD=METRIC"
+    )

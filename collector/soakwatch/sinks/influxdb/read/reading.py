@@ -1,0 +1,178 @@
+"""Readings of measurements that others wrote, by field and set of tags, counted before they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.importing.gather import MOST_SERIES
+from soakwatch.record.blocks import Values
+from soakwatch.record.recent import Ints
+from soakwatch.sinks.influxdb.read.address import Place
+from soakwatch.sinks.influxdb.read.asking import Cell, Influx, quoted, text
+from soakwatch.sources.tables.errors import DataError
+
+DEVICE_TAGS = ("agent_host", "source")
+MOST_READINGS = 40_000_000
+NUMBERS = frozenset({"float", "integer", "unsigned", "boolean"})
+_PER_QUESTION = 40  # fields
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A measurement that is wanted: its name, and its fields with their types."""
+
+    name: str
+    types: Mapping[str, frozenset[str]]
+
+
+@dataclass(slots=True)
+class Column:
+    """The readings of one field of one set of tags, as they come."""
+
+    time_ns: list[Ints] = field(default_factory=list)
+    value: list[Values] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tagged:
+    """What a measurement holds for one set of tags: readings by field, each in order of time."""
+
+    measurement: str
+    tags: Mapping[str, str]
+    fields: Mapping[str, tuple[Ints, Values]]
+
+
+def measurements_of(influx: Influx) -> dict[str, Measurement]:
+    """All measurements of the bucket with their fields. Raises DataError."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for piece in influx.pieces("SHOW FIELD KEYS"):
+        types = found.setdefault(piece.name, {})
+        for name, kind in piece.rows:
+            types.setdefault(str(name), set()).add(str(kind))
+    return {
+        name: Measurement(name, {one: frozenset(kinds) for one, kinds in types.items()})
+        for name, types in found.items()
+    }
+
+
+def read(
+    influx: Influx, wanted: Mapping[str, Sequence[str]], known: Mapping[str, Measurement],
+    ones: Mapping[str, frozenset[str]], progress: Callable[[str], None],
+) -> Iterator[Tagged]:  # fmt: skip
+    """The wanted fields of each measurement; ``ones`` are the texts that count as 1, by field.
+
+    Raises DataError, also where less comes than the database counts, or more than fits into memory.
+    """
+    where = condition(influx.place)
+    total = 0
+    for measurement, fields in wanted.items():
+        progress(measurement)
+        types = known[measurement].types
+        counts = _counts(influx, measurement, fields, where)
+        total += sum(counts.values())
+        if total > MOST_READINGS:
+            raise DataError(
+                f"{influx.place.shown} holds more than {MOST_READINGS // 10**6} million readings of what is asked for: "
+                "ask for less with from=, to= and host="
+            )
+        tagged: dict[tuple[tuple[str, str], ...], dict[str, Column]] = {}
+        for low in range(0, len(fields), _PER_QUESTION):
+            _ask(influx, measurement, fields[low : low + _PER_QUESTION], types, where, tagged, ones)
+        made = [
+            Tagged(measurement, dict(tags), {name: _joined(column) for name, column in columns.items()})
+            for tags, columns in tagged.items()
+        ]
+        for name, counted in counts.items():
+            came = sum(one.fields[name][0].size for one in made if name in one.fields)
+            if came < counted:
+                raise DataError(f"{influx.place.shown}: only {came} of {counted} readings of {measurement} {name} "
+                                "came: try again")  # fmt: skip
+        yield from made
+
+
+def condition(place: Place) -> str:
+    """The WHERE of every question about foreign series."""
+    parts = []
+    if place.host is not None:
+        # What a collector fetched from devices bears its own name as host, and theirs as agent_host or source.
+        own = " AND ".join(["", *(f"{quoted(tag)} = ''" for tag in DEVICE_TAGS)])
+        told = [f"{quoted(tag)} = {text(place.host)}" for tag in DEVICE_TAGS]
+        parts.append(f"({' OR '.join(told)} OR ({quoted('host')} = {text(place.host)}{own}))")
+    if place.from_ns is not None:
+        parts.append(f"time >= {place.from_ns}")
+    if place.to_ns is not None:
+        parts.append(f"time < {place.to_ns}")
+    return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+
+def _counts(influx: Influx, measurement: str, fields: Sequence[str], where: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for low in range(0, len(fields), _PER_QUESTION):
+        some = fields[low : low + _PER_QUESTION]
+        listed = ", ".join(f"count({quoted(name)})" for name in some)
+        for piece in influx.pieces(f"SELECT {listed} FROM {quoted(measurement)}{where}"):  # noqa: S608
+            for row in piece.rows:
+                found |= {name: cell for name, cell in zip(some, row[1:], strict=True) if isinstance(cell, int)}
+    return found
+
+
+def _ask(
+    influx: Influx, measurement: str, fields: Sequence[str], types: Mapping[str, frozenset[str]], where: str,
+    tagged: dict[tuple[tuple[str, str], ...], dict[str, Column]], ones: Mapping[str, frozenset[str]],
+) -> None:  # fmt: skip
+    # A field that is an integer in one shard and a float in another is asked for as a float.
+    listed = ", ".join(quoted(name) + ("::float" if _mixed(types[name]) else "") for name in fields)
+    for piece in influx.pieces(f"SELECT {listed} FROM {quoted(measurement)}{where} GROUP BY *"):  # noqa: S608
+        columns = tagged.setdefault(tuple(sorted(piece.tags.items())), {})
+        if len(tagged) > MOST_SERIES:
+            raise DataError(f"{influx.place.shown}: {measurement} has more than {MOST_SERIES} sets of tags: ask for "
+                            "less with host=, from= and to=")  # fmt: skip
+        times, *cells = zip(*piece.rows, strict=True)
+        time_ns = np.array(times, dtype=np.int64)
+        for name, column in zip(fields, cells, strict=True):
+            value, there = _numbers(column, ones.get(name, frozenset()))
+            if there.any():
+                held = columns.setdefault(name, Column())
+                held.time_ns.append(time_ns[there])
+                held.value.append(value[there])
+
+
+def _mixed(types: frozenset[str]) -> bool:
+    return "float" in types and bool(types & {"integer", "unsigned"})
+
+
+def _numbers(cells: Sequence[Cell], ones: frozenset[str]) -> tuple[Values, NDArray[np.bool_]]:
+    """Numbers and where there are any: integers as such, true as 1; texts only where some of them count as 1."""
+    if ones:
+        found = [None if cell is None else float(_word(cell) in ones) for cell in cells]
+        return _floats(found)
+    plain = [None if isinstance(cell, str) else cell for cell in cells]
+    if all(isinstance(cell, int) for cell in plain):
+        try:
+            return np.array(plain, dtype=np.int64), np.ones(len(plain), dtype=np.bool_)
+        except OverflowError:
+            return np.array(plain, dtype=np.uint64), np.ones(len(plain), dtype=np.bool_)
+    there = np.array([cell is not None for cell in plain])
+    if any(isinstance(cell, float) for cell in plain):
+        return _floats(plain)
+    whole = np.array([0 if cell is None else cell for cell in plain])
+    return (whole if whole.dtype.kind in "iu" else whole.astype(np.int64)), there
+
+
+def _floats(cells: Sequence[float | None]) -> tuple[Values, NDArray[np.bool_]]:
+    value = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
+    return value, np.isfinite(value)
+
+
+def _word(cell: Cell) -> str:
+    return str(cell).lower() if isinstance(cell, bool) else f"{cell:g}" if isinstance(cell, float) else str(cell)
+
+
+def _joined(column: Column) -> tuple[Ints, Values]:
+    from soakwatch.record.parts import in_time, unified
+
+    return in_time(np.concatenate(column.time_ns), unified(column.value))

@@ -1,0 +1,1 @@
+"""What brings samples: pollers, loads, transports, device profiles, receivers and result files."""

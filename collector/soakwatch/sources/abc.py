@@ -1,0 +1,182 @@
+"""The seam between the wrapper (polling.py) and a source: a poller is its question and its answer.
+
+A module ``pollers/NAME.py`` or ``loads/NAME.py`` holds
+
+* its docstring, whose first line is shown by ``soakwatch pollers`` or ``soakwatch loads``,
+* ``Config``, a subclass of ``SourceConfig`` with the source's own keys,
+* ``async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller``, which connects and enters every
+  resource that it opens into the caller's stack.
+
+Intervals, timeouts, retries, logging, and the record are the wrapper's; a poller raises ``SourceFailed`` (or lets
+any exception out) and the wrapper makes a Poll of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from soakwatch.core.units import Seconds
+from soakwatch_agent.sample import Answer
+
+_HOST = re.compile(r"[^\s/@-][^\s/@]{0,252}")
+
+
+def _host(value: object) -> object:
+    if isinstance(value, str) and _HOST.fullmatch(value) is None:
+        raise ValueError("a host is a name or an address and nothing else: a user or a port has a key of its own")
+    return value
+
+
+HostName = Annotated[str, BeforeValidator(_host), WithJsonSchema({"type": "string", "pattern": f"^{_HOST.pattern}$"})]
+"""A name or an address. With ``user:password@`` before it, it is refused and not repeated."""
+
+
+class SourceFailed(Exception):  # noqa: N818 - the field says "the source failed"
+    """A look that brought nothing, in one sentence that may be shown to anybody: no secrets."""
+
+
+class SourceUnready(SourceFailed):
+    """A look that brought nothing yet: what it needs goes on beside it, and a later look will have it."""
+
+
+class LoginRefused(SourceFailed):
+    """The other end was reached and does not let this login in: asking it again soon may lock the account."""
+
+
+class Poller(Protocol):
+    """One source, connected."""
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One look; ``now_ns`` is the steady time of its begin, for samples that carry no time of their own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a source found out about its device when it connected, for people and for the record. No secrets.
+
+    ``identity`` says what it is and how that is known (``profile``, ``system``, ``version``, ``host key`` ...);
+    ``promised`` are the metrics that should be there by the profile, whether the device has them or not; ``notes``
+    are sentences (a cadence that the device cannot keep, a key that was trusted on first use); ``cadences`` are the
+    seconds between readings of metrics that come less often than the source is polled; ``renewals`` those after which
+    the device renews values that are read more often.
+    """
+
+    identity: Mapping[str, str]
+    promised: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    cadences: Mapping[str, float] = field(default_factory=dict)
+    renewals: Mapping[str, float] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A poller that can say what it talks to. The record keeps it as an event, again whenever the identity changes."""
+
+    def facts(self) -> Facts:
+        """What is known now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One look that the source made by itself while nobody could fetch it; times are steady times of the run."""
+
+    start_ns: int
+    duration_ns: int
+    answer: Answer
+
+
+@runtime_checkable
+class Recovering(Protocol):
+    """A poller whose source looks by itself and keeps what could not be fetched (the agent's spool)."""
+
+    def recovered(self) -> Iterable[Recovered]:
+        """Looks that were made up for since the last call, oldest first, a bounded number at a time.
+
+        Each is put in the record under the due time that it belongs to, where the poll had been lost.
+        """
+        ...
+
+
+@runtime_checkable
+class Closer(Protocol):
+    """A poller that can look closer at a moment afterwards (the agent's flight recorder)."""
+
+    def look_closer(self, when_ns: int, why: str) -> None:
+        """Something happened to this source's target at that steady time: worth a closer look, if there is room."""
+        ...
+
+    async def last_look(self, end_ns: int) -> Sequence[Answer]:
+        """The run ends: what a closer look has brought or can bring now, as far as it goes; nothing is waited for."""
+        ...
+
+
+@runtime_checkable
+class Driven(Protocol):
+    """A load that the run itself starts, changes and stops, because its plan says ``drive: true``."""
+
+    async def drive(self, level: float) -> None:
+        """Send ``level`` times the full load from now on; 0 rests. Raises SourceFailed, and may be asked again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedProcess:
+    """One watch on processes; ``name`` is shown, ``how`` is name (or glob), cmdline, pid or pidfile."""
+
+    name: str
+    how: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a source stands: its target, what to watch there, the run's folder and its steady clock."""
+
+    target: str
+    role: str
+    processes: tuple[WatchedProcess, ...]
+    interfaces: tuple[str, ...] | None  # globs; None = all
+    folder: Path
+    now_ns: Callable[[], int]
+    interval_s: float
+    trial: bool = False  # a look before the run: nothing that belongs to a run may be touched
+
+
+class SourceConfig(BaseModel):
+    """Keys that every source has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    asks_management: ClassVar[bool] = False
+    """Whether a look is a question to the device's management, whose time to answer is worth a sample of its own."""
+
+    interval: Annotated[Seconds, Field(default=1.0, ge=0.2, le=86400, description="time between polls")]
+    timeout: Annotated[
+        Seconds | None,
+        Field(default=None, gt=0, description="a poll is abandoned after this; default: the interval, 1s to 30s"),
+    ]
+    required: Annotated[
+        bool,
+        Field(default=True, description="no pass without enough polls of this source"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a source is due: ``anchor_ns + k * interval_ns``; a poll is abandoned after ``timeout_s``."""
+
+    anchor_ns: int
+    interval_ns: int
+    timeout_s: float
+
+
+def timing(anchor_ns: int, interval_s: float, timeout_s: float | None = None) -> Timing:
+    """Timing with the default timeout: the interval, but at least 1 s and at most 30 s."""
+    return Timing(anchor_ns, round(interval_s * 1e9), timeout_s or min(max(interval_s, 1.0), 30.0))

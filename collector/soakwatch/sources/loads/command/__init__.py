@@ -1,0 +1,178 @@
+"""A command that prints its figures: one JSON object or `key value` lines a tick.
+
+The command is started with the run and ended with it. Each line of its output is one tick: a JSON object
+(``{"load.request.rate": 812.5, "load.latency{quantile=p99}": 0.012}``) or pairs ``key value`` separated by commas or
+blanks. Keys are names of the catalogue, with labels in braces. A key ``time`` (seconds since 1970) is ignored: the
+time of a tick is when its line arrived, on the run's own clock, so that a generator with a wrong clock does no harm.
+
+With ``drive: true`` the phases say how much it sends: at each change it is ended and started again, with the level
+(1 is the full load) in place of ``{level}`` among its words and in the variable ``SOAKWATCH_LEVEL``, and, where
+``full`` is given, level times ``full`` in place of ``{rate}`` and in ``SOAKWATCH_RATE``. At level 0, and before any
+phase says one, it does not run.
+Example: ``command: {drive: true, full: 2000, run: [./load, --rate, "{rate}"]}``.
+"""
+
+from __future__ import annotations
+
+import signal
+from contextlib import AsyncExitStack
+from typing import Annotated
+
+from pydantic import Field
+
+from soakwatch.sources.abc import Facts, Poller, Site, SourceConfig, SourceFailed
+from soakwatch.sources.loads.command.process import LINE_BYTES, Child, begin
+from soakwatch.sources.loads.command.tick import parse_tick
+from soakwatch_agent.sample import Answer, Event, Fault, Sample
+
+_HELD_SAMPLES = 10_000  # a command that chatters faster than it is polled cannot fill the memory
+_TOLD_FAULTS = 20
+_UNREAD = "load.lines.unread"
+
+
+class Config(SourceConfig):
+    """Keys of the source ``command``."""
+
+    run: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description="the command and its arguments, as a list (no shell)", strict=False),
+    ]
+    stop_signal: Annotated[str, Field(default="INT", pattern="^(INT|TERM)$", description="how the command is ended")]
+    drive: Annotated[bool, Field(default=False, description="phases say its level: {level}, {rate}, SOAKWATCH_LEVEL")]
+    full: Annotated[float | None, Field(default=None, gt=0, description="what {rate} is at the full load")]
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+    """Start the command; it is ended, and after 5 s killed, when the stack closes."""
+    if config.drive:
+        driven = DrivenCommand(config, site)
+        stack.push_async_callback(driven.stop)
+        return driven
+    lines = _Lines(site)
+    child = await begin(config.run, {}, lines.heard)
+    stack.push_async_callback(child.end, _how(config))
+    return Command(child, lines)
+
+
+class Command:
+    """A command that runs as long as the source is open."""
+
+    def __init__(self, child: Child, lines: _Lines) -> None:
+        self._child, self._lines = child, lines
+
+    async def poll(self, now_ns: int) -> Answer:
+        """The ticks that have arrived. Raises SourceFailed once the command has ended."""
+        return _answer(self._child, self._lines, now_ns)
+
+
+class DrivenCommand:
+    """A command that is started anew for each level."""
+
+    def __init__(self, config: Config, site: Site) -> None:
+        self._config, self._site = config, site
+        self._lines = _Lines(site)
+        self._level: float | None = None
+        self._child: Child | None = None
+        self._events: list[Event] = []
+
+    async def poll(self, now_ns: int) -> Answer:
+        """The ticks that have arrived; at rest only that it rests. Raises SourceFailed once the command has ended."""
+        if self._site.trial:
+            return Answer((), (), ())  # a look before the run starts no load
+        events, self._events = tuple(self._events), []
+        if self._child is None:
+            if self._level:
+                raise SourceFailed("the command is not running: its last start failed")
+            answer = self._lines.taken(now_ns)
+            resting = Sample("load.sending", "", 0, now_ns)
+            return Answer((*answer.samples, resting), (*events, *answer.events), answer.faults)
+        answer = _answer(self._child, self._lines, now_ns)
+        return Answer(answer.samples, (*events, *answer.events), answer.faults)
+
+    def facts(self) -> Facts:
+        """That it needs a level."""
+        notes = ("it rests until a phase says how much it sends (load: 100%)",) if self._level is None else ()
+        return Facts({"command": self._config.run[0]}, (), notes)
+
+    async def drive(self, level: float) -> None:
+        """End the command and start it with this level. Raises SourceFailed."""
+        if level == self._level and self._child is not None and self._child.ended is None:
+            return
+        again = self._child is not None
+        await self.stop()
+        if level > 0:
+            self._child = await begin(self._words(level), self._environment(level), self._lines.heard)
+        self._level = level
+        if again and level > 0:
+            cause = {"cause": f"started anew for the level {level:g}"}
+            self._events.append(Event("generator.restart", "", self._site.now_ns(), None, cause))
+
+    async def stop(self) -> None:
+        """End the command, if it runs."""
+        if self._child is not None:
+            await self._child.end(_how(self._config))
+            self._child = None  # only now: whoever gave up waiting must find it again
+
+    def _words(self, level: float) -> list[str]:
+        return [self._filled(word, level) for word in self._config.run]
+
+    def _filled(self, word: str, level: float) -> str:
+        filled = word.replace("{level}", f"{level:g}")
+        return filled if self._config.full is None else filled.replace("{rate}", f"{level * self._config.full:g}")
+
+    def _environment(self, level: float) -> dict[str, str]:
+        made = {"SOAKWATCH_LEVEL": f"{level:g}"}
+        if self._config.full is not None:
+            made["SOAKWATCH_RATE"] = f"{level * self._config.full:g}"
+        return made
+
+
+class _Lines:
+    """What the command said since the poll before."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._samples: list[Sample] = []
+        self._faults: list[Fault] = []
+        self._unread = 0
+
+    def heard(self, line: bytes | None) -> None:
+        """One line of its output."""
+        if line is None:
+            self._unread_line([Fault("", "", f"a line of over {LINE_BYTES} bytes was left out")])
+        elif len(self._samples) >= _HELD_SAMPLES:
+            self._unread_line(
+                [Fault("", "", f"over {_HELD_SAMPLES} readings between two polls: the rest was left out")]
+            )
+        else:
+            samples, faults = parse_tick(line.decode(errors="replace"), self._site.now_ns())
+            self._samples += samples
+            if faults:
+                self._unread_line(faults)
+
+    def _unread_line(self, faults: list[Fault]) -> None:
+        self._unread += 1
+        self._faults += [fault for fault in faults if fault not in self._faults][: _TOLD_FAULTS - len(self._faults)]
+
+    def taken(self, now_ns: int) -> Answer:
+        """All of it, and how many lines could not be read (wholly) so far."""
+        samples, self._samples = self._samples, []
+        faults, self._faults = tuple(self._faults), []
+        if self._site.role == "generator":
+            samples.append(Sample(_UNREAD, "", self._unread, now_ns))
+        return Answer(tuple(samples), (), faults)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it said nothing."""
+        return not self._samples and not self._faults
+
+
+def _answer(child: Child, lines: _Lines, now_ns: int) -> Answer:
+    if lines.empty and (ended := child.ended) is not None:
+        raise SourceFailed(ended)
+    return lines.taken(now_ns)
+
+
+def _how(config: Config) -> signal.Signals:
+    return signal.Signals[f"SIG{config.stop_signal}"]

@@ -1,0 +1,104 @@
+"""A command that is started, listened to, and ended with everything that it has started itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from soakwatch.core.last_words import KEPT_BYTES, last_words
+from soakwatch.sources.abc import SourceFailed
+
+LINE_BYTES = 65_536
+_GRACE_S = 5.0
+_LEFT_OPEN_S = 1.0
+_LOOK_S = 0.02
+
+
+class Child:
+    """One process; ``heard`` takes each line of its standard output, None for one of over ``LINE_BYTES`` bytes."""
+
+    def __init__(self, process: Process, heard: Callable[[bytes | None], None]) -> None:
+        self._process, self._heard = process, heard
+        self._errors = b""
+        self._ended_at: float | None = None
+        self._ears = [asyncio.create_task(self._listen()), asyncio.create_task(self._listen_to_errors())]
+
+    @property
+    def ended(self) -> str | None:
+        """How it ended, in one sentence with its last words; None while it runs or may still have something to say."""
+        code = self._process.returncode
+        if code is None:
+            return None
+        self._ended_at = time.monotonic() if self._ended_at is None else self._ended_at
+        silent = all(ear.done() for ear in self._ears)  # else something that it started may hold the pipes open
+        if not silent and time.monotonic() < self._ended_at + _LEFT_OPEN_S:
+            return None
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        said = last_words(self._errors)
+        return f"the command {how}" + (f": {said}" if said else "")
+
+    async def end(self, how: signal.Signals) -> None:
+        """Ask it to end; kill it after 5 s, and what is left of what it started."""
+        for number in (how, signal.SIGKILL):
+            if not await self._gone(0):
+                self._signal(number)
+                await self._gone(_GRACE_S)
+        self._signal(signal.SIGKILL)
+        await asyncio.wait(self._ears, timeout=_LEFT_OPEN_S)
+        for ear in self._ears:
+            ear.cancel()
+        await asyncio.wait(self._ears)
+
+    async def _gone(self, within_s: float) -> bool:
+        """Whether it has ended; wait() would also wait for whoever holds its pipes open."""
+        for _ in range(round(within_s / _LOOK_S)):
+            if self._process.returncode is not None:
+                break
+            await asyncio.sleep(_LOOK_S)
+        return self._process.returncode is not None
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    async def _listen(self) -> None:
+        output = self._process.stdout
+        assert output is not None
+        part, skipping = b"", False
+        while data := await output.read(LINE_BYTES):
+            *lines, part = (part + data).split(b"\n")
+            for line in lines:
+                if not skipping:
+                    self._heard(line if len(line) <= LINE_BYTES else None)
+                skipping = False
+            if len(part) > LINE_BYTES:
+                if not skipping:
+                    self._heard(None)
+                part, skipping = b"", True
+        if part and not skipping:
+            self._heard(part)
+
+    async def _listen_to_errors(self) -> None:
+        errors = self._process.stderr
+        assert errors is not None
+        while data := await errors.read(LINE_BYTES):
+            self._errors = (self._errors + data)[-KEPT_BYTES:]
+
+
+async def begin(words: Sequence[str], environment: Mapping[str, str], heard: Callable[[bytes | None], None]) -> Child:
+    """Start a command in a session of its own. Raises SourceFailed."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, limit=LINE_BYTES,
+            start_new_session=True, env={**os.environ, **environment},
+        )  # fmt: skip
+    except OSError as error:
+        raise SourceFailed(f"cannot start {words[0]}: {error.strerror}") from error
+    except ValueError:
+        raise SourceFailed(f"cannot start {words[0]}: its words hold a character that no command can have") from None
+    return Child(process, heard)

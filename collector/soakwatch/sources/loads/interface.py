@@ -1,0 +1,283 @@
+"""Interfaces of the generator's host as the load: what they sent and received, on this machine or over SSH.
+
+For a generator that tells nothing of itself. Counters are the kernel's (``/proc/net/dev``): packets and bytes with
+their Ethernet headers, of everything that goes over the port, not of the generator alone. Each port's are raw
+(``load.port.*``); those of the whole (``load.tx.packets`` ...) are sums that go on where a port's begin anew or the
+port is gone, so that one port's restart is no fall of the sum. A 32-bit kernel's counters wrap: a port's series knows
+that from its values; the sum takes it for a restart (event ``generator.restart``) and loses up to 2**32 there.
+
+What ``load.queue_full`` (transmit drops and FIFO errors) does not count: drops of a queueing discipline, which the
+kernel keeps apart (``tc -s qdisc``), and what a generator that bypasses the kernel (DPDK) does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+import psutil
+from pydantic import Field
+
+from soakwatch.sources.abc import Facts, Poller, Site, SourceConfig, SourceFailed, timing
+from soakwatch.sources.transport.ssh.access import Access
+from soakwatch_agent.sample import Answer, Event, Fault, Sample, object_text
+
+if TYPE_CHECKING:
+    from soakwatch.sources.transport.ssh.connection import SshLine
+    from soakwatch.sources.transport.ssh.shell import Shell
+
+_MOST_PORTS = 512
+_COLUMNS = 16
+_MOST_COUNT = 1 << 64
+_COUNT = re.compile(r"[0-9]{1,20}")
+_UP = {"up": 1, "down": 0, "lowerlayerdown": 0, "notpresent": 0, "dormant": 0, "testing": 0}
+_STATES = 'for f in /sys/class/net/*/operstate; do read -r s < "$f" && echo "$f $s"; done 2>/dev/null'
+
+
+class Config(SourceConfig):
+    """Keys of the source ``interface``."""
+
+    ports: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, max_length=64, strict=False, description="the generator's interfaces: names or globs"),
+    ]
+    ssh: Annotated[
+        Access | None,
+        Field(default=None, description="the generator's host, with the keys of the source ssh; default: this machine"),
+    ]
+    sends_above: Annotated[
+        float | None,
+        Field(default=None, ge=0, description="packets per second from which on it counts as sending (load.sending)"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What a kernel counts of one interface; a column that a system does not have is None."""
+
+    rx_bytes: int
+    rx_packets: int
+    rx_errors: int
+    tx_bytes: int
+    tx_packets: int
+    tx_errors: int
+    queue_full: int
+    up: bool | None = None
+
+
+Look = Mapping[str, Counters]
+
+_SUMS = (
+    ("load.tx.packets", "tx_packets"),
+    ("load.rx.packets", "rx_packets"),
+    ("load.tx.bytes", "tx_bytes"),
+    ("load.rx.bytes", "rx_bytes"),
+    ("load.queue_full", "queue_full"),
+)
+_PORTS = tuple((f"load.port.{metric.removeprefix('load.')}", name) for metric, name in _SUMS[:4])
+
+
+def parse(dev: str, states: Mapping[str, str]) -> dict[str, Counters]:
+    """The interfaces of a ``/proc/net/dev``; a line that is none is left out.
+
+    >>> line = " eth0: 900 9 0 0 0 0 0 0 1800 18 1 2 3 0 0 0"
+    >>> parse(line, {"eth0": "up"})["eth0"].queue_full
+    5
+    """
+    found: dict[str, Counters] = {}
+    for line in dev.splitlines():
+        name, colon, rest = line.rpartition(":")
+        words = rest.split()
+        if not colon or len(words) < _COLUMNS or not all(_COUNT.fullmatch(word) for word in words):
+            continue
+        rx_bytes, rx_packets, rx_errors = map(int, words[:3])
+        tx_bytes, tx_packets, tx_errors, dropped, fifo = map(int, words[8:13])
+        state = _UP.get(states.get(name.strip(), ""))
+        up = None if state is None else bool(state)
+        found[name.strip()] = Counters(
+            rx_bytes, rx_packets, rx_errors, tx_bytes, tx_packets, tx_errors, dropped + fifo, up
+        )
+    return found
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+    """Looks once, over SSH or here. Raises SourceFailed where no interface has such a name, and for a login."""
+    if config.ssh is None:
+        return await _begun(config, _Here())
+    # asyncssh is megabytes that a look at this machine does not need
+    from soakwatch.sources.transport.ssh.connection import SshLine
+    from soakwatch.sources.transport.ssh.shell import Shell
+
+    timeout_s = max(timing(0, site.interval_s, config.timeout).timeout_s * 0.9, 0.5)
+    line = await stack.enter_async_context(SshLine(config.ssh, site.folder, timeout_s))
+    await line.connection()
+    shell = Shell(line)
+    stack.callback(shell.close)
+    return await _begun(config, _Far(line, shell, timeout_s))
+
+
+async def _begun(config: Config, host: Host) -> Poller:
+    ports = Ports(config, host)
+    if not ports.chosen(await host.look()):
+        raise SourceFailed(
+            f"{host.name} has no interface {' or '.join(config.ports)}: say which ones it sends on (ports)"
+        )
+    return ports
+
+
+class Host(Protocol):
+    """Where the interfaces are."""
+
+    @property
+    def name(self) -> str:
+        """For sentences."""
+        ...
+
+    async def look(self) -> Look:
+        """All its interfaces. Raises SourceFailed."""
+        ...
+
+    def facts(self) -> Facts:
+        """What is known of it."""
+        ...
+
+
+class _Here:
+    """This machine; psutil where there is no /proc."""
+
+    name = "this machine"
+
+    async def look(self) -> Look:
+        return await asyncio.to_thread(_read)
+
+    def facts(self) -> Facts:
+        return Facts({"host": platform.node() or "this machine"})
+
+
+class _Far:
+    """A machine over SSH: one kept shell, one script a look."""
+
+    def __init__(self, line: SshLine, shell: Shell, timeout_s: float) -> None:
+        self._line, self._shell, self._timeout_s = line, shell, timeout_s
+
+    @property
+    def name(self) -> str:
+        return self._line.name
+
+    async def look(self) -> Look:
+        from soakwatch.sources.transport.ssh.shell import part
+
+        script = part("dev", "cat /proc/net/dev") + "\n" + part("states", _STATES)
+        parts = (await self._shell.run(script, self._timeout_s)).parts
+        told = {name: part.decode("utf-8", "replace") for name, part in parts.items()}
+        found = parse(told.get("dev", ""), _states(told.get("states", "")))
+        if not found:
+            raise SourceFailed(f"{self.name} shows no /proc/net/dev: only Linux has it, and this account must read it")
+        return found
+
+    def facts(self) -> Facts:
+        return Facts({"host": self._line.name, **self._line.identity()}, (), self._line.notes())
+
+
+class Ports:
+    """The chosen interfaces, and their sums since the first look."""
+
+    def __init__(self, config: Config, host: Host) -> None:
+        self._config, self._host = config, host
+        self._last: dict[str, Counters] = {}
+        self._gone: set[str] = set()
+        self._carried = dict.fromkeys((name for _, name in _SUMS), 0)
+        self._sent: tuple[int, int] | None = None  # steady time and packets of the look before
+
+    def facts(self) -> Facts:
+        """The host."""
+        known = self._host.facts()
+        ports = {"ports": ", ".join(sorted(self._last))} if self._last else {}
+        return Facts({**known.identity, **ports}, (), known.notes)
+
+    def chosen(self, look: Look) -> dict[str, Counters]:
+        """Those that the plan means, bounded."""
+        names = [name for name in sorted(look) if any(fnmatchcase(name, glob) for glob in self._config.ports)]
+        return {name: look[name] for name in names[:_MOST_PORTS]}
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One look. Raises SourceFailed if the host cannot be asked, or has none of the interfaces any more."""
+        found = self.chosen(await self._host.look())
+        if not found:
+            raise SourceFailed(f"{self._host.name} no longer has an interface {' or '.join(self._config.ports)}")
+        events = tuple(self._carry(found, now_ns))
+        samples = [
+            Sample(metric, object_text(port=port), getattr(counters, name), now_ns)
+            for port, counters in found.items()
+            for metric, name in _PORTS
+        ]
+        for port, counters in found.items():
+            for direction, count in (("receive", counters.rx_errors), ("transmit", counters.tx_errors)):
+                samples.append(Sample("load.port.errors", object_text(port=port, direction=direction), count, now_ns))
+            if counters.up is not None:
+                samples.append(Sample("load.port.up", object_text(port=port), int(counters.up), now_ns))
+        sums = {
+            name: sum(getattr(each, name) for each in self._last.values()) + self._carried[name] for _, name in _SUMS
+        }
+        samples += [Sample(metric, "", sums[name], now_ns) for metric, name in _SUMS if sums[name] < _MOST_COUNT]
+        samples += self._sending(sums["tx_packets"], now_ns)
+        faults = tuple(Fault("load.port.tx.packets", object_text(port=port), f"{port} is gone from {self._host.name}")
+                       for port in sorted(self._gone))  # fmt: skip
+        return Answer(tuple(samples), events, faults)
+
+    def _carry(self, found: Mapping[str, Counters], now_ns: int) -> Iterator[Event]:
+        """The last of a port that is gone stays in the sums; what a port had counted before it began anew as well."""
+        self._gone = self._last.keys() - found.keys()
+        for port, now in found.items():
+            before = self._last.get(port)
+            if before is not None:
+                fell = [name for _, name in _SUMS if getattr(now, name) < getattr(before, name)]
+                for name in fell:
+                    self._carried[name] += getattr(before, name)
+                if fell:
+                    shown = ", ".join(f"{name.replace('_', ' ')} from {getattr(before, name)} to {getattr(now, name)}"
+                                      for name in fell)  # fmt: skip
+                    yield Event("generator.restart", object_text(port=port), now_ns, None, {"fell": shown})
+            self._last[port] = now
+
+    def _sending(self, packets: int, now_ns: int) -> list[Sample]:
+        before, self._sent = self._sent, (now_ns, packets)
+        if self._config.sends_above is None or before is None or now_ns <= before[0]:
+            return []
+        rate = (packets - before[1]) / ((now_ns - before[0]) * 1e-9)
+        return [Sample("load.sending", "", int(rate > self._config.sends_above), now_ns)]
+
+
+def _read() -> Look:
+    if sys.platform != "linux":
+        stats = psutil.net_if_stats()
+        return {
+            name: Counters(io.bytes_recv, io.packets_recv, io.errin, io.bytes_sent, io.packets_sent, io.errout,
+                           io.dropout, stats[name].isup if name in stats else None)
+            for name, io in psutil.net_io_counters(pernic=True, nowrap=False).items()
+        }  # fmt: skip
+    try:
+        dev = Path("/proc/net/dev").read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise SourceFailed(
+            f"/proc/net/dev cannot be read here: {(error.strerror or 'no reason given').lower()}"
+        ) from None
+    states: dict[str, str] = {}
+    for file in Path("/sys/class/net").glob("*/operstate"):
+        with suppress(OSError):  # an interface may go at any time
+            states[file.parent.name] = file.read_text(encoding="ascii", errors="replace").strip()
+    return parse(dev, states)
+
+
+def _states(text: str) -> dict[str, str]:
+    """What each ``operstate`` says, from lines of its path and its word."""
+    words = [line.split() for line in text.splitlines()]
+    return {pair[0].split("/")[-2]: pair[1] for pair in words if len(pair) == 2 and pair[0].count("/") >= 2}

@@ -1,0 +1,274 @@
+"""Traffic of iperf3: a client that the run drives, a server that it keeps, a command, or a file that iperf3 writes.
+
+One of four ways: ``file`` follows an output that somebody else has written (``--json-stream`` of 3.17 and later, text
+of ``-i 1 --forceflush -f k``, or the document of ``-J``, which comes at the end of each test); ``run`` starts a command
+with the run; ``serve`` keeps a server, which alone knows what was lost of UDP, and its jitter; ``drive: true`` runs a
+client against ``server``, at ``rate`` times the level of the phase, and starts it anew when it fails.
+
+Counters are of one process from 0 on; a server counts on over its tests, and a driven client over its levels. Another
+process is a restart (``generator.restart``). All bits and bytes are of the payload. The latency is TCP's own smoothed
+round-trip time, as the sender's kernel has it: no one-way delay, and not that of any packet. Versions before 3.17 tell
+bytes of TCP only as a rate with four digits, and no round-trip time.
+
+From one level to the next nothing is sent for some tenths of a second, nor while the server is still busy with the
+test before (asked again at once for 3 s, then after ever longer pauses). ``drain`` must be longer than the queues on
+the way hold datagrams when they overflow (bits in the queue / rate of the link): a server takes one that comes late
+for the next test's and counts a loss that was none, and the client, which gets no answer, is started anew after 5 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from soakwatch.core.units import Seconds, show_seconds
+from soakwatch.sources.abc import Facts, HostName, Poller, Site, SourceConfig, SourceFailed, timing
+from soakwatch.sources.loads.iperf3.account import Account, offered
+from soakwatch.sources.loads.iperf3.following import FollowedOutput
+from soakwatch.sources.loads.iperf3.kept import Kept
+from soakwatch.sources.loads.iperf3.program import THREADS_SINCE, Program, find
+from soakwatch.sources.loads.iperf3.rate import BitRate
+from soakwatch.sources.loads.iperf3.said import Began
+from soakwatch_agent.sample import Answer, Sample
+
+_OURS = re.compile(
+    r"-[cstniJfkDub1PRlpVv]|--(?:client|server|time|bytes|interval|json.*|format|blockcount|daemon|udp|bitrate|"
+    r"bandwidth|one-off|parallel|reverse|bidir|length|port|verbose|version|logfile|forceflush|help)(?:=.*)?"
+)
+_PATIENCE = 0.7  # of a look's timeout, for a client to connect
+_BINDING_S = 0.5
+_HIGHEST = 100.0
+_CLIENT_KEYS = ("server", "rate", "udp", "streams", "reverse", "bidir", "length", "drain")
+
+
+class Config(SourceConfig):
+    """Keys of the source ``iperf3``."""
+
+    file: Annotated[
+        Path | None, Field(default=None, strict=False, description="follow this output of an iperf3 that others run")
+    ]
+    run: Annotated[
+        tuple[str, ...] | None,
+        Field(
+            default=None, min_length=1, strict=False, description="a command with iperf3's output (a list, no shell)"
+        ),
+    ]
+    serve: Annotated[bool, Field(default=False, description="keep a server running (iperf3 -s)")]
+    drive: Annotated[bool, Field(default=False, description="run a client against `server`, and vary its rate")]
+    program: Annotated[str, Field(default="iperf3", min_length=1, description="the program, or its path")]
+    server: Annotated[HostName | None, Field(default=None, description="where the driven client connects to")]
+    port: Annotated[int, Field(default=5201, ge=1, le=65535, description="port of the server")]
+    bind: Annotated[
+        HostName | None,
+        Field(default=None, description="local address (of a server: 127.0.0.1 unless told otherwise)"),
+    ]
+    rate: Annotated[
+        BitRate | None,
+        Field(default=None, gt=0, le=1e13, description="bits of payload per second at level 1, all streams together"),
+    ]
+    udp: Annotated[bool, Field(default=False, description="UDP instead of TCP")]
+    streams: Annotated[int, Field(default=1, ge=1, le=128, description="parallel streams")]
+    reverse: Annotated[bool, Field(default=False, description="the server sends")]
+    bidir: Annotated[bool, Field(default=False, description="both send")]
+    length: Annotated[
+        int | None, Field(default=None, ge=16, le=1 << 20, description="bytes of a datagram, or of a write")
+    ]
+    drain: Annotated[
+        Seconds,
+        Field(default=0.2, ge=0, le=3, description="pause between two levels of UDP, until the queues are empty"),
+    ]
+    options: Annotated[
+        tuple[str, ...],
+        Field(default=(), max_length=32, strict=False, description="more arguments of the client, such as [-C, cubic]"),
+    ]
+    wait: Annotated[Seconds, Field(default=60.0, ge=0, description="how long the file may be missing at first")]
+    silence: Annotated[
+        Seconds, Field(default=10.0, gt=0, description="a test that writes nothing for so long has failed")
+    ]
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Config:
+        ways = [name for name in ("file", "run", "serve", "drive") if getattr(self, name)]
+        if len(ways) != 1:
+            raise ValueError(
+                "iperf3 needs one of file (follow an output), run (a command), serve: true (a server) and "
+                f"drive: true (a client){': keep one of ' + ', '.join(ways) if ways else ''}"
+            )
+        if self.drive and self.server is None:
+            raise ValueError("drive: true needs server: the host where `iperf3 -s` runs")
+        idle = [key for key in _CLIENT_KEYS if key in self.model_fields_set and not self.drive]
+        if idle:
+            raise ValueError(f"{', '.join(idle)}: only a client that is driven (drive: true) has these keys")
+        if self.udp and self.rate is None:
+            raise ValueError("udp: true needs rate: without one, iperf3 sends 1 Mbit/s")
+        if "drain" in self.model_fields_set and (self.reverse or not self.udp):
+            raise ValueError("drain is for datagrams that the client sends: give udp: true without reverse")
+        if self.reverse and self.bidir:
+            raise ValueError("reverse has the server send and bidir both: keep one of them")
+        taken = [word for word in self.options if _OURS.fullmatch(word)]
+        if taken:
+            raise ValueError(f"options may not hold {', '.join(taken)}: that is said by keys of its own")
+        return self
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+    """Opens the file, or finds the program. Raises SourceFailed. A client rests until it is driven."""
+    when = timing(0, site.interval_s, config.timeout)
+    if config.file is not None:
+        followed = FollowedOutput(config.file, config.wait, config.silence, when.timeout_s / 2, site.now_ns())
+        stack.push_async_callback(followed.close)
+        await asyncio.to_thread(followed.begin)
+        return followed
+    drain_s = config.drain if config.udp and not config.reverse else 0.0
+    account = Account(site.now_ns(), own=config.run is None)
+    kept = Kept(account, site.now_ns, once=config.run is not None, client=config.drive, drain_s=drain_s)
+    stack.push_async_callback(kept.close)
+    if config.run is not None:
+        if shutil.which(config.run[0]) is None:
+            raise SourceFailed(f"there is no program {config.run[0]}: install it here, or give its path")
+        kept.begin()
+        kept.want(None if site.trial else config.run)
+        return Listener(kept, Facts({"command": config.run[0]}), 1, config.silence)
+    program = await find(config.program)
+    kept.begin()
+    if config.drive:
+        return DrivenClient(config, program, kept, when.timeout_s * _PATIENCE)
+    command = _server(config, program)
+    if not site.trial:
+        kept.want(command)
+        await _listening(kept)
+    return Listener(kept, _facts(program, command), _threads(program, 1 << 10), config.silence)
+
+
+async def _listening(kept: Kept) -> None:
+    """A port that is taken ends the server at once; one that listens may say nothing (--json-stream)."""
+    try:
+        await kept.settled(_BINDING_S)
+    except SourceFailed:
+        if kept.error is not None:
+            raise
+
+
+def _server(config: Config, program: Program) -> tuple[str, ...]:
+    words = (program.name, "-s", "-p", str(config.port), "-B", config.bind or "127.0.0.1")
+    return (*words, *_every(config), *program.output, *config.options)
+
+
+def client(config: Config, program: Program, level: float) -> tuple[str, ...]:
+    """The command for a level of the full rate; ``-b`` is of each stream.
+
+    >>> config = Config(drive=True, server="198.18.0.9", rate="20M", udp=True, streams=2, length=1000)
+    >>> " ".join(client(config, Program("iperf3", (3, 17)), 0.5))
+    'iperf3 -c 198.18.0.9 -p 5201 -t 0 -u -P 2 -b 5000000 -l 1000 -i 1 --forceflush --json-stream'
+    """
+    words = [program.name, "-c", str(config.server), "-p", str(config.port), "-t", "0"]
+    words += ["-u"] if config.udp else []
+    words += ["-P", str(config.streams)] if config.streams > 1 else []
+    words += ["-b", str(max(1, round(config.rate * level / config.streams)))] if config.rate else []
+    words += ["-R"] if config.reverse else ["--bidir"] if config.bidir else []
+    words += ["-l", str(config.length)] if config.length else []
+    words += ["-B", config.bind] if config.bind else []
+    return (*words, *_every(config), *program.output, *config.options)
+
+
+def _every(config: Config) -> tuple[str, ...]:
+    return ("-i", f"{min(max(config.interval, 0.2), 1.0):g}", "--forceflush")
+
+
+def _facts(program: Program, command: tuple[str, ...]) -> Facts:
+    note = "load.latency is TCP's smoothed round-trip time"
+    if not program.streams:
+        note = (
+            f"iperf3 {program.shown} writes no JSON as it runs (3.17 and later do): its text is read, and bytes of TCP "
+            "are counted from a rate with four digits or more"
+        )
+    return Facts({"iperf3": program.shown, "command": " ".join(command)}, (), (note,))
+
+
+def _threads(program: Program, streams: int) -> int:
+    """One until 3.15, then one a stream."""
+    return streams if program.version >= THREADS_SINCE else 1
+
+
+class Listener:
+    """A server, or any command: what it says is taken."""
+
+    def __init__(self, kept: Kept, facts: Facts, threads: int, silence_s: float) -> None:
+        self._kept, self._facts, self._threads, self._silence_s = kept, facts, threads, silence_s
+
+    def facts(self) -> Facts:
+        """Version and command."""
+        version = self._kept.account.began.version
+        if "iperf3" in self._facts.identity or not version:
+            return self._facts
+        return Facts({"version": version, **self._facts.identity}, (), self._facts.notes)
+
+    async def poll(self, now_ns: int) -> Answer:
+        """What was said since the look before. Raises SourceFailed while it should run and does not."""
+        kept = self._kept
+        if not kept.running and kept.error is not None and kept.exit_code != 0:
+            raise SourceFailed(kept.error)
+        _heard(kept, self._silence_s, now_ns)
+        streams = min(self._threads, kept.account.began.streams or 1)
+        return kept.account.answer(now_ns, *kept.account.offered(now_ns), *_busy(kept, streams, now_ns))
+
+
+class DrivenClient:
+    """A client that is run at the level that it is told."""
+
+    def __init__(self, config: Config, program: Program, kept: Kept, patience_s: float) -> None:
+        self._config, self._program, self._kept, self._patience_s = config, program, kept, patience_s
+        self._level = 0.0
+
+    def facts(self) -> Facts:
+        """Version and command at full level."""
+        return _facts(self._program, client(self._config, self._program, 1.0))
+
+    async def drive(self, level: float) -> None:
+        """See Driven; the client is started anew, which takes some tenths of a second."""
+        if not 0 <= level <= _HIGHEST:
+            raise SourceFailed(f"a level of {level:g} is none: from 0 to {_HIGHEST:g}")
+        if self._config.rate is None and level not in (0, 1):
+            raise SourceFailed("a client without `rate` sends as much as TCP lets it: it knows the levels 0 and 1 only")
+        self._level = level
+        self._kept.want(client(self._config, self._program, level) if level else None)
+        await self._kept.settled(self._patience_s)
+
+    async def poll(self, now_ns: int) -> Answer:
+        """What the client said since the look before. Raises SourceFailed while it should send and cannot."""
+        kept, config = self._kept, self._config
+        if self._level and not kept.connected:
+            raise SourceFailed(kept.error or f"iperf3 has not connected to {config.server}:{config.port} yet")
+        _heard(kept, config.silence, now_ns)
+        told = Began(config.udp, config.streams, config.length or kept.account.began.length)
+        both = 2 if config.bidir else 1
+        bits = config.rate * self._level * both if config.rate else None
+        wanted = offered(bits, told, now_ns) if self._level else _rest(config, now_ns)
+        busy = _busy(kept, _threads(self._program, config.streams * both), now_ns)
+        return kept.account.answer(now_ns, *wanted, *busy)
+
+
+def _heard(kept: Kept, silence_s: float, now_ns: int) -> None:
+    silent_s = kept.silent_s(now_ns)
+    if silent_s > silence_s:
+        raise SourceFailed(
+            f"iperf3 runs and has said nothing for {show_seconds(round(silent_s))}: is it stopped, or stuck?"
+        )
+
+
+def _rest(config: Config, now_ns: int) -> tuple[Sample, ...]:
+    told = [Sample("load.offered.bit.rate", "", 0, now_ns)]
+    if config.udp:
+        told.append(Sample("load.offered.packet.rate", "", 0, now_ns))
+    return tuple(told)
+
+
+def _busy(kept: Kept, threads: int, now_ns: int) -> tuple[Sample, ...]:
+    share = kept.busy(threads)
+    return () if share is None else (Sample("load.cpu.utilization", "", share, now_ns),)

@@ -1,0 +1,267 @@
+"""The account of a generator's tests: what was said of them becomes samples of the catalogue.
+
+Counters are of one process, from 0 on. A server goes on counting over its tests, and so does a client that the run
+itself starts at another level; any other client is a process that began anew. A zero is put where a counter begins, so
+that the step back shows; the event ``generator.restart`` tells it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from soakwatch.sources.loads.iperf3.said import MOST_COUNT, Began, Ended, Interval, Said, Share, Unread
+from soakwatch_agent.sample import Answer, Event, Fault, Sample, object_text
+
+RESTART = "generator.restart"
+_SHORTEST_S = 0.15  # the last interval of a test may be a few packets long, and times have two digits
+_HELD = 50_000  # samples between two polls; whoever is polled too rarely loses the oldest of a flood
+_HELD_EVENTS = 1_000
+
+
+class Account:
+    """Takes what is said, gives samples. Times are steady times of the run.
+
+    ``own`` says that whoever starts the process says when it is another (``restarted``), and measures its CPU.
+    """
+
+    def __init__(self, begin_ns: int, *, own: bool = False) -> None:
+        self.running = False  # a test is under way
+        self.tests = 0
+        self.intervals = 0
+        self.error: str | None = None  # what the last test ended with
+        self.began = Began()
+        self._own, self._anew = own, False
+        self._live = own  # whether it sends is known
+        self._fresh = False  # the test has had no interval yet
+        self._last_ns = begin_ns
+        self._totals: dict[tuple[str, str], int] = {}
+        self._before: dict[tuple[str, str], int] = {}  # the totals when the test began
+        self._raw_lost = self._lost_before = 0
+        self._unread = self._left_out = 0
+        self._samples: list[Sample] = []
+        self._events: list[Event] = []
+        self._fault: Fault | None = None
+        self._told_unread = False
+
+    def take(self, said: Sequence[Said], now_ns: int) -> None:
+        """What was said by ``now_ns``: the last of several intervals is of now, those before as long ago as they say.
+
+        So a document that comes at the end of a test is spread over the time of the test, but not before the run.
+        """
+        for item, at_ns in zip(said, times(said, now_ns), strict=True):
+            if isinstance(item, Unread):
+                self._unread += 1
+                if not self._told_unread:
+                    self._told_unread = True
+                    self._fault = Fault("load.lines.unread", "", f"the output holds {item.text}")
+            elif isinstance(item, Began):
+                self._begin(item, at_ns)
+            elif isinstance(item, Ended):
+                self._end(item, at_ns)
+            else:
+                self._interval(item, at_ns)
+
+    def restarted(self) -> None:
+        """The next test is of another process, which nobody planned."""
+        self._anew = True
+
+    def cut_off(self, now_ns: int) -> None:
+        """Its process ended: a test that is under way is over, whether that was said or not."""
+        self._live = True
+        if self.running:
+            self.take([Ended(error="it ended without a word")], now_ns)
+
+    def forget(self) -> None:
+        """Drop what was gathered, but not the account: it is of the time before the run."""
+        self._samples.clear()
+        self._events.clear()
+        self._left_out = 0
+
+    def answer(self, now_ns: int, *more: Sample, fault: Fault | None = None) -> Answer:
+        """What was gathered since the last call, with the state of now."""
+        left_out = self._left_out + max(0, len(self._samples) - _HELD)
+        samples, self._samples, self._left_out = self._samples[-_HELD:], [], 0
+        events, self._events = tuple(self._events[-_HELD_EVENTS:]), []
+        flood = f"{left_out} readings at once were too many and the oldest are lost: let iperf3 write --json-stream"
+        lost = Fault("", "", flood) if left_out else None
+        faults = tuple(each for each in (self._fault, fault, lost) if each is not None)
+        self._fault = None
+        if self._live and self._totals and not self.running and now_ns > self._last_ns:
+            # Nothing is counted now, and that is known: a counter that stands still is no gap.
+            self._last_ns = now_ns
+            samples += [Sample(metric, thing, total, now_ns) for (metric, thing), total in self._totals.items()]
+        if self._live:
+            samples.append(Sample("load.sending", "", 1 if self.running else 0, now_ns))
+        samples.append(Sample("load.lines.unread", "", self._unread, now_ns))
+        return Answer((*samples, *more), events, faults)
+
+    def offered(self, now_ns: int) -> tuple[Sample, ...]:
+        """What the test under way was told to send, where its output says that."""
+        # A server was told nothing: its client was, whose figure it repeats.
+        sends = self.running and not self.began.server
+        return offered(self.began.offered_bits, self.began, now_ns) if sends else ()
+
+    # --- what was said -------------------------------------------------------------------------------------
+
+    def _begin(self, began: Began, at_ns: int) -> None:
+        self.tests += 1
+        if self.tests > 1 and (self._anew if self._own else not began.server):
+            how = self.error or ("without a word" if self.running else "ended")
+            self._events.append(Event(RESTART, "", at_ns, None, {"test": str(self.tests), "before": how}))
+            del self._events[:-_HELD_EVENTS]
+            self._totals.clear()
+            self._raw_lost = 0
+        self._anew, self._live = False, self._own or not began.late
+        self.running, self.began, self.error, self._fresh = True, began, None, True
+        self._before, self._lost_before = dict(self._totals), self._raw_lost
+
+    def _interval(self, interval: Interval, at_ns: int) -> None:
+        self.running = True
+        self.intervals += 1
+        begin_ns = max(self._last_ns + 1, at_ns - round((interval.end_s - interval.begin_s) * 1e9))
+        at_ns = self._last_ns = max(at_ns, begin_ns + 1)
+        figures = _sums(interval.whole)
+        for share in figures:
+            for metric, step in _counted(share):
+                self._count(metric, "", step, begin_ns, at_ns)
+            if not share.sender and share.lost is not None:
+                self._lose(share.lost, begin_ns, at_ns)
+            for metric, thing, value in _gauges(share):
+                self._samples.append(Sample(metric, thing, value, at_ns))
+        for number, share in _numbered(interval.streams):
+            self._flow(number, share, begin_ns, at_ns)
+        self._fresh = False
+        if len(self._samples) > 2 * _HELD:
+            self._left_out += len(self._samples) - _HELD
+            del self._samples[:-_HELD]
+
+    def _flow(self, number: int, share: Share, begin_ns: int, at_ns: int) -> None:
+        flow = object_text(flow=number)
+        count = share.packets if share.sender else share.received
+        if count is not None:
+            self._count(f"load.flow.{'tx' if share.sender else 'rx'}.packets", flow, count, begin_ns, at_ns)
+        if share.lost is not None and share.packets:
+            self._samples.append(Sample("load.flow.loss", flow, _share_lost(share.lost, share.packets), at_ns))
+        if share.jitter_s is not None:
+            self._samples.append(Sample("load.flow.jitter", flow, share.jitter_s, at_ns))
+        if share.rtt_s is not None:
+            thing = object_text(flow=number, quantile="mean")
+            self._samples.append(Sample("load.flow.latency", thing, share.rtt_s, at_ns))
+
+    def _end(self, ended: Ended, at_ns: int) -> None:
+        begin_ns = self._last_ns + 1
+        at_ns = self._last_ns = max(at_ns, begin_ns + 1)
+        for total in ended.totals:
+            # The end of a test is often no interval of its own: the totals make up for what the intervals lack.
+            far = not total.sender and self._of_test("load.rx.bytes") == 0
+            for metric, whole in _counted(total):
+                missing = whole - self._of_test(metric)
+                if missing > 0:
+                    self._count(metric, "", missing, begin_ns, at_ns)
+            if not total.sender and total.lost is not None:
+                self._lose(total.lost - (self._raw_lost - self._lost_before), begin_ns, at_ns)
+                for metric, thing, value in _gauges(total) if far else ():
+                    if metric in ("load.loss", "load.jitter"):  # known to the other side only, and told now
+                        self._samples.append(Sample(metric, thing, value, at_ns))
+        if ended.disordered is not None:
+            self._count("load.disordered.packets", "", ended.disordered, begin_ns, at_ns)
+        if ended.cpu is not None and self.running and not self._own:
+            self._samples.append(Sample("load.cpu.utilization", "", min(max(ended.cpu, 0.0), 1.0), at_ns))
+        self.error = ended.error or (None if self.running else self.error)
+        self.running = False
+
+    def _of_test(self, metric: str) -> int:
+        return self._totals.get((metric, ""), 0) - self._before.get((metric, ""), 0)
+
+    def _count(self, metric: str, thing: str, step: int, begin_ns: int, at_ns: int) -> None:
+        before = self._totals.get((metric, thing))
+        if before is None or self._fresh:  # where the growth begins, after a rest
+            before = before or 0
+            self._samples.append(Sample(metric, thing, before, begin_ns))
+        if before + step >= MOST_COUNT:
+            return  # no generator counts so far: it is a line that went wrong
+        now = self._totals[metric, thing] = before + step
+        self._samples.append(Sample(metric, thing, now, at_ns))
+
+    def _lose(self, step: int, begin_ns: int, at_ns: int) -> None:
+        """A datagram that comes late is lost no more: the estimate goes back, the counter waits until it is passed."""
+        self._raw_lost += step
+        known = self._totals.get(("load.lost.packets", ""), 0)
+        self._count("load.lost.packets", "", max(0, self._raw_lost - known), begin_ns, at_ns)
+        self._samples.append(Sample("load.drop.estimate", "", self._raw_lost, at_ns))
+
+
+def times(said: Sequence[Said], now_ns: int) -> list[int]:
+    """When each was, if the last was just now.
+
+    >>> said = [Interval(0, 1, ()), Interval(1, 2, ()), Began(), Interval(0, 1, ())]
+    >>> [round((at - 10**10) / 1e9) for at in times(said, 10**10)]
+    [-2, -1, -1, 0]
+    """
+    placed, at, later = [now_ns] * len(said), now_ns, None
+    for index in range(len(said) - 1, -1, -1):
+        item = said[index]
+        if isinstance(item, Interval):
+            if later is not None:
+                at -= round(max(0.0, later.end_s - item.end_s) * 1e9)
+            later = item
+        elif isinstance(item, Began) and later is not None:
+            at -= round(max(0.0, later.end_s - 0.0) * 1e9)
+            later = None
+        placed[index] = at
+    return placed
+
+
+def offered(bits: float | None, began: Began, now_ns: int) -> tuple[Sample, ...]:
+    """What a test was told to send: bits (of the payload, without headers), and for UDP datagrams."""
+    if not bits:
+        return ()
+    told = [Sample("load.offered.bit.rate", "", bits, now_ns)]
+    if began.udp and began.length:
+        told.append(Sample("load.offered.packet.rate", "", bits / 8 / began.length, now_ns))
+    return tuple(told)
+
+
+def _counted(share: Share) -> Iterator[tuple[str, int]]:
+    side = "tx" if share.sender else "rx"
+    packets = share.packets if share.sender else share.received
+    if share.bytes is not None:
+        yield f"load.{side}.bytes", share.bytes
+    if packets is not None:
+        yield f"load.{side}.packets", packets
+    if share.sender and share.retransmits is not None:
+        yield "load.retransmits", share.retransmits
+
+
+def _gauges(share: Share) -> Iterator[tuple[str, str, float]]:
+    side = "tx" if share.sender else "rx"
+    if share.seconds >= _SHORTEST_S:
+        if share.bytes is not None:
+            yield f"load.{side}.bit.rate", "", share.bytes * 8 / share.seconds
+        packets = share.packets if share.sender else share.received
+        if packets is not None:
+            yield f"load.{side}.packet.rate", "", packets / share.seconds
+    if not share.sender and share.lost is not None and share.packets:
+        yield "load.loss", "", _share_lost(share.lost, share.packets)
+    if share.jitter_s is not None:
+        yield "load.jitter", "", share.jitter_s
+    if share.rtt_s is not None:
+        yield "load.latency", object_text(quantile="mean"), share.rtt_s
+
+
+def _share_lost(lost: int, packets: int) -> float:
+    return min(max(lost / packets, 0.0), 1.0)
+
+
+def _sums(shares: Sequence[Share]) -> list[Share]:
+    """One share a direction: a sum if there is one, or that of the only stream."""
+    first = {share.sender: share for share in reversed(shares)}
+    return list(first.values())
+
+
+def _numbered(streams: Sequence[Share]) -> Iterator[tuple[int, Share]]:
+    """Streams by number, each direction for itself, where there are several; socket numbers are not the same again."""
+    for sender in (True, False):
+        ours = [share for share in streams if share.sender == sender]
+        if len(ours) > 1:
+            yield from enumerate(ours, 1)

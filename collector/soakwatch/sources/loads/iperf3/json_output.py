@@ -1,0 +1,240 @@
+"""iperf3's JSON: one event a line (``--json-stream``, since 3.17), or one document a test when it has ended (``-J``).
+
+The events carry the very objects that the document has in ``start``, ``intervals`` and ``end``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import cast
+
+from soakwatch.sources.loads.iperf3.said import (
+    MOST_COUNT,
+    MOST_SECONDS,
+    MOST_STREAMS,
+    Began,
+    Ended,
+    Interval,
+    Said,
+    Share,
+    Unread,
+    readable,
+)
+
+MOST_DOCUMENT = 64 << 20  # characters; a document of three days at one stream is about as long
+
+Object = dict[str, object]
+
+
+class JsonReader:
+    """Lines of events, and documents over many lines; a document is held until its closing brace."""
+
+    def __init__(self, most_document: int = MOST_DOCUMENT) -> None:
+        self._held: list[str] = []
+        self._length = 0
+        self._most = most_document
+        self._lost = False  # the document is beyond bounds: its rest is skipped
+        self._sending: bool | None = None
+        self._bidir = False
+        self._span: tuple[float, float] | None = None  # of the interval before
+
+    @property
+    def open(self) -> bool:
+        """True within a document."""
+        return bool(self._held) or self._lost
+
+    def feed(self, line: str) -> list[Said]:
+        """See Reader."""
+        if self.open or line.rstrip() == "{":
+            return self._document_line(line)
+        try:
+            told = _loads(line)
+        except ValueError:
+            return [Unread(f"not JSON: {readable(line)!r}")]
+        if not isinstance(told, dict):
+            return [Unread(f"no JSON object: {readable(line)!r}")]
+        event = cast("Object", told)
+        return self._event(event) if "event" in event else self._document(event)
+
+    def done(self) -> list[Said]:
+        """See Reader."""
+        if not self._held:
+            return []
+        self._held.clear()
+        return [Unread("a JSON document that was never closed")]
+
+    def _document_line(self, line: str) -> list[Said]:
+        self._length += len(line) + 1
+        if self._length > self._most:
+            self._held.clear()
+            self._lost = True
+        else:
+            self._held.append(line)
+        if line.rstrip() != "}":
+            return []
+        text, lost = "\n".join(self._held), self._lost
+        self._held.clear()
+        self._length, self._lost = 0, False
+        if lost:
+            return [Unread(f"a JSON document of over {self._most >> 20} MiB: let iperf3 write --json-stream")]
+        try:
+            told = _loads(text)
+        except ValueError:
+            return [Unread("a JSON document that is none")]
+        return self._document(cast("Object", told))
+
+    def _event(self, event: Object) -> list[Said]:
+        name, data = event.get("event"), event.get("data")
+        if name == "start":
+            return self._began(_object(data))
+        if name == "interval":
+            return self._interval(_object(data))
+        if name == "end":
+            return self._ended(_object(data), None)
+        if name == "error":
+            return [Ended(error=_why(data))]
+        return []  # server_output_text and what newer versions may add
+
+    def _document(self, document: Object) -> list[Said]:
+        if "start" not in document and "intervals" not in document:
+            return [Unread("a JSON object that is no result of iperf3")]
+        said = self._began(_object(document.get("start")), late=True) if document.get("intervals") else []
+        intervals = document.get("intervals")
+        for interval in intervals if isinstance(intervals, list) else ():
+            said += self._interval(_object(interval))
+        error = document.get("error")
+        return said + self._ended(_object(document.get("end")), None if error is None else _why(error))
+
+    def _began(self, start: Object, *, late: bool = False) -> list[Said]:
+        test = _object(start.get("test_start"))
+        streams = _whole(test.get("num_streams"))
+        reverse, client = _number(test.get("reverse")), "connecting_to" in start
+        self._sending = client is not bool(reverse) if "test_start" in start else None
+        self._bidir, self._span = bool(_number(test.get("bidir"))), None
+        # -b is of each stream
+        each = _number(test.get("target_bitrate")) or _number(start.get("target_bitrate"))
+        protocol = test.get("protocol")
+        return [
+            Began(
+                udp=protocol == "UDP" if isinstance(protocol, str) else None,
+                streams=streams,
+                length=_whole(test.get("blksize")),
+                offered_bits=each * (streams or 1) if each else None,
+                server="accepted_connection" in start if "test_start" in start else None,
+                version=readable(str(start.get("version") or ""), 40),
+                late=late,
+            )
+        ]
+
+    def _interval(self, data: Object) -> list[Said]:
+        shares = [self._share(data.get(key)) for key in ("sum", "sum_bidir_reverse")]
+        listed = data.get("streams")
+        streams = [self._share(each) for each in (listed if isinstance(listed, list) else ())[: 2 * MOST_STREAMS]]
+        whole = tuple(share for share in shares if share is not None)
+        spans = [_span(each) for each in (data.get("sum"), *(listed if isinstance(listed, list) else ())[:1])]
+        span = next((each for each in spans if each is not None), None)
+        parts = tuple(share for share in streams if share is not None)
+        self._bidir = self._bidir or "sum_bidir_reverse" in data
+        if span is None or not (whole or parts):
+            return [Unread("an interval without times and figures")]
+        if span == self._span:
+            return []  # a server whose client went away says its last interval again
+        self._span = span
+        return [Interval(*span, _with_rtt(whole, parts) or parts[:1], parts)]
+
+    def _ended(self, end: Object, error: str | None) -> list[Said]:
+        sent, received = (
+            self._share(end.get("sum_sent"), sender=True),
+            self._share(end.get("sum_received"), sender=False),
+        )
+        if sent is None and received is None:
+            sent = self._share(end.get("sum"))  # before 3.1 of UDP
+        totals = () if self._bidir else tuple(each for each in (sent, received) if each is not None and _told(each))
+        cpu = _number(_object(end.get("cpu_utilization_percent")).get("host_total"))
+        disordered = [
+            _whole(_object(_object(stream).get("udp")).get("out_of_order"))
+            for stream in cast("list[object]", end.get("streams"))[: 2 * MOST_STREAMS]
+        ] if isinstance(end.get("streams"), list) else []  # fmt: skip
+        known = [count for count in disordered if count is not None]
+        return [Ended(totals, None if cpu is None else cpu / 100, sum(known) if known else None, error)]
+
+    def _share(self, data: object, *, sender: bool | None = None) -> Share | None:
+        if not isinstance(data, dict):
+            return None
+        told = cast("Object", data)
+        seconds = _number(told.get("seconds"))
+        if seconds is None or not 0 <= seconds <= MOST_SECONDS:
+            return None
+        if sender is None:
+            flag = told.get("sender")
+            sender = flag if isinstance(flag, bool) else self._sending
+        if sender is None:
+            sender = "jitter_ms" not in told
+        jitter, rtt = _number(told.get("jitter_ms")), _number(told.get("rtt"))
+        return Share(
+            sender,
+            seconds,
+            _whole(told.get("bytes")),
+            _whole(told.get("packets")),
+            None if sender else _whole(told.get("lost_packets"), signed=True),
+            None,
+            None if jitter is None or jitter < 0 or sender else jitter / 1e3,
+            _whole(told.get("retransmits")) if sender else None,
+            None if rtt is None or rtt <= 0 else rtt / 1e6,
+        )
+
+
+def _with_rtt(whole: tuple[Share, ...], streams: tuple[Share, ...]) -> tuple[Share, ...]:
+    """The sums have no round-trip time: theirs is the mean of their streams'."""
+    done = []
+    for share in whole:
+        times = [each.rtt_s for each in streams if each.sender == share.sender and each.rtt_s is not None]
+        mean = sum(times) / len(times) if times else None
+        done.append(Share(share.sender, share.seconds, share.bytes, share.packets, share.lost, share.disordered,
+                          share.jitter_s, share.retransmits, mean))  # fmt: skip
+    return tuple(done)
+
+
+def _why(error: object) -> str:
+    return readable(str(error).removeprefix("error - "))
+
+
+def _told(share: Share) -> bool:
+    """A side that iperf3 heard nothing of is all zeros there; that is no measurement."""
+    return bool(share.bytes or share.packets)
+
+
+def _span(data: object) -> tuple[float, float] | None:
+    told = _object(data)
+    begin, end = _number(told.get("start")), _number(told.get("end"))
+    return (begin, end) if begin is not None and end is not None and 0 <= begin <= end <= MOST_SECONDS else None
+
+
+def _object(value: object) -> Object:
+    return cast("Object", value) if isinstance(value, dict) else {}
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _whole(value: object, *, signed: bool = False) -> int | None:
+    """A count; cJSON writes large ones as floating point."""
+    number = _number(value)
+    if number is None or abs(number) >= MOST_COUNT or (number < 0 and not signed):
+        return None
+    return value if isinstance(value, int) else round(number)
+
+
+def _loads(text: str) -> object:
+    try:
+        return cast("object", json.loads(text))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

@@ -1,0 +1,159 @@
+"""The program iperf3: which version is there, how it is called, and one process of it with its output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.loads.iperf3.said import readable
+
+_VERSION = re.compile(r"iperf (\d{1,4})\.(\d{1,6})")
+_STREAM_SINCE = (3, 17)
+THREADS_SINCE = (3, 16)
+_LINE_BYTES = 1 << 20
+_STDERR_BYTES = 4096
+_FAREWELL_S = 3.0
+
+# A generator must not outlive who started it, not even after a kill -9: the kernel ends it with its parent. Done in a
+# small Python that becomes the program, because code between fork and exec is not safe beside threads.
+_TIED = (
+    "import ctypes,os,signal,sys\n"
+    "ctypes.CDLL(None).prctl(1, signal.SIGTERM)\n"
+    "if os.getppid() != int(sys.argv[1]): sys.exit(1)\n"
+    "os.execvp(sys.argv[2], sys.argv[2:])\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An iperf3 that is installed."""
+
+    name: str
+    version: tuple[int, int]
+
+    @property
+    def streams(self) -> bool:
+        """It can write one JSON event a line."""
+        return self.version >= _STREAM_SINCE
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        """The arguments for an output that can be read as it grows."""
+        return ("--json-stream",) if self.streams else ("-f", "k", "-V")
+
+    @property
+    def shown(self) -> str:
+        """For people."""
+        return ".".join(map(str, self.version))
+
+
+async def find(name: str) -> Program:
+    """The version of a program. Raises SourceFailed where it is missing, or is no iperf3."""
+    try:
+        process = await asyncio.create_subprocess_exec(name, "--version", stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL,
+                                                       start_new_session=True)  # fmt: skip
+    except OSError as error:
+        why = (error.strerror or "it cannot be run").lower()
+        raise SourceFailed(f"cannot start {name}: {why}; install iperf3 here, or say where it is (program:)") from None
+    assert process.stdout is not None
+    told = b""
+    try:
+        async with asyncio.timeout(_FAREWELL_S):
+            told = await process.stdout.read(_STDERR_BYTES)
+            await process.wait()
+    except TimeoutError:
+        raise SourceFailed(f"{name} --version does not end: say where iperf3 is (program:)") from None
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    match = _VERSION.search(told.decode("utf-8", "replace"))
+    if match is None or int(match[1]) < 3:
+        raise SourceFailed(f"{name} is no iperf3: say where one is (program:)")
+    return Program(name, (int(match[1]), int(match[2])))
+
+
+class Run:
+    """One process, from its start to its end. ``take`` is told each line of its output."""
+
+    def __init__(self, process: Process, take: Callable[[str], None]) -> None:
+        self._process = process
+        self._take = take
+        self._complaint = b""
+        self._readers = [asyncio.create_task(self._read()), asyncio.create_task(self._read_complaints())]
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    @property
+    def complaint(self) -> str:
+        """The last line of what it wrote beside its output."""
+        told = self._complaint.decode("utf-8", "replace").splitlines()
+        lines = [line for line in told if line.strip() not in ("", "iperf3: exiting")]
+        return readable(lines[-1].removeprefix("iperf3: ").removeprefix("error - ")) if lines else ""
+
+    async def ended(self) -> int:
+        """Waits for its end; its exit code."""
+        await asyncio.wait(self._readers)
+        return await self._process.wait()
+
+    async def end(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Ends it, first in peace; bounded."""
+        for number in (how, signal.SIGKILL):
+            if self._process.returncode is not None:
+                break
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_FAREWELL_S):
+                    await self._process.wait()
+        # What it started in turn may hold the pipes.
+        _, open_ = await asyncio.wait(self._readers, timeout=_FAREWELL_S)
+        for task in open_:
+            task.cancel()
+        if open_:
+            await asyncio.wait(open_)
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        while True:
+            try:
+                line = await self._process.stdout.readline()
+            except ValueError:
+                self._take(f"a line of over {_LINE_BYTES} bytes")
+                continue
+            if not line:
+                return
+            self._take(line.decode("utf-8", "replace").rstrip("\r\n"))
+
+    async def _read_complaints(self) -> None:
+        assert self._process.stderr is not None
+        while piece := await self._process.stderr.read(_STDERR_BYTES):
+            self._complaint = (self._complaint + piece)[-_STDERR_BYTES:]
+
+
+async def launch(command: Sequence[str], take: Callable[[str], None]) -> Run:
+    """Starts a command that ends with this process. Raises SourceFailed."""
+    # Text into a pipe comes in blocks, and --forceflush flushes with the intervals only: that it is connected, or
+    # listens, would be known a second late.
+    prompt = ("stdbuf", "-oL") if shutil.which("stdbuf") else ()
+    tied = (sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid())) if sys.platform == "linux" else ()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *tied, *prompt, *command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, limit=_LINE_BYTES, start_new_session=True
+        )
+    except OSError as error:
+        raise SourceFailed(f"cannot start {command[0]}: {(error.strerror or 'it cannot be run').lower()}") from None
+    return Run(process, take)

@@ -1,0 +1,245 @@
+"""Open Traffic Generator REST (ixia-c, IxNetwork and others behind snappi): metrics of ports and flows.
+
+Example: ``otg: {url: "https://198.18.0.3:8443", interval: 1s, pin: "sha256:…"}``. Controllers mostly sign their own
+certificate: ``pin`` trusts that one. Flows count once ``metrics.enable`` is set in their configuration. The whole
+generator is the sum of its flows, or of its ports where no flow counts (``total`` says which); what protocols send is
+in the ports alone.
+
+With ``drive: true`` the run starts and stops the flows that the test's own script has configured, at the phase's share
+of the rates they have, and stops them and gives their rates back at the end. Rates are changed in flight
+(``PATCH /config``); a controller that cannot do that drives loads of 0 and 100 % only, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from soakwatch.sources.abc import Facts, Site, SourceFailed, timing
+from soakwatch.sources.answer_builder import Figures, restarted, rests
+from soakwatch.sources.loads.otg.api import OtgApi, Refused, Tree, otg_api
+from soakwatch.sources.loads.otg.metrics import Row, Rows, is_sending, put_flows, put_ports, put_whole, rows_of
+from soakwatch.sources.loads.otg.rates import flows_of, offered, scaled
+from soakwatch.sources.transport.http import WebConfig
+from soakwatch_agent.sample import Answer
+
+_LOG = logging.getLogger("soakwatch")
+_STOP_S = 5.0
+_UNKNOWN = frozenset({404, 405, 501})
+_VERSIONS = {"api_spec_version": "API", "app_version": "application", "sdk_version": "SDK"}
+
+
+class Config(WebConfig):
+    """Keys of the source ``otg``."""
+
+    flows: Annotated[
+        list[str] | None,
+        Field(default=None, min_length=1, max_length=1000, description="names of flows; default: all"),
+    ]
+    total: Annotated[
+        Literal["auto", "flows", "ports"],
+        Field(default="auto", description="what the whole is the sum of; auto: flows where they count, else ports"),
+    ]
+    drive: Annotated[bool, Field(default=False, description="the run starts, changes and stops the flows")]
+
+
+class OtgLoad:
+    """One controller, asked for its ports and its flows at each poll."""
+
+    def __init__(self, config: Config, api: OtgApi) -> None:
+        self._config, self._api = config, api
+        self._identity: dict[str, str] = {}
+        self._by_flows: bool | None = {"flows": True, "ports": False}.get(config.total)
+
+    @property
+    def reached(self) -> bool:
+        """Whether it answered when it was last asked."""
+        return bool(self._identity)
+
+    async def greet(self) -> None:
+        """Ask for its version; not every controller says one. Raises SourceFailed if nothing answers."""
+        try:
+            told = await self._api.call("GET", "/capabilities/version")
+        except Refused as refused:
+            if refused.status not in _UNKNOWN:
+                raise
+            told = None
+        versions = told if isinstance(told, Mapping) else {}
+        self._identity = {"generator": "Open Traffic Generator", "address": self._api.where}
+        for key, name in _VERSIONS.items():
+            version = versions.get(key)
+            if isinstance(version, str) and version:
+                self._identity[name] = version[:100]
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One look. Raises SourceFailed if it does not answer, or has no ports."""
+        try:
+            if not self._identity:
+                await self.greet()
+            ports = rows_of(await self._metrics("port", {}), "port_metrics")
+        except SourceFailed:
+            self._identity = {}  # whoever comes back may be another version
+            raise
+        if ports is None:
+            raise SourceFailed(f"{self._api.where} does not answer with port metrics: see that url is the controller's")
+        figures = Figures(now_ns)
+        flows = await self._flow_rows(figures)
+        if not ports.named and (flows is None or not flows.named):
+            raise SourceFailed(f"{self._api.where} has no ports and no flows: push the test's configuration first")
+        put_ports(figures, ports)
+        if flows is not None:
+            put_flows(figures, flows)
+        self._put_whole(figures, ports, flows)
+        sending = is_sending(ports, flows)
+        if sending is None:
+            figures.fault("load.sending", "the controller does not say whether it sends")
+        else:
+            figures.put("load.sending", int(sending))
+        return figures.answer()
+
+    def facts(self) -> Facts:
+        """What it says of itself."""
+        by = {None: "not known yet", True: "the sum of its flows", False: "the sum of its ports"}[self._by_flows]
+        return Facts({**self._identity, "the whole": by})
+
+    async def _metrics(self, kind: str, request: Mapping[str, Tree]) -> Tree:
+        return await self._api.call("POST", "/monitor/metrics", {"choice": kind, kind: request})
+
+    async def _flow_rows(self, figures: Figures) -> Rows | None:
+        names: list[Tree] = list(self._config.flows or ())
+        try:
+            flows = rows_of(await self._metrics("flow", {"flow_names": names} if names else {}), "flow_metrics")
+        except Refused as refused:  # ports without flows are a look
+            figures.fault("load.flow.tx.packets", str(refused))
+            return None
+        if flows is None:
+            figures.fault("load.flow.tx.packets", "the controller does not answer with flow metrics")
+        return flows
+
+    def _put_whole(self, figures: Figures, ports: Rows, flows: Rows | None) -> None:
+        """The sum of what the plan or the first flows that count have settled: it is not changed within a run."""
+        if self._by_flows is None and flows is not None:
+            counts = [row.get("frames_tx") for rows in flows.named.values() for row in rows]
+            self._by_flows = any(count is not None for count in counts)
+        if self._by_flows is None:
+            return  # flows were refused, which is told: whether the next look has them is not known
+        if not self._by_flows:
+            put_whole(figures, ports, flows=False)
+        elif flows is not None and flows.named:
+            put_whole(figures, flows, flows=True)
+        else:
+            figures.fault("load.tx.packets", "the controller names no flows any more, of which the whole is the sum")
+
+
+class DrivenOtg:
+    """A controller that is asked at each poll, and whose flows the run drives."""
+
+    def __init__(self, config: Config, api: OtgApi, load: OtgLoad) -> None:
+        self._config, self._api, self._load = config, api, load
+        self._flows: tuple[Row, ...] = ()
+        self._applied: float | None = 1.0  # of the rates that the flows were configured with; None: not known
+        self._sending: bool | None = None  # by order of the run; None: it has given none
+        self._level = 0.0
+        self._fixed = False
+
+    async def poll(self, now_ns: int) -> Answer:
+        """A look, with what the run has ordered; one that comes back at rest though it was told to send is told again.
+
+        Raises SourceFailed.
+        """
+        away = not self._load.reached
+        answer = await self._load.poll(now_ns)
+        if away and self._sending and rests(answer):
+            if not self._fixed and self._level != 1.0:
+                self._applied = None  # it may have been given its configuration anew
+                await self._apply(self._level)
+            await self._transmit("start")
+            answer = restarted(answer, now_ns, f"{self._level:.0%} of its rates")
+        if not self._flows or self._sending is None or self._applied is None:
+            return answer
+        told = offered(self._flows, self._applied)
+        if told is None:
+            return answer
+        figures = Figures(now_ns)
+        figures.put(told[0], told[1] if self._sending else 0)
+        return Answer((*answer.samples, *figures.answer().samples), answer.events, answer.faults)
+
+    async def drive(self, level: float) -> None:
+        """Send at ``level`` times the configured rates; 0 stops. Raises SourceFailed: then nothing more was changed."""
+        if not self._flows:
+            self._flows = flows_of(await self._api.call("GET", "/config"), self._config.flows)
+        if level > 0:
+            await self._apply(level)
+            self._level = level
+        if level > 0 and not self._sending:
+            self._sending = True  # from here on it may send, whatever it answers
+            await self._transmit("start")
+        elif level <= 0 and self._sending is not False:
+            await self._transmit("stop")
+            self._sending = False
+
+    async def rest(self) -> None:
+        """Stop at the end of the run what the run has started, and give the rates back; what fails is said."""
+        try:
+            async with asyncio.timeout(_STOP_S):
+                if self._sending:
+                    await self._transmit("stop")
+                    self._sending = False
+                if self._flows:
+                    await self._apply(1.0)
+        except (SourceFailed, TimeoutError) as failure:
+            what = "may still send: stop it by hand" if self._sending else "keeps the rates of the last phase"
+            _LOG.warning("%s %s (%s)", self._api.where, what, str(failure) or f"no answer within {_STOP_S:g} s")
+
+    def facts(self) -> Facts:
+        """What it says of itself, and what it cannot do."""
+        facts = self._load.facts()
+        if not self._fixed:
+            return facts
+        note = "rates cannot be changed in flight: loads of 0 and 100 % only"
+        return Facts({**facts.identity, "rates": "fixed"}, (), (note,))
+
+    async def _apply(self, level: float) -> None:
+        if level == self._applied:
+            return
+        flows: list[Tree] = [scaled(flow, level) for flow in self._flows]
+        body: Tree = {"choice": "flows", "flows": {"property_names": ["rate"], "flows": flows}}
+        before, self._applied = self._applied, None
+        try:
+            await self._api.call("PATCH", "/config", body)
+        except Refused as refused:
+            self._applied = before
+            self._fixed = refused.status in _UNKNOWN
+            if self._fixed:
+                raise SourceFailed(
+                    f"{self._api.where} cannot change rates in flight (status {refused.status}): "
+                    "let the phases have loads of 0 and 100 %"
+                ) from None
+            raise
+        self._applied = level
+
+    async def _transmit(self, state: str) -> None:
+        names: Sequence[Tree] = self._config.flows or ()
+        order: dict[str, Tree] = {"state": state}
+        if names:
+            order["flow_names"] = list(names)
+        traffic: Tree = {"choice": "flow_transmit", "flow_transmit": order}
+        await self._api.call("POST", "/control/state", {"choice": "traffic", "traffic": traffic})
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> OtgLoad | DrivenOtg:
+    """Asks for its version. Raises SourceFailed if nothing answers, PlanError for keys that contradict each other."""
+    limit_s = timing(0, site.interval_s, config.timeout).timeout_s
+    api = await otg_api(config, site.target, limit_s, stack)
+    load = OtgLoad(config, api)
+    await load.greet()
+    if not config.drive:
+        return load
+    driven = DrivenOtg(config, api, load)
+    stack.push_async_callback(driven.rest)
+    return driven

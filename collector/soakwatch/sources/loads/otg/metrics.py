@@ -1,0 +1,225 @@
+"""Port and flow metrics of an Open Traffic Generator as figures of the catalogue.
+
+Numbers come as JSON numbers or as strings: protobuf's JSON writes 64-bit integers in quotes, and some controllers name
+keys in its camelCase. ``loss`` is a percentage, latencies are nanoseconds. Some controllers give a flow one row for
+each port that receives it: rows of one flow are one flow here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from soakwatch.sources.answer_builder import Figures, mean_by, whole
+from soakwatch.sources.loads.otg.api import Tree
+
+MOST_ROWS = 4096
+"""Ports, and flows, that are sampled at most; the whole is unknown where there are more."""
+_LONGEST_NAME = 200
+_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_NUMBER = re.compile(r"\s*-?\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,3})?\s*")
+_WAYS = ("tx", "rx")
+
+Row = Mapping[str, Tree]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of an answer by the name of their port or flow, and whether there were more than are looked at."""
+
+    named: Mapping[str, Sequence[Row]]
+    cut: bool
+
+
+def rows_of(answer: Tree, key: str) -> Rows | None:
+    """The rows under ``port_metrics`` or ``flow_metrics``; None if the answer is none of that kind."""
+    if not isinstance(answer, Mapping):
+        return None
+    found = _snake(answer).get(key, [])
+    if not isinstance(found, list):
+        return None
+    named: dict[str, list[Row]] = {}
+    for row in found:
+        if not isinstance(row, Mapping):
+            return None
+        keyed = _snake(row)
+        name = keyed.get("name")
+        if isinstance(name, str) and name:
+            short = " ".join(name.split())[:_LONGEST_NAME]
+            if short in named or len(named) < MOST_ROWS:
+                named.setdefault(short, []).append(keyed)
+    kept = sum(map(len, named.values()))
+    return Rows(named, kept < len(found))
+
+
+def is_sending(ports: Rows, flows: Rows | None) -> bool | None:
+    """Whether traffic goes, by what flows (else ports) say of themselves, else by the rates of the ports."""
+    for rows in (flows, ports):
+        states = [row["transmit"] for row in _all(rows) if isinstance(row.get("transmit"), str)]
+        if states:
+            return "started" in states
+    rates = [number(row.get("frames_tx_rate")) for row in _all(ports)]
+    known = [rate for rate in rates if rate is not None]
+    return any(rate > 0 for rate in known) if known and len(known) == len(rates) else None
+
+
+def put_ports(figures: Figures, ports: Rows) -> None:
+    """What each port says."""
+    for name, rows in ports.named.items():
+        row = rows[-1]  # a name is a port's own: of two, the later
+        for way in _WAYS:
+            for what, unit in (("frames", "packets"), ("bytes", "bytes")):
+                metric = f"load.port.{way}.{unit}"
+                figures.put(metric, _count(figures, metric, row, f"{what}_{way}", port=name), port=name)
+            metric = f"load.port.{way}.packet.rate"
+            figures.put(metric, _rate(figures, metric, row, f"frames_{way}_rate", port=name), port=name)
+        link = row.get("link")
+        if isinstance(link, str) and link in {"up", "down"}:
+            figures.put("load.port.up", int(link == "up"), port=name)
+
+
+def put_flows(figures: Figures, flows: Rows) -> None:
+    """What each flow says."""
+    for name, rows in flows.named.items():
+        for way in _WAYS:
+            metric = f"load.flow.{way}.packets"
+            figures.put(
+                metric, whole(_count(figures, metric, row, f"frames_{way}", flow=name) for row in rows), flow=name
+            )
+        loss = _loss(rows)
+        if loss is None and any(
+            row.get("loss") is not None and _whole_number(row.get("frames_tx")) != 0 for row in rows
+        ):
+            figures.fault("load.flow.loss", f"loss: {repr(rows[0].get('loss'))[:60]} is no share of 100", flow=name)
+        figures.put("load.flow.loss", loss, flow=name)
+        for quantile, value in _latency(rows).items():
+            figures.put("load.flow.latency", value, flow=name, quantile=quantile)
+
+
+def put_whole(figures: Figures, rows: Rows, *, flows: bool) -> None:
+    """The whole generator: the sums over its flows, or over its ports, as the plan has it.
+
+    Sums over ports hold what protocols send as well; sums over flows hold those flows alone whose metrics are enabled.
+    """
+    if rows.cut:
+        figures.fault("load.tx.packets", f"the generator names over {MOST_ROWS} parts: the whole is not known")
+        return
+    parts = list(_all(rows))
+    sums: dict[str, float | None] = {}
+    for way in _WAYS:
+        for what, unit in (("frames", "packets"), ("bytes", "bytes")):
+            sums[f"load.{way}.{unit}"] = whole(_whole_number(row.get(f"{what}_{way}")) for row in parts)
+        sums[f"load.{way}.packet.rate"] = whole(number(row.get(f"frames_{way}_rate")) for row in parts)
+        sums[f"load.{way}.bit.rate"] = whole(_bits(row, way) for row in parts)
+    for metric, value in sums.items():
+        figures.put(metric, value)
+    if not flows:
+        return
+    sent, got = sums["load.tx.packets"], sums["load.rx.packets"]
+    if sent is not None and got is not None:
+        figures.put("load.drop.estimate", sent - got)
+    figures.put("load.loss", _loss(parts))
+    for quantile, value in _latency(parts).items():
+        figures.put("load.latency", value, quantile=quantile)
+
+
+def number(value: Tree) -> float | None:
+    """A number, or a string that holds one; None for everything else, NaN and infinity included.
+
+    >>> number("18446744073709551615"), number(2.5), number("NaN"), number(True)
+    (18446744073709551615, 2.5, None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        if _NUMBER.fullmatch(value) is None:
+            return None
+        text = value.strip()
+        value = int(text) if text.lstrip("-").isdecimal() else float(text)
+    if isinstance(value, int):
+        return value if abs(value) < 2**64 else None
+    return value if isinstance(value, float) and math.isfinite(value) else None
+
+
+def _whole_number(value: Tree) -> float | None:
+    """A counter: not below zero, and a whole one wherever it is one."""
+    found = number(value)
+    if found is None or found < 0:
+        return None
+    return int(found) if found == int(found) and found < 2**64 else None
+
+
+def _count(figures: Figures, metric: str, row: Row, key: str, **labels: object) -> float | None:
+    value = row.get(key)
+    if value is None:
+        return None  # columns can be left out, and a controller need not have all
+    found = _whole_number(value)
+    if found is None:
+        figures.fault(metric, f"{key}: {repr(value)[:60]} is no count", **labels)
+    return found
+
+
+def _rate(figures: Figures, metric: str, row: Row, key: str, **labels: object) -> float | None:
+    value = row.get(key)
+    if value is None:
+        return None
+    found = number(value)
+    if found is None or found < 0:
+        figures.fault(metric, f"{key}: {repr(value)[:60]} is no rate", **labels)
+        return None
+    return found
+
+
+def _bits(row: Row, way: str) -> float | None:
+    """Bits of frames a second, without what the line adds between them."""
+    for key, factor in ((f"bytes_{way}_rate", 8), (f"{way}_rate_bps", 1), (f"{way}_rate_bytes", 8)):
+        found = number(row.get(key))
+        if found is not None and found >= 0:
+            return found * factor
+    return None
+
+
+def _loss(rows: Sequence[Row]) -> float | None:
+    """The lost share as the generator says, over rows by what they sent; none before anything was sent."""
+    if len(rows) == 1:
+        share, sent = number(rows[0].get("loss")), _whole_number(rows[0].get("frames_tx"))
+        return None if share is None or sent == 0 else _share(share)
+    mean = mean_by((number(row.get("loss")), _whole_number(row.get("frames_tx"))) for row in rows)
+    return None if mean is None else _share(mean)
+
+
+def _share(percent: float) -> float | None:
+    """A percentage as a share; one below zero (more came back than was sent) is none."""
+    return percent / 100 if 0 <= percent <= 100 else None
+
+
+def _latency(rows: Sequence[Row]) -> dict[str, float]:
+    """Latency over rows in seconds; without a packet that came back, or with nothing but zeros, none was measured."""
+    measured = []
+    for row in rows:
+        inner = row.get("latency")
+        if isinstance(inner, Mapping) and _whole_number(row.get("frames_rx")) != 0:
+            told = _snake(inner)
+            low, mean, high = (_nanoseconds(told.get(f"{word}_ns")) for word in ("minimum", "average", "maximum"))
+            if any((low, mean, high)):
+                measured.append((low, mean, high, _whole_number(row.get("frames_rx")) or 1))
+    lows = [low for low, *_ in measured if low is not None]
+    highs = [high for _, _, high, _ in measured if high is not None]
+    found = {"min": min(lows, default=None), "mean": mean_by((mean, got) for _, mean, _, got in measured),
+             "max": max(highs, default=None)}  # fmt: skip
+    return {quantile: value for quantile, value in found.items() if value is not None}
+
+
+def _nanoseconds(value: Tree) -> float | None:
+    found = number(value)
+    return None if found is None or found < 0 else found * 1e-9
+
+
+def _snake(row: Row) -> dict[str, Tree]:
+    return {_CAMEL.sub(r"_\1", key).lower(): value for key, value in row.items()}
+
+
+def _all(rows: Rows | None) -> Iterable[Row]:
+    return () if rows is None else (row for same in rows.named.values() for row in same)

@@ -1,0 +1,175 @@
+"""Pktgen's Lua port: lines of Lua go in, what they print comes back.
+
+The port is a Lua shell without a prompt that serves one client at a time; others wait in the kernel's queue until
+that one hangs up, and so each exchange has a connection of its own. Two traps are kept away from the generator:
+
+* It may be ended by SIGPIPE when it writes to a client that is gone. Whoever gives up here ends only its own half
+  and goes on reading, bounded, until the generator has had its say.
+* Lines that wait in the queue are obeyed whenever their turn comes. An order is therefore given only on a connection
+  that has just answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Sequence
+
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.loads.pktgen.lua_text import Said, read_tables
+
+LARGEST = 2**20
+"""Bytes of an answer that are read at most."""
+LONGEST_LINE = 1000
+"""Bytes of a line: older shells read 1023 at a time and take the rest for the next line."""
+_LINGER_S = 60.0
+_LAST_WAIT_S = 3.0
+_PART = 65_536
+
+
+class Console:
+    """The Lua port of one Pktgen. One exchange at a time."""
+
+    def __init__(self, host: str, port: int, wait_s: float) -> None:
+        self._host, self._port, self._wait_s = host, port, wait_s
+        self._turn = asyncio.Lock()
+        self._lingering: asyncio.Task[None] | None = None
+        self._count = 0
+
+    @property
+    def where(self) -> str:
+        """What errors call it."""
+        return f"Pktgen at {self._host}:{self._port}"
+
+    async def ask(self, lines: Sequence[str]) -> Said:
+        """What some lines print. They read: nothing is lost if they are obeyed late or never.
+
+        Raises SourceFailed in one sentence.
+        """
+        return await self._exchange([lines])
+
+    async def order(self, lines: Sequence[str]) -> Said:
+        """What some lines print that change something: sent once the generator has answered. Raises SourceFailed."""
+        return await self._exchange([(), lines])
+
+    async def close(self) -> None:
+        """Wait a little for what was given up, and no longer."""
+        if self._lingering is not None:
+            await asyncio.wait([self._lingering], timeout=_LAST_WAIT_S)
+            self._lingering.cancel()
+            await asyncio.wait([self._lingering])
+
+    async def _exchange(self, rounds: Sequence[Sequence[str]]) -> Said:
+        async with self._turn:
+            if self._lingering is not None and not self._lingering.done():
+                raise SourceFailed(f"{self.where} has not yet answered the look before: {_ONE_CLIENT}")
+            deadline = asyncio.get_running_loop().time() + self._wait_s
+            try:
+                async with asyncio.timeout_at(deadline):
+                    reader, writer = await asyncio.open_connection(self._host, self._port)
+            except TimeoutError:
+                raise SourceFailed(f"{self.where} does not accept within {self._wait_s:g} s: is it up?") from None
+            except OSError as error:
+                raise SourceFailed(f"{self.where} cannot be reached ({_why(error)}): {_REMEDY}") from None
+            finished = False
+            heard = bytearray()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    said = Said({}, {})
+                    for lines in rounds:
+                        said = await self._round(reader, writer, lines, heard)
+                    finished = True
+                    return said
+            except TimeoutError:
+                why = f"did not answer within {self._wait_s:g} s: {_ONE_CLIENT}"
+                if heard:
+                    why = f"does not answer as its Lua shell does: {heard[:60].decode('utf-8', 'replace').strip()!r}"
+                raise SourceFailed(f"{self.where} {why}") from None
+            except OSError as error:
+                finished = True
+                raise SourceFailed(f"{self.where} broke off: {_why(error)}") from None
+            finally:
+                self._leave(reader, writer, finished=finished)
+
+    async def _round(self, reader: StreamReader, writer: StreamWriter, lines: Sequence[str], heard: bytearray) -> Said:
+        self._count += 1
+        mark = f"soakwatch{self._count}"
+        for line in (*lines, f'io.write("\\n{mark} = {{}}\\n") io.flush()'):
+            sent = line.encode() + b"\n"
+            assert len(sent) <= LONGEST_LINE, "a line that an older Pktgen would cut"
+            writer.write(sent)
+        await writer.drain()
+        heard.clear()
+        begin = f"{mark} = {{".encode()
+        while True:
+            part = await reader.read(_PART)
+            heard += part
+            at = heard.rfind(begin)
+            if at >= 0 and heard.find(b"}", at) >= 0:
+                return read_tables(heard[:at].decode("utf-8", "replace"))
+            if not part:
+                what = "hung up amid its answer" if heard else "hangs up without an answer"
+                raise SourceFailed(f"{self.where} {what}: {_REMEDY}")
+            if len(heard) > LARGEST:
+                raise SourceFailed(f"{self.where} answers with more than {LARGEST >> 20} MiB: {_REMEDY}")
+
+    def _leave(self, reader: StreamReader, writer: StreamWriter, *, finished: bool) -> None:
+        try:
+            if writer.can_write_eof() and not writer.is_closing():
+                writer.write_eof()
+        except OSError:
+            finished = True
+        if finished:
+            writer.close()  # nothing is under way any more: the mark was the last that it prints
+        else:
+            self._lingering = asyncio.create_task(_linger(reader, writer))
+
+
+async def _linger(reader: StreamReader, writer: StreamWriter) -> None:
+    """Read to the end what is still said to somebody who has given up."""
+    try:
+        async with asyncio.timeout(_LINGER_S):
+            while await reader.read(_PART):
+                pass
+    except (TimeoutError, OSError):
+        pass
+    finally:
+        writer.transport.abort()
+
+
+def tells(name: str, what: str) -> str:
+    """A line that writes the table ``what`` as ``name = {...}``, or nothing where there is none.
+
+    It needs no library but Lua's own: ``prints`` is Pktgen's, and an installed Pktgen does not find it. ``io.write``
+    reaches the client in every version, ``print`` does not. What fails would be told on Pktgen's screen at each look.
+    """
+    return (
+        f"do local ok,t=pcall(function() return {what} end) if ok and type(t)=='table' then {_WRITER}"
+        f"io.write('\\n{name} = ') w(t) io.write('\\n') io.flush() end end"
+    )
+
+
+def lua_string(text: str) -> str:
+    """A string of Lua; for names and port lists, which hold no control characters.
+
+    >>> lua_string('say "all"')
+    '"say \\\\"all\\\\""'
+    """
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _why(error: OSError) -> str:
+    if error.errno and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return (error.strerror or "the connection was lost").lower()
+
+
+_WRITER = (  # before 5.3 Lua has reals alone, and would tell fourteen digits of them
+    "local function w(v) if type(v)~='table' then io.write(type(v)=='string' and string.format('%q',v) or "
+    "type(v)=='number' and not math.type and string.format('%.17g',v) or tostring(v)) "
+    "return end io.write('{') for k,x in pairs(v) do io.write('[',type(k)=='string' and string.format('%q',k) or "
+    "tostring(k),']=') w(x) io.write(',') end io.write('}') end "
+)
+_ONE_CLIENT = "its Lua port serves one client at a time, so let no other stay connected"
+_REMEDY = "start it with -G (or -g HOST:PORT), and give host and port"

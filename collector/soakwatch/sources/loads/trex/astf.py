@@ -1,0 +1,103 @@
+"""What the ASTF mode says beside the totals: counters of its TCP and UDP stacks, and the latency of its probes.
+
+Counters come by number and without those that are nought; a description tells their names. TRex plays both ends:
+connections are counted where they begin, at the clients; segments sent again are counted at both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from soakwatch.sources.loads.trex.histogram import Delay, Window, buckets, merged, window
+from soakwatch.sources.loads.trex.plain import count, listing, mapping, number, word
+from soakwatch.sources.loads.trex.sheet import Sheet
+
+_OPENED = ("tcps_connects", "udps_connects")
+_FAILED = ("tcps_conndrops", "tcps_drops", "udps_keepdrops")
+_AGAIN = ("tcps_sndrexmitpack",)
+_MOST_COUNTERS = 4096
+_LONGEST_PORT = 4
+
+
+def described(reply: object) -> dict[str, int]:
+    """Numbers of the counters by their names, of an answer to ``get_counter_desc``; empty before any traffic."""
+    items = [mapping(item) for item in listing(mapping(reply).get("data"))[:_MOST_COUNTERS]]
+    pairs = [(word(item.get("name")), count(item.get("id"))) for item in items]
+    return {name: number for name, number in pairs if name and number is not None}
+
+
+def put_counters(sheet: Sheet, reply: object, numbers: Mapping[str, int]) -> dict[str, int]:
+    """Connections and segments sent again, by metric; none before any traffic."""
+    raw = mapping(reply)
+    clients, servers = mapping(raw.get("client")), mapping(raw.get("server"))
+    if not numbers or not raw:
+        return {}
+    sums = {
+        "load.connections.opened": _put_sum(sheet, "load.connections.opened", _OPENED, numbers, clients),
+        "load.connections.failed": _put_sum(sheet, "load.connections.failed", _FAILED, numbers, clients),
+        "load.retransmits": _put_sum(sheet, "load.retransmits", _AGAIN, numbers, clients, servers),
+    }
+    return {metric: value for metric, value in sums.items() if value is not None}
+
+
+def put_open(sheet: Sheet, reply: object, numbers: Mapping[str, int], whole: Mapping[str, object]) -> None:
+    """Connections that are open: at the clients, or of the totals where the counters do not say."""
+    if "m_active_flows" in numbers and mapping(reply):
+        _put_sum(sheet, "load.connections", ("m_active_flows",), numbers, mapping(mapping(reply).get("client")))
+    elif "m_active_flows" in whole:
+        sheet.take("load.connections", whole["m_active_flows"])
+    if "m_tx_cps" in whole:
+        sheet.take("load.connection.rate", whole["m_tx_cps"])
+
+
+def _put_sum(
+    sheet: Sheet, metric: str, names: tuple[str, ...], numbers: Mapping[str, int], *sides: Mapping[str, object]
+) -> int | None:
+    """The sum of what the description knows of these counters; one that is not sent is nought."""
+    raw = [side.get(str(numbers[name]), 0) for side in sides for name in names if name in numbers]
+    values = [value for value in map(count, raw) if value is not None]
+    if len(values) < len(raw):
+        sheet.fault(metric, "TRex sent a counter that is no whole number")
+        return None
+    if not raw:
+        return None
+    sheet.put(metric, sum(values))
+    return sum(values)
+
+
+class Probes:
+    """The latency probes of all ports; remembers the look before."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, Delay] = {}
+
+    def put(self, sheet: Sheet, reply: object) -> None:
+        """Latency and jitter of the packets that came since the look before, if the probes are on."""
+        now = {
+            name: _delay(mapping(part))
+            for name, part in mapping(mapping(reply).get("data")).items()
+            if name.startswith("port-") and len(name) < len("port-") + _LONGEST_PORT
+        }
+        parts: list[Window] = []
+        jitters: list[float] = []
+        for name, delay in now.items():
+            part = window(self._before[name], delay) if name in self._before else None
+            if part is not None:
+                parts.append(part)
+                jitters += [delay.jitter_us] if delay.jitter_us is not None else []
+        self._before = now
+        if parts:
+            sheet.latency("load.latency", merged(parts))
+        if jitters:
+            sheet.put("load.jitter", max(jitters), "", 1e-6)
+
+
+def _delay(raw: Mapping[str, object]) -> Delay:
+    part = mapping(raw.get("hist"))
+    pairs = [mapping(item) for item in listing(part.get("histogram"))]
+    found = buckets({str(item.get("key"))[:8]: item.get("val") for item in pairs})
+    packets, slow = count(part.get("cnt")), count(part.get("high_cnt"))
+    if packets is not None and slow is not None and packets > slow:
+        found[0] = packets - slow
+    average, last_max, total_max = (number(part.get(key)) for key in ("s_avg", "s_max", "max_usec"))
+    return Delay(found, packets, average, last_max, total_max, number(mapping(raw.get("stats")).get("m_jitter")))

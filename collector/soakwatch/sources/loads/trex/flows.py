@@ -1,0 +1,131 @@
+"""Flows (packet groups) of the stateless mode: counters, loss by sequence numbers, latency, jitter.
+
+A newer TRex is asked for them and uses short names; an older one publishes what changed, under long names. Loss by
+sequence numbers takes a late packet back: it is a share of one window and never a counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from soakwatch.sources.loads.trex.histogram import Delay, Window, buckets, merged, window
+from soakwatch.sources.loads.trex.plain import count, mapping, number, total
+from soakwatch.sources.loads.trex.sheet import Sheet
+from soakwatch_agent.sample import object_text
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One packet group so far. ``version`` changes when its counters begin anew; None = not said."""
+
+    group: int
+    version: int | None
+    sent: int | None
+    received: int | None
+    delay: Delay | None
+    lost: int | None
+    disordered: int | None
+
+
+def asked(reply: object) -> dict[int, Flow]:
+    """Flows of an answer to ``get_pgid_stats``."""
+    parts = mapping(reply)
+    latency, versions = mapping(parts.get("latency")), mapping(parts.get("ver_id"))
+    return {
+        group: Flow(
+            group, count(versions.get(name)), total(raw.get("tp")), total(raw.get("rp")),
+            *_measured(mapping(latency.get(name)), "lat", "jit", "er", ("drp", "ooo"), total(raw.get("rp"))),
+        )
+        for group, name, raw in _groups(parts.get("flow_stats"))
+    }  # fmt: skip
+
+
+def published(flow_stats: Mapping[str, object], latency_stats: Mapping[str, object]) -> dict[int, Flow]:
+    """Flows of what an older TRex published, all that it said so far put together."""
+    return {
+        group: Flow(
+            group, None, total(raw.get("tx_pkts")), total(raw.get("rx_pkts")),
+            *_measured(mapping(latency_stats.get(name)), "latency", "jitter", "err_cntrs",
+                       ("dropped", "out_of_order"), total(raw.get("rx_pkts"))),
+        )
+        for group, name, raw in _groups(flow_stats)
+    }  # fmt: skip
+
+
+def _groups(raw: object) -> Iterable[tuple[int, str, Mapping[str, object]]]:
+    for name, value in mapping(raw).items():  # beside the groups there is an entry for the errors of all
+        if name.isdecimal() and len(name) <= 10:
+            yield int(name), name, mapping(value)
+
+
+def _measured(
+    raw: Mapping[str, object], latency: str, jitter: str, errors: str, names: tuple[str, str], received: int | None
+) -> tuple[Delay | None, int | None, int | None]:
+    if not raw:
+        return None, None, None
+    part, wrong = mapping(raw.get(latency)), mapping(raw.get(errors))
+    delay = None
+    if part:
+        average, last_max, total_max = (number(part.get(key)) for key in ("average", "last_max", "total_max"))
+        histogram = buckets(mapping(part.get("histogram")))
+        delay = Delay(histogram, received, average, last_max, total_max, number(part.get(jitter)))
+    lost, disordered = (count(wrong.get(name, 0)) for name in names)  # a TRex that is asked leaves out noughts
+    return delay, lost, disordered
+
+
+class FlowBook:
+    """Remembers the look before, and turns flows into samples."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, Flow] = {}
+        self._disordered = 0
+
+    def put(self, sheet: Sheet, flows: Mapping[int, Flow]) -> list[int]:
+        """The samples of these flows; the groups whose counters began anew since the look before."""
+        windows: list[Window] = []
+        jitters: list[float] = []
+        anew = []
+        for group, flow in flows.items():
+            before = self._before.get(group)
+            if before is not None and _restarted(before, flow):
+                anew.append(group)
+                before = None
+            self._put_counters(sheet, flow, before, anew=group in anew)
+            if flow.delay is None:
+                continue
+            part = window(before.delay, flow.delay) if before is not None and before.delay is not None else None
+            if part is None:
+                continue
+            windows.append(part)
+            sheet.latency("load.flow.latency", part, flow=group)
+            sheet.put("load.flow.jitter", flow.delay.jitter_us, object_text(flow=group), 1e-6)
+            jitters += [flow.delay.jitter_us] if flow.delay.jitter_us is not None else []
+        if windows:
+            sheet.latency("load.latency", merged(windows))
+        if jitters:
+            sheet.put("load.jitter", max(jitters), "", 1e-6)
+        if any(flow.disordered is not None for flow in flows.values()):
+            sheet.put("load.disordered.packets", self._disordered)
+        self._before = dict(flows)
+        return anew
+
+    def _put_counters(self, sheet: Sheet, flow: Flow, before: Flow | None, *, anew: bool) -> None:
+        thing = object_text(flow=flow.group)
+        sheet.put("load.flow.tx.packets", flow.sent, thing)
+        sheet.put("load.flow.rx.packets", flow.received, thing)
+        if flow.disordered is not None:
+            # Added up here: the sum of counters that come and go with their flows would step back.
+            old = before.disordered if before is not None and before.disordered is not None else 0
+            self._disordered += max(flow.disordered - old, 0)
+        if before is None or anew or None in (flow.lost, before.lost, flow.received, before.received):
+            return
+        lost, came = (flow.lost or 0) - (before.lost or 0), (flow.received or 0) - (before.received or 0)
+        if came >= 0 and lost + came > 0:
+            sheet.put("load.flow.loss", min(max(lost / (lost + came), 0.0), 1.0), thing)
+
+
+def _restarted(before: Flow, now: Flow) -> bool:
+    if before.version is not None and now.version is not None:
+        return before.version != now.version
+    return (before.sent or 0) > (now.sent or 0)

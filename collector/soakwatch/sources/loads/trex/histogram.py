@@ -1,0 +1,118 @@
+"""The latency histogram of TRex: counts by decade and first digit, in microseconds, and what can be read from it.
+
+TRex keeps packets below 10 µs in one bucket (key 0), then 10–19, 20–29 … 90–99, 100–199 … 900 000–999 999 µs, and
+none of those that took a second or longer. A quantile is therefore interpolated within its bucket: it may be wrong by
+the bucket's width, up to a factor of two at the begin of a decade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from soakwatch.sources.loads.trex.plain import count
+
+Buckets = Mapping[int, int]
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+SECOND_US = 1_000_000
+"""From here on packets are in no bucket of TRex; those that are missing are counted here."""
+_MOST_BUCKETS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """What TRex says of the latency of one stream so far: µs, packets; None = it does not say."""
+
+    buckets: Buckets
+    packets: int | None
+    mean_us: float | None
+    last_max_us: float | None
+    total_max_us: float | None
+    jitter_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The latency of the packets that came between two looks."""
+
+    buckets: Buckets
+    mean_us: float | None
+    max_us: float | None
+
+    @property
+    def packets(self) -> int:
+        """Packets in the buckets."""
+        return sum(self.buckets.values())
+
+
+def buckets(pairs: Mapping[str, object]) -> dict[int, int]:
+    """Buckets from JSON, whose keys are texts. What is no bucket is left out.
+
+    >>> buckets({"0": 3, "20": 4, "x": 5, "-7": 1, "30": -2})
+    {0: 3, 20: 4}
+    """
+    found = {}
+    for key, value in list(pairs.items())[:_MOST_BUCKETS]:
+        many = count(value)
+        if key.isdecimal() and len(key) <= 7 and many:
+            found[int(key)] = many
+    return found
+
+
+def window(before: Delay, now: Delay) -> Window | None:
+    """What is new; None if nothing came. Counts that fell mean that the stream began anew: then all is new.
+    (But for those below 10 µs: TRex takes them from two counters at two moments.)
+
+    The largest latency of TRex is that of its last half second, or of all time. It is the window's where the one of
+    all time has grown; else the last half second's or the begin of the highest bucket, which may be too small.
+    """
+    anew = any(now.buckets.get(key, 0) < many for key, many in before.buckets.items() if key) or _fell(before, now)
+    old: Buckets = {} if anew else before.buckets
+    new = {key: many - old.get(key, 0) for key, many in now.buckets.items() if many > old.get(key, 0)}
+    record = 0.0 if anew else before.total_max_us or 0.0
+    grew = now.total_max_us is not None and now.total_max_us > record
+    seen = [now.last_max_us or 0.0, now.total_max_us or 0.0 if grew else 0.0, float(max(new, default=0))]
+    came = (now.packets or 0) - (0 if anew else before.packets or 0)
+    if max(seen) >= SECOND_US and came > sum(new.values()):
+        new[SECOND_US] = came - sum(new.values())
+    if not new and came <= 0:
+        return None
+    return Window(new, now.mean_us, max(seen) or None)
+
+
+def _fell(before: Delay, now: Delay) -> bool:
+    return before.packets is not None and now.packets is not None and now.packets < before.packets
+
+
+def merged(windows: list[Window]) -> Window:
+    """All of some windows together; their means weigh by their packets."""
+    sums: dict[int, int] = {}
+    for each in windows:
+        for key, many in each.buckets.items():
+            sums[key] = sums.get(key, 0) + many
+    means = [(each.mean_us, each.packets) for each in windows if each.mean_us is not None]
+    weight = sum(packets for _, packets in means)
+    mean = sum(mean * packets for mean, packets in means) / weight if weight else None
+    return Window(sums, mean, max((each.max_us for each in windows if each.max_us is not None), default=None))
+
+
+def quantile(part: Window, share: float) -> float | None:
+    """The latency in µs that ``share`` of the packets did not exceed; None without packets.
+
+    >>> quantile(Window({0: 50, 10: 50}, None, 15.0), 0.5), quantile(Window({0: 50, 10: 50}, None, 15.0), 0.99)
+    (10.0, 15.0)
+    """
+    wanted, passed = share * part.packets, 0
+    for low in sorted(part.buckets):
+        many = part.buckets[low]
+        if passed + many >= wanted:
+            inside = low + (wanted - passed) / many * (_above(low, part) - low)
+            return max(float(low), min(inside, part.max_us or inside))
+        passed += many
+    return None
+
+
+def _above(low: int, part: Window) -> float:
+    if low >= SECOND_US:
+        return max(part.max_us or 0.0, float(low))
+    return low + 10.0 ** max(len(str(low)) - 1, 1)

@@ -1,0 +1,235 @@
+"""One look at a TRex: what is asked, in one or two messages, and what becomes of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import zmq.asyncio
+
+from soakwatch.sources.abc import Facts, SourceFailed
+from soakwatch.sources.loads.trex import astf
+from soakwatch.sources.loads.trex.driver import Driver
+from soakwatch.sources.loads.trex.flows import Flow, FlowBook, asked, published
+from soakwatch.sources.loads.trex.plain import count, listing, mapping
+from soakwatch.sources.loads.trex.published import Published
+from soakwatch.sources.loads.trex.rpc import Ask, Refusal, Rpc
+from soakwatch.sources.loads.trex.session import Server, greet
+from soakwatch.sources.loads.trex.sheet import Sheet
+from soakwatch.sources.loads.trex.totals import by_port, put_port, put_state, put_whole
+from soakwatch_agent.sample import Answer, Event, object_text
+
+_BUCKETS = (
+    "latency quantiles are read from TRex's histogram, whose buckets are one digit wide (10-19 us, 100-199 us ...)"
+)
+_DRAIN = "packets under way when the traffic stops come back later: totals are final after that drain"
+_NO_TRAFFIC = "not initialized"  # what ASTF says of its counters before its first traffic
+_PROFILE = {"profile_id": "_"}  # the one that consoles use unless they are told another
+_PROMISED = ("load.tx.packets", "load.rx.packets", "load.tx.packet.rate", "load.queue_full", "load.cpu.utilization")
+
+
+class Reader:
+    """A TRex that is only read. After a failed look it shakes hands again: it may be another process by then."""
+
+    def __init__(
+        self, rpc: Rpc, publisher: int, most_flows: int, patience_s: float, now_ns: Callable[[], int],
+        context: zmq.asyncio.Context,
+    ) -> None:  # fmt: skip
+        self._rpc, self._publisher, self._most_flows = rpc, publisher, most_flows
+        self._patience_s, self._now_ns, self._context = patience_s, now_ns, context
+        self._server: Server | None = None
+        self._published: Published | None = None
+        self._published_ns = 0
+        self._flows, self._probes = FlowBook(), astf.Probes()
+        self._numbers: dict[str, int] = {}
+        self._counted: dict[str, int] = {}
+        self._starved = False
+        self._events: list[Event] = []
+        self._unsampled, self._factor = 0, 1.0
+
+    async def server(self, *, anew: bool = False) -> Server:
+        """Which TRex this is; shakes hands if there is no connection, or ``anew``. Raises SourceFailed."""
+        if anew or self._server is None or not self._rpc.connected:
+            await self._greet()
+        assert self._server is not None
+        return self._server
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One look. Raises SourceFailed."""
+        return await self.look(now_ns, None)
+
+    async def look(self, now_ns: int, driver: Driver | None) -> Answer:
+        """One look; with the rate that a driver told the ports, and told again if TRex was started anew."""
+        sheet = Sheet(now_ns)
+        server = await self.server()
+        results = await self._rpc.ask_all(self._questions(server))
+        if all(isinstance(each, Refusal) for each in results):  # as with the handle of another process
+            server = await self.server(anew=True)
+            results = await self._rpc.ask_all(self._questions(server))
+        self._put_states(sheet, server, results)
+        if server.asked:
+            await self._put_asked(sheet, server, results[len(server.ports) :])
+        else:
+            await self._put_published(sheet, server, results[len(server.ports) :])
+        if driver is not None:
+            if driver.behind(server):
+                try:
+                    await driver.drive(server, driver.level or 0.0)
+                except SourceFailed as failure:
+                    sheet.fault("load.offered.packet.rate", f"TRex was started anew and is not driven: {failure}")
+            driver.put(sheet)
+        events, self._events = tuple(self._events), []
+        return Answer(tuple(sheet.samples), events, tuple(sheet.faults))
+
+    def facts(self) -> Facts:
+        """What TRex said of itself."""
+        server = self._server
+        if server is None:
+            return Facts({})
+        identity = {
+            "generator": f"TRex {server.version} {server.mode}".strip(),
+            "host": server.host,
+            "interface": server.api,
+            "ports": ", ".join([str(len(server.ports)), *filter(None, server.drivers)]),
+            "statistics": "asked for" if server.asked else "as it publishes them",
+        }
+        notes = [_DRAIN, _BUCKETS]
+        if server.newer:
+            notes.append(f"its interface {server.api} is newer than what is known here: figures may be missing")
+        if self._unsampled:
+            notes.append(f"{self._unsampled} flows are not sampled: raise flows")
+        if self._factor != 1.0:
+            notes.append(f"TRex multiplies its rates (and not its totals) by its platform factor of {self._factor:g}")
+        return Facts({key: value for key, value in identity.items() if value}, _PROMISED, tuple(notes))
+
+    async def close(self) -> None:
+        """End the subscription, if there is one."""
+        if self._published is not None:
+            await self._published.close()
+            self._published = None
+
+    async def _greet(self) -> None:
+        before, now = self._server, await greet(self._rpc)
+        if before is not None and before.handle != now.handle:
+            detail = {"source": f"TRex at {self._rpc.where}", "version": now.version, "was": before.version}
+            self._events.append(Event("generator.restart", "", self._now_ns(), None, detail))
+            self._flows, self._probes, self._numbers, self._counted = FlowBook(), astf.Probes(), {}, {}
+            self._starved = False
+        self._server = now
+        if not now.asked and self._published is None:
+            host = self._rpc.host
+            self._published = Published(host, self._publisher, self._context, self._now_ns)
+
+    def _questions(self, server: Server) -> list[Ask]:
+        asks = [Ask("get_port_status", {"port_id": port}) for port in server.ports]
+        if server.asked:
+            asks.append(Ask("get_global_stats", {}))
+            asks += [Ask("get_port_stats", {"port_id": port}) for port in server.ports]
+        if server.mode == "ASTF":
+            total = "get_total_counter_values"
+            asks.append(Ask(total if total in server.methods else "get_counter_values", _PROFILE))
+            asks += [Ask("get_latency_stats", {})] if "get_latency_stats" in server.methods else []
+            asks += [Ask("get_counter_desc", _PROFILE)] if not self._numbers else []
+        elif self._most_flows and "get_pgid_stats" in server.methods:
+            asks.append(Ask("get_active_pgids", {}))
+        return asks
+
+    def _put_states(self, sheet: Sheet, server: Server, results: Sequence[object]) -> None:
+        sending: list[bool] = []
+        for port, status in zip(server.ports, results, strict=False):
+            if isinstance(status, Refusal):
+                sheet.fault(
+                    "load.port.up", f"TRex refuses the state of the port: {status.text}", object_text(port=port)
+                )
+                continue
+            sends = put_state(sheet, port, mapping(status))
+            sending += [sends] if sends is not None else []
+        if any(sending) or len(sending) == len(server.ports):
+            sheet.put("load.sending", int(any(sending)))
+
+    async def _put_asked(self, sheet: Sheet, server: Server, results: Sequence[object]) -> None:
+        whole, *rest = results
+        if isinstance(whole, Refusal):
+            raise SourceFailed(f"TRex at {self._rpc.where} refuses get_global_stats: {whole.text}")
+        ports = dict(zip(server.ports, rest, strict=False))
+        for port, raw in ports.items():
+            if isinstance(raw, Refusal):
+                sheet.fault("load.port.tx.packets", f"TRex refuses them: {raw.text}", object_text(port=port))
+        self._put_totals(sheet, mapping(whole), {port: mapping(raw) for port, raw in ports.items()})
+        special = rest[len(server.ports) :]
+        if server.mode == "ASTF":
+            self._put_astf(sheet, mapping(whole), special, latency="get_latency_stats" in server.methods)
+        elif special:
+            await self._put_flows(sheet, special[0])
+
+    async def _put_published(self, sheet: Sheet, server: Server, results: Sequence[object]) -> None:
+        news = self._published
+        assert news is not None
+        await news.fresh(self._patience_s)
+        if news.unread:
+            sheet.fault("load.lines.unread", f"a message could not be read: {news.trouble}")
+        sheet.put("load.lines.unread", news.unread)
+        if results:
+            await self._put_flows(sheet, results[0])  # releases in between publish their totals only
+        if news.totals_ns == self._published_ns:
+            return  # nothing new: it publishes less often than it is looked at
+        self._published_ns = news.totals_ns
+        ports = by_port(news.totals)
+        then = Sheet(news.totals_ns)
+        self._put_totals(then, news.totals, {port: ports.get(port, {}) for port in server.ports})
+        if not results:
+            self._put_flow_samples(then, published(news.flows, news.latency))
+        sheet.samples += then.samples
+        sheet.faults += then.faults
+
+    def _put_totals(self, sheet: Sheet, whole: Mapping[str, object], ports: Mapping[int, Mapping[str, object]]) -> None:
+        put_whole(sheet, whole, ports)
+        for port, raw in ports.items():
+            put_port(sheet, port, raw)
+        factor = whole.get("m_platform_factor")
+        self._factor = float(factor) if isinstance(factor, int | float) and factor > 0 else 1.0
+        starved = bool(count(whole.get("m_total_alloc_error")))
+        if starved and not self._starved:
+            detail = {"source": f"TRex at {self._rpc.where}", "errors": str(whole.get("m_total_alloc_error"))}
+            self._events.append(Event("generator.out_of_buffers", "", sheet.time_ns, None, detail))
+        self._starved = starved
+
+    async def _put_flows(self, sheet: Sheet, active: object) -> None:
+        if isinstance(active, Refusal):
+            sheet.fault("load.flow.tx.packets", f"TRex refuses the list of its flows: {active.text}")
+            return
+        raw = mapping(active).get("ids")  # a plain list, or one for each kind
+        kinds = [raw] if isinstance(raw, list) else [mapping(raw).get("latency"), mapping(raw).get("flow_stats")]
+        groups = [group for kind in kinds for each in listing(kind) if (group := count(each)) is not None]
+        chosen = list(dict.fromkeys(groups))[: self._most_flows]
+        self._unsampled = len(set(groups)) - len(chosen)
+        if not chosen:
+            self._put_flow_samples(sheet, {})
+            return
+        (reply,) = await self._rpc.ask_all([Ask("get_pgid_stats", {"pgids": chosen})])
+        if isinstance(reply, Refusal):
+            sheet.fault("load.flow.tx.packets", f"TRex refuses the figures of its flows: {reply.text}")
+            return
+        self._put_flow_samples(sheet, asked(reply))
+
+    def _put_flow_samples(self, sheet: Sheet, flows: Mapping[int, Flow]) -> None:
+        chosen = dict(list(flows.items())[: self._most_flows])
+        anew = self._flows.put(sheet, chosen)
+        if anew:
+            detail = {"source": f"TRex at {self._rpc.where}", "flows": ", ".join(map(str, anew[:20]))}
+            self._events.append(Event("generator.cleared", "", sheet.time_ns, None, detail))
+
+    def _put_astf(self, sheet: Sheet, whole: Mapping[str, object], special: Sequence[object], *, latency: bool) -> None:
+        answers = [None if isinstance(each, Refusal) else each for each in special]
+        if special and isinstance(special[0], Refusal) and _NO_TRAFFIC not in special[0].text:
+            sheet.fault("load.connections.opened", f"TRex refuses its counters: {special[0].text}")
+        if not self._numbers and len(answers) > 1 + latency:
+            self._numbers = astf.described(answers[1 + latency])
+        counted = astf.put_counters(sheet, answers[0], self._numbers)
+        astf.put_open(sheet, answers[0], self._numbers, whole)
+        if latency and len(answers) > 1:
+            self._probes.put(sheet, answers[1])
+        fell = [metric for metric, value in counted.items() if value < self._counted.get(metric, 0)]
+        if fell:  # the epoch of TRex says less: it changes with every start, whether counters are cleared or not
+            detail = {"source": f"TRex at {self._rpc.where}", "counters": ", ".join(fell)}
+            self._events.append(Event("generator.cleared", "", sheet.time_ns, None, detail))
+        self._counted.update(counted)

@@ -1,0 +1,24 @@
+"""Load of wrk or wrk2, by the text that each prints at its end, one after the other in a file.
+
+wrk says nothing while it runs: each sample is of a whole run of wrk, at the time at which its text was seen. Let it
+run again and again for short times (``while :; do wrk -d 10s --latency URL; done > /tmp/wrk.txt``), or print figures
+from its Lua script and read them with ``command``.
+Example: ``wrk: {file: /tmp/wrk.txt, interval: 5s}``.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+from soakwatch.sources.abc import Poller, Site
+from soakwatch.sources.result_files.following import FileConfig, follow
+from soakwatch.sources.result_files.wrk import WrkReader
+
+
+class Config(FileConfig):
+    """Keys of the source ``wrk``."""
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+    """Follow the file."""
+    return await follow(config, site, stack, WrkReader(), restarts=False)

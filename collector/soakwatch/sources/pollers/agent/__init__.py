@@ -1,0 +1,392 @@
+"""A host that has Soakwatch's agent (soakwatch agent install), over SSH or HTTPS; what a cut network hid comes later.
+
+The agent looks by itself, on the run's own grid, and keeps what it saw in a bounded spool until it was fetched and
+recorded: a management network that is cut loses nothing. Its clock is measured against this one each minute. Its flight
+recorder is asked for ten samples a second around what happened: an event of the target (whoever tells of it), a live
+finding that begins to fail or warn, a jump of the CPU or of one core, a lost look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.secrets import SecretRef
+from soakwatch.core.units import Seconds
+from soakwatch.sources.abc import Facts, HostName, Recovered, Site, SourceConfig, SourceFailed, timing
+from soakwatch.sources.pollers.agent.clocks import Exchange, Offset, followed, in_our_time, measured
+from soakwatch.sources.pollers.agent.config import run_name, settings_body
+from soakwatch.sources.pollers.agent.following import Following
+from soakwatch.sources.pollers.agent.https_way import HttpsWay
+from soakwatch.sources.pollers.agent.stream import LinkLost, Reply, Talk
+from soakwatch.sources.pollers.agent.ways import LocalWay, SshWay, Way
+from soakwatch.sources.pollers.agent.windows import Window, Windows
+from soakwatch.sources.transport.ssh.access import Access
+from soakwatch.sources.transport.ssh.connection import SshLine
+from soakwatch.sources.transport.tls import Pin
+from soakwatch_agent.framing import Frame, FrameError, Object, number, whole
+from soakwatch_agent.sample import Answer, Event, Fault, Poll, PollOutcome, Sample, object_text
+from soakwatch_agent.wire import WireError, decode
+
+_CLOCK_EVERY_S = 60.0
+_EXCHANGES = 5
+_MOST_WAITING = 500
+_ALIGNMENT_NS = 1_000_000_000  # the grid of longer intervals begins at a whole second
+_SOURCE = object_text(source="agent")
+_FAREWELL_S = 2.0
+_DECODED_AT_ONCE = 20  # looks; then the other sources have their turn
+
+
+class Config(SourceConfig, Access):
+    """Keys of the source ``agent``."""
+
+    host: Annotated[HostName, Field(default="", description="host with the agent, asked over SSH")]
+    timeout: Annotated[
+        Seconds | None,
+        Field(default=10.0, gt=0, description="a poll is abandoned after this; the agent keeps its look meanwhile"),
+    ]
+    folder: Annotated[
+        str,
+        Field(
+            default=".soakwatch-agent", min_length=1, description="the agent's folder there, from the account's home"
+        ),
+    ]
+    mode: Annotated[
+        Literal["service", "child"],
+        Field(default="service", description="child: the agent lives no longer than the SSH session"),
+    ]
+    url: Annotated[
+        str | None,
+        Field(
+            default=None, pattern=r"^https://[^\s/@]+/?$", description="https://HOST:PORT of an agent, instead of host"
+        ),
+    ]
+    token: Annotated[SecretRef | None, Field(default=None, description="token of the agent behind url")]
+    fingerprint: Annotated[
+        Pin | None,
+        Field(default=None, description="SHA-256 of the one certificate that is accepted behind url, as hex digits"),
+    ]
+    socket: Annotated[
+        str | None, Field(default=None, description="socket of an agent on this machine, instead of host")
+    ]
+    command: Annotated[
+        list[str], Field(default_factory=list, max_length=64, description="command that speaks for an agent")
+    ]
+    probes: Annotated[
+        list[str] | None,
+        Field(default=None, description="only these probes (soakwatch-agent --list names them); default: all"),
+    ]
+    core_folders: Annotated[
+        list[str], Field(default_factory=list, description="folders with core files, beside the usual")
+    ]
+    recorder: Annotated[
+        bool,
+        Field(
+            default=True,
+            description="fetch the flight recorder's samples around events, live findings and jumps of the CPU",
+        ),
+    ]
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        ways = [key for key in ("host", "url", "socket", "command") if getattr(self, key)]
+        if len(ways) != 1:
+            raise ValueError(
+                "an agent is reached by one of host, url, socket or command" + (f", not by {ways}" if ways else "")
+            )
+        if (self.url is None) != (self.token is None):
+            raise ValueError("url and token belong together: token: env:NAME or file:PATH")
+        return self
+
+
+class AgentPoller:
+    """One agent, followed. ``poll`` brings its newest look, ``recovered`` what nobody could fetch in its time."""
+
+    def __init__(self, way: Way, config: Config, site: Site) -> None:
+        self._way, self._config, self._site = way, config, site
+        self._run = run_name(site)
+        self._interval_ns = round(site.interval_s * 1e9)
+        timeout_s = timing(0, site.interval_s, config.timeout).timeout_s
+        self._patience_s = min(0.6 * timeout_s, max(site.interval_s, 1.0), 10.0)
+        self._talk: Talk | None = None
+        self._opened = False
+        self._origin_ns: int | None = None
+        self._hello: Object = {}
+        self._offsets: dict[int, Offset] = {}
+        self._epoch = 0
+        self._measured_s, self._clock_news = float("-inf"), False
+        self._following = Following()
+        self._waiting: deque[tuple[int, Poll]] = deque()  # fetched, and not yet handed over
+        self._windows, self._failing = Windows(), False
+        self._lost = 0
+        self._agent_id = ""
+        self._notes: list[str] = []
+
+    async def connect(self) -> None:
+        """Greets the agent and measures its clock. Raises SourceFailed."""
+        talk = await self._way.connect()
+        self._talk, self._opened = talk, False
+        self._hello = dict(talk.hello)
+        try:
+            await self._measure(talk)
+        except BaseException:
+            await self._cut()
+            raise
+
+    async def poll(self, now_ns: int) -> Answer:
+        """The newest look, with the state of agent and spool. Raises SourceFailed."""
+        if self._origin_ns is None:
+            self._origin_ns = now_ns - now_ns % min(self._interval_ns, _ALIGNMENT_NS)
+        due_ns = now_ns - (now_ns - self._origin_ns) % self._interval_ns
+        try:
+            return await self._look_twice(now_ns, due_ns)
+        except (FrameError, WireError) as error:
+            await self._cut()
+            raise SourceFailed(f"the agent's answer cannot be read: {error}") from None
+        except _NoLook as failure:
+            raise SourceFailed(str(failure)) from None  # all else is well, so the talk goes on
+        except SourceFailed:
+            await self._cut()
+            raise
+        except BaseException:  # given up in the middle: the conversation is out of step, the way perhaps dead
+            self._way.drop()
+            await self._cut()
+            raise
+
+    def recovered(self) -> Iterable[Recovered]:
+        """See Recovering: about 500 a call at most, for no more are fetched."""
+        looks = sorted(self._waiting, key=lambda each: each[1].start_ns)
+        self._waiting.clear()
+        return [Recovered(look.start_ns, look.duration_ns, look.answer) for _, look in looks]
+
+    def facts(self) -> Facts:
+        """See Telling."""
+        shown = ("version", "agent", "host", "system", "python", "arch")
+        told = {f"agent {key}" if key == "version" else key: str(self._hello.get(key, "")) for key in shown}
+        told["agent runs as"] = str(self._hello.get("way", ""))
+        return Facts({**told, **self._way.identity()}, notes=(*self._way.notes(), *self._notes))
+
+    def look_closer(self, when_ns: int, why: str) -> None:
+        """See Closer."""
+        self._windows.want(when_ns, why)
+
+    async def last_look(self, end_ns: int) -> Sequence[Answer]:
+        """See Closer."""
+        events: list[Event] = []
+        while self._talk is not None and self._records and (window := self._windows.last(end_ns)) is not None:
+            try:
+                events += (await self._fetch_window(self._talk, window))[0]
+            except SourceFailed:
+                await self._cut()
+        answers = [Answer((), tuple(events), ())] if events else []
+        while samples := self._windows.some():
+            answers.append(Answer(samples, (), ()))
+        return answers
+
+    async def close(self) -> None:
+        """The run ends in order: the agent may rest."""
+        talk = self._talk
+        if talk is not None and self._opened:
+            with suppress(SourceFailed, FrameError, TimeoutError, OSError):
+                async with asyncio.timeout(_FAREWELL_S):
+                    await talk.ask("rest", {"run": self._run})
+        await self._cut()
+
+    async def _look_twice(self, now_ns: int, due_ns: int) -> Answer:
+        try:
+            try:
+                return await self._look(now_ns, due_ns)
+            except LinkLost:
+                await self._cut()
+                return await self._look(now_ns, due_ns)  # it may have been lost long ago: once more, anew
+        except BaseException:
+            if not self._failing:
+                self._failing = True
+                self._windows.want(now_ns, "a look failed")
+            raise
+
+    # --- one look ------------------------------------------------------------------------------------------
+
+    async def _look(self, now_ns: int, due_ns: int) -> Answer:
+        if self._talk is None:
+            await self.connect()
+        talk = self._talk
+        assert talk is not None
+        extra: list[Sample] = []
+        if time.monotonic() - self._measured_s >= _CLOCK_EVERY_S:
+            await self._measure(talk)
+        if not self._opened:
+            await self._open(talk)
+        if self._clock_news:
+            extra.append(Sample("source.clock.offset", _SOURCE, self._offset.wall_ns * 1e-9, now_ns))
+        offset_ns = self._offset.steady_ns
+        room = max(_MOST_WAITING - len(self._waiting), 1)
+        question: Object = {
+            "run": self._run,
+            "ack": self._following.settle(time.monotonic(), [number for number, _ in self._waiting]),
+            "after": self._following.after,
+            "most": room,
+            "fresh_ns": due_ns + offset_ns - self._offset.error_ns - self._interval_ns // 10,
+            "wait_s": self._patience_s,
+        }
+        reply = await talk.ask("looks", question)
+        look = await self._fetched(reply)
+        state, events = self._state(reply.body, now_ns)
+        if look is None or look.due_ns < due_ns:
+            raise _NoLook(self._why_none(reply.body))
+        if look.outcome is not PollOutcome.OK:
+            raise _NoLook(look.error or "the agent's own look failed")
+        self._windows.consider(look.answer, now_ns)
+        faults: list[Fault] = []
+        if self._records:
+            if (window := self._windows.due(now_ns)) is not None:
+                fetched, faults = await self._fetch_window(talk, window)
+                events += fetched
+            faults += [_fault(f"the flight recorder no longer had {why!r}") for why in self._windows.take_gone()]
+        self._waiting.pop()  # handed over now, not later
+        self._clock_news = self._failing = False
+        samples = (*look.answer.samples, *state, *extra, *self._windows.some())
+        return Answer(samples, (*look.answer.events, *events), (*look.answer.faults, *faults))
+
+    @property
+    def _offset(self) -> Offset:
+        return self._offsets[self._epoch]
+
+    async def _measure(self, talk: Talk) -> None:
+        exchanges = []
+        epoch = 0
+        for _ in range(_EXCHANGES):
+            sent = self._site.now_ns()
+            reply = await talk.ask("ping")
+            came = self._site.now_ns()
+            epoch = whole(reply.body, "epoch")
+            exchanges.append(Exchange(sent, came, whole(reply.body, "clock_ns"), whole(reply.body, "wall_ns")))
+        self._hello = dict(talk.hello)
+        self._offsets[epoch] = followed(self._offsets.get(epoch), measured(exchanges))
+        self._epoch = epoch
+        self._measured_s, self._clock_news = time.monotonic(), True
+
+    async def _open(self, talk: Talk) -> None:
+        assert self._origin_ns is not None
+        phase = (self._origin_ns + self._offset.steady_ns) % self._interval_ns
+        body = settings_body(self._site, self._config.probes, self._config.core_folders, self._interval_ns, phase)
+        if self._site.trial:
+            await self._leave_alone(talk)
+        reply = await talk.ask("open", {"run": self._run, **body})
+        if self._agent_id not in ("", str(self._hello.get("agent"))):
+            self._following = Following(missing=self._following.missing)  # it was installed anew: other numbers
+        self._agent_id = str(self._hello.get("agent"))
+        self._following.begin(whole(reply.body, "acked"), whole(reply.body, "last"))
+        self._opened = True
+
+    async def _leave_alone(self, talk: Talk) -> None:
+        """A trial must not take what another run has not fetched yet. Raises SourceFailed if there is such."""
+        held = (await talk.ask("status")).body
+        waiting = whole(held, "last") - whole(held, "acked")
+        if held.get("run") not in ("", self._run) and waiting > 0 and held.get("interval_s") is not None:
+            run = str(held.get("run")).partition("/")[0]
+            raise SourceFailed(
+                f"the agent keeps {waiting} looks for the run {run!r}, which did not end in order: soakwatch resume it "
+                "first; a new run begins with an empty spool"
+            )
+
+    async def _fetched(self, reply: Reply) -> Poll | None:
+        """Puts the looks of an answer to those that wait; the last one is returned as well."""
+        early, last = reply.body.get("ahead"), None
+        for at, frame in enumerate(reply.looks):
+            look = self._poll_of(frame)
+            if self._following.take(frame.seq, ahead=frame.seq == early):
+                last = look
+                if look.outcome is PollOutcome.OK:
+                    self._waiting.append((frame.seq, look))
+            if at % _DECODED_AT_ONCE == _DECODED_AT_ONCE - 1:
+                await asyncio.sleep(0)
+        return last
+
+    def _poll_of(self, frame: Frame) -> Poll:
+        offset = self._offsets.get(
+            frame.epoch, self._offset
+        )  # of an earlier boot that we never spoke to: the best guess
+        assert self._origin_ns is not None
+        return in_our_time(decode(frame.look), offset.steady_ns, self._interval_ns, self._origin_ns)
+
+    def _state(self, body: Object, now_ns: int) -> tuple[list[Sample], list[Event]]:
+        lost = self._following.missing  # the agent's own count holds what we fetched and had not acknowledged yet
+        samples = [
+            Sample("source.device.cpu.time", _SOURCE, number(body, "cpu_s"), now_ns),
+            Sample("source.spool.usage", _SOURCE, whole(body, "bytes"), now_ns),
+            Sample("source.spool.lost", _SOURCE, lost, now_ns),
+        ]
+        events = []
+        if lost > self._lost:
+            ranges = body.get("ranges")
+            shown = ", ".join(str(pair) for pair in ranges[-8:]) if isinstance(ranges, list) else ""
+            detail = {"looks": str(lost - self._lost), "numbers": shown, "remedy": "a larger --spool-bytes"}
+            events.append(Event("source.spool.lost", _SOURCE, now_ns, now_ns, detail))
+        self._lost = lost
+        return samples, events
+
+    @property
+    def _records(self) -> bool:
+        return self._config.recorder and self._hello.get("recorder") is True
+
+    async def _fetch_window(self, talk: Talk, window: Window) -> tuple[list[Event], list[Fault]]:
+        offset_ns = self._offset.steady_ns
+        try:
+            reply = await talk.ask(
+                "window", {"from_ns": window.begin_ns + offset_ns, "to_ns": window.end_ns + offset_ns}
+            )
+            event = self._windows.keep(reply.body, offset_ns, window)
+        except (LinkLost, asyncio.CancelledError):
+            self._windows.give_back(window)
+            raise
+        except SourceFailed as failure:
+            return [], [_fault(str(failure))]
+        if event is None:
+            return [], [_fault(f"the flight recorder has nothing from around {window.reason!r}")]
+        return [event], []
+
+    def _why_none(self, body: Object) -> str:
+        trouble = body.get("trouble")
+        told = f" ({trouble})" if isinstance(trouble, str) else ""
+        return f"the agent answered, but made no look within {self._patience_s:g} s of its due time{told}"
+
+    async def _cut(self) -> None:
+        talk, self._talk, self._opened = self._talk, None, False
+        if talk is not None:
+            with suppress(SourceFailed, OSError):
+                await asyncio.shield(talk.close())
+
+
+def _fault(text: str) -> Fault:
+    return Fault("recorder.cpu.utilization", "", text)
+
+
+class _NoLook(SourceFailed):
+    """The conversation is well; the look is not."""
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> AgentPoller:
+    """Connects. Raises SourceFailed, and PlanError for what cannot be."""
+    if config.url is not None:
+        assert config.token is not None
+        way: Way = HttpsWay(config.url, config.token, config.fingerprint)
+    elif config.host:
+        line = await stack.enter_async_context(SshLine(config, site.folder))
+        folder = config.folder.removeprefix("~/")
+        if folder.startswith(("~", "-")) or not folder.isprintable():
+            raise PlanError(f"{site.target}: folder {config.folder!r} is no folder of the account: write a path")
+        way = SshWay(line, folder, child=config.mode == "child")
+    else:
+        way = LocalWay(config.socket, tuple(config.command))
+    poller = AgentPoller(way, config, site)
+    await poller.connect()
+    stack.push_async_callback(poller.close)
+    return poller

@@ -1,0 +1,243 @@
+"""When the flight recorder's samples are worth fetching, and what they are in the record."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import deque
+from dataclasses import dataclass, field
+
+from soakwatch.core.event_kinds import REACH_NS, WINDOW, bookkeeping, words_of
+from soakwatch.sources.abc import SourceFailed
+from soakwatch_agent.framing import Object
+from soakwatch_agent.sample import Answer, Event, Sample, object_labels
+
+QUIET_NS = 120_000_000_000  # from one window that is fetched to the next
+RING_NS = 600_000_000_000  # what the recorder keeps
+MOST_WINDOWS = 200  # a run
+MOST_WAITING = 4  # with the quiet time between them, what the ring keeps for so long
+MOST_REASONS = 8  # that are named of one window; the others are counted
+_MEMORY = 60  # looks that make the usual level of CPU
+_ENOUGH = 10
+_JUMP = 0.3  # busy share above the usual level
+_USUAL = 0.9  # a core is seldom busier than this share of its looks
+_LASTS = 2  # looks: a burst of one look on one core is what cores are for
+_MOST_CORES = 256
+_TRIES = 2  # to fetch one window
+_A_TIME = 2000  # samples that go into one poll
+_CPU, _CORE = "system.cpu.utilization", "system.cpu.core.utilization"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of our time that is worth fetching; ``moments`` say when and why, ``more`` how many are not named."""
+
+    begin_ns: int
+    end_ns: int
+    moments: tuple[tuple[int, str], ...]
+    more: int = 0
+    tries: int = 0
+
+    @property
+    def reason(self) -> str:
+        """Why, in one line."""
+        return "; ".join(why for _, why in self.moments)
+
+
+@dataclass(slots=True)
+class _Wanted:
+    begin_ns: int
+    end_ns: int
+    moments: list[tuple[int, str]]
+    more: int = 0
+    tries: int = 0
+
+    def name(self, when_ns: int, why: str) -> None:
+        if any(why == known for _, known in self.moments):
+            return
+        if len(self.moments) < MOST_REASONS:
+            self.moments.append((when_ns, why))
+        else:
+            self.more += 1
+
+    def told(self, begin_ns: int, end_ns: int) -> Window:
+        return Window(
+            max(self.begin_ns, begin_ns), min(self.end_ns, end_ns), tuple(self.moments), self.more, self.tries
+        )
+
+
+@dataclass(slots=True)
+class _Level:
+    """How busy a core usually is, and since when it is far busier."""
+
+    usual: deque[float] = field(default_factory=lambda: deque(maxlen=_MEMORY))
+    since_ns: int = 0
+    looks: int = 0
+
+    def jumped(self, share: float, now_ns: int, lasts: int, *, seldom: bool) -> bool:
+        """Takes a look; whether it is the one that makes a jump of it."""
+        if len(self.usual) >= _ENOUGH and share > _JUMP and share > self._usually(seldom=seldom) + _JUMP:
+            self.since_ns = self.since_ns if self.looks else now_ns
+            self.looks += 1
+        else:
+            self.looks = 0
+        self.usual.append(share)
+        return self.looks == lasts
+
+    def _usually(self, *, seldom: bool) -> float:
+        if not seldom:
+            return statistics.median(self.usual)
+        ranked = sorted(self.usual)
+        return ranked[math.ceil(_USUAL * len(ranked)) - 1]
+
+
+class Windows:
+    """Gathers what is worth a closer look: what it is told of, and a jump of the CPU in an agent's answers.
+
+    What happens while a window is waiting, and within it, is named in it; what happens beyond gets a window of its
+    own, which waits for the quiet time: the ring keeps it meanwhile. Windows never overlap.
+    """
+
+    def __init__(self) -> None:
+        self._machine = _Level()
+        self._cores: dict[str, _Level] = {}
+        self._waits: deque[_Wanted] = deque()
+        self._taken: deque[tuple[int, int]] = deque(maxlen=16)  # stretches that were fetched
+        self._gone: list[str] = []
+        self._now_ns: int | None = None
+        self._next_ns = 0
+        self._count = 0
+        self._samples: deque[Sample] = deque()
+
+    def consider(self, answer: Answer, now_ns: int) -> None:
+        """Looks at an answer, in our time."""
+        self._now_ns = now_ns
+        for event in answer.events:
+            if not bookkeeping(event.kind):
+                self.want(event.begin_ns, words_of(event.kind, event.object))
+        for sample in answer.samples:
+            if sample.metric == _CPU and self._machine.jumped(sample.value, now_ns, 1, seldom=False):
+                self.want(now_ns, "jump of the CPU")
+            elif sample.metric == _CORE:
+                self._consider_core(sample, now_ns)
+
+    def want(self, when_ns: int, why: str) -> None:
+        """Something happened at that time: a window around it is fetched once it is whole."""
+        now_ns = when_ns if self._now_ns is None else self._now_ns
+        far = when_ns + REACH_NS <= now_ns - RING_NS or when_ns > now_ns + RING_NS
+        if far or any(begin <= when_ns < end for begin, end in self._taken):
+            return
+        waits = next((each for each in self._waits if each.begin_ns <= when_ns < each.end_ns), None)
+        if waits is not None or (waits := self._lengthened(when_ns)) is not None:
+            waits.name(when_ns, why)
+        elif len(self._waits) >= MOST_WAITING:
+            self._waits[-1].more += 1
+        elif self._count + len(self._waits) < MOST_WINDOWS:
+            self._add(when_ns, why)
+
+    def due(self, now_ns: int) -> Window | None:
+        """The window that is whole now and may be fetched; asked for once."""
+        self._now_ns = now_ns
+        while self._waits and self._waits[0].end_ns <= now_ns - RING_NS:
+            self._gone += [why for _, why in self._waits.popleft().moments]
+        if not self._waits or now_ns < max(self._waits[0].end_ns, self._next_ns):
+            return None
+        wanted = self._waits.popleft()
+        self._next_ns = now_ns + QUIET_NS
+        return self._took(wanted.told(now_ns - RING_NS, wanted.end_ns))
+
+    def last(self, end_ns: int) -> Window | None:
+        """At the end of a run: the next window as far as it goes, whatever it waits for; None when there is none."""
+        while self._waits:
+            window = self._waits.popleft().told(end_ns - RING_NS, end_ns)
+            if window.begin_ns < window.end_ns:
+                return self._took(window)
+        return None
+
+    def give_back(self, window: Window) -> None:
+        """The connection was lost while this was fetched: once more, when it is there again."""
+        stretch = window.begin_ns, window.end_ns
+        if window.tries < _TRIES - 1 and stretch in self._taken:
+            self._taken.remove(stretch)
+            self._waits.appendleft(_Wanted(*stretch, list(window.moments), window.more, window.tries + 1))
+            self._count -= 1
+            self._next_ns = 0
+
+    def take_gone(self) -> tuple[str, ...]:
+        """What was wanted and is no longer in the ring, since the last call: the link was dead for too long."""
+        gone, self._gone = tuple(self._gone), []
+        return gone
+
+    def keep(self, body: Object, offset_ns: int, window: Window) -> Event | None:
+        """Takes the agent's answer; its samples go out with ``some``. The event says that they are there.
+
+        Raises SourceFailed for what is no window.
+        """
+        columns, times, rows = body.get("columns"), body.get("times"), body.get("values")
+        samples: list[Sample] = []
+        try:
+            assert isinstance(columns, list)
+            assert isinstance(times, list)
+            assert isinstance(rows, list)
+            for time_ns, row in zip(times, rows, strict=True):
+                assert isinstance(time_ns, int)
+                assert isinstance(row, list)
+                for column, value in zip(columns, row, strict=True):
+                    if value is None:
+                        continue
+                    assert isinstance(column, list)
+                    assert isinstance(value, int | float)
+                    metric, name = column
+                    assert isinstance(metric, str)
+                    assert isinstance(name, str)
+                    samples.append(Sample(metric, name, value, time_ns - offset_ns))
+        except (AssertionError, ValueError):
+            raise SourceFailed("the agent's flight recorder answered something that is no window") from None
+        if not samples:
+            return None
+        begin, end = samples[0].time_ns, samples[-1].time_ns
+        self._samples += samples
+        detail = {
+            "reason": window.reason,
+            "at_ns": " ".join(str(at_ns) for at_ns, _ in window.moments),
+            "samples": str(len(samples)),
+            "every_s": str(body.get("every_s")),
+        }
+        if window.more:
+            detail["more"] = str(window.more)
+        return Event(WINDOW, "", begin, end, detail)
+
+    def some(self) -> tuple[Sample, ...]:
+        """The next samples for the record, a bounded number."""
+        return tuple(self._samples.popleft() for _ in range(min(_A_TIME, len(self._samples))))
+
+    def _consider_core(self, sample: Sample, now_ns: int) -> None:
+        level = self._cores.get(sample.object)
+        if level is None:
+            if len(self._cores) >= _MOST_CORES:
+                return
+            level = self._cores[sample.object] = _Level()
+        if level.jumped(sample.value, now_ns, _LASTS, seldom=True):
+            core = object_labels(sample.object).get("core", sample.object)
+            self.want(level.since_ns, f"jump of the CPU: core {core}")
+
+    def _lengthened(self, when_ns: int) -> _Wanted | None:
+        """The last window, where another cut it short and what comes soon after it has room in it."""
+        last = self._waits[-1] if self._waits else None
+        if last is None or not last.end_ns <= when_ns < min(last.end_ns + REACH_NS, last.begin_ns + 2 * REACH_NS):
+            return None
+        last.end_ns = min(when_ns + REACH_NS, last.begin_ns + 2 * REACH_NS)
+        return last
+
+    def _add(self, when_ns: int, why: str) -> None:
+        """A window of its own, as far as no other has it."""
+        others = [*self._taken, *((each.begin_ns, each.end_ns) for each in self._waits)]
+        begin_ns = max([when_ns - REACH_NS, *(end for _, end in others if end <= when_ns)])
+        end_ns = min([when_ns + REACH_NS, *(begin for begin, _ in others if begin > when_ns)])
+        self._waits.append(_Wanted(begin_ns, end_ns, [(when_ns, why)]))
+        self._waits = deque(sorted(self._waits, key=lambda each: each.begin_ns))
+
+    def _took(self, window: Window) -> Window:
+        self._taken.append((window.begin_ns, window.end_ns))
+        self._count += 1
+        return window

@@ -1,0 +1,208 @@
+"""Streaming telemetry by gNMI (needs ``soakwatch[gnmi]``): the paths of a profile, sampled or told on change.
+
+Example: ``gnmi: {host: 198.18.0.1, port: 6030, user: soak, password: env:GNMI, profile: arista-eos, ca: lab.pem}``.
+A stream that is silent for three intervals is a failed poll, and is opened anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+from pydantic import BaseModel, ConfigDict, Field
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.secrets import SecretRef, secret
+from soakwatch.sources.abc import Facts, HostName, Site, SourceConfig, SourceFailed, timing
+from soakwatch.sources.pollers.gnmi.latest import Latest, Wanted, wanted
+from soakwatch.sources.profiles.loading import load_profiles
+from soakwatch.sources.profiles.model import GnmiPath
+from soakwatch.sources.transport.tls import Pin, certificate_of
+from soakwatch_agent.sample import Answer, Sample, object_text
+
+if TYPE_CHECKING:
+    from soakwatch.sources.pollers.gnmi.stream import Door, Stream
+
+_SILENT = 3  # intervals without an update
+
+
+class PathShape(BaseModel):
+    """A path of the plan's own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: Annotated[str, Field(description="such as /interfaces/interface[name=*]/state/counters/in-discards")]
+    metric: Annotated[str, Field(description="metric of the catalogue")]
+    scale: Annotated[float | None, Field(default=None, description="factor to the metric's unit")]
+    labels: Annotated[dict[str, str], Field(default_factory=dict, description="labels; {name} is a key of the path")]
+    mode: Annotated[Literal["sample", "on_change"], Field(default="sample", description="asked each interval, or told")]
+    values: Annotated[dict[str, float], Field(default_factory=dict, description="numbers for words")]
+
+
+class Config(SourceConfig):
+    """Keys of the source ``gnmi``."""
+
+    asks_management = True
+
+    host: Annotated[HostName, Field(description="name or address of the device")]
+    port: Annotated[int, Field(default=9339, ge=1, le=65535, description="port; EOS 6030, SR Linux 57400")]
+    user: Annotated[str | None, Field(default=None, description="name to log in with")]
+    password: Annotated[SecretRef | None, Field(default=None, description="its password")]
+    profile: Annotated[str | None, Field(default=None, description="profile whose gNMI paths are asked")]
+    paths: Annotated[list[PathShape], Field(default_factory=list, description="own paths, beside the profile's")]
+    ca: Annotated[str | None, Field(default=None, description="file of authorities that vouch for the device")]
+    pin: Annotated[Pin | None, Field(default=None, description="SHA-256 of the device's certificate: trust this one")]
+    name: Annotated[str | None, Field(default=None, description="name in the certificate, if it is not the host's")]
+    plaintext: Annotated[bool, Field(default=False, description="no TLS: anybody on the way can read the password")]
+    encoding: Annotated[
+        Literal["JSON_IETF", "JSON", "PROTO"] | None, Field(default=None, description="default: the device's choice")
+    ]
+
+
+class GnmiPoller:
+    """One stream in a task of its own; a poll takes the newest reading of each series."""
+
+    def __init__(self, config: Config, site: Site, lines: tuple[Wanted, ...], door: Door) -> None:
+        self._config, self._site, self._lines, self._door = config, site, lines, door
+        self._latest = Latest(lines)
+        self._stream: Stream | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._heard_ns = 0
+        self._updates = 0
+        self._told = ("", "")
+
+    async def poll(self, now_ns: int) -> Answer:
+        """What came since the last poll. Raises SourceFailed for a stream that ended or is silent; it is opened anew
+        at the next poll."""
+        if self._task is None:
+            await self._open(now_ns)
+        elif self._task.done():
+            failure = self._task.exception()
+            await self.close()
+            raise failure if isinstance(failure, SourceFailed) else SourceFailed("the stream of updates broke")
+        stream = self._stream
+        assert stream is not None
+        if stream.updates > self._updates:
+            self._updates, self._heard_ns = stream.updates, now_ns
+        elif any(not line.on_change for line in self._lines) and now_ns - self._heard_ns > self._patience_ns:
+            await self.close()
+            raise SourceFailed(
+                f"{self._config.host} accepted the paths and sent no update for {_SILENT} intervals: has it any?"
+            )
+        self._latest.renew(now_ns)
+        samples, events, faults = self._latest.drain()
+        if stream.device_offset_ns is not None:
+            thing = object_text(source="gnmi")
+            samples = (*samples, Sample("source.clock.offset", thing, stream.device_offset_ns * 1e-9, now_ns))
+        return Answer(samples, events, faults)
+
+    def facts(self) -> Facts:
+        """What the device speaks."""
+        version, encoding = self._told
+        identity = {"gNMI": version, "encoding": encoding, "profile": self._config.profile or "the plan's paths"}
+        notes = []
+        if self._door.roots is None:
+            notes.append("no TLS: readings and login cross the network in the clear")
+        if self._latest.unmatched:
+            notes.append(f"{self._latest.unmatched} updates were of no path that was asked")
+        return Facts(identity, tuple(dict.fromkeys(line.line.metric for line in self._lines)), tuple(notes))
+
+    async def close(self) -> None:
+        """Ends the stream."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError, SourceFailed):
+                await task
+        if self._stream is not None:
+            await self._stream.close()
+            self._stream = None
+        self._latest.forget_all()
+
+    @property
+    def _patience_ns(self) -> int:
+        return round(_SILENT * max(self._site.interval_s, 1.0) * 1e9)
+
+    async def _open(self, now_ns: int) -> None:
+        from soakwatch.sources.pollers.gnmi.stream import Stream
+
+        patience_s = 0.8 * timing(0, self._site.interval_s, self._config.timeout).timeout_s
+        stream = Stream(self._door)
+        try:
+            await stream.open(patience_s, self._config.encoding)
+        except BaseException:
+            await stream.close()
+            raise
+        self._stream, self._told = stream, (stream.version, stream.encoding)
+        self._updates, self._heard_ns = 0, now_ns
+        follow = stream.follow(self._lines, self._site.interval_s, self._latest, self._site.now_ns)
+        self._task = asyncio.create_task(follow, name="soakwatch-gnmi")
+        await asyncio.sleep(0)  # the request goes out before the first drain
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> GnmiPoller:
+    """Resolves paths and login; the stream opens with the first poll. Raises PlanError."""
+    try:
+        import soakwatch.sources.pollers.gnmi.stream as streams
+    except ImportError:
+        raise PlanError(f"{site.target}: gnmi needs grpc: pip install 'soakwatch[gnmi]'") from None
+    lines = _lines(config, site.target)
+    roots, name = await _roots(config, site)
+    metadata = []
+    if config.user is not None:
+        metadata.append(("username", config.user))
+    if config.password is not None:
+        metadata.append(("password", secret(config.password).reveal()))
+    door = streams.Door(config.host, config.port, roots, config.name or name, tuple(metadata))
+    poller = GnmiPoller(config, site, lines, door)
+    stack.push_async_callback(poller.close)
+    return poller
+
+
+def _lines(config: Config, target: str) -> tuple[Wanted, ...]:
+    given = [GnmiPath(p.path, p.metric, p.scale, p.labels, p.mode, p.values) for p in config.paths]
+    if config.profile is not None:
+        profiles = load_profiles()
+        given += profiles[config.profile].gnmi
+    if not given:
+        told = "has no gNMI paths" if config.profile else "names neither a profile nor paths"
+        raise PlanError(f"{target}: gnmi {told}: set profile (soakwatch profiles), or paths")
+    try:
+        return wanted(given)
+    except ValueError as error:
+        raise PlanError(f"{target}: gnmi: {error}") from None
+
+
+async def _roots(config: Config, site: Site) -> tuple[bytes | None, str | None]:
+    """The certificates that are trusted, None for no TLS, and the name in a pinned certificate."""
+    if config.plaintext:
+        if config.pin or config.ca:
+            raise PlanError(
+                f"{site.target}: gnmi: plaintext: true means no TLS, so ca and pin have no use: remove them"
+            )
+        return None, None
+    if config.pin is not None:
+        der = await certificate_of(config.host, config.port, config.pin, 5.0)
+        return ssl.DER_cert_to_PEM_cert(der).encode(), _name_in(der)
+    if config.ca is None:
+        return b"", None  # the authorities of grpc
+    try:
+        return await asyncio.to_thread(Path(config.ca).read_bytes), None
+    except OSError as error:
+        raise PlanError(f"{site.target}: gnmi: ca {config.ca} cannot be read: {error.strerror}") from None
+
+
+def _name_in(der: bytes) -> str | None:
+    certificate = x509.load_der_x509_certificate(der)
+    with suppress(x509.ExtensionNotFound):
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        given = [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
+        if given:
+            return str(given[0])
+    common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(common[0].value) if common else None

@@ -1,0 +1,157 @@
+"""One subscription of a device: opened, read to its end, its failures told in one sentence without a secret.
+
+The generated messages come with pygnmi; the calls are grpc's own for asyncio, since pygnmi's client reads a stream in
+threads and keeps what nobody fetched.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import grpc
+import grpc.aio
+from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
+
+from soakwatch.core.text import one_line
+from soakwatch.sources.abc import LoginRefused, SourceFailed
+from soakwatch.sources.pollers.gnmi.latest import Latest, Wanted
+from soakwatch.sources.pollers.gnmi.values import BadValue, elements, plain
+
+ENCODINGS = ("JSON_IETF", "JSON", "PROTO")
+"""What is asked for, the best first."""
+_OPTIONS = [("grpc.max_receive_message_length", 16 * 2**20), ("grpc.keepalive_time_ms", 20_000),
+            ("grpc.keepalive_timeout_ms", 10_000), ("grpc.enable_retries", 0)]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How a device is reached. ``roots`` is PEM, None for no TLS; ``metadata`` holds the login and is never shown."""
+
+    host: str
+    port: int
+    roots: bytes | None
+    name: str | None
+    metadata: tuple[tuple[str, str], ...]
+
+    def __repr__(self) -> str:
+        """Host and port only."""
+        return f"Door({self.host}:{self.port})"
+
+
+class Stream:
+    """One channel. ``open`` asks what the device can do, ``follow`` reads updates until the stream ends."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        target = f"[{door.host}]:{door.port}" if ":" in door.host else f"{door.host}:{door.port}"
+        options = [*_OPTIONS, *([("grpc.ssl_target_name_override", door.name)] if door.name else [])]
+        if door.roots is None:
+            self._channel = grpc.aio.insecure_channel(target, options=options)
+        else:
+            credentials = grpc.ssl_channel_credentials(root_certificates=door.roots or None)
+            self._channel = grpc.aio.secure_channel(target, credentials, options=options)
+        self._stub = gnmi_pb2_grpc.gNMIStub(self._channel)
+        self.version, self.encoding = "", ENCODINGS[0]
+        self.device_offset_ns: int | None = None  # by the time that the device wrote into its last message
+        self.updates = 0
+
+    async def open(self, patience_s: float, encoding: str | None) -> None:
+        """Capabilities: the version, and an encoding that the device has. Raises SourceFailed."""
+        try:
+            told = await self._stub.Capabilities(
+                gnmi_pb2.CapabilityRequest(), timeout=patience_s, metadata=self._door.metadata
+            )
+        except grpc.aio.AioRpcError as error:
+            raise self._failed(error) from None
+        self.version = str(told.gNMI_version)[:40]
+        able = [gnmi_pb2.Encoding.Name(number) for number in told.supported_encodings if number in _KNOWN]
+        if encoding is not None and able and encoding not in able:
+            raise SourceFailed(f"{self._where()} has no encoding {encoding}: it has {', '.join(able)}")
+        self.encoding = encoding or next((name for name in ENCODINGS if name in able), ENCODINGS[0])
+
+    async def follow(
+        self, lines: Sequence[Wanted], interval_s: float, latest: Latest, now_ns: Callable[[], int]
+    ) -> None:
+        """Feeds ``latest`` until the stream ends. Raises SourceFailed with the reason, whatever it was."""
+        request = gnmi_pb2.SubscribeRequest(subscribe=_subscription(lines, interval_s, self.encoding))
+        call = self._stub.Subscribe(metadata=self._door.metadata)
+        try:
+            await call.write(request)
+            async for response in call:
+                if response.WhichOneof("response") == "update":
+                    self._take(response.update, latest, now_ns())
+        except grpc.aio.AioRpcError as error:
+            raise self._failed(error) from None
+        finally:
+            call.cancel()
+        raise SourceFailed(f"{self._where()} ended the stream of updates")
+
+    async def close(self) -> None:
+        """Closes the channel."""
+        with suppress(grpc.aio.AioRpcError):
+            await self._channel.close()
+
+    def _take(self, note: gnmi_pb2.Notification, latest: Latest, came_ns: int) -> None:
+        if note.timestamp:
+            self.device_offset_ns = note.timestamp - time.time_ns()
+        prefix = elements(tuple(note.prefix.elem))
+        for update in note.update:
+            self.updates += 1
+            path = (*prefix, *elements(tuple(update.path.elem)))
+            try:
+                latest.take(path, plain(update.val), came_ns)
+            except BadValue as bad:
+                latest.refuse(path, str(bad))
+        for gone in note.delete:
+            latest.forget((*prefix, *elements(tuple(gone.elem))))
+
+    def _where(self) -> str:
+        return f"{self._door.host} port {self._door.port}"
+
+    def _failed(self, error: grpc.aio.AioRpcError) -> SourceFailed:
+        refused = error.code() is grpc.StatusCode.UNAUTHENTICATED
+        return (LoginRefused if refused else SourceFailed)(self._sentence(error))
+
+    def _sentence(self, error: grpc.aio.AioRpcError) -> str:
+        code, where, told = error.code(), self._where(), error.details() or ""
+        for _, value in self._door.metadata:  # a device may repeat what it was given; before anything is cut off
+            told = told.replace(value, "***") if value else told
+        told = one_line(told, 160)
+        known = {
+            grpc.StatusCode.UNAUTHENTICATED: f"{where} refuses the login: mend user or password",
+            grpc.StatusCode.PERMISSION_DENIED: f"{where} does not allow this user to subscribe",
+            grpc.StatusCode.DEADLINE_EXCEEDED: f"{where} did not answer in time",
+            grpc.StatusCode.UNIMPLEMENTED: f"{where} speaks gRPC and has no gNMI: is this the right port?",
+            grpc.StatusCode.RESOURCE_EXHAUSTED: f"{where} allows no further subscription, or sent too large a message",
+            grpc.StatusCode.INVALID_ARGUMENT: f"{where} refuses a path or a mode: {told}",
+        }
+        if code in known:
+            return known[code]
+        if code is grpc.StatusCode.UNAVAILABLE:
+            if "certificate" in told.lower() or "handshake" in told.lower() or "ssl" in told.lower():
+                return f"{where}: no TLS that is trusted: give ca, pin or name, or plaintext: true if it has none"
+            if "refused" in told.lower():
+                return f"{where} refuses: nothing listens there"
+            return f"{where} cannot be reached, or broke off"
+        return f"{where} ended with {code.name.lower().replace('_', ' ')}: {told}"
+
+
+_KNOWN = frozenset(gnmi_pb2.Encoding.values())
+
+
+def _subscription(lines: Sequence[Wanted], interval_s: float, encoding: str) -> gnmi_pb2.SubscriptionList:
+    subscriptions = []
+    asked = {(line.line.path, line.on_change): line for line in lines}  # one path may give several metrics
+    for line in asked.values():
+        path = gnmi_pb2.Path(elem=[gnmi_pb2.PathElem(name=step.name, key=dict(step.keys)) for step in line.steps])
+        if line.on_change:
+            subscriptions.append(gnmi_pb2.Subscription(path=path, mode=gnmi_pb2.ON_CHANGE))
+        else:
+            every = round(interval_s * 1e9)
+            subscriptions.append(gnmi_pb2.Subscription(path=path, mode=gnmi_pb2.SAMPLE, sample_interval=every))
+    return gnmi_pb2.SubscriptionList(
+        subscription=subscriptions, mode=gnmi_pb2.SubscriptionList.STREAM, encoding=gnmi_pb2.Encoding.Value(encoding)
+    )

@@ -1,0 +1,86 @@
+"""Values of gNMI as plain numbers and texts, whatever encoding a device chose."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Protocol
+
+from soakwatch.sources.pollers.gnmi.paths import Element, Plain, bare
+
+_LARGEST_JSON = 4 * 2**20
+
+
+class BadValue(ValueError):  # noqa: N818 - it is the value that is bad
+    """A value that is none: one sentence."""
+
+
+class Typed(Protocol):
+    """A TypedValue of gnmi.proto, of which the set field is named by ``WhichOneof("value")``."""
+
+    def WhichOneof(self, name: str) -> str | None:  # noqa: N802 - protobuf's name
+        """The name of the field that is set."""
+        ...
+
+
+def plain(value: Typed) -> Plain:
+    """The value of an update. Raises BadValue for one that cannot be read."""
+    kind = value.WhichOneof("value")
+    if kind is None:
+        return None
+    inner: object = getattr(value, kind)
+    if kind in {"json_val", "json_ietf_val"}:
+        if not isinstance(inner, bytes) or len(inner) > _LARGEST_JSON:
+            raise BadValue("a value in JSON is too large")
+        try:
+            made: Plain = json.loads(inner)
+        except (ValueError, RecursionError):
+            raise BadValue("a value in JSON is no JSON") from None
+        return made
+    if kind == "decimal_val":
+        return float(getattr(inner, "digits", 0)) / 10.0 ** int(getattr(inner, "precision", 0))
+    if kind == "bytes_val":
+        return inner.decode("utf-8", "replace") if isinstance(inner, bytes) else None
+    if kind == "leaflist_val":
+        return [plain(element) for element in getattr(inner, "element", ())][:1000]
+    return inner if isinstance(inner, bool | int | float | str) else None
+
+
+def number(value: Plain, names: Mapping[str, float], scale: float | None) -> float:
+    """A reading out of a value; ``names`` gives numbers to words (``default`` for all others).
+
+    Whole numbers stay whole, also those that JSON carries as text (RFC 7951). Raises BadValue.
+    """
+    if names:
+        word = bare(str(value))
+        chosen = names.get(word, names.get(str(value), names.get("default")))
+        if chosen is None:
+            raise BadValue(f"{str(value)[:40]!r} is none of {', '.join(names)}")
+        return chosen
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, str):
+        value = _of_text(value)
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise BadValue(f"{str(value)[:40]!r} is no number")
+    return value if scale is None or scale == 1 else value * scale
+
+
+def _of_text(text: str) -> int | float:
+    try:
+        return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
+    except ValueError:
+        raise BadValue(f"{text[:40]!r} is no number") from None
+
+
+class SentElement(Protocol):
+    """A PathElem of gnmi.proto."""
+
+    name: str
+    key: Mapping[str, str]
+
+
+def elements(parts: tuple[SentElement, ...]) -> tuple[Element, ...]:
+    """The steps of a path that a device sent."""
+    return tuple(Element(bare(part.name), dict(part.key)) for part in parts)

@@ -1,0 +1,134 @@
+"""This machine, or one under a folder: system, processes, core dumps and kernel log, with the agent's probes."""
+
+import asyncio
+import os
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import Site, SourceConfig, SourceFailed
+from soakwatch_agent.host import Host, probe_names
+from soakwatch_agent.place import Place, watch
+from soakwatch_agent.sample import Answer
+
+
+class Config(SourceConfig):
+    """Keys of the source ``local``."""
+
+    probes: Annotated[
+        list[str] | None,
+        Field(default=None, description="only these probes (soakwatch-agent --list names them); default: all"),
+    ]
+    core_folders: Annotated[
+        list[str],
+        Field(default_factory=list, description="folders with core files beside those of the kernel's core pattern"),
+    ]
+    root: Annotated[
+        str,
+        Field(default="/", description="folder that holds the machine's /proc, /sys and so on"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    work: Callable[[], Answer]
+    loop: asyncio.AbstractEventLoop
+    result: asyncio.Future[Answer]
+
+
+class _Lane:
+    """One thread that does one job after the other.
+
+    A daemon, unlike the threads of concurrent.futures: a read that hangs in the kernel must not keep the collector
+    from ending.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+        self.busy = False
+
+    async def do(self, work: Callable[[], Answer]) -> Answer:
+        """Waits for the job; if the waiting is cancelled the job goes on, and ``busy`` tells so."""
+        loop = asyncio.get_running_loop()
+        job = _Job(work, loop, loop.create_future())
+        self.busy = True
+        self._jobs.put(job)
+        return await job.result
+
+    def end(self) -> None:
+        """Ends the thread after the job that it does."""
+        self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            answer: Answer | None = None
+            error: Exception | None = None
+            try:
+                answer = job.work()
+            except Exception as caught:  # noqa: BLE001 - it belongs to the one who waits
+                error = caught
+            self.busy = False
+            try:
+                job.loop.call_soon_threadsafe(_settle, job.result, answer, error)
+            except RuntimeError:
+                return  # the loop is closed: nobody waits any more
+            del job, answer, error
+
+
+def _settle(result: asyncio.Future[Answer], answer: Answer | None, error: Exception | None) -> None:
+    if result.done():
+        return  # it was given up
+    if answer is not None:
+        result.set_result(answer)
+    else:
+        result.set_exception(error or RuntimeError("a look brought neither an answer nor an error"))
+
+
+class LocalPoller:
+    """The probes of a place, looked at in a thread of their own: a read that hangs never blocks the others."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._lane = _Lane("soakwatch-local")
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One look. Raises SourceFailed while an earlier look still hangs."""
+        if self._lane.busy:
+            raise SourceFailed("a read of this machine's own files still hangs: a disk or a driver does not answer")
+        return await self._lane.do(lambda: self._host.look(now_ns))
+
+    def close(self) -> None:
+        """Closes the probes, unless a look still hangs in them."""
+        self._lane.end()
+        if not self._lane.busy:
+            self._host.close()
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> LocalPoller:
+    """Opens the probes. Raises PlanError for a probe, a root or a watch that cannot be."""
+    host = await asyncio.to_thread(_open, config, site)
+    poller = LocalPoller(host)
+    stack.callback(poller.close)
+    return poller
+
+
+def _open(config: Config, site: Site) -> Host:
+    for name in config.probes or ():
+        if name not in probe_names():
+            raise PlanError(f"{site.target}: there is no probe {name!r}: there are {', '.join(sorted(probe_names()))}")
+    if not os.path.isdir(os.path.join(config.root, "proc")):  # noqa: PTH112
+        raise PlanError(f"{site.target}: root {config.root} holds no folder proc, so it is no machine's root")
+    try:
+        watches = tuple(watch(process.name, process.how, process.what) for process in site.processes)
+    except ValueError as error:
+        raise PlanError(f"{site.target}: {error}") from None
+    place = Place(os.path.realpath(config.root), watches, site.interfaces, tuple(config.core_folders))
+    return Host(place, config.probes)

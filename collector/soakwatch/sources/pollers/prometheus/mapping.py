@@ -1,0 +1,131 @@
+"""Samples of an exporter as samples of the catalogue."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from soakwatch.sources.pollers.prometheus.reading import Shown
+from soakwatch.sources.pollers.prometheus.shape import MapEntry
+from soakwatch_agent.metric import BY_NAME, COUNTER, fault_of
+from soakwatch_agent.sample import Fault, Sample, object_text
+
+_FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_KEPT_KINDS = {"counter": "exporter.counter", "histogram": "exporter.counter", "summary": "exporter.counter"}
+_MOST_FAULTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What a page brought: samples, faults, the names that were mapped, and the names that nobody wanted."""
+
+    samples: tuple[Sample, ...]
+    faults: tuple[Fault, ...]
+    used: frozenset[str]
+    unused: frozenset[str]
+
+
+class Mapper:
+    """Maps page after page; it remembers the last counters, for shares of an increase."""
+
+    def __init__(self, entries: Iterable[MapEntry], keep: Sequence[str] = ()) -> None:
+        self._of: dict[str, list[MapEntry]] = defaultdict(list)
+        self._less: set[str] = set()
+        self._rank: dict[int, int] = {}
+        for rank, entry in enumerate(entries):
+            self._rank[id(entry)] = rank
+            self._of[entry.name].append(entry)
+            if entry.less:
+                self._less.add(entry.less)
+        self._keep = tuple(keep)
+        self._before: dict[tuple[int, str], tuple[float, float]] = {}
+
+    def map(self, page: Sequence[Shown], now_ns: int) -> Mapped:
+        """The samples of a page. A value that is no number, or that cannot be, is a fault; later entries of the same
+        series lose against earlier ones."""
+        names = {shown.name for shown in page}
+        at = {(s.name, tuple(sorted(s.labels.items()))): s.value for s in page if s.name in self._less}
+        found: dict[tuple[str, str], float] = {}
+        shares: dict[tuple[int, str], list[float]] = {}
+        rank_of: dict[tuple[str, str], int] = {}
+        faults: list[Fault] = []
+        for shown in page:
+            for entry in self._of.get(shown.name, ()):
+                if not _wanted(entry.where, shown.labels):
+                    continue
+                thing = _object(entry, shown.labels)
+                value = shown.value
+                if entry.less is not None:
+                    value -= at.get((entry.less, tuple(sorted(shown.labels.items()))), math.nan)
+                if not math.isfinite(value):
+                    faults.append(Fault(entry.metric, thing, f"{shown.name} is {shown.value}, which is no reading"))
+                    continue
+                if entry.idle is not None:
+                    pair = shares.setdefault((id(entry), thing), [0.0, 0.0])
+                    pair[0] += value
+                    pair[1] += value if _wanted(entry.idle, shown.labels) else 0.0
+                    continue
+                key, rank = (entry.metric, thing), self._rank[id(entry)]
+                value *= entry.scale
+                if rank < rank_of.get(key, len(self._rank)):
+                    found[key], rank_of[key] = value, rank
+                elif entry.total and rank_of[key] == rank:
+                    found[key] += value
+        self._take_shares(shares, found)
+        samples = [Sample(metric, thing, _exact(metric, value), now_ns) for (metric, thing), value in found.items()]
+        kept = [self._kept(shown, now_ns) for shown in page if shown.name not in self._of and self._keeps(shown.name)]
+        good = [s for s in (*samples, *kept) if isinstance(s, Sample)]
+        faults += [s for s in kept if isinstance(s, Fault)]
+        faults += [Fault(s.metric, s.object, text) for s in good if (text := fault_of(s.metric, s.value)) is not None]
+        good = [s for s in good if fault_of(s.metric, s.value) is None]
+        used = names & (self._of.keys() | self._less)
+        unused = {name for name in names - used if not self._keeps(name)}
+        return Mapped(tuple(good), tuple(faults[:_MOST_FAULTS]), frozenset(used), frozenset(unused))
+
+    def _take_shares(self, shares: dict[tuple[int, str], list[float]], found: dict[tuple[str, str], float]) -> None:
+        for entries in self._of.values():
+            for entry in entries:
+                for (owner, thing), (whole, idle) in shares.items():
+                    if owner != id(entry):
+                        continue
+                    last = self._before.get((owner, thing))
+                    self._before[owner, thing] = whole, idle
+                    if last is not None and whole > last[0] and idle >= last[1]:
+                        busy = 1 - (idle - last[1]) / (whole - last[0])
+                        found.setdefault((entry.metric, thing), min(1.0, max(0.0, busy)))
+        self._before = {key: value for key, value in self._before.items() if key in shares}
+
+    def _keeps(self, name: str) -> bool:
+        return any(fnmatchcase(name, glob) for glob in self._keep)
+
+    @staticmethod
+    def _kept(shown: Shown, now_ns: int) -> Sample | Fault:
+        metric = _KEPT_KINDS.get(shown.kind, "exporter.gauge")
+        if shown.kind == "summary" and not shown.name.endswith(("_count", "_sum")):
+            metric = "exporter.gauge"  # a quantile
+        labels = ",".join(f"{key}={value}" for key, value in sorted(shown.labels.items()))
+        thing = object_text(name=shown.name, labels=labels)
+        if not math.isfinite(shown.value):
+            return Fault(metric, thing, f"{shown.name} is {shown.value}, which is no reading")
+        return Sample(metric, thing, _exact(metric, shown.value), now_ns)
+
+
+def _wanted(where: dict[str, str], labels: object) -> bool:
+    assert isinstance(labels, dict)
+    return all(re.fullmatch(pattern, labels.get(name, "")) for name, pattern in where.items())
+
+
+def _object(entry: MapEntry, labels: object) -> str:
+    assert isinstance(labels, dict)
+    order = BY_NAME[entry.metric].labels
+    filled = {name: _FIELD.sub(lambda match: str(labels.get(match[1], "")), entry.labels[name])[:200] for name in order}
+    return object_text(**filled)
+
+
+def _exact(metric: str, value: float) -> float:
+    """Counters without a fraction as whole numbers, so that no digit is lost."""
+    return int(value) if BY_NAME[metric].kind == COUNTER and value.is_integer() and abs(value) < 2**63 else value

@@ -1,0 +1,48 @@
+"""A text of the Prometheus formats as plain samples, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as plain
+
+from soakwatch.sources.abc import SourceFailed
+
+ACCEPT = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.9,*/*;q=0.1"
+MOST = 200_000
+"""Samples of one page that are read at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One sample of a page; ``kind`` is gauge, counter, histogram, summary, info, stateset or unknown."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    kind: str
+
+
+def read_page(text: str, content_type: str) -> tuple[Shown, ...]:
+    """The samples of a page, in its order. Raises SourceFailed, in one sentence, for what is no such page."""
+    parser = openmetrics if "openmetrics" in content_type.lower() else plain
+    made: list[Shown] = []
+    try:
+        for family in parser(text):
+            _take(family.samples, family.type, made)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        told = " ".join(str(error).split())[:120]
+        raise SourceFailed(f"the page is no metrics page: {told or type(error).__name__}") from None
+    return tuple(made)
+
+
+def _take(samples: Iterable[object], kind: str, made: list[Shown]) -> None:
+    for sample in samples:
+        name, labels, value = getattr(sample, "name", ""), getattr(sample, "labels", {}), getattr(sample, "value", 0.0)
+        if name.endswith("_created") and kind in {"counter", "histogram", "summary"}:
+            continue  # a time, not a reading
+        if len(made) >= MOST:
+            raise SourceFailed(f"the page holds more than {MOST} samples: ask for fewer collectors")
+        made.append(Shown(name, labels, float(value), kind))

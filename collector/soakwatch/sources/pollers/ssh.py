@@ -1,0 +1,128 @@
+"""A device over SSH: Linux by one bundled script a look, network systems by their CLI; nothing is installed there.
+
+One connection and one session a device. Its host key must be in known_hosts, or pinned (``host_key``), or
+``trust: first_use`` says that the first one seen is taken.
+"""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import AsyncExitStack
+from typing import Annotated, cast
+
+from pydantic import Field
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.secrets import SecretRef
+from soakwatch.core.suggest import hint
+from soakwatch.core.units import Seconds
+from soakwatch.sources.abc import Poller, Site, SourceConfig, SourceFailed
+from soakwatch.sources.transport.ssh.access import Access
+from soakwatch.sources.transport.ssh.connection import SshLine
+from soakwatch.sources.transport.ssh.linux.poller import LinuxPoller, Wish
+from soakwatch.sources.transport.ssh.seam import CliSource, CliWish
+from soakwatch.sources.transport.ssh.shell import NoShell, Shell
+from soakwatch_agent.host import probe_names
+from soakwatch_agent.place import watch
+
+
+class Config(SourceConfig, Access):
+    """Keys of the source ``ssh``."""
+
+    asks_management = True
+
+    timeout: Annotated[
+        Seconds | None,
+        Field(default=15.0, gt=0, description="a poll is abandoned after this, the first with connection and login"),
+    ]
+    os: Annotated[
+        str,
+        Field(default="auto", description="auto, linux, or the driver of a network CLI such as cisco_asa"),
+    ]
+    services: Annotated[
+        tuple[str, ...],
+        Field(default=(), max_length=64, description="systemd units whose restarts are counted (names or globs)"),
+    ]
+    core_folders: Annotated[
+        tuple[str, ...],
+        Field(default=(), max_length=16, description="folders with core files beside those of the core pattern"),
+    ]
+    probes: Annotated[
+        tuple[str, ...] | None,
+        Field(default=None, description="only these probes of a Linux device; default: all"),
+    ]
+    observer: Annotated[
+        Seconds | None,
+        Field(
+            default=None,
+            ge=5,
+            le=3600,
+            description="at the start leave the device alone for this long, and compare its CPU without and with looks",
+        ),
+    ]
+    enable: Annotated[SecretRef | None, Field(default=None, description="password that raises privileges on a CLI")]
+    commands: Annotated[
+        tuple[str, ...] | None,
+        Field(default=None, description="commands of a CLI driver; default: the driver's own"),
+    ]
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+    """Connects, finds out what the device is, and makes its poller. Raises SourceFailed and PlanError."""
+    if config.os not in ("auto", "linux") and config.os not in _cli().drivers():
+        known = ("auto", "linux", *_cli().drivers())
+        raise PlanError(f"{site.target}: there is no os {config.os!r}{hint(config.os, known)}")
+    wish = _wish(config, site)
+    line = await stack.enter_async_context(SshLine(config, site.folder, _device_timeout_s(config)))
+    await line.connection()
+    if config.os in ("auto", "linux"):
+        try:
+            return await _start_linux(line, wish, site, stack)
+        except NoShell as refused:
+            driver = None if config.os == "linux" else _recognised(line, refused.said)
+            if driver is None:
+                raise _no_shell(config, refused) from None
+    else:
+        driver = config.os
+    return await _cli().start_cli(line, CliWish(driver, config.enable, config.commands), site, stack)
+
+
+async def _start_linux(line: SshLine, wish: Wish, site: Site, stack: AsyncExitStack) -> LinuxPoller:
+    async with AsyncExitStack() as trial:
+        poller = LinuxPoller(line, Shell(line), wish, site)
+        trial.callback(poller.close)
+        await poller.open()
+        stack.push_async_exit(trial.pop_all())
+    return poller
+
+
+def _device_timeout_s(config: Config) -> float:
+    """A look gets its interval, but at least 3 s, and ends before the wrapper's patience does."""
+    return min(max(config.interval, 3.0), 30.0, max((config.timeout or 15.0) - 0.5, 0.5))
+
+
+def _wish(config: Config, site: Site) -> Wish:
+    for name in config.probes or ():
+        if name not in probe_names():
+            raise PlanError(f"{site.target}: there is no probe {name!r}{hint(name, probe_names())}")
+    try:
+        watches = tuple(watch(each.name, each.how, each.what) for each in site.processes)
+    except ValueError as error:
+        raise PlanError(f"{site.target}: {error}") from None
+    return Wish(watches, site.interfaces, config.core_folders, config.services, config.probes, config.observer)
+
+
+def _cli() -> CliSource:
+    """Imported only where it is needed: its parsers are many."""
+    return cast("CliSource", importlib.import_module("soakwatch.sources.transport.network_cli.source"))
+
+
+def _recognised(line: SshLine, said: str) -> str | None:
+    return _cli().recognised(line.server_version, line.banner, said)
+
+
+def _no_shell(config: Config, refused: NoShell) -> SourceFailed:
+    if config.os == "linux":
+        return SourceFailed(f"{refused}: it is no Linux for this account; set os: auto, or to the driver of its CLI")
+    drivers = ", ".join(_cli().drivers())
+    return SourceFailed(f"{refused}, and no network system was recognised: set os to one of {drivers}")

@@ -1,0 +1,223 @@
+"""Syslog that the device sends (UDP, TCP, TLS): lines that tell of a crash, a failover or a link become events."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.abc import Facts, Site, SourceConfig
+from soakwatch.sources.profiles.loading import load_profiles
+from soakwatch.sources.receivers.address import Listen, listen_at
+from soakwatch.sources.receivers.claim import Claim
+from soakwatch.sources.receivers.desk import Arrived, Desk, Read
+from soakwatch.sources.receivers.hub import Seat, hub
+from soakwatch.sources.receivers.log_event import Sought, event_of, sought
+from soakwatch.sources.receivers.member import Member
+from soakwatch.sources.receivers.place import TCP, TLS, UDP, Secure, Wish
+from soakwatch.sources.receivers.storm import Storm
+from soakwatch.sources.receivers.syslog_line import SEVERITIES, log_line
+from soakwatch_agent.sample import Answer, Sample, object_text
+
+_DEFAULT_PROFILES = ("linux", "generic")
+
+
+def _place(text: str | None) -> str | None:
+    if text is not None:
+        listen_at(text)
+    return text
+
+
+class Config(SourceConfig):
+    """Keys of the source ``syslog``."""
+
+    listen: Annotated[
+        str,
+        AfterValidator(_place),
+        Field(default="127.0.0.1:5514", description="address and port without TLS; sources may share one"),
+    ]
+    over: Annotated[
+        list[Literal["udp", "tcp"]],
+        Field(default=["udp", "tcp"], description="how it is listened without TLS; [] for TLS only"),
+    ]
+    allow_plain: Annotated[
+        bool,
+        Field(default=False, description="TCP without TLS also where other machines reach it"),
+    ]
+    tls_listen: Annotated[
+        str | None,
+        AfterValidator(_place),
+        Field(default=None, description="address and port for TLS (RFC 5425), such as 0.0.0.0:6514"),
+    ]
+    certificate: Annotated[str | None, Field(default=None, description="file of the certificate for TLS (PEM)")]
+    key: Annotated[str | None, Field(default=None, description="file of its private key (PEM)")]
+    client_ca: Annotated[
+        str | None,
+        Field(default=None, description="file of the authority that devices' certificates must come from (PEM)"),
+    ]
+    senders: Annotated[
+        list[str],
+        Field(default_factory=list, alias="from",
+              description="addresses, networks or host names of the device; default: all that no other "
+              "source at the same place claims"),
+    ]  # fmt: skip
+    profile: Annotated[
+        str | None,
+        Field(default=None, description="profile with the patterns of the device's lines; default: linux and generic"),
+    ]
+    storm: Annotated[
+        int,
+        Field(default=20, ge=1, le=10_000, description="events of one kind and object a minute that are kept"),
+    ]
+    connections: Annotated[
+        int,
+        Field(default=64, ge=1, le=4096, description="connections that are open at a time"),
+    ]
+
+
+class _Reader:
+    """Makes an event of a line that matches a pattern, and counts lines by severity."""
+
+    def __init__(self, patterns: Sequence[Sought]) -> None:
+        self._patterns = patterns
+        self.severities: Counter[str] = Counter()
+
+    def read(self, arrived: Arrived) -> Read:
+        """One message."""
+        line = log_line(arrived.data)
+        if line is None:
+            return Read("garbled")
+        self.severities["none" if line.severity is None else SEVERITIES[line.severity]] += 1
+        event = event_of(line, arrived.address, arrived.time_ns, self._patterns)
+        return Read("no event") if event is None else Read("event", event)
+
+
+class SyslogPoller:
+    """What arrived since the look before. Each look is answered, also if nothing arrived."""
+
+    def __init__(self, seats: Mapping[str, Seat], desk: Desk, reader: _Reader, config: Config) -> None:
+        self._seats, self._desk, self._reader, self._config = seats, desk, reader, config
+
+    async def poll(self, now_ns: int) -> Answer:
+        """The events and the counts. Raises SourceFailed if the receiver had died."""
+        plain = self._seats.get(UDP)
+        answer = self._desk.answer(now_ns, plain.dropped if plain is not None else 0)
+        counted = tuple(
+            Sample("source.log.lines", object_text(source=self._desk.name, severity=word), count, now_ns)
+            for word, count in sorted(self._reader.severities.items())
+        )
+        return Answer((*answer.samples, *counted), answer.events, ())
+
+    def facts(self) -> Facts:
+        """Where it listens, how, to whom, and who else does."""
+        return _facts(self._config, self._seats)
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> SyslogPoller:
+    """Listens, alone or with the sources that name the same place.
+
+    Raises PlanError for a port that is taken, a certificate that does not fit, an open door, and for what contradicts
+    another source at the same place.
+    """
+    listen, secure = listen_at(config.listen), await _tls(config, site.target)
+    if not config.over and secure is None:
+        raise PlanError(f"{site.target}: syslog listens nowhere: name udp or tcp in over:, or tls_listen")
+    if TCP in config.over and not listen.local and not config.allow_plain:
+        raise PlanError(
+            f"{site.target}: TCP without TLS on {listen} is open to everybody in reach: use tls_listen with "
+            "certificate and key, or say allow_plain: true"
+        )
+    wishes = _wishes(config, site.target)
+    reader = _Reader(await asyncio.to_thread(_patterns, config.profile))
+    claim = Claim(site.target, config.senders)
+    await claim.open(stack)
+    desk = Desk(reader.read, Storm(config.storm))
+    member = Member(site.target, claim, desk, site.now_ns, config.connections)
+    seats: dict[str, Seat] = {}
+    for place, ways in wishes:
+        seat = await hub().join("syslog", place, member, Wish(frozenset(ways), secure), stack)
+        seats |= dict.fromkeys(ways, seat)
+    await desk.open(stack)
+    return SyslogPoller(seats, desk, reader, config)
+
+
+def _wishes(config: Config, target: str) -> list[tuple[Listen, list[str]]]:
+    """The places to listen at, and how at each."""
+    listen, wishes = listen_at(config.listen), list[tuple[Listen, list[str]]]()
+    if config.over:
+        wishes.append((listen, list(dict.fromkeys(config.over))))
+    if config.tls_listen is not None:
+        secure = listen_at(config.tls_listen)
+        if not (wishes and secure == listen and secure.port):
+            wishes.append((secure, [TLS]))
+        elif TCP in config.over:
+            raise PlanError(f"{target}: {secure} cannot be both with TLS and without: name another port in tls_listen")
+        else:
+            wishes[0][1].append(TLS)
+    return wishes
+
+
+def _patterns(profile: str | None) -> tuple[Sought, ...]:
+    profiles = load_profiles()
+    names = [name for name in _DEFAULT_PROFILES if name in profiles] if profile is None else [profile]
+    found = [pattern for name in names for pattern in profiles[name].logs]
+    return sought({(pattern.kind, pattern.match.pattern): pattern for pattern in found}.values())
+
+
+async def _tls(config: Config, target: str) -> Secure | None:
+    if config.tls_listen is None:
+        return None
+    if config.certificate is None or config.key is None:
+        raise PlanError(f"{target}: tls_listen needs certificate and key: name the two files (PEM)")
+    certificate, key, client_ca = config.certificate, config.key, config.client_ca
+
+    def made() -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(certificate, key, password=_no_password)
+        if client_ca is not None:
+            context.load_verify_locations(client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    try:
+        return Secure((certificate, key, client_ca or ""), await asyncio.to_thread(made))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) else None
+        raise PlanError(
+            f"{target}: TLS cannot be set up ({why or 'the files do not fit together or are no PEM'}): "
+            "check certificate, key and client_ca"
+        ) from None
+
+
+def _no_password() -> str:
+    """Without it OpenSSL would ask the terminal for the password of a key, and wait."""
+    raise ValueError("a key with a password cannot be used")
+
+
+def _facts(config: Config, seats: Mapping[str, Seat]) -> Facts:
+    notes = []
+    for how, seat in seats.items():
+        listen, datagrams = seat.place.listen, seat.place.datagrams
+        if seat.neighbours and how != TCP:
+            notes.append(
+                f"{listen} is shared with {seat.neighbours}: each gets what comes from those that its from: names"
+            )
+        if how == UDP and datagrams is not None:
+            notes.append(datagrams.narrow or "")
+        if how == UDP and not listen.local:
+            notes.append(f"syslog over UDP proves nothing of its sender: whoever reaches {listen} can send lines")
+        if how == TCP and not listen.local:
+            notes.append(f"TCP without TLS on {listen}, as the plan allows: lines can be read and written by others")
+    identity = {
+        "listens": ", ".join(f"{how} {seat.place.listen}" for how, seat in seats.items()),
+        "from": ", ".join(config.senders) or "anybody",
+        "profile": config.profile or " and ".join(_DEFAULT_PROFILES),
+    }
+    return Facts(identity, ("source.messages",), tuple(dict.fromkeys(note for note in notes if note)))

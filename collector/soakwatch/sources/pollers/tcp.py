@@ -1,0 +1,111 @@
+"""A TCP connection to a port, with TLS if asked: whether it is accepted, and how long that takes.
+
+A port that refuses or does not answer is an answer (``reach.up`` 0, with the reason); what keeps this machine from
+asking is a failed poll. Example: ``tcp: {host: 198.18.0.1, port: 443, tls: true}``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+import time
+from contextlib import AsyncExitStack, suppress
+from typing import Annotated
+
+from pydantic import Field
+
+from soakwatch.core.units import Seconds
+from soakwatch.sources.abc import HostName, Site, SourceConfig, SourceFailed
+from soakwatch.sources.reachability import Reach
+from soakwatch.sources.transport.tls import unverified, verifying
+from soakwatch_agent.sample import Answer, Fault
+
+_LOCAL = {
+    errno.ENETUNREACH: "there is no route from this machine",
+    errno.ENETDOWN: "this machine's network is down",
+    errno.EACCES: "this machine forbids it",
+    errno.EPERM: "this machine forbids it",
+    errno.EMFILE: "this process has too many files open",
+    errno.EADDRNOTAVAIL: "this machine has no free port",
+}
+_BANNER = 4096
+
+
+class Config(SourceConfig):
+    """Keys of the source ``tcp``."""
+
+    host: Annotated[HostName, Field(description="name or address of the peer")]
+    port: Annotated[int, Field(ge=1, le=65535, description="its port")]
+    wait: Annotated[Seconds, Field(default=0.9, ge=0.001, le=60, description="a connection later than this is lost")]
+    tls: Annotated[bool, Field(default=False, description="shake hands for TLS as well")]
+    verify: Annotated[bool, Field(default=True, description="verify the certificate and its name")]
+    ca: Annotated[str | None, Field(default=None, description="file of authorities; default: the system's")]
+    expect: Annotated[str | None, Field(default=None, min_length=1, description="text that the banner holds")]
+
+
+class TcpPoller:
+    """One port, connected anew at each poll."""
+
+    def __init__(self, config: Config, context: ssl.SSLContext | None) -> None:
+        self._config, self._context = config, context
+        self._reach = Reach(config.host, f"tcp:{config.port}")
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One connection. Raises SourceFailed if this machine could not try."""
+        begin = time.perf_counter()
+        try:
+            async with asyncio.timeout(self._config.wait):
+                why = await self._connect()
+            took = time.perf_counter() - begin
+        except TimeoutError:
+            why, took = f"no answer within {self._config.wait:g} s", 0.0
+        if why is None:
+            return Answer(self._reach.samples(now_ns, 1, [took]), (), ())
+        fault = Fault("reach.round_trip", self._reach.object, why)
+        return Answer(self._reach.samples(now_ns, 1, []), (), (fault,))
+
+    async def _connect(self) -> str | None:
+        """None, or why the peer is not there."""
+        host, port = self._config.host, self._config.port
+        try:
+            reader, writer = await asyncio.open_connection(host, port, ssl=self._context, limit=_BANNER)
+        except ConnectionRefusedError:
+            return f"refused: nothing listens on port {port}"
+        except ssl.SSLCertVerificationError as error:
+            return f"the certificate is not trusted: {error.verify_message}"
+        except ssl.SSLError:
+            return "the port accepts a connection and then does not speak TLS"
+        except socket.gaierror:
+            raise SourceFailed(f"the name {host!r} is not known: mend host, or this machine's name service") from None
+        except OSError as error:
+            if error.errno in _LOCAL:
+                raise SourceFailed(f"{host} port {port} cannot be asked: {_LOCAL[error.errno]}") from None
+            return f"no connection: {(error.strerror or 'the peer hung up').lower()}"
+        try:
+            return None if self._config.expect is None else await self._banner(reader, self._config.expect)
+        finally:
+            writer.close()
+            with suppress(OSError, ssl.SSLError):
+                await writer.wait_closed()
+
+    async def _banner(self, reader: asyncio.StreamReader, expected: str) -> str | None:
+        data = b""
+        while expected.encode() not in data:
+            try:
+                more = await reader.read(_BANNER - len(data)) if len(data) < _BANNER else b""
+            except OSError:
+                more = b""
+            if not more:
+                return f"the banner does not hold {expected!r}"
+            data += more
+        return None
+
+
+async def start(config: Config, site: Site, stack: AsyncExitStack) -> TcpPoller:
+    """Prepares the connection; nothing stays open between polls. Raises PlanError for a file that cannot be used."""
+    del site, stack
+    if not config.tls:
+        return TcpPoller(config, None)
+    return TcpPoller(config, verifying(config.ca) if config.verify else unverified())

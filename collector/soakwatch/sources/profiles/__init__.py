@@ -1,0 +1,35 @@
+"""Profiles: what a kind of device is asked, and how its answers become metrics of the catalogue, as data.
+
+``load_profiles()`` reads them, ``match`` chooses one, ``Reader`` asks a device by it; the transport is an ``Asker``.
+"""
+
+from soakwatch.sources.profiles.asker import Asker
+from soakwatch.sources.profiles.discovery import discover
+from soakwatch.sources.profiles.facts import read_facts
+from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
+from soakwatch.sources.profiles.matching import Match, match
+from soakwatch.sources.profiles.model import Clocks, Profile, Ticker
+from soakwatch.sources.profiles.reader import Reader, State, read
+from soakwatch.sources.profiles.survey import Reading, Survey, Traced
+from soakwatch.sources.profiles.value import Value
+
+__all__ = [
+    "FALLBACK",
+    "Asker",
+    "Clocks",
+    "Match",
+    "Profile",
+    "Profiles",
+    "Reader",
+    "Reading",
+    "State",
+    "Survey",
+    "Ticker",
+    "Traced",
+    "Value",
+    "discover",
+    "load_profiles",
+    "match",
+    "read",
+    "read_facts",
+]

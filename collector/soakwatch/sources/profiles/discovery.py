@@ -1,0 +1,180 @@
+"""Finds out what a device has of its profile: one walk of everything, then only what is there is asked at each poll."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from soakwatch.sources.profiles.aside import aside
+from soakwatch.sources.profiles.asker import Asker
+from soakwatch.sources.profiles.keeping import held_of, kept_of, past_of, sift
+from soakwatch.sources.profiles.model import Group, Profile
+from soakwatch.sources.profiles.processes import key_columns
+from soakwatch.sources.profiles.rows import Rows, by_column, columns_of, scalars_of
+from soakwatch.sources.profiles.survey import Survey, Table
+from soakwatch.sources.profiles.tables import INTERFACE, Draft, Key, draft, share_out, watch_interfaces
+from soakwatch.sources.profiles.value import Value
+from soakwatch_agent.sample import Fault
+
+MOST_JOINS_BY_GET = 64
+OTHERWISE = "the device does not answer all that it was made of, and nothing else takes its place"
+MOST_FAULTS = 50  # of series that are gone; more are counted
+
+
+async def discover(
+    asker: Asker,
+    profile: Profile,
+    interfaces: tuple[str, ...] | None = None,
+    *,
+    processes: bool = True,
+    without: frozenset[str] = frozenset(),
+    before: Survey | None = None,
+    now_ns: int = 0,
+    renumbered: bool = False,
+) -> Survey:
+    """The survey of a device. ``interfaces`` are globs of the plan's watch, None for all; ``without`` names groups.
+
+    Tables of processes are looked for only if ``processes`` are watched. Alternatives that ``before`` had chosen are
+    kept; series that it had and that are gone, or would have to be made of something else, are faults. ``now_ns`` is
+    the steady clock; after a restart rows may be ``renumbered``. Raises what the asker raises.
+    """
+    groups = [group for group in profile.groups if group.name not in without]
+    past = await aside(sum(len(table.wants) for table in before.tables) if before is not None else 0, past_of, before)
+    finder = _Finder(
+        asker, interfaces, before.wished if before is not None else {}, frozenset() if renumbered else kept_of(past)
+    )
+    drafts: dict[str, Draft] = {}
+    usable: set[str] = set()
+    for stage in _stages([group for group in groups if group.watch != "process"]):
+        found = await finder.drafts([group for group in stage if not usable & set(group.unless)])
+        drafts |= found
+        usable |= {name for name, one in found.items() if one.sound or one.faulty}
+    running = await _processes(asker, groups, usable) if processes else ()
+    found_series = [drafts[group.name] for group in groups if group.name in drafts]
+    size = sum(len(one.sound) for one in found_series)
+    sifted = await aside(size, sift, found_series, past, profile, now_ns)
+    tables = await aside(size, share_out, sifted.drafts, finder.totals)
+    asked = [group for group in groups if group.name in drafts]
+    return Survey(
+        profile,
+        tuple(table for table in tables if table.wants or table.folds),
+        running,
+        finder.totals,
+        finder.choices,
+        _gone(before, tables, sifted.refused),
+        _lacking(asked, tables),
+        finder.wished,
+        held_of(past, sifted.refused, tables),
+    )
+
+
+def _stages(groups: Sequence[Group]) -> list[list[Group]]:
+    """The groups so that each comes after those that it stands back for; those in a circle come last, together."""
+    left, stages = list(groups), []
+    while left:
+        waiting = {group.name for group in left}
+        stage = [group for group in left if not waiting & (set(group.unless) - {group.name})] or left
+        stages.append(stage)
+        left = [group for group in left if group not in stage]
+    return stages
+
+
+async def _processes(asker: Asker, groups: Iterable[Group], usable: set[str]) -> tuple[Group, ...]:
+    """The groups of processes that the device has; their rows are found anew at each look."""
+    found: list[Group] = []
+    for group in groups:
+        if group.watch != "process" or ({one.name for one in found} | usable) & set(group.unless):
+            continue
+        if await asker.walk([oid for column in key_columns(group) for oid in column.oids]):
+            found.append(group)
+    return tuple(found)
+
+
+class _Finder:
+    """One discovery under way: what was walked, and what was chosen."""
+
+    def __init__(
+        self,
+        asker: Asker,
+        interfaces: tuple[str, ...] | None,
+        before: Mapping[tuple[str, str], str],
+        kept: frozenset[str],
+    ) -> None:
+        self._asker, self._interfaces, self._kept = asker, interfaces, kept
+        self.choices: dict[tuple[str, str], str] = {}
+        self.wished = dict(before)  # stays what it was while it is not there: it may come back
+        self.totals: dict[str, int] = {}
+
+    async def drafts(self, groups: Sequence[Group]) -> dict[str, Draft]:
+        """What each group finds."""
+        bases = tuple(dict.fromkeys(oid for group in groups for oid in columns_of(group)))
+        whole = tuple(dict.fromkeys(oid for group in groups for oid in scalars_of(group)))
+        values = await self._asker.walk(bases) if bases else {}
+        scalars = await self._asker.get(whole) if whole else {}
+        tree = await aside(len(values), by_column, bases, values)
+        self.totals |= {base: len(rows) for base, rows in tree.items()}
+        return {group.name: await self._draft(Rows(group, tree, scalars, self._kept), values) for group in groups}
+
+    async def _draft(self, rows: Rows, values: Mapping[str, Value]) -> Draft:
+        group = rows.group
+        rows.settle(self.wished)
+        for column, oid in rows.choices.items():
+            self.choices[group.name, column] = oid
+            if rows.tree.get(oid):
+                self.wished.setdefault((group.name, column), oid)
+        for join in group.joins:
+            wanted = rows.wanted(join)
+            rows.put(join, wanted, await self._joined(wanted, join.column.oids))
+        rows.narrow()
+        if group.watch == INTERFACE and self._interfaces is not None:
+            watch_interfaces(rows, self._interfaces)
+        every: ChainMap[str, Value] = ChainMap(rows.found, _dict(rows.scalars), _dict(values))
+        return await aside(len(rows.indexes) * len(group.lines), draft, rows, every)
+
+    async def _joined(self, wanted: Mapping[str, Sequence[str]], bases: tuple[str, ...]) -> Mapping[str, Value]:
+        oids = dict.fromkeys(oid for row in wanted.values() for oid in row)
+        if not oids:
+            return {}
+        return await (self._asker.get(tuple(oids)) if len(oids) <= MOST_JOINS_BY_GET else self._asker.walk(bases))
+
+
+def _dict(values: Mapping[str, Value]) -> dict[str, Value]:
+    return values if isinstance(values, dict) else dict(values)
+
+
+def _gone(before: Survey | None, tables: Iterable[Table], refused: Collection[Key]) -> tuple[Fault, ...]:
+    """The series that an earlier survey had and this one has not, or could only make of something else."""
+    if before is None:
+        return ()
+    lost = dict.fromkeys(_series(before.tables))
+    for key in _series(tables):
+        lost.pop(key, None)
+    faults = [Fault(*key, OTHERWISE if key in refused else "the device does not have it any more") for key in lost]
+    if len(faults) > MOST_FAULTS:
+        metric, thing = list(lost)[MOST_FAULTS - 1]
+        told = f"the device does not have it any more, nor {len(faults) - MOST_FAULTS} other series"
+        faults = [*faults[: MOST_FAULTS - 1], Fault(metric, thing, told)]
+    return tuple(faults)
+
+
+def _series(tables: Iterable[Table]) -> list[tuple[str, str]]:
+    return [(part.line.metric, part.object) for table in tables for part in table.parts]
+
+
+def _lacking(groups: Sequence[Group], tables: Iterable[Table]) -> tuple[tuple[str, str], ...]:
+    """The promised metrics that no table brings, with the reason."""
+    brought = {metric for metric, _ in _series(tables)}
+    lacking: dict[str, str] = {}
+    for group in groups:
+        if group.watch == "process":
+            continue
+        for metric in group.promised:
+            if metric not in brought:
+                lacking.setdefault(metric, f"the device answers nothing usable at {_asked_for(group, metric)}")
+    return tuple(lacking.items())
+
+
+def _asked_for(group: Group, metric: str) -> str:
+    names = {name for line in group.lines if line.metric == metric for name in line.value.names}
+    columns = (*group.columns, *group.scalars, *(join.column for join in group.joins))
+    return ", ".join(dict.fromkeys(oid for column in columns if column.name in names for oid in column.oids))

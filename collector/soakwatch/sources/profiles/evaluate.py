@@ -1,0 +1,124 @@
+"""The value of one line of a profile in one row: what is not there is missing, what makes no sense is a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from soakwatch.sources.profiles.expression import SECONDS, MissingError
+from soakwatch.sources.profiles.model import Column, Line
+from soakwatch.sources.profiles.survey import Want
+from soakwatch.sources.profiles.value import Number, Value, number, text
+from soakwatch_agent.metric import clipped, fault_of
+
+Raw = Mapping[str, Number | None]
+_HALF = {32: 2**31, 64: 2**63}
+
+
+class FaultError(Exception):
+    """The device answered, but not with a value of this metric: a sentence."""
+
+
+def level(want: Want, values: Mapping[str, Value]) -> Number:
+    """The value of a series now. Raises MissingError, and FaultError or UndefinedError with a sentence.
+
+    Counters stay whole numbers unless their line has a scale.
+    """
+    line = want.line
+    if line.match is not None or line.values is not None:
+        return _finish(line, _read_as(line, want, values))
+    return _finish(line, want.value.run(raw(want, values)))
+
+
+def change(want: Want, before: Raw, now: Raw, seconds: float) -> Number:
+    """The value of a series over the increments since the poll before.
+
+    Raises MissingError if a counter began anew, and UndefinedError if the increments make no value (nothing moved).
+    """
+    grown: dict[str, Number | None] = {SECONDS: seconds}
+    for cell in want.cells:
+        first, last = before.get(cell.name), now.get(cell.name)
+        grown[cell.name] = None if first is None or last is None else increment(first, last, cell.column.bits)
+    return _finish(want.line, want.value.run(grown))
+
+
+def increment(first: Number, last: Number, bits: int | None) -> Number | None:
+    """How far a counter went; None if it began anew rather than wrapped.
+
+    A fall is a wrap only if the way over the end is less than half of the counter's range (32 bits where nothing else
+    is known and both readings fit); a counter that really ran farther between two polls is taken for a restart.
+
+    >>> increment(2**32 - 5, 5, 32), increment(1000, 5, 32), increment(5, 9, None)
+    (10, None, 4)
+    """
+    if last >= first:
+        return last - first
+    width = bits or (32 if first < 2**32 else 64)
+    way = last - first + 2**width
+    return way if 0 <= way < _HALF[width] and first < 2**width else None
+
+
+def raw(want: Want, values: Mapping[str, Value]) -> Raw:
+    """The number of each name of a series; None where it is not there. Raises FaultError for what is no number."""
+    found: dict[str, Number | None] = {}
+    for cell in want.cells:
+        value = values.get(cell.oid)
+        if value is None or not valid(cell.column, value):
+            found[cell.name] = None
+            continue
+        try:
+            found[cell.name] = value if type(value) is int and -(2**64) < value < 2**64 else number(value)
+        except ValueError as error:
+            raise FaultError(f"{cell.name} ({cell.oid}): {error}") from None
+    return found
+
+
+def valid(column: Column, value: Value) -> bool:
+    """Whether a reading is one, and not the device's way to say that there is none: an empty text, a set number."""
+    if isinstance(value, bytes) and not value.strip(b" \0"):
+        return False
+    return not column.invalid or text(value, column.form) not in column.invalid
+
+
+def _read_as(line: Line, want: Want, values: Mapping[str, Value]) -> Number:
+    cell = want.cells[0] if want.cells else None
+    value = values.get(cell.oid) if cell is not None else None
+    if cell is None or value is None or not valid(cell.column, value):
+        raise MissingError(line.value.text)
+    words = text(value, cell.column.form)
+    if line.match is not None:
+        found = line.match.search(words)
+        if found is None or found[1] is None:
+            raise FaultError(f"{cell.name} ({cell.oid}): {words!r} does not hold a number where one is expected")
+        words = found[1]
+    if line.values is not None:
+        meant = line.values.get(words, line.default)
+        if meant is None:
+            raise FaultError(f"{cell.name} ({cell.oid}): the profile does not say what {words!r} means")
+        return meant
+    try:
+        return number(words.encode())
+    except ValueError as error:
+        raise FaultError(f"{cell.name} ({cell.oid}): {error}") from None
+
+
+def _finish(line: Line, value: Number) -> Number:
+    if line.scale is not None:
+        value = scale(value, line.scale)
+    value = clipped(line.metric, value)
+    fault = fault_of(line.metric, value)
+    if fault is not None:
+        raise FaultError(fault)
+    return value
+
+
+def scale(value: Number, factor: float) -> Number:
+    """A value times a factor; a whole divisor divides, so that 57 times 0.01 is 0.57.
+
+    >>> scale(57, 0.01), scale(3, 1024), scale(5, 1000000.0)
+    (0.57, 3072, 5000000)
+    """
+    if 0 < abs(factor) < 1:
+        divisor = round(1 / factor)
+        if abs(divisor * factor - 1) < 1e-12:
+            return value / divisor
+    return value * int(factor) if factor == int(factor) else value * factor

@@ -1,0 +1,179 @@
+"""What a profile has of its parents: groups, clocks and facts by name; logs and paths after its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.suggest import hint
+from soakwatch.core.yaml import Document, Problem, plan_error
+from soakwatch.sources.profiles.model import (
+    Clause,
+    Cli,
+    Clocks,
+    Fact,
+    GnmiPath,
+    Group,
+    LogPattern,
+    Profile,
+    Ticker,
+    TrapPattern,
+)
+from soakwatch.sources.profiles.shape import ClocksShape, FactShape, ProfileShape, TickerShape
+
+MOST_ANCESTORS = 20
+_TICK_S = {"cs": 0.01, "ms": 0.001, "s": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file, read; its groups are checked, None removes a parent's."""
+
+    name: str
+    document: Document
+    shape: ProfileShape
+    groups: Mapping[str, Group | None]
+    clauses: tuple[Clause, ...]
+
+
+class UnknownProfile(PlanError):  # noqa: N818 - it is a plan's error
+    """There is no such profile; ``tail`` is its name and the nearest one."""
+
+    def __init__(self, tail: str) -> None:
+        super().__init__(f"unknown profile {tail}")
+        self.tail = tail
+
+
+Read = Callable[[str], File]
+
+
+def assemble(name: str, read: Read) -> Profile:
+    """The profile with all that it has of its parents. Raises PlanError, with the place, if they cannot be had."""
+    line = _line(name, read)
+    own = line[0]
+    _check(line)
+    groups: dict[str, Group | None] = {}
+    facts: dict[str, FactShape | None] = {}
+    clocks: ClocksShape | None = None
+    for file in line:
+        for key, group in file.groups.items():
+            groups.setdefault(key, group)
+        for key, fact in file.shape.snmp.facts.items():
+            facts.setdefault(key, fact)
+        if file.shape.snmp.clocks is not None:
+            clocks = file.shape.snmp.clocks if clocks is None else file.shape.snmp.clocks.behind(clocks)
+    return Profile(
+        name=name,
+        title=own.shape.title or name,
+        extends=tuple(own.shape.extends),
+        select=own.clauses,
+        rank=own.shape.rank,
+        facts=tuple(_fact(key, fact) for key, fact in facts.items() if fact is not None),
+        clocks=_clocks(clocks) if clocks is not None else Clocks(),
+        groups=tuple(group for group in groups.values() if group is not None),
+        logs=_logs(line),
+        traps=_traps(line),
+        gnmi=_gnmi(line),
+        cli=next((Cli(f.shape.cli.driver, tuple(f.shape.cli.commands)) for f in line if f.shape.cli), None),
+    )
+
+
+def _line(name: str, read: Read) -> list[File]:
+    """The file and its ancestors, each once and before its own parents; of two parents the later one is nearer."""
+    found: dict[str, File] = {}  # in the order in which they are done: ancestors first
+
+    def visit(wanted: str, above: tuple[str, ...], child: File | None, at: int) -> None:
+        if wanted in above:
+            raise _problem(child, at, f"{wanted} extends itself by way of {', '.join(above)}: remove one 'extends'")
+        if wanted in found:
+            return
+        try:
+            file = read(wanted)
+        except UnknownProfile as error:
+            raise error if child is None else _problem(child, at, f"unknown parent {error.tail}") from None
+        if len(found) + len(above) >= MOST_ANCESTORS:
+            raise _problem(child, at, f"has more than {MOST_ANCESTORS} ancestors")
+        for position, parent in enumerate(file.shape.extends):
+            visit(parent, (*above, wanted), file, position)
+        found[wanted] = file
+
+    visit(name, (), None, 0)
+    return list(reversed(found.values()))
+
+
+def _problem(child: File | None, at: int, told: str) -> PlanError:
+    if child is None:
+        return PlanError(told)
+    return plan_error(child.document.origin, [child.document.problem(("extends", at), told)])
+
+
+def _check(line: list[File]) -> None:
+    """Names that reach into a parent: groups in ``unless``, and keys that remove what is not there."""
+    names = {key for file in line for key, group in file.groups.items() if group is not None}
+    for depth, file in enumerate(line):
+        wrong: list[Problem] = []
+        for key, group in file.groups.items():
+            path = ("snmp", "groups", key)
+            if group is None:
+                if not any(key in parent.groups for parent in line[depth + 1 :]):
+                    told = f"there is no group {key!r} of a parent to remove{hint(key, names)}"
+                    wrong.append(file.document.problem(path, told, key=True))
+                continue
+            wrong += [
+                file.document.problem((*path, "unless"), f"unknown group {other!r}{hint(other, names - {key})}")
+                for other in group.unless
+                if other not in names and not any(other in f.groups for f in line)
+            ]
+        if depth == 0 and not file.name.startswith("_") and file.shape.title is None:
+            wrong.append(file.document.problem((), "the key 'title' is missing"))
+        if wrong:
+            raise plan_error(file.document.origin, wrong)
+
+
+def _fact(name: str, shape: FactShape) -> Fact:
+    column = shape.column is not None
+    return Fact(
+        name,
+        tuple(shape.column or shape.oid or ()),
+        column,
+        shape.joined,
+        re.compile(shape.match) if shape.match is not None else None,
+        shape.values,
+        shape.form,
+    )
+
+
+def _clocks(shape: ClocksShape) -> Clocks:
+    return Clocks(_tickers(shape.host), _tickers(shape.agent), tuple(shape.boots or ()), _tickers(shape.engine))
+
+
+def _tickers(shapes: list[TickerShape] | None) -> tuple[Ticker, ...]:
+    return tuple(Ticker(shape.oid, _TICK_S[shape.unit], shape.bits) for shape in shapes or ())
+
+
+def _logs(line: list[File]) -> tuple[LogPattern, ...]:
+    return tuple(
+        LogPattern(log.kind, re.compile(log.match), log.severity) for file in line for log in file.shape.logs or ()
+    )
+
+
+def _traps(line: list[File]) -> tuple[TrapPattern, ...]:
+    traps: dict[str, TrapPattern | None] = {}
+    for file in line:
+        for oid, trap in (file.shape.traps or {}).items():
+            traps.setdefault(oid, TrapPattern(oid, trap.kind, trap.detail) if trap is not None else None)
+    return tuple(trap for trap in traps.values() if trap is not None)
+
+
+def _gnmi(line: list[File]) -> tuple[GnmiPath, ...]:
+    made: dict[tuple[str, str], GnmiPath] = {}
+    for file in line:
+        for path in file.shape.gnmi.paths if file.shape.gnmi else ():
+            labels = {key: str(value) for key, value in path.labels.items()}
+            made.setdefault(
+                (path.path, path.metric),
+                GnmiPath(path.path, path.metric, path.scale, labels, path.mode, path.values),
+            )
+    return tuple(made.values())

@@ -1,0 +1,146 @@
+"""What later surveys may make a series of: nothing that an earlier survey did not make it of, or something better.
+
+An object that one answer lacks looks, to a survey, like one that the device never had: the next alternative would take
+its place (0 for the buffers, another table for the memory, 32 bits for a counter of 64) and the series would jump. So
+what was found once is waited for; until it is back there is no value. Only a device that began anew may have lost it
+for good (``Survey.settled``), and a sum or mean over fewer rows is believed when it lasts: cards are pulled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from soakwatch.sources.profiles.model import Group, Line, Profile
+from soakwatch.sources.profiles.survey import Cell, Fold, Held, Survey, Table, Want
+from soakwatch.sources.profiles.tables import Draft, Key
+from soakwatch_agent.metric import BY_NAME, COUNTER
+
+LASTING_NS = 30 * 10**9
+MOST_HELD = 5000  # series that are waited for: sessions and tunnels come and go under ever new names
+
+Past = Mapping[Key, Held]
+"""Every series that an earlier survey had, with what it was made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """Drafts without the series that would be made of something else, and what was waited for instead."""
+
+    drafts: tuple[Draft, ...]
+    refused: Mapping[Key, Held]
+
+
+def past_of(before: Survey | None) -> Past:
+    """The series that a survey found, or that it waited for."""
+    if before is None:
+        return {}
+    found = dict(before.held)
+    for table in before.tables:
+        found |= {(part.line.metric, part.object): Held(part, table.group) for part in table.parts}
+    return found
+
+
+def kept_of(past: Past) -> frozenset[str]:
+    """The OIDs that were chosen among several."""
+    return frozenset(
+        cell.oid
+        for held in past.values()
+        for row in _rows(held.part)
+        for cell in row.cells
+        if len(cell.column.oids) > 1
+    )
+
+
+def sift(drafts: Sequence[Draft], past: Past, profile: Profile, now_ns: int) -> Sifted:
+    """Leaves out what must not take the place of a series that was there."""
+    if not past:
+        return Sifted(tuple(drafts), {})
+    order = {id(line): at for at, line in enumerate(line for group in profile.groups for line in group.lines)}
+    found = {(part.line.metric, part.object, id(part.line)) for one in drafts for part in (*one.sound, *one.faulty)}
+    refused: dict[Key, Held] = {}
+
+    def fits(part: Want | Fold, group: Group) -> bool:
+        key = (part.line.metric, part.object)
+        old = past.get(key)
+        if old is None:
+            return True
+        if part.line is not old.part.line:
+            there = (*key, id(old.part.line)) in found
+            good = _other(part.line, group, old, order, there=there)
+        elif not _as_good(part, old.part):
+            good = False
+        elif isinstance(part, Fold) and isinstance(old.part, Fold) and len(part.rows) < len(old.part.rows):
+            lasting = 0 < old.fewer <= len(part.rows)
+            good = lasting and now_ns - old.since_ns >= LASTING_NS
+            if not lasting:
+                old = replace(old, fewer=len(part.rows), since_ns=now_ns)
+        else:
+            good = True
+        if not good and (key not in refused or old is not past[key]):
+            refused[key] = old
+        return good
+
+    sifted = (
+        replace(
+            one,
+            sound=tuple(part for part in one.sound if fits(part, one.group)),
+            faulty=tuple(part for part in one.faulty if fits(part, one.group)),
+        )
+        for one in drafts
+    )
+    return Sifted(tuple(sifted), refused)
+
+
+def held_of(past: Past, refused: Mapping[Key, Held], tables: Sequence[Table]) -> Mapping[Key, Held]:
+    """The series that are waited for: those of the past that no table brings, the last of them if they are many."""
+    left = dict(past)
+    for table in tables:
+        for part in table.parts:
+            left.pop((part.line.metric, part.object), None)
+    return {key: refused.get(key, held) for key, held in list(left.items())[-MOST_HELD:]}
+
+
+def _other(line: Line, group: Group, old: Held, order: Mapping[int, int], *, there: bool) -> bool:
+    """Whether another line may bring a series: one that the former stands back for, or that comes before it."""
+    if group.name in old.group.unless:
+        return True
+    earlier = order.get(id(line), 0) < order.get(id(old.part.line), 0)
+    return there and earlier and not _counts(line)
+
+
+def _as_good(new: Want | Fold, old: Want | Fold) -> bool:
+    """Whether a series of the same line is made of the same, or of what the profile names before it."""
+    (picks, ranks), (old_picks, old_ranks) = _made_of(new), _made_of(old)
+    if any(pick > before for pick, before in zip(picks, old_picks, strict=False)):
+        return False
+    pairs = [(rank, old_ranks[name]) for name, rank in ranks.items() if name in old_ranks]
+    if _counts(new.line):
+        return all(rank == before for rank, before in pairs)
+    return all(rank <= before for rank, before in pairs)
+
+
+def _made_of(part: Want | Fold) -> tuple[tuple[int, ...], dict[str, int]]:
+    """The choices of a series, and which of a column's OIDs it reads: of a fold the worst of all rows."""
+    rows, ranks = _rows(part), dict[str, int]()
+    for row in rows:
+        for cell in row.cells:
+            if len(cell.column.oids) > 1:
+                ranks[cell.name] = max(_rank(cell), ranks.get(cell.name, 0))
+    return tuple(max(each) for each in zip(*(row.picks for row in rows), strict=True)), ranks
+
+
+def _rank(cell: Cell) -> int:
+    for at, base in enumerate(cell.column.oids):
+        if cell.oid == base or cell.oid.startswith(base + "."):
+            return at
+    return len(cell.column.oids)
+
+
+def _rows(part: Want | Fold) -> tuple[Want, ...]:
+    return part.rows if isinstance(part, Fold) else (part,)
+
+
+def _counts(line: Line) -> bool:
+    """Whether values of another object would continue a count."""
+    return line.change or BY_NAME[line.metric].kind == COUNTER

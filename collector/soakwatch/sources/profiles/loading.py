@@ -1,0 +1,174 @@
+"""Profiles from their folders: read one by one when asked for, with all they extend.
+
+Choosing one needs the heads of all; a head is read without the rest of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path as FilePath
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.suggest import hint
+from soakwatch.core.validation import problems as problems_of
+from soakwatch.core.yaml import Document, parse, plan_error, read_text
+from soakwatch.sources.profiles.compile import Checker
+from soakwatch.sources.profiles.inherit import File, UnknownProfile, assemble
+from soakwatch.sources.profiles.model import Clause, Head, Profile
+from soakwatch.sources.profiles.shape import HeadShape, ProfileShape
+
+Shaped = TypeVar("Shaped", bound=BaseModel)
+_HEAD = re.compile(r"(title|extends|select|rank)\s*:")
+FALLBACK = "generic"
+_NAMED = 4
+
+
+def shipped() -> FilePath:
+    """The folder of the profiles that come with Soakwatch."""
+    return FilePath(str(resources.files("soakwatch.sources.profiles"))) / "data"
+
+
+@dataclass(slots=True)
+class Profiles(Mapping[str, Profile]):
+    """The profiles of some folders, by name; a name in an earlier folder hides the same name in a later one.
+
+    ``self[name]`` reads a profile and keeps it; it raises PlanError for an unknown name, with the nearest one, for a
+    part, with profiles that have it, and for a file that cannot be used, with every problem and its place.
+    """
+
+    folders: tuple[FilePath, ...]
+    _made: dict[str, Profile] = field(default_factory=dict)
+    _files: dict[str, File] = field(default_factory=dict)
+
+    def names(self, *, parts: bool = False) -> tuple[str, ...]:
+        """The names, sorted; ``parts`` adds those that are only extended (``_name``)."""
+        found = {file.stem for folder in self.folders for file in folder.glob("*.yaml")}
+        return tuple(sorted(name for name in found if parts or not name.startswith("_")))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
+
+    def __getitem__(self, name: str) -> Profile:
+        if name.startswith("_") and name in self.names(parts=True):
+            raise PlanError(f"{name!r} is a part of profiles and none itself{self._having(name)}")
+        if name not in self._made:
+            self._made[name] = assemble(name, self._read)
+        return self._made[name]
+
+    def part(self, name: str) -> Profile:
+        """A part (``_name``) as if it were a profile, for those who write it."""
+        return assemble(name, self._read)
+
+    def heads(self) -> tuple[Head, ...]:
+        """What choosing needs, of every profile."""
+        return tuple(head_of(self._path(name), name) for name in self.names())
+
+    def _having(self, part: str) -> str:
+        """The tail of an error about a part: profiles that extend it, those with the most like name first."""
+        try:
+            having = [head.name for head in self.heads() if part in head.extends]
+        except PlanError:  # another file is wrong, which is no matter here
+            having = []
+        if not having:
+            return hint(part.lstrip("_"), self.names())
+        near = get_close_matches(part.lstrip("_"), having, n=_NAMED, cutoff=0.3)
+        named = list(dict.fromkeys((*near, *having)))[:_NAMED]
+        return f": name one of those that have it, such as {', '.join(named)}"
+
+    def _path(self, name: str) -> FilePath:
+        proper = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}", name) is not None
+        for folder in self.folders if proper else ():
+            file = folder / f"{name}.yaml"
+            if file.is_file():
+                return file
+        raise UnknownProfile(f"{name[:80]!r}{hint(name[:80], self.names())}")
+
+    def _read(self, name: str) -> File:
+        if name not in self._files:
+            self._files[name] = read_file(self._path(name), name)
+        return self._files[name]
+
+
+def load_profiles(extra: FilePath | None = None) -> Profiles:
+    """The shipped profiles, behind those of the folder ``extra`` if there is one."""
+    if extra is not None and not extra.is_dir():
+        raise PlanError(f"{extra}: there is no such folder of profiles")
+    return Profiles((*((extra,) if extra is not None else ()), shipped()))
+
+
+def read_file(file: FilePath, name: str) -> File:
+    """One file, checked as far as it goes without its parents. Raises PlanError with every problem."""
+    document = _document(read_text(file), file.name)
+    shape = _shape(document, ProfileShape)
+    checker = Checker(document)
+    groups = {
+        key: None if group is None else checker.group(("snmp", "groups", key), key, group)
+        for key, group in shape.snmp.groups.items()
+    }
+    if checker.problems:
+        raise plan_error(file.name, checker.problems)
+    return File(name, document, shape, groups, clauses(shape))
+
+
+def head_of(file: FilePath, name: str) -> Head:
+    """The head of a file: only its lines are parsed, so the hundred files take a fraction of a second."""
+    words = read_text(file)
+    try:
+        shape = _shape(_document(_only_head(words), file.name), HeadShape)
+    except PlanError:  # it is wrong, or written so that its head cannot be read alone: the whole tells
+        shape = _shape(_document(words, file.name), ProfileShape)
+    return Head(name, shape.title or name, tuple(shape.extends), clauses(shape), shape.rank)
+
+
+def _only_head(words: str) -> str:
+    """The text with every line blank that belongs to no key of the head: lines keep their numbers."""
+    kept, within = [], False
+    for line in words.split("\n"):
+        if line[:1] not in {"", " ", "#", "\t", "\r", "-", "}", "]"}:
+            within = _HEAD.match(line) is not None
+        kept.append(line if within else "")
+    return "\n".join(kept) if any(kept) else words
+
+
+def _document(words: str, origin: str) -> Document:
+    if not words.strip():
+        raise PlanError(f"{origin}: is empty: a profile has at least a title")
+    return parse(words, origin)
+
+
+def _shape(document: Document, model: type[Shaped]) -> Shaped:
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        raise plan_error(document.origin, problems_of(document, (), model, error)) from None
+
+
+def clauses(shape: HeadShape) -> tuple[Clause, ...]:
+    """The clauses of a head."""
+    return tuple(
+        Clause(
+            tuple(clause.object_id or ()),
+            _search(clause.description),
+            _search(clause.not_description),
+            clause.present,
+            _search(clause.text),
+        )
+        for clause in shape.select
+    )
+
+
+def _search(words: str | None) -> re.Pattern[str] | None:
+    return re.compile(words, re.IGNORECASE) if words is not None else None

@@ -1,0 +1,293 @@
+"""Reads a device by its survey, poll after poll, and finds out anew what it has when it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from soakwatch.sources.abc import WatchedProcess
+from soakwatch.sources.profiles.aside import aside
+from soakwatch.sources.profiles.asker import Asker
+from soakwatch.sources.profiles.discovery import discover
+from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, raw
+from soakwatch.sources.profiles.expression import MissingError, UndefinedError
+from soakwatch.sources.profiles.model import Group, Profile
+from soakwatch.sources.profiles.processes import look, watching, without_table
+from soakwatch.sources.profiles.survey import Fold, Reading, Survey, Table, Traced, Want
+from soakwatch.sources.profiles.value import Number, Value
+from soakwatch_agent.sample import Fault, Sample
+
+SECOND = 1_000_000_000
+EARLY = 0.95  # a poll that comes a little early still counts as due
+REDISCOVER_NS = 600 * SECOND
+SETTLE_NS = 30 * SECOND  # rows that come and go all the time are looked for at most this often
+MOST_FAULTS = 200
+ANEW = "the device began anew"
+GONE = "the device does not answer it any more"
+
+
+@dataclass(slots=True)
+class State:
+    """What a reader remembers from poll to poll."""
+
+    due_ns: dict[str, int] = field(default_factory=dict)  # group -> not before
+    before: dict[tuple[str, str, str], tuple[int, Raw]] = field(default_factory=dict)  # the last is a row of a fold
+    told: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def due(self, group: Group, now_ns: int) -> bool:
+        """Whether a group is to be read."""
+        return self.due_ns.get(group.name, now_ns) <= now_ns
+
+    def seen(self, group: Group, now_ns: int) -> None:
+        """A group was read."""
+        if group.every_s is not None:
+            self.due_ns[group.name] = now_ns + int(group.every_s * EARLY * SECOND)
+
+    def keep(self, series: Collection[tuple[str, str]]) -> None:
+        """Forgets everything about other series."""
+        self.before = {key: value for key, value in self.before.items() if key[:2] in series}
+        self.told = {key: value for key, value in self.told.items() if key in series}
+
+    def forget_changes(self) -> None:
+        """After a restart of the device: counters began anew, and everything is due."""
+        self.before.clear()
+        self.due_ns.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a device answered to the questions of the tables that were due.
+
+    ``stale`` says why the survey does not fit the device any more, empty if it does; ``absent`` names an object without
+    rows that is missing: if it is there at the next poll nothing else has changed.
+    """
+
+    tables: tuple[Table, ...]
+    values: Mapping[str, Value]
+    stale: str
+    absent: str = ""
+
+
+async def ask(asker: Asker, survey: Survey, state: State, now_ns: int) -> Answers:
+    """Asks everything that is due. Raises what the asker raises."""
+    due = tuple(table for table in survey.tables if state.due(table.group, now_ns))
+    walks = tuple(dict.fromkeys(base for table in due for base in table.walks))
+    gets = tuple(dict.fromkeys(oid for table in due for oid in table.gets))
+    walked = await asker.walk(walks) if walks else {}
+    got = await asker.get(gets) if gets else {}
+    missing = [oid for oid in gets if oid not in got]
+    single = {oid for table in due if not table.group.columns for oid in table.gets} if missing else set[str]()
+    stale = _stale(survey, due, len(walked), next((oid for oid in missing if oid not in single), None), got)
+    return Answers(due, {**walked, **got}, stale, _unanswered(next((oid for oid in missing if oid in single), None)))
+
+
+def _stale(survey: Survey, due: Sequence[Table], walked: int, missing: str | None, got: Mapping[str, Value]) -> str:
+    for table in due:
+        scalar = table.group.changed
+        if scalar is not None and table.changed is not None and got.get(scalar) != table.changed:
+            return f"the device says that rows of {table.group.name} came or went"
+    if walked != (expected := survey.expected(due)):
+        return f"tables that had {expected} values have {walked}"
+    return _unanswered(missing)
+
+
+def _unanswered(oid: str | None) -> str:
+    return f"{oid} is not answered any more" if oid is not None else ""
+
+
+def evaluate(answers: Answers, state: State, now_ns: int) -> Reading:
+    """Samples and faults of what a device answered."""
+    one = _Look(answers.values, state, now_ns)
+    for table in answers.tables:
+        state.seen(table.group, now_ns)
+        one.table(table)
+    return Reading(tuple(one.traced), tuple(one.faults), stale=answers.stale)
+
+
+async def read(asker: Asker, survey: Survey, state: State, now_ns: int) -> Reading:
+    """One look at everything that is due. Raises what the asker raises; then nothing is remembered of it."""
+    answers = await ask(asker, survey, state, now_ns)
+    return await aside(len(answers.values), evaluate, answers, state, now_ns)
+
+
+class _Look:
+    """One look under way."""
+
+    def __init__(self, values: Mapping[str, Value], state: State, now_ns: int) -> None:
+        self._values, self._state, self._now_ns = values, state, now_ns
+        self.traced: list[Traced] = []
+        self.faults: list[Fault] = []
+
+    def table(self, table: Table) -> None:
+        """Every series of a group."""
+        for want in table.wants:
+            try:
+                value = self._value(want)
+            except FaultError as error:
+                self._fault(want, str(error))
+            except UndefinedError as error:
+                if not want.line.change:
+                    self._fault(want, str(error))
+            except MissingError:
+                self._fault(want, GONE)
+            else:
+                if value is not None:
+                    self._sample(want, value, want.oids)
+        for fold in table.folds:
+            self._fold(fold)
+
+    def _value(self, want: Want, row: str = "") -> Number | None:
+        """The value of a series, or of one row of a fold; None where it takes another poll to tell."""
+        if not want.line.change:
+            return level(want, self._values)
+        key, now = (want.line.metric, want.object, row), raw(want, self._values)
+        if None in now.values():
+            raise MissingError(want.line.value.text)
+        at, before = self._state.before.get(key, (self._now_ns, None))
+        if before is None or self._now_ns <= at:
+            self._state.before[key] = (self._now_ns, now)
+            return None
+        try:
+            value = change(want, before, now, (self._now_ns - at) / SECOND)
+        except MissingError:  # a counter began anew
+            self._state.before[key] = (self._now_ns, now)
+            return None
+        # Where nothing moved (UndefinedError) the older readings stay: the device has not renewed its values yet.
+        self._state.before[key] = (self._now_ns, now)
+        return value
+
+    def _fold(self, fold: Fold) -> None:
+        found: list[Number | None] = []
+        for want in fold.rows:
+            try:
+                found.append(self._value(want, row=want.oids[0]))
+            except FaultError as error:
+                self._fault(fold, str(error))
+                return
+            except UndefinedError as error:
+                if not fold.line.change:
+                    self._fault(fold, str(error))
+                return
+            except MissingError:
+                self._fault(fold, f"a row of {len(fold.rows)} has no value ({', '.join(want.oids)})")
+                return
+        values = [value for value in found if value is not None]
+        if len(values) < len(found):
+            return
+        made = {"sum": sum(values), "max": max(values), "min": min(values), "mean": sum(values) / len(values)}
+        self._sample(fold, made[fold.line.over or "mean"], tuple(oid for want in fold.rows for oid in want.oids))
+
+    def _sample(self, part: Want | Fold, value: Number, oids: Sequence[str]) -> None:
+        key = (part.line.metric, part.object)
+        self.traced.append(Traced(Sample(*key, value, self._now_ns), tuple(oids)))
+        if self._state.told:
+            self._state.told.pop(key, None)
+
+    def _fault(self, part: Want | Fold, words: str) -> None:
+        key = (part.line.metric, part.object)
+        if self._state.told.get(key) != words and len(self.faults) < MOST_FAULTS:  # the others: at the next polls
+            self._state.told[key] = words
+            self.faults.append(Fault(*key, words))
+
+
+class Reader:
+    """A device, a profile, and what is watched: discovers when needed, reads at each poll.
+
+    ``interfaces`` are globs, None for all; ``without`` names groups that are not asked.
+    """
+
+    def __init__(
+        self,
+        asker: Asker,
+        profile: Profile,
+        interfaces: tuple[str, ...] | None = None,
+        processes: tuple[WatchedProcess, ...] = (),
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        self._asker, self._profile, self._interfaces, self._without = asker, profile, interfaces, without
+        self._state, self._watching = State(), watching(processes)
+        self._gone: tuple[Fault, ...] = ()
+        self._found_ns = 0
+        self._patience_ns = SETTLE_NS
+        self._new = False  # the state may know series that the survey does not have
+        self._stale = self._absent = ""
+        self.survey: Survey | None = None
+
+    def restarted(self) -> None:
+        """The device or its agent began anew: everything is found out again, and no counter is taken for a wrap."""
+        self._state.forget_changes()
+        self._stale, self._patience_ns = ANEW, 0
+
+    def forget_changes(self) -> None:
+        """Increases are counted from the next look on."""
+        self._state.forget_changes()
+
+    async def discover(self, now_ns: int, *, settled: bool = False) -> Survey:
+        """Finds out what the device has. ``settled``: it began anew so long ago that what is still not there is not
+        waited for any more."""
+        before = self.survey.settled() if self.survey is not None and settled else self.survey
+        survey = await discover(
+            self._asker,
+            self._profile,
+            self._interfaces,
+            processes=bool(self._watching.seats),
+            without=self._without,
+            before=before,
+            now_ns=now_ns,
+            renumbered=self._stale == ANEW,
+        )
+        self.survey, self._found_ns, self._new = survey, now_ns, True
+        # Series that are gone may come back while their agent is overworked: look again, but ever more seldom.
+        self._stale = "series are gone" if survey.faults else ""
+        self._gone += survey.faults
+        return survey
+
+    async def poll(self, now_ns: int) -> Reading:
+        """One look. Where rows came or went, they are found out before anything is said of them."""
+        if self.survey is None or self._due(now_ns):
+            await self._again(now_ns)
+        assert self.survey is not None
+        answers = self._twice(await ask(self._asker, self.survey, self._state, now_ns))
+        if answers.stale and now_ns - self._found_ns >= self._patience_ns:
+            await self._again(now_ns)
+            answers = await ask(self._asker, self.survey, self._state, now_ns)
+        running = await self._look_at_processes(self.survey, now_ns)
+        if self._new and (self._state.before or self._state.told):
+            self._state.keep({(part.line.metric, part.object) for table in self.survey.tables for part in table.parts})
+        self._new = False
+        reading = await aside(len(answers.values), evaluate, answers, self._state, now_ns)
+        self._stale = self._stale or reading.stale
+        gone, self._gone = self._gone, ()
+        return Reading(
+            (*reading.traced, *running.traced),
+            (*gone, *reading.faults, *running.faults),
+            running.events,
+            reading.stale,
+        )
+
+    def _twice(self, answers: Answers) -> Answers:
+        """An object without rows that is missing at two polls one after the other is a reason to look what is there."""
+        absent, self._absent = self._absent, answers.absent
+        return replace(answers, stale=answers.stale or answers.absent) if absent else answers
+
+    async def _look_at_processes(self, survey: Survey, now_ns: int) -> Reading:
+        if not self._watching.seats:
+            return Reading((), ())
+        if not survey.processes:
+            return Reading((), without_table(self._watching))
+        group = survey.processes[0]
+        if not self._state.due(group, now_ns):
+            return Reading((), ())
+        reading = await look(self._asker, group, self._watching, now_ns)
+        self._state.seen(group, now_ns)
+        return reading
+
+    async def _again(self, now_ns: int) -> Survey:
+        eager = bool(self._stale) and now_ns - self._found_ns < REDISCOVER_NS
+        survey = await self.discover(now_ns)
+        self._patience_ns = min(max(self._patience_ns, SETTLE_NS // 2) * 2, REDISCOVER_NS) if eager else SETTLE_NS
+        return survey
+
+    def _due(self, now_ns: int) -> bool:
+        age_ns = now_ns - self._found_ns
+        return age_ns >= REDISCOVER_NS or (bool(self._stale) and age_ns >= self._patience_ns)

@@ -1,0 +1,186 @@
+"""The rows of one group on one device: which OID each column has, which rows count, and what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from soakwatch.sources.profiles.evaluate import valid
+from soakwatch.sources.profiles.model import Column, Condition, Group, Join, Line
+from soakwatch.sources.profiles.survey import Cell
+from soakwatch.sources.profiles.template import Template, index_part
+from soakwatch.sources.profiles.value import Value, number, text
+from soakwatch_agent.sample import object_text
+
+Tree = Mapping[str, Mapping[str, Value]]
+"""The values of each walked OID by the rest of their OIDs."""
+
+
+def by_column(bases: Iterable[str], values: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
+    """Walked values by column and index."""
+    tree: dict[str, dict[str, Value]] = {base: {} for base in bases}
+    lengths = sorted({base.count(".") for base in tree})
+    for oid, value in values.items():
+        arcs = oid.split(".")
+        for length in lengths:
+            found = tree.get(".".join(arcs[: length + 1]))
+            if found is not None and len(arcs) > length + 1 and "".join(arcs).isdecimal():
+                found[".".join(arcs[length + 1 :])] = value
+    return tree
+
+
+def index_key(index: str) -> tuple[int, ...]:
+    """Rows in the order of the device, by number."""
+    return tuple(int(arc) for arc in index.split(".") if arc)
+
+
+@dataclass(slots=True)
+class Rows:
+    """The rows of a group; made of what was walked, then of what the joins bring."""
+
+    group: Group
+    tree: Tree
+    scalars: Mapping[str, Value]
+    kept: Collection[str] = ()  # OIDs that an earlier survey chose among several
+    columns: dict[str, Column] = field(default_factory=dict)
+    places: dict[str, Cell] = field(default_factory=dict)  # of the scalars that the device has
+    choices: dict[str, str] = field(default_factory=dict)  # column -> the OID that this device has
+    indexes: list[str] = field(default_factory=list)
+    joined: dict[str, dict[str, Cell]] = field(default_factory=dict)  # join -> index of the row -> cell
+    found: dict[str, Value] = field(default_factory=dict)  # values of joins by OID
+
+    def settle(self, before: Mapping[tuple[str, str], str]) -> None:
+        """Chooses among alternatives (what was chosen ``before`` stays, if it is there) and lists the rows."""
+        rows: dict[str, None] = {}
+        self.columns = {column.name: column for column in self.group.columns}
+        for column in self.group.columns:
+            kept = before.get((self.group.name, column.name))
+            bases = ((kept,) if kept in column.oids else ()) + column.oids
+            chosen = next((base for base in bases if base and self.tree.get(base)), column.oids[0])
+            self.choices[column.name] = chosen
+            for base in column.oids if column.per_row else (chosen,):
+                rows |= dict.fromkeys(self.tree.get(base, ()))
+        for scalar in self.group.scalars:
+            having = [oid for oid in scalar.oids if oid in self.scalars]
+            oid = next((oid for oid in having if oid in self.kept), having[0] if having else None)
+            if oid is not None:
+                self.places[scalar.name] = Cell(scalar.name, oid, scalar)
+        if self.group.columns:
+            self.indexes = sorted(rows, key=index_key)
+        elif self.places:
+            self.indexes = [""]
+
+    def cell(self, name: str, index: str) -> Cell | None:
+        """Where a name is read in a row; None if the device does not have it there."""
+        column = self.columns.get(name)
+        if column is None:
+            return self.places.get(name) or self.joined.get(name, {}).get(index)
+        bases = column.oids if column.per_row else (self.choices[name],)
+        having = [base for base in bases if index in self.tree.get(base, ())]
+        if not having:
+            return None
+        sound = [base for base in having if _numeric(self.tree[base][index])] if len(having) > 1 else having
+        best = next((base for base in sound if f"{base}.{index}" in self.kept), (sound or having)[0])
+        return Cell(name, f"{best}.{index}", column)
+
+    def value(self, name: str, index: str) -> Value | None:
+        """The value of a name in a row."""
+        cell = self.cell(name, index)
+        if cell is None:
+            return None
+        if name in self.columns:
+            return self.tree[cell.oid[: -len(index) - 1]].get(index)
+        return self.scalars.get(cell.oid) if name in self.places else self.found.get(cell.oid)
+
+    def text(self, name: str, index: str) -> str:
+        """The text of a name in a row, empty where there is none."""
+        cell, value = self.cell(name, index), self.value(name, index)
+        if cell is None or value is None or not valid(cell.column, value):
+            return ""
+        return text(value, cell.column.form)
+
+    def wanted(self, join: Join) -> dict[str, list[str]]:
+        """Of each row the OIDs that a join may find its value at."""
+        wanted: dict[str, list[str]] = {}
+        for index in self.indexes:
+            other = join.index.render(index, lambda name, index=index: self.text(name, index))  # type: ignore[misc]
+            if other and all(arc.isdigit() for arc in other.split(".")):
+                wanted[index] = [f"{oid}.{other}" for oid in join.column.oids]
+        return wanted
+
+    def put(self, join: Join, wanted: Mapping[str, Sequence[str]], values: Mapping[str, Value]) -> None:
+        """Takes the values of a join."""
+        cells = self.joined.setdefault(join.column.name, {})
+        for index, oids in wanted.items():
+            oid = next((oid for oid in oids if oid in values), None)
+            if oid is not None:
+                cells[index] = Cell(join.column.name, oid, join.column)
+                self.found[oid] = values[oid]
+
+    def narrow(self) -> None:
+        """Drops the rows that the group does not want."""
+        self.indexes = [
+            index
+            for index in self.indexes
+            if all(self._holds(condition, index) for condition in self.group.where)
+            and not any(self._holds(condition, index) for condition in self.group.where_not)
+        ]
+
+    def _holds(self, condition: Condition, index: str) -> bool:
+        if condition.name.split(".")[0] == "index":
+            words = index_part(index, condition.name)
+        else:
+            words = self.text(condition.name, index)
+        if condition.pattern is not None:
+            return condition.pattern.search(words) is not None
+        try:
+            number(words.encode())
+        except ValueError:
+            return False
+        return True
+
+    def labels(self, line: Line) -> dict[str, dict[str, str]]:
+        """The labels of each row for a line: a text that two rows share gets `` #<index>`` from the second on."""
+        made: dict[str, dict[str, str]] = {}
+        seen: set[tuple[str, ...]] = set()
+        for index in self.indexes:
+            labels = {label: self._render(template, index) for label, template in line.labels}
+            if tuple(labels.values()) in seen:
+                changing = [label for label, template in line.labels if not _literal(template)]
+                for label in changing[:1] or list(labels)[:1]:
+                    labels[label] = f"{labels[label]} #{index}"
+            seen.add(tuple(labels.values()))
+            made[index] = labels
+        return made
+
+    def _render(self, template: Template, index: str) -> str:
+        return template.render(index, lambda name: self.text(name, index)) or index or "all"
+
+    def objects(self, line: Line) -> dict[str, str]:
+        """The object of each row for a line."""
+        return {index: object_text(**labels) for index, labels in self.labels(line).items()}
+
+
+def _numeric(value: Value) -> bool:
+    if isinstance(value, int):
+        return True
+    try:
+        number(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _literal(template: Template) -> bool:
+    return all(isinstance(part, str) for part in template.parts)
+
+
+def columns_of(group: Group) -> tuple[str, ...]:
+    """Every OID that may have to be walked for a group."""
+    return tuple(dict.fromkeys(oid for column in group.columns for oid in column.oids))
+
+
+def scalars_of(group: Group) -> tuple[str, ...]:
+    """Every OID that may have to be got for a group."""
+    extra = (group.changed,) if group.changed else ()
+    return tuple(dict.fromkeys((*(oid for scalar in group.scalars for oid in scalar.oids), *extra)))

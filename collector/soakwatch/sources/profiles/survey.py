@@ -1,0 +1,169 @@
+"""What a device has of its profile, as found out at discovery: rows with their labels and the OIDs of every poll."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from soakwatch.sources.profiles.expression import Expression
+from soakwatch.sources.profiles.model import Column, Group, Line, Profile
+from soakwatch.sources.profiles.value import Value
+from soakwatch_agent.sample import Event, Fault, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Where a name of an expression is read in one row."""
+
+    name: str
+    oid: str
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One series: a line of the profile in one row of the device.
+
+    ``value`` is the line's with the alternatives chosen that the device has; ``picks`` are these choices.
+    """
+
+    line: Line
+    object: str
+    cells: tuple[Cell, ...]
+    value: Expression
+    picks: tuple[int, ...] = ()
+
+    @property
+    def oids(self) -> tuple[str, ...]:
+        """The OIDs that it is read from."""
+        return tuple(cell.oid for cell in self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One series made of all rows of a group."""
+
+    line: Line
+    object: str
+    rows: tuple[Want, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One group as the device has it: ``walks`` are asked as whole columns, ``gets`` one by one.
+
+    ``rows`` counts the rows that are wanted, ``changed`` is what the group's scalar of that name said.
+    """
+
+    group: Group
+    wants: tuple[Want, ...]
+    folds: tuple[Fold, ...]
+    gets: tuple[str, ...]
+    walks: tuple[str, ...]
+    rows: int
+    changed: Value | None
+
+    @property
+    def parts(self) -> tuple[Want | Fold, ...]:
+        """Its series."""
+        return (*self.wants, *self.folds)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A series that an earlier survey found and a later one does not, or only made of something else.
+
+    ``fewer`` is how many rows of a fold were found instead, since ``since_ns`` of the steady clock; 0 if none were.
+    """
+
+    part: Want | Fold
+    group: Group
+    fewer: int = 0
+    since_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What discovery found.
+
+    ``totals`` counts the rows of each column, ``choices`` are the OIDs that were chosen among several, by group and
+    column, and ``wished`` those that the first survey chose; ``lacking`` are the promised metrics that the device does
+    not bring, with the reason; ``held`` are series, by metric and object, that nothing else may take the place of.
+    """
+
+    profile: Profile
+    tables: tuple[Table, ...]
+    processes: tuple[Group, ...]
+    totals: Mapping[str, int]
+    choices: Mapping[tuple[str, str], str]
+    faults: tuple[Fault, ...]
+    lacking: tuple[tuple[str, str], ...]
+    wished: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    held: Mapping[tuple[str, str], Held] = field(default_factory=dict)
+
+    def settled(self) -> Survey:
+        """The same for a device that began anew a while ago: what it still does not have is not waited for."""
+        return replace(self, wished=self.choices, held={})
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Metrics that the device brings, without those of processes."""
+        return tuple(dict.fromkeys(part.line.metric for table in self.tables for part in table.parts))
+
+    @property
+    def oids(self) -> int:
+        """How many values one poll brings if everything is due."""
+        return len({oid for table in self.tables for oid in table.gets}) + self.expected(self.tables)
+
+    def cadences(self, interval_s: float) -> Mapping[str, float]:
+        """Seconds between readings of metrics that come less often than every ``interval_s``.
+
+        That are those of groups that are asked less often, and increases of counters that the device renews less often:
+        a gauge that the device keeps for a while is a reading at every poll all the same.
+        """
+        found: dict[str, float] = {}
+        for table in self.tables:
+            for part in table.parts:
+                every_s = table.group.every_s or 0.0
+                renewed_s = (table.group.refresh_s or 0.0) if part.line.change else 0.0
+                seconds = max(every_s, renewed_s)
+                if seconds > interval_s:
+                    found[part.line.metric] = max(seconds, found.get(part.line.metric, 0.0))
+        return found
+
+    def renewals(self, interval_s: float) -> Mapping[str, float]:
+        """Seconds between values of metrics that the device renews less often than every ``interval_s``: the readings
+        between repeat the last one. Of a metric that comes in several ways the fastest counts."""
+        found: dict[str, float] = {}
+        for table in self.tables:
+            for metric in {part.line.metric for part in table.parts}:
+                seconds = max(interval_s, table.group.refresh_s or 0.0)
+                found[metric] = min(seconds, found.get(metric, seconds))
+        return {metric: seconds for metric, seconds in found.items() if seconds > interval_s}
+
+    def expected(self, tables: Iterable[Table]) -> int:
+        """How many values the walks of some tables bring while no row comes or goes."""
+        return sum(self.totals.get(base, 0) for base in {base for table in tables for base in table.walks})
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A sample and the OIDs that it came from."""
+
+    sample: Sample
+    oids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one poll brought; ``stale`` says why the survey does not fit the device any more, empty if it does."""
+
+    traced: tuple[Traced, ...]
+    faults: tuple[Fault, ...]
+    events: tuple[Event, ...] = ()
+    stale: str = ""
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """The samples alone."""
+        return tuple(one.sample for one in self.traced)

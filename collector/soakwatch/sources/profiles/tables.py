@@ -1,0 +1,161 @@
+"""From the rows of a group to its series, and to what a poll has to ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from soakwatch.sources.profiles.evaluate import FaultError, level, raw, valid
+from soakwatch.sources.profiles.expression import SECONDS, Expression, MissingError, UndefinedError
+from soakwatch.sources.profiles.model import Group, Line
+from soakwatch.sources.profiles.rows import Rows
+from soakwatch.sources.profiles.survey import Cell, Fold, Table, Want
+from soakwatch.sources.profiles.value import Number, Value
+from soakwatch_agent.sample import object_text
+
+MOST_GETS_OF_A_COLUMN = 7  # more rows than this are read by a walk of the column ...
+LEAST_SHARE = 3  # ... if they are at least a third of it
+INTERFACE = "interface"
+LONG_S = 1e9
+
+Key = tuple[str, str]
+"""Metric and object of a series."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A group's series before it is known which group brings which: those that answered well, and the others."""
+
+    group: Group
+    sound: tuple[Want | Fold, ...]
+    faulty: tuple[Want | Fold, ...]
+    rows: int
+    changed: Value | None
+
+
+def watch_interfaces(rows: Rows, globs: Sequence[str]) -> None:
+    """Keeps the rows whose label ``interface`` one of the globs matches; a group without that label keeps all."""
+    line = next((line for line in rows.group.lines if any(label == INTERFACE for label, _ in line.labels)), None)
+    if line is None:
+        return
+    names = {index: labels[INTERFACE] for index, labels in rows.labels(line).items()}
+    rows.indexes = [index for index in rows.indexes if any(fnmatchcase(names[index], glob) for glob in globs)]
+
+
+def draft(rows: Rows, values: Mapping[str, Value]) -> Draft:
+    """The series of a group. ``values`` is everything that the device has answered."""
+    sound: list[Want | Fold] = []
+    faulty: list[Want | Fold] = []
+    objects: dict[tuple[str, ...], Mapping[str, str]] = {}
+    cells: dict[str, dict[str, Cell]] = {}
+    chosen: dict[tuple[str, tuple[int, ...]], Expression] = {}
+    for line in rows.group.lines:
+        key = tuple(f"{label}={template.text}" for label, template in line.labels)
+        if key not in objects:
+            objects[key] = rows.objects(line) if line.over is None else {}
+        names = [name for name in line.value.names if name != SECONDS]
+        for name in names:
+            if name not in cells:
+                found = ((index, rows.cell(name, index)) for index in rows.indexes)
+                cells[name] = {index: cell for index, cell in found if cell is not None}
+        folded: list[tuple[Want, bool]] = []
+        for index in rows.indexes:
+            thing = objects[key].get(index, "") if line.over is None else _fixed(line)
+            want = Want(line, thing, tuple(cells[name][index] for name in names if index in cells[name]), line.value)
+            standing = _standing(want, values)
+            if standing is None:
+                continue
+            if line.value.firsts:
+                want = _chosen(want, values, chosen)
+            if line.over is not None:
+                folded.append((want, standing))
+            else:
+                (sound if standing else faulty).append(want)
+        if folded:
+            fold = Fold(line, _fixed(line), tuple(want for want, _ in folded))
+            (sound if all(standing for _, standing in folded) else faulty).append(fold)
+    changed = values.get(rows.group.changed) if rows.group.changed else None
+    return Draft(rows.group, tuple(sound), tuple(faulty), len(rows.indexes), changed)
+
+
+def _fixed(line: Line) -> str:
+    return object_text(**{label: template.text for label, template in line.labels})
+
+
+def _chosen(want: Want, values: Mapping[str, Value], made: dict[tuple[str, tuple[int, ...]], Expression]) -> Want:
+    """A series with the alternatives chosen that the device has: a poll that lacks one of them has no value."""
+    there: dict[str, Number | None] = {SECONDS: 1}
+    for cell in want.cells:
+        value = values.get(cell.oid)
+        there[cell.name] = 1 if value is not None and valid(cell.column, value) else None
+    line, picks = want.line, want.line.value.picks(there)
+    if (line.value.text, picks) not in made:
+        made[line.value.text, picks] = line.value.fixed(picks)
+    fixed = made[line.value.text, picks]
+    return Want(line, want.object, tuple(cell for cell in want.cells if cell.name in fixed.names), fixed, picks)
+
+
+def _standing(want: Want, values: Mapping[str, Value]) -> bool | None:
+    """True if the device answers with a value, False if with nonsense, None if it does not answer."""
+    try:
+        if want.line.change:
+            # The counters since their begin stand for a change: those that never moved will bring no value.
+            want.value.run({**raw(want, values), SECONDS: LONG_S})
+        else:
+            level(want, values)
+    except (MissingError, UndefinedError):
+        return None
+    except FaultError:
+        return False
+    return True
+
+
+def share_out(drafts: Sequence[Draft], totals: Mapping[str, int]) -> list[Table]:
+    """The tables: of several that bring the same series the first keeps it, those that answered well before others."""
+    owner: dict[Key, int] = {}
+    for at, one in enumerate(part for d in drafts for part in d.sound):
+        owner.setdefault((one.line.metric, one.object), at)
+    taken = set(owner)
+    tables, at = [], 0
+    for one_draft in drafts:
+        kept: list[Want | Fold] = []
+        for part in one_draft.sound:
+            if owner[part.line.metric, part.object] == at:
+                kept.append(part)
+            at += 1
+        for part in one_draft.faulty:
+            if (part.line.metric, part.object) not in taken:
+                taken.add((part.line.metric, part.object))
+                kept.append(part)
+        tables.append(_table(one_draft, kept, totals))
+    return tables
+
+
+def _table(one: Draft, kept: Iterable[Want | Fold], totals: Mapping[str, int]) -> Table:
+    wants = tuple(part for part in kept if isinstance(part, Want))
+    folds = tuple(part for part in kept if isinstance(part, Fold))
+    gets, walks = asks((*wants, *(row for fold in folds for row in fold.rows)), totals)
+    if one.group.changed is not None and one.changed is not None and (gets or walks):
+        gets = tuple(dict.fromkeys((*gets, one.group.changed)))
+    return Table(one.group, wants, folds, gets, walks, one.rows, one.changed)
+
+
+def asks(wants: Iterable[Want], totals: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """OIDs to get one by one, and columns to walk, for some series; ``totals`` counts the rows of each column."""
+    by_base: dict[str, dict[str, None]] = {}
+    gets: dict[str, None] = {}
+    for want in wants:
+        for cell in want.cells:
+            base = next((base for base in cell.column.oids if cell.oid.startswith(base + ".")), None)
+            if base is None or base not in totals:
+                gets[cell.oid] = None
+            else:
+                by_base.setdefault(base, {})[cell.oid] = None
+    walks = []
+    for base, oids in by_base.items():
+        if len(oids) > MOST_GETS_OF_A_COLUMN and len(oids) * LEAST_SHARE >= totals[base]:
+            walks.append(base)
+        else:
+            gets |= oids
+    return tuple(gets), tuple(walks)

@@ -1,0 +1,87 @@
+"""Labels and indexes as a profile writes them: literal text with ``{name}``, ``{a|b}``, ``{index}``, ``{index.0}``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from soakwatch.core.suggest import hint
+from soakwatch.sources.profiles.value import clean
+
+_PLACE = re.compile(r"\{([^{}]*)\}")
+_INDEX = re.compile(r"index(\.(-?[0-9]{1,3}|text))?")
+_LEAST_PRINTABLE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template, parsed: literal parts, and between them the alternatives whose first non-empty one is put in."""
+
+    text: str
+    parts: tuple[str | tuple[str, ...], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of columns, scalars and joins that it reads."""
+        return tuple(
+            name for part in self.parts if isinstance(part, tuple) for name in part if not _INDEX.fullmatch(name)
+        )
+
+    def render(self, index: str, look: Callable[[str], str]) -> str:
+        """The text for a row; ``look`` gives the text of a name there, empty where the device has none."""
+        made = []
+        for part in self.parts:
+            if isinstance(part, str):
+                made.append(part)
+                continue
+            for name in part:
+                found = index_part(index, name) if _INDEX.fullmatch(name) else look(name)
+                if found:
+                    made.append(found)
+                    break
+        return clean("".join(made))
+
+
+def parse(words: str, known: Iterable[str]) -> Template:
+    """The template of a text over the names in ``known``. Raises ValueError with a sentence.
+
+    >>> parse("{name|index.0} out", {"name"}).render("7.1", {"name": ""}.get)
+    '7 out'
+    """
+    parts: list[str | tuple[str, ...]] = []
+    at, known = 0, set(known)
+    for place in _PLACE.finditer(words):
+        parts += [_literal(words[at : place.start()])]
+        choices = tuple(choice.strip() for choice in place[1].split("|"))
+        for choice in choices:
+            if choice not in known and not _INDEX.fullmatch(choice):
+                raise ValueError(f"unknown name {choice!r} in {words!r}{hint(choice, {*known, 'index'})}")
+        parts.append(choices)
+        at = place.end()
+    parts.append(_literal(words[at:]))
+    return Template(words, tuple(part for part in parts if part))
+
+
+def _literal(words: str) -> str:
+    if "{" in words or "}" in words:
+        raise ValueError(f"a bracket is never opened or closed in {words!r}")
+    return words
+
+
+def index_part(index: str, name: str) -> str:
+    """``index``, one arc of it (``index.0``, ``index.-1``), or its arcs as characters (``index.text``).
+
+    >>> index_part("4.101.116.104.48", "index.text"), index_part("4.101", "index.-1"), index_part("4", "index.3")
+    ('eth0', '101', '')
+    """
+    if name == "index":
+        return index
+    what, arcs = name.removeprefix("index."), index.split(".")
+    if what == "text":
+        codes = [int(arc) for arc in arcs if arc.isdigit()]
+        if len(codes) > 1 and codes[0] == len(codes) - 1:
+            codes = codes[1:]  # a string of variable length carries its length (RFC 2578, section 7.7)
+        return bytes(code for code in codes if _LEAST_PRINTABLE <= code < 256).decode("utf-8", "replace")
+    at = int(what)
+    return arcs[at] if -len(arcs) <= at < len(arcs) else ""

@@ -1,0 +1,129 @@
+"""Where to listen: places as a plan writes them, and the sockets there."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import ipaddress
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from soakwatch.core.errors import PlanError
+
+_BUFFER = 4 * 2**20  # bytes: a burst of some thousands of datagrams waits in the kernel while we do something else
+_RCVBUFFORCE = 33  # SO_RCVBUFFORCE of Linux: beyond net.core.rmem_max, for who may
+_BACKLOG = 128
+_MAPPED = "::ffff:"  # RFC 4291 section 2.5.5.2: an IPv4 sender, as a socket of IPv6 shows it
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """A numeric address and a port; port 0 takes a free one. ``[::]`` is heard over IPv4 too."""
+
+    address: str
+    port: int
+
+    @property
+    def local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return ipaddress.ip_address(self.address).is_loopback
+
+    @property
+    def family(self) -> socket.AddressFamily:
+        """IPv4 or IPv6."""
+        return socket.AF_INET6 if ":" in self.address else socket.AF_INET
+
+    def __str__(self) -> str:
+        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+
+
+def listen_at(text: str) -> Listen:
+    """The place that a plan names. Raises ValueError with the remedy.
+
+    >>> listen_at("127.0.0.1:1162")
+    Listen(address='127.0.0.1', port=1162)
+    >>> str(listen_at("[::1]:514"))
+    '[::1]:514'
+    """
+    where, _, port = text.rpartition(":")
+    try:
+        address = ipaddress.ip_address(where.removeprefix("[").removesuffix("]"))
+        number = int(port)
+    except ValueError:
+        number, address = -1, None
+    if address is None or not 0 <= number <= 65535:
+        raise ValueError(f"{text[:80]!r} is no place to listen: write ADDRESS:PORT, such as 127.0.0.1:1162")
+    return Listen(str(address), number)
+
+
+def plain(address: str) -> str:
+    """An address as its owner writes it: an IPv4 sender that came in over IPv6 is one of IPv4.
+
+    >>> plain("::ffff:192.0.2.1"), plain("2001:db8::1")
+    ('192.0.2.1', '2001:db8::1')
+    """
+    return address.removeprefix(_MAPPED) if address.startswith(_MAPPED) and "." in address else address
+
+
+def reached(family: int, address: str, port: int) -> tuple[str | int, ...]:
+    """What a socket of a family calls a numeric address. Raises OSError.
+
+    >>> reached(socket.AF_INET6, "192.0.2.1", 162)[:2]
+    ('::ffff:192.0.2.1', 162)
+    """
+    if family != socket.AF_INET6:
+        return address, port
+    if ":" not in address:
+        return f"{_MAPPED}{address}", port, 0, 0
+    # A link-local address has a scope (fe80::1%eth0) that only getaddrinfo makes a number of.
+    found = socket.getaddrinfo(address, port, socket.AF_INET6, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST)
+    return tuple(part for part in found[0][4] if isinstance(part, str | int))
+
+
+def datagram_socket(listen: Listen) -> socket.socket:
+    """A bound UDP socket with as much room as the system gives. Raises OSError; the caller closes it."""
+
+    def roomy(opened: socket.socket) -> None:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+        with contextlib.suppress(OSError):  # without it the kernel's own limit stays; what does not fit is counted
+            opened.setsockopt(socket.SOL_SOCKET, _RCVBUFFORCE, _BUFFER)
+
+    return _bound(listen, socket.SOCK_DGRAM, roomy)
+
+
+def stream_socket(listen: Listen) -> socket.socket:
+    """A TCP socket that listens. Raises OSError; the caller closes it."""
+    opened = _bound(
+        listen, socket.SOCK_STREAM, lambda opened: opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    )
+    opened.listen(_BACKLOG)
+    return opened
+
+
+def _bound(listen: Listen, kind: socket.SocketKind, prepare: Callable[[socket.socket], None]) -> socket.socket:
+    opened = socket.socket(listen.family, kind)
+    try:
+        opened.settimeout(0)
+        prepare(opened)
+        if listen.family == socket.AF_INET6:  # [::] takes IPv4 too, whatever the system's default is
+            opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        opened.bind(reached(listen.family, listen.address, listen.port))
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def cannot_listen(target: str, listen: Listen, error: OSError, rivals: str = "") -> PlanError:
+    """Why a place cannot be listened at, with the remedy; ``rivals`` are those of this run that hold its port."""
+    remedy = "name another place with listen:"
+    if error.errno == errno.EADDRINUSE:
+        remedy = "another program has it: name a free port with listen:"
+    if error.errno == errno.EADDRINUSE and rivals:
+        remedy = f"{rivals} has that port: name the very same place with listen: in both to share it, or a free port"
+    elif isinstance(error, PermissionError):
+        remedy = "ports below 1024 need the right to bind them: name a higher one with listen:"
+    elif error.errno in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
+        remedy = "this machine has no such address: name one of its own with listen:"
+    return PlanError(f"{target}: {listen} cannot be listened at ({error.strerror or type(error).__name__}): {remedy}")

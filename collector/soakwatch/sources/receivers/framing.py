@@ -1,0 +1,92 @@
+"""Syslog messages in a stream (RFC 6587): counted octets or lines, told apart message by message, bounded."""
+
+from __future__ import annotations
+
+from soakwatch.sources.receivers.syslog_line import LONGEST
+
+_COUNT = 9  # digits of a length
+_LARGEST = 2**24  # a longer message is no message: whoever announces one speaks another language
+
+
+class NoSyslog(Exception):  # noqa: N818 - it is said of the stream
+    """The stream is not syslog: it cannot be read on."""
+
+
+class Frames:
+    """Cuts what comes in into messages of at most ``LONGEST`` bytes; what is longer is cut, its rest discarded."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._discard = 0  # bytes of a counted message that are of no interest
+        self._to_line_end = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The messages that are complete now. Raises NoSyslog for a length that cannot be."""
+        self._buffer += data
+        found: list[bytes] = []
+        while True:
+            frame = self._next()
+            if frame is None:
+                return found
+            if frame:
+                found.append(frame)
+
+    def rest(self) -> bytes:
+        """What came after the last message when the stream ended."""
+        kept = b"" if self._to_line_end or self._discard else bytes(self._buffer[:LONGEST])
+        self._buffer.clear()
+        return kept
+
+    def _next(self) -> bytes | None:
+        """The next message, b"" for something that is skipped, None if more must come first."""
+        buffer = self._buffer
+        if self._discard:
+            gone = min(self._discard, len(buffer))
+            del buffer[:gone]
+            self._discard -= gone
+        if not buffer:
+            return None
+        size = None if self._to_line_end else self._count()
+        if size is None:
+            return self._line()
+        if size < 0:
+            return None
+        start = buffer.index(b" ") + 1
+        wanted = min(size, LONGEST)
+        if len(buffer) < start + wanted:
+            return None
+        frame = bytes(buffer[start : start + wanted])
+        del buffer[: start + wanted]
+        self._discard = size - wanted
+        return frame
+
+    def _count(self) -> int | None:
+        """The length that the message announces; None for a line, -1 if it cannot be known yet."""
+        head = bytes(self._buffer[: _COUNT + 2])
+        digits, space, after = head.partition(b" ")
+        if not digits.isdigit() or len(digits) > _COUNT or digits.startswith(b"0"):
+            return None
+        if not space or not after:
+            return -1 if len(head) < _COUNT + 2 else None
+        if after[:1] != b"<":
+            return None
+        if int(digits) > _LARGEST:
+            raise NoSyslog(f"a message of {int(digits)} bytes was announced")
+        return int(digits)
+
+    def _line(self) -> bytes | None:
+        buffer = self._buffer
+        end = buffer.find(b"\n")
+        if end >= 0:
+            line = b"" if self._to_line_end else bytes(buffer[: min(end, LONGEST)])
+            del buffer[: end + 1]
+            self._to_line_end = False
+            return line
+        if self._to_line_end:
+            buffer.clear()
+        elif len(buffer) > LONGEST:
+            line = bytes(buffer[:LONGEST])
+            buffer.clear()
+            self._to_line_end = True
+            return line
+        return None

@@ -1,0 +1,64 @@
+"""What the SNMP source of a target calls an interface, for notifications that tell only its index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+
+from soakwatch.sources.profiles.survey import Survey
+from soakwatch.sources.profiles.tables import INTERFACE
+from soakwatch.sources.receivers.hub import Name, hub
+
+_TABLES = ("1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1.")  # ifTable and ifXTable: their index is the ifIndex
+_UP = "system.network.up"  # the metric whose object is the interface and nothing else
+
+
+class InterfaceNames:
+    """The object of an interface by its ifIndex, as a survey has it; None while there is no survey, or no such row.
+
+    An index may mean another interface after a reboot: ``survey`` shall give None until the device was looked at anew.
+    """
+
+    def __init__(self, survey: Callable[[], Survey | None]) -> None:
+        self._survey = survey
+        self._read: Survey | None = None
+        self._objects: Mapping[str, str] = {}
+
+    def __call__(self, index: str) -> str | None:
+        """The object, such as ``interface=Gi0/3``."""
+        survey = self._survey()
+        if survey is None:
+            return None
+        if survey is not self._read:
+            self._read, self._objects = survey, _objects(survey)
+        return self._objects.get(index)
+
+
+def share_names(target: str, name: Name, stack: AsyncExitStack) -> None:
+    """Let the notifications of a target know its interfaces; the caller's stack ends it."""
+    here = hub()
+    here.names.setdefault(target, []).append(name)
+
+    def end() -> None:
+        here.names[target].remove(name)
+        if not here.names[target]:
+            del here.names[target]
+
+    stack.callback(end)
+
+
+def name_of(target: str, index: str) -> str | None:
+    """The object of an interface of a target by its ifIndex, if a source of the target knows it."""
+    found = (name(index) for name in hub().names.get(target, ()))
+    return next((one for one in found if one is not None), None)
+
+
+def _objects(survey: Survey) -> Mapping[str, str]:
+    wants = (want for table in survey.tables if table.group.watch == INTERFACE for want in table.wants)
+    return {
+        cell.oid.rpartition(".")[2]: want.object
+        for want in wants
+        if want.line.metric == _UP
+        for cell in want.cells
+        if cell.oid.startswith(_TABLES)
+    }

@@ -1,0 +1,148 @@
+"""Syslog over TCP and TLS: connections, read as fast as the desks take it, and no more of them than a number."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from soakwatch.sources.receivers.address import Listen, plain, stream_socket
+from soakwatch.sources.receivers.framing import Frames, NoSyslog
+from soakwatch.sources.receivers.member import Member
+
+_AT_ONCE = 65536
+_HANDSHAKE_S = 10.0
+
+Takers = Callable[[str], tuple[Member, ...]]
+"""Who takes what an address sends."""
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    task: asyncio.Task[None]
+    address: str
+    port: int
+    spoke: float
+
+
+class Streams:
+    """The open connections of one listener.
+
+    Each source has a number of connections from those whom it listens to; when there are too many, the one that was
+    silent longest is closed. A connection that nobody listens to (any more) is closed, and ``foreign`` called.
+    """
+
+    def __init__(self, takers: Takers, foreign: Callable[[], None]) -> None:
+        self._takers, self._foreign = takers, foreign
+        self._open: set[_Connection] = set()
+        self._server: asyncio.Server | None = None
+        self._ending: list[asyncio.Task[None]] = []
+
+    async def open(self, listen: Listen, tls: ssl.SSLContext | None) -> int:
+        """Listen, until ``close``. Returns the port. Raises OSError."""
+        opened = stream_socket(listen)
+        try:
+            self._server = await asyncio.start_server(
+                self._serve,
+                sock=opened,
+                ssl=tls,
+                ssl_handshake_timeout=_HANDSHAKE_S if tls is not None else None,
+                start_serving=False,
+            )
+            await self._server.start_serving()
+        except BaseException:
+            self.close()
+            opened.close()
+            raise
+        return int(opened.getsockname()[1])
+
+    def close(self) -> None:
+        """Listen no more and end all connections; ``closed`` waits for it."""
+        if self._server is not None:
+            self._server.close()
+        self._ending = [connection.task for connection in self._open]
+        for task in self._ending:
+            task.cancel()
+
+    def rerouted(self) -> None:
+        """End the connections that nobody takes any more."""
+        for connection in tuple(self._open):
+            if not self._takers(connection.address):
+                self._open.discard(connection)
+                connection.task.cancel()
+
+    async def closed(self) -> None:
+        """Wait until everything is closed."""
+        await asyncio.gather(*self._ending, return_exceptions=True)
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, to its end."""
+        task = asyncio.current_task()
+        assert task is not None
+        connection = _Connection(task, *_peer(writer), time.monotonic())
+        try:
+            if self._entered(connection):
+                with suppress(OSError, ssl.SSLError):
+                    await self._read(reader, connection)
+            else:
+                self._foreign()
+        except asyncio.CancelledError:
+            pass  # the run ends, or another connection needs the room: nobody waits for this task
+        finally:
+            self._open.discard(connection)
+            writer.transport.abort()
+
+    def _entered(self, connection: _Connection) -> bool:
+        """Take a connection in, unless nobody listens to it."""
+        takers = self._takers(connection.address)
+        for member in takers:
+            having = [one for one in self._open if member in self._takers(one.address)]
+            if len(having) >= member.connections:
+                silent = min(having, key=lambda one: one.spoke)
+                self._open.discard(silent)
+                silent.task.cancel()
+                member.desk.fates["connection closed"] += 1
+        if takers:
+            self._open.add(connection)
+        return bool(takers)
+
+    async def _read(self, reader: asyncio.StreamReader, connection: _Connection) -> None:
+        frames = Frames()
+        while data := await reader.read(_AT_ONCE):
+            connection.spoke = time.monotonic()
+            try:
+                found = frames.feed(data)
+            except NoSyslog:
+                for member in self._takers(connection.address):
+                    member.desk.fates["garbled"] += 1
+                return
+            if not await self._put(found, connection):
+                self._foreign()
+                return
+        await self._put([rest] if (rest := frames.rest()) else [], connection)
+
+    async def _put(self, found: list[bytes], connection: _Connection) -> bool:
+        """Put messages down; False if nobody takes them any more."""
+        for frame in found:
+            takers = self._takers(connection.address)
+            for member in takers:
+                await member.desk.room()
+                member.put(connection.address, connection.port, frame)
+            if not takers:
+                return False
+        return True
+
+
+def _peer(writer: asyncio.StreamWriter) -> tuple[str, int]:
+    opened = writer.get_extra_info("socket")
+    if opened is not None:
+        with suppress(OSError):
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    peer = writer.get_extra_info("peername")
+    return (plain(str(peer[0])), int(peer[1])) if peer else ("", 0)

@@ -1,0 +1,117 @@
+"""What a notification means: an event of a kind that the house knows, of the device's profile, or the raw trap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from soakwatch.sources.profiles.model import TrapPattern
+from soakwatch.sources.receivers.notification import STANDARD, Notification, Value
+from soakwatch.sources.receivers.text import WORD, octets, shown
+from soakwatch_agent.sample import Event, object_text
+
+_KINDS = {
+    f"{STANDARD}.1": "snmp.cold_start",  # the agent began anew: no proof that the device did
+    f"{STANDARD}.2": "snmp.warm_start",
+    f"{STANDARD}.3": "link.down",
+    f"{STANDARD}.4": "link.up",
+    f"{STANDARD}.5": "snmp.authentication_failure",
+    "1.3.6.1.4.1.8072.4.0.2": "snmp.agent_stop",  # NET-SNMP-AGENT-MIB: the agent ends in order
+    "1.3.6.1.4.1.8072.4.0.3": "snmp.agent_restart",
+}
+_IF_NAME, _IF_DESCR, _IF_INDEX = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.2.2.1.1"
+_CELL = re.compile(r"1\.3\.6\.1\.2\.1\.(?:2\.2\.1|31\.1\.1\.1)\.[0-9]+\.([0-9]+)")  # ifTable, ifXTable: column, index
+_STATES = {"1.3.6.1.2.1.2.2.1.7": "admin", "1.3.6.1.2.1.2.2.1.8": "operational"}
+_STATE_WORDS = {1: "up", 2: "down", 3: "testing", 4: "unknown", 5: "dormant", 6: "not present", 7: "lower layer down"}
+_SHOWN_BINDS = 24
+_ALL_BINDS = 2000  # characters of the raw varbinds
+
+
+Name = Callable[[str], str | None]
+"""The object of an interface by its ifIndex, if it is known."""
+
+
+def event_of(
+    told: Notification, address: str, time_ns: int, traps: Mapping[str, TrapPattern], known_as: Name = lambda _: None
+) -> Event:
+    """The event of a notification that came from an address. What it says is kept, bounded, in ``binds``.
+
+    The object of a link is the interface as its series call it: by its ifName, by what ``known_as`` knows of its
+    index, by its ifDescr, or else ``interface=ifIndex N``. Before ``known_as`` has noticed that the device numbered its
+    interfaces anew, an index alone names a wrong one.
+    """
+    pattern = traps.get(told.oid)
+    kind = pattern.kind if pattern else _KINDS.get(told.oid, "snmp.trap")
+    detail = {"trap": told.oid, "address": address, "version": told.version}
+    if told.uptime_s is not None:
+        detail["uptime"] = f"{told.uptime_s:.2f}"
+    if pattern is not None:
+        for name, oid in pattern.detail.items():
+            found = _under(told, oid)
+            if found is not None:
+                detail[name] = found
+    thing = ""
+    if kind in {"link.down", "link.up"}:
+        index = _index(told)
+        if index is not None:
+            detail["ifindex"] = index
+        thing = _interface(told, index, known_as)
+        detail.update(_states(told))
+    raw = _raw(told)
+    if raw:
+        detail["binds"] = raw
+    return Event(kind, thing, time_ns, None, detail)
+
+
+def _interface(told: Notification, index: str | None, known_as: Name) -> str:
+    known = known_as(index) if index is not None else None
+    named = _under(told, _IF_NAME)
+    if named and known != object_text(interface=f"{named} #{index}"):  # that is how series tell two of one name apart
+        return object_text(interface=named)
+    if known is not None:
+        return known
+    described = _under(told, _IF_DESCR) or (f"ifIndex {index}" if index is not None else "")
+    return object_text(interface=described) if described else ""
+
+
+def _index(told: Notification) -> str | None:
+    """The ifIndex: as it is told, or as the instance that something is told of.
+
+    Some agents name the column without the instance: the last number is that of the column then, and no index.
+    """
+    said = next((value for oid, value in told.binds if oid == _IF_INDEX or oid.startswith(f"{_IF_INDEX}.")), None)
+    if isinstance(said, int):
+        return str(said)
+    cells = (_CELL.fullmatch(oid) for oid, _ in told.binds)
+    return next((cell[1] for cell in cells if cell is not None), None)
+
+
+def _states(told: Notification) -> dict[str, str]:
+    found = {}
+    for prefix, name in _STATES.items():
+        value = next((value for oid, value in told.binds if oid == prefix or oid.startswith(f"{prefix}.")), None)
+        if isinstance(value, int) and value in _STATE_WORDS:
+            found[name] = _STATE_WORDS[value]
+    return found
+
+
+def _under(told: Notification, prefix: str) -> str | None:
+    """The first value of an object, at whatever instance."""
+    for oid, value in told.binds:
+        if oid == prefix or oid.startswith(f"{prefix}."):
+            return _text(value)
+    return None
+
+
+def _raw(told: Notification) -> str:
+    parts = [f"{oid}={_text(value)}" for oid, value in told.binds[:_SHOWN_BINDS]]
+    left = len(told.binds) - _SHOWN_BINDS
+    if left > 0:
+        parts.append(f"and {left} more")
+    return shown("; ".join(parts), _ALL_BINDS)
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, bytes):
+        return octets(value)
+    return shown(str(value), WORD)

@@ -1,0 +1,176 @@
+"""SNMPv3 notifications: pysnmp authenticates, decrypts and acknowledges what the desk hands it.
+
+A trap of v3 is signed with a key of its sender's engine, so the plan must name that engine's ID for each user; an
+inform is signed for ours, which the sender asks for. Reference: RFC 3414, RFC 3412 section 7.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+from pyasn1.error import PyAsn1Error
+from pyasn1.type import univ
+from pysnmp.carrier.asyncio.dgram import udp
+from pysnmp.entity import config
+from pysnmp.entity.engine import SnmpEngine
+from pysnmp.entity.rfc3413.ntfrcv import NotificationReceiver
+from pysnmp.error import PySnmpError
+from pysnmp.proto import rfc1902
+
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.receivers.notification import Notification, Value, of_binds
+from soakwatch.sources.receivers.user import Key, User
+from soakwatch.sources.transport.snmp import ber
+from soakwatch.sources.transport.snmp.engines import engines
+
+_AUTH = {
+    "MD5": config.USM_AUTH_HMAC96_MD5,
+    "SHA": config.USM_AUTH_HMAC96_SHA,
+    "SHA-224": config.USM_AUTH_HMAC128_SHA224,
+    "SHA-256": config.USM_AUTH_HMAC192_SHA256,
+    "SHA-384": config.USM_AUTH_HMAC256_SHA384,
+    "SHA-512": config.USM_AUTH_HMAC384_SHA512,
+}
+_PRIV = {
+    "DES": config.USM_PRIV_CBC56_DES,
+    "AES": config.USM_PRIV_CFB128_AES,
+    "AES-192": config.USM_PRIV_CFB192_AES_BLUMENTHAL,
+    "AES-256": config.USM_PRIV_CFB256_AES_BLUMENTHAL,
+    "AES-192-C": config.USM_PRIV_CFB192_AES,
+    "AES-256-C": config.USM_PRIV_CFB256_AES,
+}
+_REFUSALS = ("usmStatsUnknownUserNames", "usmStatsWrongDigests", "usmStatsDecryptionErrors",
+             "usmStatsUnsupportedSecLevels", "usmStatsNotInTimeWindows")  # fmt: skip
+
+Send = Callable[[bytes, str, int], None]
+
+
+class _Outlet(udp.UdpTransport):  # type: ignore[misc] # pysnmp publishes no types
+    """A transport that has no socket of its own: it is fed, and what pysnmp answers goes to ``send``."""
+
+    def __init__(self, send: Send) -> None:
+        super().__init__()
+        self._send = send
+
+    def send_message(self, outgoing: object, address: tuple[str, int]) -> None:
+        """An acknowledgement or a report."""
+        self._send(bytes(outgoing), str(address[0]), int(address[1]))  # type: ignore[call-overload]
+
+
+class Receiver3:
+    """Reads v3 datagrams one at a time, for all sources at a place; what opens with the first ends with the last.
+
+    One engine knows the users of all sources, because informs are signed for it; each source hears only its own.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._key: Hashable = ("notifications", id(self))
+        self._engines = engines()
+        self._engine = self._engines.take(self._key)
+        config.add_transport(self._engine, udp.DOMAIN_NAME, _Outlet(send))
+        self._heard: list[tuple[str, Value]] | None = None
+        self._admitted: dict[Key, list[tuple[str, User]]] = {}
+        self._receiver = NotificationReceiver(self._engine, self._take)
+        (self._unknown_engines, *self._stats) = self._engine.get_mib_builder().import_symbols(
+            "__SNMP-USER-BASED-SM-MIB", "usmStatsUnknownEngineIDs", *_REFUSALS
+        )
+        self._own = bytes(self._engine.snmpEngineID)
+
+    def admit(self, target: str, users: Sequence[User]) -> None:
+        """Take a source's users in. Raises PlanError for keys that cannot be, or that another source contradicts."""
+        for user in users:
+            for other, known in self._admitted.get(user.key, ()):
+                if known != user:
+                    raise PlanError(
+                        f"{target}: {other} gives the user {user.name} another password or protocol at the same place: "
+                        "name the same ones, the engine_id of each device (traps), or another port with listen:"
+                    )
+        taken: list[User] = []
+        try:
+            for user in users:
+                if user.key not in self._admitted:
+                    _admit(self._engine, user)
+                self._admitted.setdefault(user.key, []).append((target, user))
+                taken.append(user)
+        except PySnmpError as error:
+            self._remove(target, taken)
+            raise PlanError(
+                f"{target}: a user of SNMPv3 cannot be set up ({type(error).__name__}): "
+                "check its protocols and engine_id"
+            ) from None
+
+    def dismiss(self, target: str, users: Sequence[User]) -> bool:
+        """Let them go; True if nobody is left, and the receiver closed."""
+        self._remove(target, users)
+        if self._admitted:
+            return False
+        self._receiver.close(self._engine)
+        self._engines.give_back(self._key)
+        return True
+
+    def read(self, data: bytes, address: str, port: int, mine: frozenset[Key]) -> Notification | str | None:
+        """The notification; ``refused`` or ``garbled`` if it is none of these users; None for a mere question.
+
+        A sender of informs asks for our engine ID with a datagram that names no engine. Raises Malformed.
+        """
+        security = ber.opened(ber.opened(data)[2][1])
+        engine, name = security[0][1], security[3][1].decode("utf-8", "replace")
+        key = name, None if engine == self._own else engine
+        if key in self._admitted and key not in mine:
+            return "refused"  # a user of another source: not acknowledged either
+        self._heard = None
+        refused = sum(int(stat.syntax) for stat in self._stats)
+        strange = int(self._unknown_engines.syntax)
+        try:
+            sender = udp.UdpTransportAddress((address, port))
+            self._engine.message_dispatcher.receive_message(self._engine, udp.DOMAIN_NAME, sender, data)
+        except (PySnmpError, PyAsn1Error):
+            if self._heard is None:
+                return "garbled"
+        if self._heard is not None:
+            return of_binds("3", self._heard)
+        if not engine:
+            return None
+        if sum(int(stat.syntax) for stat in self._stats) > refused or int(self._unknown_engines.syntax) > strange:
+            return "refused"
+        return "garbled"
+
+    def _remove(self, target: str, users: Sequence[User]) -> None:
+        for user in users:
+            self._admitted[user.key].remove((target, user))
+            if not self._admitted[user.key]:
+                del self._admitted[user.key]
+                config.delete_v3_user(self._engine, user.name, _engine_id(user))
+
+    def _take(self, *told: Sequence[tuple[object, object]]) -> None:
+        """pysnmp calls this with engine, state, context engine, context, varbinds and what was given to it."""
+        self._heard = [(str(oid), _value(value)) for oid, value in told[4]]
+
+
+def _admit(engine: SnmpEngine, user: User) -> None:
+    config.add_v3_user(
+        engine,
+        user.name,
+        _AUTH[user.auth_protocol] if user.auth else config.USM_AUTH_NONE,
+        user.auth or None,
+        _PRIV[user.priv_protocol] if user.priv else config.USM_PRIV_NONE,
+        user.priv or None,
+        securityEngineId=_engine_id(user),
+    )
+
+
+def _engine_id(user: User) -> rfc1902.OctetString | None:
+    return None if user.engine_id is None else rfc1902.OctetString(user.engine_id)
+
+
+def _value(value: object) -> Value:
+    if isinstance(value, univ.ObjectIdentifier):
+        return str(value)
+    if isinstance(value, rfc1902.IpAddress):
+        return ".".join(str(byte) for byte in bytes(value))
+    if isinstance(value, univ.OctetString):
+        return bytes(value)
+    try:
+        return int(value)  # type: ignore[call-overload, no-any-return]
+    except (TypeError, ValueError, PyAsn1Error):
+        raise ber.Malformed("a value of no known kind") from None

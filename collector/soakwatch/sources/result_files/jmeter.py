@@ -1,0 +1,150 @@
+"""What JMeter writes with ``-l FILE`` (a JTL): a row of CSV, or an element of XML, for each sample.
+
+Sources: the JMeter manual, chapter "Listeners" (fields of CSV and attributes of XML). A sample is told when it ends:
+its time is ``timeStamp + elapsed``. What a transaction controller adds up, and samples inside of samples, are left
+out, for they would count twice. CSV needs its header (``jmeter.save.saveservice.print_field_names``, on since 3.0).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, tzinfo
+from html import unescape
+
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.result_files.following import Moment, Taken
+from soakwatch.sources.result_files.lines import Rows, cells_of, epoch_ns, lines_in, positive
+from soakwatch.sources.result_files.ticks import ANSWERED, FAILED, Ticks
+from soakwatch_agent.sample import Sample
+
+_NEEDED = ("timeStamp", "elapsed", "success")
+_TRANSACTION = "Number of samples in transaction"
+_OPENS = re.compile(r"<(httpSample|sample)\s([^>]*?)(/?)>")
+_CLOSES = re.compile(r"</(?:httpSample|sample)>")
+_ATTRIBUTE = re.compile(r"""(\w+)=(?:"([^"]*)"|'([^']*)')""")
+_OF_XML = {"ts": "timeStamp", "t": "elapsed", "s": "success", "by": "bytes", "sby": "sentBytes", "na": "allThreads",
+           "rm": "responseMessage", "sc": "SampleCount", "ec": "ErrorCount"}  # fmt: skip
+_BYTES = {"bytes": "load.rx.bytes", "sentBytes": "load.tx.bytes"}
+_DATES = ("%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S")
+
+
+class JmeterReader:
+    """Samples of a JTL; ``zone`` is that of times that JMeter was told to write as dates."""
+
+    def __init__(self, ticks_of_ns: int, begin_ns: int, zone: tzinfo | None) -> None:
+        self._width, self._begin_ns, self._zone = ticks_of_ns, begin_ns, zone
+        self.begin()
+
+    def begin(self) -> None:
+        """Another run of JMeter."""
+        self._ticks = Ticks(self._width, self._begin_ns, (ANSWERED, FAILED))
+        self._header: list[str] | None = None
+        self._sign = ","
+        self._xml = False
+        self._rows = Rows()
+        self._depth = 0  # of elements inside of each other
+
+    def take(self, lines: Sequence[str], moment: Moment) -> Taken:
+        """See Reader."""
+        taken = Taken()
+        if self._header is None and not self._xml:
+            lines = self._head(lines)
+        if moment.old and moment.arrival:
+            return taken
+        if self._xml:
+            self._take_xml(lines, moment, taken)
+            return taken
+        rows, torn = self._rows.whole(lines)
+        if torn:
+            taken.cannot(f"{torn[0][:80]!r} has a quote that is not closed", len(torn))
+        for row in rows:
+            cells = cells_of(row, self._sign)
+            if cells == self._header:
+                continue  # JMeter went on in the same file
+            if self._header is None or len(cells) != len(self._header):
+                taken.cannot(
+                    f"{row[:80]!r} has {len(cells)} cells and the header {len(self._header or ())}", lines_in(row)
+                )
+                continue
+            self._note(dict(zip(self._header, cells, strict=True)), moment, taken)
+        return taken
+
+    def ended(self, moment: Moment) -> list[Sample]:
+        """See Reader."""
+        return self._ticks.arrived(moment.now_ns) if moment.arrival else self._ticks.ended(moment.now_ns)
+
+    def notes(self) -> tuple[str, ...]:
+        """See Reader."""
+        return self._ticks.notes()
+
+    def _head(self, lines: Sequence[str]) -> Sequence[str]:
+        first, *rest = [line for line in lines if line.strip()] or [""]
+        if not first:
+            return ()
+        if first.lstrip().startswith("<"):
+            self._xml = True
+            return lines
+        sign = max(",;\t|", key=first.count)
+        header = cells_of(first, sign)
+        missing = [name for name in _NEEDED if name not in header]
+        if missing:
+            raise SourceFailed(f"this is no JTL with a header: {missing[0]} is not in {first[:60]!r}")
+        self._header, self._sign = header, sign
+        return rest
+
+    def _take_xml(self, lines: Sequence[str], moment: Moment, taken: Taken) -> None:
+        for line in lines:
+            opened = _OPENS.search(line)
+            if opened is not None:
+                if self._depth == 0:
+                    found = {key: unescape(one or other) for key, one, other in _ATTRIBUTE.findall(opened[2])}
+                    self._note({_OF_XML.get(key, key): text for key, text in found.items()}, moment, taken)
+                self._depth += not opened[3]
+            elif "<httpSample" in line or "<sample " in line:
+                taken.cannot(f"{line[:80]!r} is cut")
+            self._depth = max(0, self._depth - len(_CLOSES.findall(line)))
+
+    def _note(self, cells: Mapping[str, str], moment: Moment, taken: Taken) -> None:
+        if cells.get("responseMessage", "").startswith(_TRANSACTION):
+            return
+        try:
+            took_s = positive(cells["elapsed"]) * 1e-3
+            time_ns = moment.now_ns if moment.arrival else self._begun_ns(cells["timeStamp"]) + round(took_s * 1e9)
+            many = round(positive(cells.get("SampleCount") or 1))
+            failed = round(positive(cells.get("ErrorCount") or not _truth(cells["success"])))
+            sizes = {metric: round(positive(cells[name])) for name, metric in _BYTES.items() if cells.get(name)}
+            users = positive(cells["allThreads"]) if cells.get("allThreads") else None
+        except (ValueError, KeyError, OverflowError):
+            taken.cannot(f"{','.join(cells.values())[:80]!r} is no sample of JMeter")
+            return
+        taken.newest_ns = time_ns
+        if time_ns > moment.limit_ns:
+            taken.cannot(f"its time {cells['timeStamp']} is ahead of now")
+            return
+        self._ticks.count(time_ns, ANSWERED, max(0, many - failed))
+        self._ticks.count(time_ns, FAILED, failed)
+        self._ticks.took(time_ns, took_s)
+        for metric, size in sizes.items():
+            self._ticks.count(time_ns, metric, size)
+        if users is not None:
+            self._ticks.level(time_ns, "load.users", users)
+        taken.active = True
+
+    def _begun_ns(self, text: str) -> int:
+        if text.isdecimal():
+            return epoch_ns(text)
+        for form in _DATES:
+            try:
+                moment = datetime.strptime(text, form)  # noqa: DTZ007 - the zone follows
+            except ValueError:
+                continue
+            if self._zone is None:
+                raise SourceFailed(f"the time {text} tells no zone: say it (tz: Europe/Berlin), or take time: arrival")
+            return round(moment.replace(tzinfo=self._zone).timestamp() * 1000) * 10**6
+        return epoch_ns(text)
+
+
+def _truth(text: str) -> bool:
+    """Raises ValueError for what is neither."""
+    return ("false", "true").index(text.lower()) == 1

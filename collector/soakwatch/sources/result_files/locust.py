@@ -1,0 +1,115 @@
+"""What locust writes with ``--csv NAME``: the file ``NAME_stats_history.csv``, a row a second for all requests.
+
+Sources: the locust documentation, and files of locust 2.47. Two of its columns are not what they seem: ``Requests/s``
+is a mean over about ten seconds that ends two seconds ago (nought at first, while requests are answered), so rates
+are made of the totals here; and percentiles, over about ten seconds too, are nought where there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.result_files.following import Moment, Taken
+from soakwatch.sources.result_files.lines import Rows, cells_of, epoch_ns, lines_in, positive
+from soakwatch.sources.result_files.ticks import ANSWERED, FAILED
+from soakwatch_agent.sample import Sample
+
+_NEEDED = ("Timestamp", "Name", "Total Request Count", "Total Failure Count")
+_ALL = "Aggregated"
+_MOST = "100%"
+
+
+class LocustReader:
+    """Rows of the history; those of single requests (``--csv-full-history``) are left out."""
+
+    def __init__(self, begin_ns: int) -> None:
+        self._begin_ns = begin_ns
+        self._last_ns = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Another run of locust."""
+        self._header: list[str] | None = None
+        self._rows = Rows()
+        self._before: tuple[int, int, int] | None = None  # time, requests and failures of the row before
+
+    def take(self, lines: Sequence[str], moment: Moment) -> Taken:
+        """See Reader."""
+        taken = Taken()
+        rows, torn = self._rows.whole(lines)
+        if torn:
+            taken.cannot(f"{torn[0][:80]!r} has a quote that is not closed", len(torn))
+        for row in rows:
+            cells = cells_of(row)
+            if self._header is None:
+                missing = [name for name in _NEEDED if name not in cells]
+                if missing:
+                    raise SourceFailed(
+                        f"this is no history of locust, which is NAME_stats_history.csv: {missing[0]} is not in "
+                        f"{row[:60]!r}"
+                    )
+                self._header = cells
+            elif cells == self._header:
+                self._before = None
+            elif len(cells) != len(self._header):
+                taken.cannot(f"{row[:80]!r} has {len(cells)} cells and the header {len(self._header)}", lines_in(row))
+            else:
+                self._note(dict(zip(self._header, cells, strict=True)), moment, taken)
+        return taken
+
+    def ended(self, moment: Moment) -> list[Sample]:  # noqa: ARG002 - each row is complete
+        """See Reader."""
+        return []
+
+    def notes(self) -> tuple[str, ...]:
+        """See Reader."""
+        return ()
+
+    def _note(self, cells: Mapping[str, str], moment: Moment, taken: Taken) -> None:
+        if cells["Name"] != _ALL:
+            return
+        try:
+            told_ns = epoch_ns(cells["Timestamp"])
+            failed = round(positive(cells["Total Failure Count"]))
+            counts = {ANSWERED: round(positive(cells["Total Request Count"])) - failed, FAILED: failed}
+            levels = self._levels(cells)
+        except ValueError:
+            counts = {ANSWERED: -1}
+        if counts[ANSWERED] < 0:
+            taken.cannot(f"{','.join(cells.values())[:80]!r} is no row of locust")
+            return
+        taken.newest_ns = told_ns
+        before, self._before = self._before, (told_ns, counts[ANSWERED], counts[FAILED])
+        rates = _rates(before, self._before)
+        time_ns = moment.now_ns if moment.arrival else told_ns
+        if time_ns > moment.limit_ns:
+            taken.cannot(f"its time {cells['Timestamp']} is ahead of now")
+        elif time_ns >= self._begin_ns and not (moment.old and moment.arrival):
+            if rates:
+                taken.active = any(rates.values()) or levels.get(("load.users", ""), 0) > 0
+            if time_ns <= self._last_ns and not moment.arrival:
+                return
+            self._last_ns = time_ns
+            taken.samples += [Sample(metric, "", count, time_ns) for metric, count in counts.items()]
+            taken.samples += [Sample(metric, "", rate, time_ns) for metric, rate in rates.items()]
+            taken.samples += [Sample(metric, name, value, time_ns) for (metric, name), value in levels.items()]
+
+    @staticmethod
+    def _levels(cells: Mapping[str, str]) -> dict[tuple[str, str], float]:
+        levels: dict[tuple[str, str], float] = {}
+        if cells.get("User Count"):
+            levels["load.users", ""] = positive(cells["User Count"])
+        if cells.get(_MOST, "N/A") not in {"N/A", "0"}:
+            for name, text in cells.items():
+                if name.endswith("%") and text != "N/A":
+                    quantile = "max" if name == _MOST else f"p{name.removesuffix('%')}"
+                    levels["load.latency", f"quantile={quantile}"] = positive(text) * 1e-3
+        return levels
+
+
+def _rates(before: tuple[int, int, int] | None, now: tuple[int, int, int]) -> dict[str, float]:
+    if before is None or now[0] <= before[0] or now[1] < before[1] or now[2] < before[2]:
+        return {}
+    seconds = (now[0] - before[0]) * 1e-9
+    return {"load.request.rate": (now[1] - before[1]) / seconds, "load.failure.rate": (now[2] - before[2]) / seconds}

@@ -1,0 +1,113 @@
+"""What wrk and wrk2 print when they end. Neither prints anything before, and neither tells a time.
+
+Sources: the output of wrk 4.1, and the README of wrk2 (whose percentiles have decimals, and with ``-U`` a second,
+uncorrected table, which is left out). wrk counts answers with a status of 4xx or 5xx as requests, and those that never
+came as socket errors; ``load.requests`` are answers that are neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from soakwatch.sources.result_files.following import Moment, Taken
+from soakwatch.sources.result_files.lines import positive
+from soakwatch.sources.result_files.ticks import ANSWERED, FAILED
+from soakwatch_agent.sample import Sample
+
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_TIME = r"(\d+(?:\.\d+)?)(us|ms|s|m|h)"
+_BEGIN = re.compile(r"Running \S+ test @ ")
+_CONNECTIONS = re.compile(r"\s*\d+ threads? and (\d+) connections?\s*")
+_LATENCY = re.compile(rf"\s*Latency\s+{_TIME}\s+{_TIME}\s+{_TIME}\s.*")
+_QUANTILE = re.compile(rf"\s*(\d+(?:\.\d+)?)%\s+{_TIME}\s*")
+_DONE = re.compile(rf"\s*(\d+) requests in {_TIME}, .* read\s*")
+_SOCKET = re.compile(r"\s*Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)\s*")
+_STATUS = re.compile(r"\s*Non-2xx or 3xx responses: (\d+)\s*")
+_END = re.compile(r"Transfer/sec:\s.*")
+_UNABLE = re.compile(r"unable to (?:connect|resolve|create)\b.*")
+
+
+class WrkReader:
+    """Outputs of wrk, one after the other: counts go on from one to the next."""
+
+    def __init__(self) -> None:
+        self._totals = {ANSWERED: 0, FAILED: 0, "load.connections.failed": 0}
+        self.begin()
+
+    def begin(self) -> None:
+        """Another file: what was counted before stays counted, for each run of wrk counts from nought."""
+        self._forget()
+
+    def _forget(self) -> None:
+        self._requests: int | None = None
+        self._seconds = 0.0
+        self._levels: dict[tuple[str, str], float] = {}
+        self._socket, self._refused, self._status = 0, 0, 0
+        self._corrected = True
+
+    def take(self, lines: Sequence[str], moment: Moment) -> Taken:
+        """See Reader."""
+        taken = Taken()
+        for line in lines:
+            if _UNABLE.fullmatch(line):
+                taken.cannot(line)
+            elif _BEGIN.match(line):
+                if self._requests is not None:
+                    taken.cannot("an output of wrk without its end")
+                self._forget()
+            elif _END.fullmatch(line):
+                if self._requests is None:
+                    taken.cannot("an end of an output of wrk without its begin")
+                elif not moment.old:
+                    taken.samples += self._told(moment.now_ns)
+                self._forget()
+            else:
+                self._note(line)
+        return taken
+
+    def ended(self, moment: Moment) -> list[Sample]:  # noqa: ARG002 - an output is complete or not there
+        """See Reader."""
+        return []
+
+    def notes(self) -> tuple[str, ...]:
+        """See Reader."""
+        return ()
+
+    def _note(self, line: str) -> None:
+        if match := _DONE.fullmatch(line):
+            self._requests, self._seconds = int(match[1]), _seconds(match[2], match[3])
+        elif match := _CONNECTIONS.fullmatch(line):
+            self._levels["load.connections", ""] = int(match[1])
+        elif match := _LATENCY.fullmatch(line):
+            self._levels["load.latency", "quantile=mean"] = _seconds(match[1], match[2])
+            self._levels["load.latency", "quantile=max"] = _seconds(match[5], match[6])
+        elif "Uncorrected" in line:
+            self._corrected = False
+        elif (match := _QUANTILE.fullmatch(line)) and self._corrected and positive(match[1]) <= 100:
+            share = positive(match[1])
+            name = "max" if share == 100 else f"p{share:g}"
+            self._levels["load.latency", f"quantile={name}"] = _seconds(match[2], match[3])
+        elif match := _SOCKET.fullmatch(line):
+            self._refused = int(match[1])
+            self._socket = sum(map(int, match.groups()))
+        elif match := _STATUS.fullmatch(line):
+            self._status = int(match[1])
+
+    def _told(self, now_ns: int) -> list[Sample]:
+        assert self._requests is not None
+        counts = {ANSWERED: max(0, self._requests - self._status), FAILED: self._status + self._socket,
+                  "load.connections.failed": self._refused}  # fmt: skip
+        for metric, many in counts.items():
+            self._totals[metric] += many
+        samples = [Sample(metric, "", total, now_ns) for metric, total in self._totals.items()]
+        if self._seconds > 0:
+            samples.append(Sample("load.request.rate", "", counts[ANSWERED] / self._seconds, now_ns))
+            samples.append(Sample("load.failure.rate", "", counts[FAILED] / self._seconds, now_ns))
+        if self._requests == 0:  # the times of no request are nought
+            self._levels = {key: value for key, value in self._levels.items() if key[0] != "load.latency"}
+        return samples + [Sample(metric, name, value, now_ns) for (metric, name), value in self._levels.items()]
+
+
+def _seconds(number: str, unit: str) -> float:
+    return positive(number) * _SECONDS[unit]

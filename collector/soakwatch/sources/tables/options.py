@@ -1,0 +1,159 @@
+"""What a user says of a table: which column is what, and how its cells are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from soakwatch.core.roles import ROLES
+from soakwatch.core.suggest import hint
+from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.units import unit
+from soakwatch_agent.metric import BY_NAME
+
+KINDS = ("gauge", "counter", "state")
+DIRECTIONS = ("up", "down")
+
+
+AnyOptions = TypeVar("AnyOptions", bound="Options")
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a column stands for: a metric, the labels of its object, and the unit in which its cells are."""
+
+    metric: str
+    labels: Mapping[str, str]
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to read a table. Columns are named by their headers, or by their numbers from 1 on."""
+
+    target: str | None = None
+    role: str = "dut"
+    roles: Mapping[str, str] = field(default_factory=dict)  # of single targets
+    time: str | None = None
+    time_format: str | None = None
+    zone: str | None = None
+    start_ns: int | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    meanings: Mapping[str, Meaning] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    growth: str | None = None
+    growths: Mapping[str, str] = field(default_factory=dict)
+    by: tuple[str, ...] = ()
+    skip: frozenset[str] = frozenset()
+
+    def role_of(self, target: str) -> str:
+        """What a target is to the run."""
+        return self.roles.get(target, self.role)
+
+    def named(self) -> dict[str, str]:
+        """Every column that is named, and the option that names it."""
+        options = {"--map": self.meanings, "--unit": self.units, "--kind": self.kinds, "--growth": self.growths,
+                   "--by": self.by, "--skip": self.skip,
+                   "--time": () if self.time is None else (self.time,)}  # fmt: skip
+        return {column: option for option, columns in options.items() for column in columns}
+
+
+def meaning(text: str) -> tuple[str, Meaning]:
+    """A column and its meaning, from ``COLUMN=METRIC[,label=value …][:unit]``.
+
+    >>> meaning("eth0 rx=system.network.io,interface=eth0,direction=receive:KB")
+    ('eth0 rx', Meaning(metric='system.network.io', labels={'interface': 'eth0', 'direction': 'receive'}, unit='KB'))
+    """
+    column, rest = _pair(text, "--map", "rss=process.memory.usage,process=nginx:KB")
+    head, *parts = rest.split(",")
+    head, colon, told = head.partition(":")
+    labels: dict[str, str] = {}
+    for part in parts:
+        key, equal, value = part.partition("=")
+        if not equal or not key:
+            raise DataError(f"--map {text}: {part!r} is no label: write COLUMN=METRIC,label=value:unit")
+        if part is parts[-1] and not colon:
+            value, colon, told = _without_unit(value)
+        labels[key] = value
+    if colon and not told:
+        raise DataError(f"--map {text}: there is no unit after the colon")
+    return column, Meaning(head, labels, told if colon else None)
+
+
+def _without_unit(value: str) -> tuple[str, str, str]:
+    """A label may hold colons (``eth0:1``), a unit is no bare number and is not counted things."""
+    before, colon, after = value.rpartition(":")
+    if colon and after and not after.isdecimal() and unit(after).name.strip("{}") != after:
+        return before, colon, after
+    return (value, "", "") if not colon or after.isdecimal() else (before, colon, after)
+
+
+def pairs(texts: Iterable[str], option: str, example: str) -> dict[str, str]:
+    """``COLUMN=VALUE`` texts of one option."""
+    return dict(_pair(text, option, example) for text in texts)
+
+
+def kinds(texts: Iterable[str]) -> dict[str, str]:
+    """``COLUMN=counter`` texts."""
+    found = pairs(texts, "--kind", "bytes=counter")
+    for column, kind in found.items():
+        if kind not in KINDS:
+            raise DataError(f"--kind {column}={kind}: write one of {', '.join(KINDS)}")
+    return found
+
+
+def growths(texts: Iterable[str]) -> tuple[str | None, dict[str, str]]:
+    """The direction of all columns, and those of single ones, from ``up`` and ``COLUMN=down`` texts."""
+    every, single = None, {}
+    for text in texts:
+        column, equal, word = text.rpartition("=")
+        if word not in DIRECTIONS or (equal and not column):
+            raise DataError(f"--growth {text}: write up or down, or COLUMN=down for one column")
+        if equal:
+            single[column] = word
+        else:
+            every = word
+    return every, single
+
+
+def roles(texts: Iterable[str]) -> tuple[str | None, dict[str, str]]:
+    """The role of all targets, and those of single ones, from ``generator`` and ``TARGET=generator`` texts."""
+    every, single = None, {}
+    for text in texts:
+        target, equal, word = text.rpartition("=")
+        if word not in ROLES or (equal and not target):
+            raise DataError(f"--role {text}: unknown role {word!r}{hint(word, ROLES)} (write a role, or TARGET=ROLE)")
+        if equal:
+            single[target] = word
+        else:
+            every = word
+    return every, single
+
+
+def checked(options: AnyOptions) -> AnyOptions:
+    """The options, once nothing is wrong with them that shows without the file. Raises DataError."""
+    if options.delimiter is not None and (len(options.delimiter) != 1 or options.delimiter in '"\r\n'):
+        raise DataError(f"--delimiter {options.delimiter!r} is not one sign: write , or ; or a tab")
+    if options.decimal not in {None, ".", ","}:
+        raise DataError(f"--decimal {options.decimal!r} is no decimal sign: write . or ,")
+    if options.decimal is not None and options.decimal == options.delimiter:
+        raise DataError(f"the sign {options.decimal} cannot be both --decimal and --delimiter")
+    for column, what in options.meanings.items():
+        entry = BY_NAME.get(what.metric)
+        if entry is None:
+            continue
+        for label in what.labels:
+            if label not in entry.labels:
+                known = ", ".join(entry.labels) or "none"
+                raise DataError(f"--map {column}: {what.metric} has no label {label!r}; its labels: {known}")
+    return options
+
+
+def _pair(text: str, option: str, example: str) -> tuple[str, str]:
+    column, equal, value = text.partition("=")
+    if not equal or not column.strip() or not value.strip():
+        raise DataError(f"{option} {text}: write COLUMN=…, such as {option} {example}")
+    return column.strip(), value.strip()

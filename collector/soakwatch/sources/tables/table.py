@@ -1,0 +1,224 @@
+"""Tables as files hold them: opened (plain, gzip, standard input), sniffed, and read some thousand lines at a time."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.sources.tables.cells import MISSING, numbers
+from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.sysbench import as_table, is_sysbench
+from soakwatch.sources.tables.times import looks_like_time
+
+STDIN = "-"
+CHUNK_LINES = 20_000
+_SNIFFED = 60
+_LONGEST_LINE = 1 << 20  # a file without line ends is no table, and must not fill the memory
+_DELIMITERS = "\t;|,"
+_COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*")
+_GROUPS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+\s*")
+_POINT_NUMBER = re.compile(r"\s*[+-]?\d+\.\d+\s*")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Some lines of a table: their numbers in the file, shape (n,), and the cells of each column."""
+
+    line: NDArray[np.int64]
+    cells: tuple[Sequence[str], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """An open table: ``columns`` are its headers, ``headed`` says whether the file had such a line."""
+
+    name: str
+    columns: tuple[str, ...]
+    headed: bool
+    decimal: str
+    sample: tuple[Sequence[str], ...]  # the cells of the first lines, by column
+    chunks: Iterator[Chunk]
+    notes: tuple[str, ...]
+    delimiter: str
+
+
+@contextmanager
+def opened(path: str, delimiter: str | None = None, decimal: str | None = None) -> Iterator[Table]:
+    """The table in a file, or on standard input for ``-``. Raises DataError."""
+    name = "standard input" if path == STDIN else path
+    with ExitStack() as stack:
+        try:
+            binary = sys.stdin.buffer if path == STDIN else stack.enter_context(Path(path).open("rb"))
+            text = stack.enter_context(_text(binary, name))
+            yield _table(text, name, delimiter, decimal)
+        except FileNotFoundError:
+            raise DataError(f"{name}: there is no such file") from None
+        except (IsADirectoryError, PermissionError) as error:
+            raise DataError(f"{name}: {(error.strerror or 'cannot be read').lower()}") from None
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise DataError(f"{name}: the gzip file is damaged or cut short: copy it again") from None
+
+
+def table_in(text: io.TextIOBase, name: str, delimiter: str | None = None, decimal: str | None = None) -> Table:
+    """The table in a text that is open already. Raises DataError."""
+    return _table(text, name, delimiter, decimal)
+
+
+@contextmanager
+def _text(binary: IO[bytes], name: str) -> Iterator[io.TextIOBase]:
+    with ExitStack() as stack:
+        buffered = _peekable(binary)
+        if buffered is not binary:
+            stack.callback(buffered.detach)
+        if buffered.peek(2)[:2] == b"\x1f\x8b":
+            buffered = io.BufferedReader(stack.enter_context(gzip.GzipFile(fileobj=buffered)))
+        head = buffered.peek(16)[:16]
+        if head.startswith(b"SQLite format 3"):
+            raise DataError(f"{name} is a record, not a table: judge it with 'soakwatch judge {name}'")
+        if head.startswith(b"PK\x03\x04"):
+            raise DataError(f"{name} is a zip or a spreadsheet: save it as CSV")
+        wide = head[:2] in {b"\xff\xfe", b"\xfe\xff"}
+        if not wide and b"\0" in buffered.peek(4096)[:4096]:
+            raise DataError(f"{name} is no text: save it as CSV in UTF-8")
+        text = io.TextIOWrapper(buffered, "utf-16" if wide else "utf-8-sig", errors="replace", newline="")
+        stack.callback(text.detach)  # standard input is not ours to close
+        yield text
+
+
+def _peekable(binary: IO[bytes]) -> io.BufferedReader:
+    return binary if isinstance(binary, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", binary))
+
+
+def _lines(text: io.TextIOBase, name: str) -> Iterator[str]:
+    """The lines, endless ones refused."""
+    number = 0
+    while line := text.readline(_LONGEST_LINE):
+        number += 1
+        if len(line) >= _LONGEST_LINE:
+            raise DataError(f"{name}:{number}: a line of more than {_LONGEST_LINE} characters: this is no table")
+        yield line
+
+
+def _table(text: io.TextIOBase, name: str, delimiter: str | None, decimal: str | None) -> Table:
+    lines = _lines(text, name)
+    first = list(islice(lines, _SNIFFED))
+    if not any(line.strip() for line in first):
+        raise DataError(f"{name} is empty: nothing can be judged")
+    text_lines = chain(first, lines)
+    if is_sysbench(first):
+        text_lines = chain(as_table(text_lines))
+        first = list(islice(text_lines, _SNIFFED))
+        if len(first) < 2:
+            raise DataError(f"{name}: sysbench printed no interval: run it with --report-interval=1")
+        text_lines = chain(first, text_lines)
+    delimiter = delimiter or _delimiter(first)
+    rows = _rows(text_lines, name, delimiter)
+    head = list(islice(rows, _SNIFFED))
+    header, body, notes = _header(head, delimiter)
+    if not body:
+        raise DataError(f"{name} holds a header and no line below it: nothing can be judged")
+    width = len(header) if header else max(len(row) for _, row in body)
+    columns = tuple(_named(header or [f"column {at + 1}" for at in range(width)]))
+    sample = tuple(zip_longest(*(_fitted(row, width) for _, row in body), fillvalue=""))
+    if decimal is None:
+        decimal = _decimal(sample, name, delimiter)
+        if decimal == ",":
+            notes = (*notes, f"{name}: the decimal sign is a comma (--decimal says otherwise)")
+    return Table(name, columns, bool(header), decimal, sample, _chunks(chain(body, rows), width), notes, delimiter)
+
+
+def _rows(lines: Iterator[str], name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows that hold something, with the numbers of the lines on which they end."""
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter != "\t")
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataError(f"{name}:{reader.line_num}: {error}: is a quote missing?") from None
+        if any(cell and not cell.isspace() for cell in row):
+            yield reader.line_num, row
+
+
+def _chunks(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[Chunk]:
+    while some := [(at, row) for at, row in islice(rows, CHUNK_LINES) if not row[0].startswith("#")]:
+        numbered = np.fromiter((at for at, _ in some), np.int64, len(some))
+        fitting = [row if len(row) == width else _fitted(row, width) for _, row in some]
+        yield Chunk(numbered, tuple(zip(*fitting, strict=True)))
+
+
+def _fitted(row: list[str], width: int) -> list[str]:
+    """A line that is cut short lacks cells; what stands beyond the last column has no name."""
+    return row[:width] if len(row) >= width else [*row, *[""] * (width - len(row))]
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """The sign that divides most lines into the same number of cells, and into more than one."""
+    told = [line for line in lines if line.strip() and not line.startswith("# ")] or list(lines)
+    best, chosen = (0.0, 0), ","
+    for sign in _DELIMITERS:
+        counts = [line.count(sign) for line in told]
+        usual = max(set(counts), key=lambda count: (counts.count(count), count))
+        score = round(counts.count(usual) / len(counts), 1), 1
+        if usual and score > best:
+            best, chosen = score, sign
+    words = {len(line.split()) for line in told if not line.startswith("#")}
+    return " " if best == (0.0, 0) and len(words) == 1 and words != {1} else chosen
+
+
+def _header(
+    rows: list[tuple[int, list[str]]], delimiter: str
+) -> tuple[list[str], list[tuple[int, list[str]]], tuple[str, ...]]:
+    """The header without its ``#``, the lines below it, and what is to be told of it."""
+    body = [(at, row) for at, row in rows if not row[0].startswith("#")]
+    above = [row for at, row in rows if row[0].startswith("#") and (not body or at < body[0][0])]
+    if above and body and delimiter == " ":  # "# columns: time rss": the last words are the names
+        above[-1] = [word for word in above[-1] if word.strip("# ")][-len(body[0][1]) :]
+    if above and body and len(above[-1]) == len(body[0][1]) > 1 and not _is_header(body[0][1]):
+        return [above[-1][0].lstrip("# "), *above[-1][1:]], body, ()
+    if body and _is_header(body[0][1]):
+        return body[0][1], body[1:], ()
+    return [], body, ("the file has no header: its columns are called column 1, column 2 …",)
+
+
+def _is_header(row: list[str]) -> bool:
+    """Names only: no number and no time."""
+    words = [cell for cell in row if cell.strip()]
+    counted = numbers(words)
+    return bool(np.isnan(counted.value).all()) and not any(looks_like_time(word) for word in words)
+
+
+def _named(header: Sequence[str]) -> Iterator[str]:
+    """Headers, each with a name of its own."""
+    seen: dict[str, int] = {}
+    for at, cell in enumerate(header):
+        name = " ".join(cell.split()) or f"column {at + 1}"
+        seen[name] = seen.get(name, 0) + 1
+        yield name if seen[name] == 1 else f"{name} {seen[name]}"
+
+
+def _decimal(sample: Sequence[Sequence[str]], name: str, delimiter: str) -> str:
+    """A comma, where numbers are written with one."""
+    if delimiter == ",":
+        return "."
+    cells = [cell for column in sample for cell in column if cell.strip().lower() not in MISSING]
+    commas = [cell for cell in cells if _COMMA_NUMBER.fullmatch(cell)]
+    if not commas or any(_POINT_NUMBER.fullmatch(cell) for cell in cells):
+        return "."
+    if all(_GROUPS.fullmatch(cell) for cell in commas):
+        raise DataError(f"{name}: {commas[0].strip()} may mean two numbers: say --decimal , or --decimal .")
+    return ","

@@ -1,0 +1,273 @@
+"""Times as files write them, in nanoseconds since 1970 UTC.
+
+Numbers are epoch seconds, milli-, micro- or nanoseconds, told by their size, or else seconds from the start. Texts are
+ISO 8601, day-first with points, slashes where the order shows, ``hh:mm:ss``, or whatever ``strptime`` is told.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.sources.tables.cells import MISSING, middle, numbers, whole
+from soakwatch.sources.tables.errors import DataError
+
+NS = 10**9
+_WORDS = {"s": NS, "ms": 10**6, "us": 10**3, "ns": 1}
+_SIZES = ((1e17, 1), (1e14, 10**3), (1e11, 10**6), (1e8, NS))  # nano- to seconds of any year since 1973
+_LATEST_NS = 2**63 - 2**40
+_ISO = re.compile(r"\d{4}[-/]\d\d[-/]\d\d(?:[T ]+\d\d:?\d\d(?::?\d\d(?:[.,]\d+)?)?)?\s*(?:Z|UTC|[+-]\d\d(?::?\d\d)?)?")
+_ZONE = re.compile(r"(?<=\d)\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)$")
+_PARTED = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})(?:[T ,]+(\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?))?")
+_CLOCK = re.compile(r"(?:(\d+)[d ]\s*)?(\d+):(\d\d):(\d\d(?:[.,]\d+)?)")
+_TO_THE_SECOND = "--time-format 's', 'ms', 'us', 'ns', 'elapsed', or a strptime format such as '%d/%m/%Y %H:%M:%S'"
+
+
+class Moments(NamedTuple):
+    """Times, shape (n,), and where what stood there is none."""
+
+    time_ns: NDArray[np.int64]
+    bad: NDArray[np.bool_]
+
+
+Read = Callable[[Sequence[str]], Moments]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeReading:
+    """How a column of times is read, and what is to be told of it."""
+
+    read: Read
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOptions:
+    """What a user says of times; ``start_ns`` is where seconds from the start begin."""
+
+    form: str | None = None
+    zone: str | None = None
+    start_ns: int | None = None
+    decimal: str = "."
+
+
+def looks_like_time(cell: str) -> bool:
+    """Whether a cell is a date or a time of day."""
+    text = cell.strip()
+    return any(form.fullmatch(text) for form in (_ISO, _PARTED, _CLOCK))
+
+
+def time_reading(cells: Sequence[str], told: TimeOptions, who: str) -> TimeReading:
+    """How the times of a column are read, from its first cells. Raises DataError where that cannot be known."""
+    zone = _zone(told.zone)
+    if told.form is not None:
+        return _as_told(told, zone)
+    some = [text for cell in cells if (text := cell.strip()).lower() not in MISSING]
+    if not some:
+        raise DataError(f"{who} holds no time: name the column of times with --time")
+    naive = () if told.zone else ("times without a zone were taken as UTC (--tz says otherwise)",)
+    counted = numbers(some, told.decimal).value
+    good = counted[np.isfinite(counted)]
+    if 2 * good.size > len(some):
+        return _numeric(middle(np.abs(good)), told)
+    share = 0.5 * len(some)
+    if sum(_ISO.fullmatch(text) is not None for text in some) > share:
+        zoned = all(_ZONE.search(text[10:]) for text in some if len(text) > 10)
+        return TimeReading(lambda texts: _iso(texts, zone), () if zoned else naive)
+    parted = [match for text in some if (match := _PARTED.fullmatch(text))]
+    if len(parted) > share:
+        day_first = _day_first([(match[1], match[2], match[3]) for match in parted], who)
+        return TimeReading(lambda texts: _iso([_turned(text, day_first) for text in texts], zone), naive)
+    if sum(_CLOCK.fullmatch(text) is not None for text in some) > share:
+        return TimeReading(_Clock(_start_ns(told)).read, _elapsed_note(told, "hh:mm:ss are counted"))
+    raise DataError(f"{who}: {some[0]!r} is no time that is known here: say how it is written with {_TO_THE_SECOND}")
+
+
+def _as_told(told: TimeOptions, zone: tzinfo) -> TimeReading:
+    form = told.form or ""
+    if form in _WORDS:
+        return TimeReading(lambda texts: _scaled(texts, _WORDS[form], 0, told.decimal))
+    if form.startswith("elapsed"):
+        word = form.removeprefix("elapsed").lstrip("-") or "s"
+        if word not in _WORDS:
+            raise DataError(f"--time-format {form}: write elapsed, elapsed-ms, elapsed-us or elapsed-ns")
+        start_ns = _start_ns(told)
+        return TimeReading(lambda texts: _scaled(texts, _WORDS[word], start_ns, told.decimal), _elapsed_note(told))
+    if form == "iso":
+        return TimeReading(lambda texts: _iso(texts, zone))
+    if "%" not in form:
+        raise DataError(f"--time-format {form} is not known: use {_TO_THE_SECOND}")
+    return TimeReading(lambda texts: _strptime(texts, form, zone))
+
+
+def _numeric(size: float, told: TimeOptions) -> TimeReading:
+    factor = next((factor for least, factor in _SIZES if size >= least), None)
+    if factor is not None:
+        return TimeReading(lambda texts: _scaled(texts, factor, 0, told.decimal))
+    start_ns = _start_ns(told)
+    return TimeReading(lambda texts: _scaled(texts, NS, start_ns, told.decimal), _elapsed_note(told))
+
+
+def _elapsed_note(told: TimeOptions, what: str = "times are taken as seconds") -> tuple[str, ...]:
+    if told.start_ns is not None:
+        return ()
+    return (f"{what} from the start, shown from 1970-01-01 00:00 UTC on (--start says when that was)",)
+
+
+def _start_ns(told: TimeOptions) -> int:
+    return told.start_ns or 0
+
+
+def _zone(name: str | None) -> tzinfo:
+    if name is None or name.upper() in {"UTC", "Z"}:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise DataError(f"--tz {name} is no time zone: write one such as UTC or Europe/Berlin") from None
+
+
+def _scaled(texts: Sequence[str], factor: int, start_ns: int, decimal: str) -> Moments:
+    """Numbers of ``factor`` nanoseconds each; those with a fraction to the microsecond."""
+    exact = whole(texts)
+    largest = (_LATEST_NS - start_ns) // factor
+    if exact is not None:
+        bad = (exact < -(start_ns // factor)) | (exact > largest)
+        return Moments(np.where(bad, 0, exact).astype(np.int64) * factor + start_ns, bad)
+    value = numbers(texts, decimal).value
+    with np.errstate(invalid="ignore"):
+        bad = ~((value >= -(start_ns / factor)) & (value <= largest))
+    value = np.where(bad, 0.0, value)
+    base = np.floor(value)
+    fraction = np.round((value - base) * factor / 1e3).astype(np.int64) * 1000 if factor >= 1000 else 0
+    return Moments(base.astype(np.int64) * factor + fraction + start_ns, bad)
+
+
+def _iso(texts: Sequence[str], zone: tzinfo) -> Moments:
+    bare = [text.strip() for text in texts]
+    offsets = np.zeros(len(bare), dtype=np.int64)
+    zoned = np.zeros(len(bare), dtype=np.bool_)
+    if any(text[-1:] in "ZC" or text[-6:-5] in "+-" or text[-5:-4] in "+-" or text[-3:-2] in "+-"
+           for text in bare if len(text) > 10):  # fmt: skip
+        for at, text in enumerate(bare):
+            match = _ZONE.search(text, 10)
+            if match:
+                bare[at], offsets[at], zoned[at] = text[: match.start()], _offset_s(match[1]), True
+    micros = _micros(bare)
+    bad = (micros < 0) | (micros > _LATEST_NS // 1000)
+    micros = np.where(bad, 0, micros)
+    time_ns = micros * 1000 - offsets * NS
+    if zone is not UTC and not bool(zoned.all()):
+        time_ns = np.where(zoned, time_ns, time_ns - _zone_offsets_s(micros, zone) * NS)
+    return Moments(time_ns, bad | (time_ns < 0))
+
+
+def _micros(texts: list[str]) -> NDArray[np.int64]:
+    """Microseconds since 1970; negative for what is no date."""
+    if any("," in text or "/" in text for text in texts):
+        texts = [text.replace(",", ".").replace("/", "-") for text in texts]
+    if all(len(text) >= 10 and text[:4].isdecimal() for text in texts):  # numpy also knows "now" and "today"
+        try:
+            return np.array(texts, dtype="datetime64[us]").astype(np.int64)
+        except ValueError:
+            pass
+    return np.fromiter((_one_micros(text) for text in texts), np.int64, len(texts))
+
+
+def _one_micros(text: str) -> int:
+    try:
+        if len(text) >= 10 and text[:4].isdecimal():
+            return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return -1
+    return -1
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _offset_s(zone: str) -> int:
+    if zone in {"Z", "UTC"}:
+        return 0
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    seconds = 3600 * int(digits[:2]) + 60 * int(digits[2:])
+    return -seconds if zone[0] == "-" else seconds
+
+
+def _zone_offsets_s(micros: NDArray[np.int64], zone: tzinfo) -> NDArray[np.int64]:
+    """East of UTC; zones change their offset at quarters of an hour only. Of a doubled hour the first is meant."""
+    quarter = 900 * 10**6
+    quarters, where = np.unique(micros // quarter, return_inverse=True)
+    known = []
+    for at in quarters.tolist():
+        offset = (_EPOCH + timedelta(microseconds=at * quarter)).replace(tzinfo=zone).utcoffset()
+        known.append(0 if offset is None else round(offset.total_seconds()))
+    return np.array(known, dtype=np.int64)[where]
+
+
+def _day_first(parted: Sequence[tuple[str, str, str]], who: str) -> bool:
+    """With points the day comes first; with slashes only if one of the numbers shows it."""
+    if any(sign == "." for _, sign, _ in parted):
+        return True
+    if any(int(first) > 12 for first, _, _ in parted):
+        return True
+    if any(int(second) > 12 for _, _, second in parted):
+        return False
+    raise DataError(f"{who}: day or month first? Say --time-format '%d/%m/%Y %H:%M:%S' or '%m/%d/%Y %H:%M:%S'")
+
+
+def _turned(text: str, day_first: bool) -> str:  # noqa: FBT001
+    match = _PARTED.fullmatch(text.strip())
+    if match is None:
+        return ""
+    first, _, second, year, clock = match.groups()
+    day, month = (first, second) if day_first else (second, first)
+    hours, _, rest = (clock or "00:00").partition(":")
+    return f"{year}-{month:0>2}-{day:0>2} {hours:0>2}:{rest}"
+
+
+class _Clock:
+    """``hh:mm:ss``: a fall by more than half a day is midnight."""
+
+    def __init__(self, start_ns: int) -> None:
+        self._start_ns, self._last_s, self._days = start_ns, -math.inf, 0
+
+    def read(self, texts: Sequence[str]) -> Moments:
+        time_ns = np.zeros(len(texts), dtype=np.int64)
+        bad = np.zeros(len(texts), dtype=np.bool_)
+        for at, text in enumerate(texts):
+            match = _CLOCK.fullmatch(text.strip())
+            if match is None or len(match[2]) > 9 or len(match[1] or "") > 6:
+                bad[at] = True
+                continue
+            second = float(match[4].replace(",", "."))
+            seconds = 86400 * int(match[1] or 0) + 3600 * int(match[2]) + 60 * int(match[3]) + second
+            if seconds + 43200 < self._last_s and seconds < 86400 > self._last_s:
+                self._days += 1
+            self._last_s = seconds
+            total = self._start_ns + self._days * 86400 * NS + round(seconds * 1e6) * 1000
+            bad[at] = total > _LATEST_NS
+            time_ns[at] = min(total, _LATEST_NS)
+        return Moments(time_ns, bad)
+
+
+def _strptime(texts: Sequence[str], form: str, zone: tzinfo) -> Moments:
+    time_ns = np.zeros(len(texts), dtype=np.int64)
+    bad = np.zeros(len(texts), dtype=np.bool_)
+    for at, text in enumerate(texts):
+        try:
+            read = datetime.strptime(text.strip(), form)  # noqa: DTZ007 - the zone follows
+            moment = read if read.tzinfo is not None else read.replace(tzinfo=zone)
+            time_ns[at] = (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+            bad[at] = time_ns[at] < 0
+        except (ValueError, OverflowError):
+            bad[at] = True
+    return Moments(time_ns, bad)

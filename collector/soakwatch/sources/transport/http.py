@@ -1,0 +1,180 @@
+"""How a source reaches a URL: client, TLS, secrets, limits; every failure as one sentence without a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import AfterValidator, Field
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.secrets import SecretRef, secret
+from soakwatch.core.units import Seconds
+from soakwatch.sources.abc import SourceConfig, SourceFailed
+from soakwatch.sources.transport.tls import Pin, pinned, unverified, verifying
+
+LARGEST = 8 * 2**20
+"""Bytes of a body that are read at most."""
+
+
+def _url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        parts.port  # noqa: B018 - a port that cannot be raises
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError("this is no address of a page: write http://HOST:PORT/PATH or https://…")
+    if parts.username is not None:
+        raise ValueError("a name or a password stands in this address: use the keys user and password")
+    return text
+
+
+class WebConfig(SourceConfig):
+    """Keys of every source that asks a URL."""
+
+    url: Annotated[str, AfterValidator(_url), Field(description="address of the page")]
+    wait: Annotated[
+        Seconds | None,
+        Field(default=None, gt=0, le=600, description="a later answer is none; default: 0.9 of the poll's timeout"),
+    ]
+    headers: Annotated[
+        dict[str, SecretRef],
+        Field(default_factory=dict, description="headers with secret values, such as {X-Token: env:TOKEN}"),
+    ]
+    token: Annotated[SecretRef | None, Field(default=None, description="bearer token")]
+    user: Annotated[str | None, Field(default=None, description="name for basic authentication")]
+    password: Annotated[SecretRef | None, Field(default=None, description="password for basic authentication")]
+    verify: Annotated[bool, Field(default=True, description="verify the certificate and its name")]
+    ca: Annotated[str | None, Field(default=None, description="file of authorities; default: the system's")]
+    pin: Annotated[
+        Pin | None,
+        Field(default=None, description="SHA-256 of the server's certificate: trust this one and no other"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer: status, headers with names in lower case, and the body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """The body as UTF-8; bytes that are none become U+FFFD."""
+        return self.body.decode("utf-8", "replace")
+
+
+class PeerFailed(SourceFailed):
+    """The peer refused, hung up or was silent: it is not there. (What this machine could not try is SourceFailed.)"""
+
+
+class WebAccess:
+    """One client of one URL; connections are kept and opened anew when they break."""
+
+    def __init__(self, config: WebConfig, client: httpx.AsyncClient, wait_s: float) -> None:
+        self._url, self._client, self._wait_s = config.url, client, wait_s
+
+    async def get(self, accept: str = "*/*") -> Page:
+        """The page. Raises PeerFailed; SourceFailed for an unknown name and a body that is too large."""
+        try:
+            async with self._client.stream("GET", self._url, headers={"accept": accept}) as response:
+                parts, size = [], 0
+                async for part in response.aiter_bytes():
+                    size += len(part)
+                    if size > LARGEST:
+                        raise SourceFailed(f"{shown(self._url)} answers with more than {LARGEST >> 20} MiB: not read")
+                    parts.append(part)
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                return Page(response.status_code, headers, b"".join(parts))
+        except httpx.TimeoutException:
+            raise PeerFailed(f"{shown(self._url)} did not answer within {self._wait_s:g} s") from None
+        except httpx.ConnectError as error:
+            raise _unconnected(self._url, error) from None
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            raise PeerFailed(f"{shown(self._url)} broke off: {_plain(type(error).__name__)}") from None
+
+
+async def web_access(config: WebConfig, target: str, limit_s: float, stack: AsyncExitStack) -> WebAccess:
+    """A client for the URL of a source; ``limit_s`` is the timeout of its polls.
+
+    Raises PlanError for keys that contradict each other, SourceFailed if a pinned server shows another certificate.
+    """
+    parts = urlsplit(config.url)
+    secured = parts.scheme == "https"
+    secrets = [
+        name
+        for name, value in (("token", config.token), ("password", config.password), ("headers", config.headers))
+        if value
+    ]
+    if secrets and not secured and parts.hostname not in {"127.0.0.1", "::1", "localhost"}:
+        raise PlanError(
+            f"{target}: {secrets[0]} would cross the network in the clear: use https in {shown(config.url)}"
+        )
+    if secrets and not config.verify and config.pin is None:
+        raise PlanError(
+            f"{target}: {secrets[0]} would be sent to an unverified server: remove verify: false, or add pin"
+        )
+    if config.password is not None and config.user is None:
+        raise PlanError(f"{target}: password needs user")
+    wait_s = config.wait or 0.9 * limit_s
+    context = None
+    if secured and config.pin is not None:
+        context = await pinned(parts.hostname or "", parts.port or 443, config.pin, wait_s)
+    elif secured:
+        context = verifying(config.ca) if config.verify else unverified()
+    headers = {name: secret(reference).reveal() for name, reference in config.headers.items()}
+    if config.token is not None:
+        headers["authorization"] = f"Bearer {secret(config.token).reveal()}"
+    auth = (
+        None
+        if config.user is None
+        else httpx.BasicAuth(config.user, secret(config.password).reveal() if config.password else "")
+    )
+    try:
+        client = httpx.AsyncClient(
+            verify=True if context is None else context, headers=headers, auth=auth, timeout=wait_s,
+            follow_redirects=False, limits=httpx.Limits(max_connections=2), trust_env=False,
+        )  # fmt: skip
+    except (ValueError, UnicodeError):
+        raise PlanError(
+            f"{target}: a secret of {shown(config.url)} cannot stand in a header: it holds other than ASCII"
+        ) from None
+    return WebAccess(config, await stack.enter_async_context(client), wait_s)
+
+
+def shown(url: str) -> str:
+    """A URL as errors name it: without its query, which may hold a secret.
+
+    >>> shown("http://h:9100/metrics?token=abc")
+    'http://h:9100/metrics'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _unconnected(url: str, error: httpx.ConnectError) -> SourceFailed:
+    told = str(error).lower()
+    where = shown(url)
+    if "name or service not known" in told or "name resolution" in told or "no address associated" in told:
+        return SourceFailed(f"{where}: the name is not known: mend url, or this machine's name service")
+    if "certificate" in told:
+        return PeerFailed(f"{where} shows a certificate that is not trusted: give ca, or pin it")
+    if "unreachable" in told and "network" in told:
+        return SourceFailed(f"{where} cannot be asked: there is no route from this machine")
+    if "ssl" in told:
+        return PeerFailed(f"{where} accepts a connection and then does not speak TLS")
+    if "refused" in told or "all connection attempts failed" in told:
+        return PeerFailed(f"{where} refuses: nothing listens there")
+    return PeerFailed(f"{where} cannot be reached")
+
+
+def _plain(name: str) -> str:
+    return {"RemoteProtocolError": "it does not speak HTTP", "ReadError": "the connection was lost"}.get(name, name)

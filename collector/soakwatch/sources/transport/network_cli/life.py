@@ -1,0 +1,53 @@
+"""The life of a device as its command line tells it: its uptime, that it began anew, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from soakwatch.sources.transport.network_cli.units import Length
+from soakwatch_agent.sample import Event, Sample
+
+SECOND = 1_000_000_000
+_DRIFT_S = 5.0
+_CRASH = re.compile(
+    r"(?i:crash|panic|watchdog|bus error|address error|segv|exception|software[- ]forced|core ?dump|assert|unexpected"
+    r"|fault|heartbeat|abnormal|hap reset|out of memory)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An uptime, and when it was read."""
+
+    at_ns: int
+    up: Length
+
+
+def life(before: Seen | None, up: Length, at_ns: int, facts: Mapping[str, str]) -> tuple[Seen, Sample, list[Event]]:
+    """The new state, the uptime's sample, and ``reboot`` (and ``device.crash``) if the device began anew since.
+
+    Uptimes are cut down to their step (IOS tells minutes, an ASA after a day hours), so a restart is told only where
+    no rounding explains it: one within a step of the look before is not seen. Its begin is reckoned from the uptime.
+    """
+    now = Seen(at_ns, up)
+    sample = Sample("system.uptime", "", up.seconds, at_ns)
+    if before is None:
+        return now, sample, []
+    passed_s = (at_ns - before.at_ns) / SECOND
+    fell = up.seconds + up.step <= before.up.seconds
+    late = up.seconds + up.step + _DRIFT_S + passed_s / 100 <= before.up.seconds + passed_s
+    if not (fell or late):
+        return now, sample, []
+    begin_ns = max(before.at_ns, at_ns - int((up.seconds + up.step) * SECOND))
+    reason = facts.get("reboot_reason", "")
+    detail = {"evidence": "the uptime began anew", "uptime_s": f"{up.seconds:g}"}
+    if reason:
+        detail["reboot_reason"] = reason
+    return now, sample, [Event("reboot", "", begin_ns, at_ns, detail), *crash_of(reason, begin_ns)]
+
+
+def crash_of(reason: str, begin_ns: int) -> list[Event]:
+    """``device.crash`` if the reason of a reboot is one."""
+    return [Event("device.crash", "", begin_ns, None, {"reason": reason})] if _CRASH.search(reason) else []

@@ -1,0 +1,171 @@
+"""Smaller command lines: MikroTik RouterOS, Check Point Gaia, Aruba AOS-CX, F5 tmsh."""
+
+from __future__ import annotations
+
+import re
+
+from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsers.tables import RULE, pairs
+from soakwatch.sources.transport.network_cli.units import length, number, size
+
+_GAIA_CPU = re.compile(r"^\|?CPU (User|System|Idle|Usage) ?(?:Time )?\(%\)[:|]\s*(\d{1,3})")
+_GAIA_MEMORY = re.compile(r"^\|?(Total|Active|Free) Real Memory \(Bytes\)[:|]\s*(\d{1,18})")
+_CX_PROCESS = re.compile(r"^(\S.{0,60}?)\s{2,}(\d{1,5}(?:\.\d+)?)\s+(\d{1,9})\s+(\d{1,9})\s*$")
+_CX_REASON = re.compile(r"^\d\d \w{3} \d\d \d\d:\d\d:\d\d *: *(.{1,160})$")
+_TMM = re.compile(r"^Sys::TMM: *(\S{1,12})")
+_BUSY = re.compile(r"^\s+Last (\d{1,2}) (Second|Minute)s?\s+(\S{1,8})")
+_PERFORMANCE = re.compile(r"^(Utilization|TMM Memory Used|Other Memory Used|Swap Used)\s+(\S{1,8})\s")
+
+
+def routeros_resource(text: str) -> Parsed:
+    """``/system resource print``: CPU, memory, disk, uptime, version and board."""
+    draft = Draft()
+    free: int | None = None
+    total: int | None = None
+    for key, value, line in pairs(draft.lines(text)):
+        if key == "uptime":
+            draft.uptime = length(value)
+        elif key == "cpu-load":
+            draft.share("system.cpu.utilization", value)
+        elif key in ("free-memory", "total-memory"):
+            try:
+                bytes_ = size(value)
+            except ValueError:
+                draft.fault("system.memory.usage", "", f"{value!r} is no size")
+                continue
+            free, total = (bytes_, total) if key == "free-memory" else (free, bytes_)
+        elif key in ("version", "board-name"):
+            draft.fact("version" if key == "version" else "model", value)
+        elif not key:
+            draft.odd(line)
+    if total is not None:
+        draft.value("system.memory.limit", total)
+        if free is not None:
+            draft.value("system.memory.usage", total - free)
+    return draft.done()
+
+
+def routeros_routerboard(text: str) -> Parsed:
+    """``/system routerboard print``: model and serial number."""
+    draft = Draft()
+    for key, value, _ in pairs(draft.lines(text)):
+        if key in ("model", "serial-number"):
+            draft.fact("model" if key == "model" else "serial", value)
+    return draft.done()
+
+
+def gaia_version(text: str) -> Parsed:
+    """``show version all``."""
+    draft = Draft()
+    for line in draft.lines(text):
+        if (match := re.match(r"^Product version (.{1,60})$", line)) is not None:
+            draft.fact("version", match[1])
+    return draft.done()
+
+
+def gaia_uptime(text: str) -> Parsed:
+    """``show uptime``: uptime and load."""
+    draft = Draft()
+    for line in draft.lines(text):
+        if (match := re.search(r"\bup +(.{1,60}?),? +\d+ users?", line)) is not None:
+            draft.uptime = length(match[1])
+        if (match := re.search(r"load average: *([\d.]{1,8}), *([\d.]{1,8}), *([\d.]{1,8})", line)) is not None:
+            for minutes, words in zip(("1", "5", "15"), match.groups(), strict=True):
+                draft.value("system.cpu.load", words, minutes=minutes)
+    return draft.done()
+
+
+def gaia_performance(text: str) -> Parsed:
+    """``cpstat os -f perf``: CPU and real memory."""
+    draft = Draft()
+    memory: dict[str, int] = {}
+    for line in draft.lines(text):
+        if (match := _GAIA_CPU.match(line)) is not None:
+            if match[1] == "Usage":
+                draft.share("system.cpu.utilization", match[2])
+        elif (match := _GAIA_MEMORY.match(line)) is not None:
+            memory[match[1]] = int(match[2])
+        elif not (RULE.match(line) or ":" in line or "|" in line):
+            draft.odd(line)
+    if "Total" in memory:
+        draft.value("system.memory.limit", memory["Total"])
+        if "Free" in memory:
+            draft.value("system.memory.usage", memory["Total"] - memory["Free"])
+    return draft.done()
+
+
+def cx_version(text: str) -> Parsed:
+    """``show version``."""
+    draft = Draft()
+    for key, value, _ in pairs(draft.lines(text)):
+        if key == "version":
+            draft.fact("version", value)
+    return draft.done()
+
+
+def cx_resources(text: str) -> Parsed:
+    """``show system resource-utilization``: CPU, memory, and each process with its memory in MiB."""
+    draft = Draft()
+    for line in draft.lines(text):
+        if (match := re.match(r"^\s*(CPU|Memory) usage ?\(%\)\s*: *(\S{1,8})", line)) is not None:
+            draft.share("system.cpu.utilization" if match[1] == "CPU" else "system.memory.utilization", match[2])
+        elif (match := re.match(r"^\s*Processes\s*: *(\d{1,7})", line)) is not None:
+            draft.value("system.processes", match[1])
+        elif (match := _CX_PROCESS.match(line)) is not None:
+            draft.process(match[1], None, number(match[2]) / 100, int(match[3]) * 1024**2)
+        elif not (RULE.match(line) or line.startswith(("System Resources", "Process ")) or "Open FD" in line):
+            draft.odd(line)
+    draft.whole = bool(draft.processes)
+    return draft.done()
+
+
+def cx_boot_history(text: str) -> Parsed:
+    """``show boot-history``: uptime of the current boot, and what ended the one before."""
+    draft = Draft()
+    for line in draft.lines(text):
+        if (match := re.match(r"^\s*Current Boot, up for (.{1,80})$", line, re.IGNORECASE)) is not None:
+            draft.uptime = draft.uptime or length(match[1])
+        elif (match := _CX_REASON.match(line.strip())) is not None:
+            draft.fact("reboot_reason", match[1])  # the first is the newest
+    return draft.done()
+
+
+def f5_performance(text: str) -> Parsed:
+    """``show sys performance system``: CPU and memory shares, averaged by the device over its current interval."""
+    draft = Draft()
+    for line in draft.lines(text):
+        if (match := _PERFORMANCE.match(line)) is not None:
+            if match[1] == "Utilization":
+                draft.share("system.cpu.utilization", match[2])
+            else:
+                draft.share("system.memory.pool.utilization", match[2], pool=match[1].removesuffix(" Used"))
+        elif not (RULE.match(line) or line.startswith(("Sys::", "System CPU", "Memory Used", "Active"))):
+            draft.odd(line)
+    return draft.done()
+
+
+def f5_tmm(text: str) -> Parsed:
+    """``show sys tmm-info``: each traffic microkernel's CPU over the shortest window, and longer ones."""
+    draft = Draft()
+    tmm = ""
+    seen: set[str] = set()
+    for line in draft.lines(text):
+        if (match := _TMM.match(line)) is not None:
+            tmm = match[1]
+        elif tmm and (match := _BUSY.match(line)) is not None:
+            if tmm not in seen:
+                seen.add(tmm)
+                draft.share("system.cpu.module.utilization", match[3], module=f"tmm {tmm}")
+            else:
+                window = f"{match[1]}{match[2][0].lower()}"
+                draft.share("system.cpu.module.average", match[3], module=f"tmm {tmm}", window=window)
+    return draft.done()
+
+
+def f5_version(text: str) -> Parsed:
+    """``show sys version``."""
+    draft = Draft()
+    for line in draft.lines(text):
+        if (match := re.match(r"^\s+(Version|Build)\s+(\S{1,40})", line)) is not None and match[1] == "Version":
+            draft.fact("version", match[2])
+    return draft.done()

@@ -1,0 +1,59 @@
+"""Cisco IOS and IOS XE."""
+
+from soakwatch.sources.transport.network_cli.parsers import ios
+from soakwatch.sources.transport.network_cli.parsers.ports import show_interfaces
+from soakwatch.sources.transport.network_cli.platform import Command, Dialect, Platform
+
+PLATFORM = Platform(
+    "cisco_ios",
+    "Cisco IOS / IOS XE",
+    Dialect(
+        shown="NAME# or NAME>",
+        setup=("terminal length 0", "terminal width 511"),
+        enable="enable",
+    ),
+    (
+        Command(
+            "show_processes_cpu",
+            ("show processes cpu",),
+            ios.show_processes_cpu,
+            ("system.cpu.utilization", "process.cpu.utilization"),
+        ),
+        Command(
+            "show_processes_memory",
+            ("show processes memory",),
+            ios.show_processes_memory,
+            ("system.memory.usage", "system.memory.limit", "system.memory.pool.usage", "process.memory.usage"),
+            every_s=10,
+        ),
+        Command(
+            "show_interfaces",
+            ("show interfaces",),
+            show_interfaces,
+            ("system.network.packet.dropped", "queue.depth", "queue.dropped"),
+            every_s=10,
+        ),
+        Command(
+            "show_policy_map_interface",
+            ("show policy-map interface",),
+            ios.show_policy_map_interface,
+            every_s=10,
+        ),
+        Command(
+            "show_platform_status",
+            ("show platform software status control-processor brief",),
+            ios.show_platform_status,
+            every_s=10,
+        ),
+        Command("show_platform_resources", ("show platform resources",), ios.show_platform_resources, every_s=30),
+        Command(
+            "show_qfp_drop",
+            ("show platform hardware qfp active statistics drop",),
+            ios.show_qfp_drop,
+            every_s=10,
+        ),
+        Command("show_version", ("show version",), ios.show_version, ("system.uptime",), every_s=60, tells_reason=True),
+    ),
+    says=r"Line has invalid autocommand",
+    introduces=r"Cisco IOS(?:[ -]XE)? Software|IOS \(tm\)|Cisco Internetwork Operating System",
+)

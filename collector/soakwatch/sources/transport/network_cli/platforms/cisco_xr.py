@@ -1,0 +1,43 @@
+"""Cisco IOS XR."""
+
+from soakwatch.sources.transport.network_cli.parsers import xr
+from soakwatch.sources.transport.network_cli.parsers.ports import show_interfaces
+from soakwatch.sources.transport.network_cli.platform import Command, Dialect, Platform
+
+PLATFORM = Platform(
+    "cisco_xr",
+    "Cisco IOS XR",
+    Dialect(
+        prompt=r"(?:RP/\d{1,2}/[\w/]{1,20}:)?{host}(?:\([\w-]{1,40}\))?[>#] ?",
+        shown="RP/0/RP0/CPU0:NAME#",
+        setup=("terminal length 0", "terminal width 511", "terminal exec prompt no-timestamp"),
+    ),
+    (
+        Command(
+            "show_processes_cpu",
+            ("show processes cpu",),
+            xr.show_processes_cpu,
+            ("system.cpu.utilization", "process.cpu.utilization"),
+            every_s=5,
+        ),
+        Command(
+            "show_memory_summary",
+            ("show memory summary location all", "show memory summary"),
+            xr.show_memory_summary,
+            ("system.memory.pool.usage", "system.memory.pool.limit"),
+            every_s=10,
+        ),
+        Command(
+            "show_drops_np_all",
+            ("show drops np all location all", "show drops np all"),
+            xr.show_drops_np_all,
+            every_s=10,
+        ),
+        Command(
+            "show_interfaces", ("show interfaces",), show_interfaces, ("system.network.packet.dropped",), every_s=30
+        ),
+        Command("show_context", ("show context location all", "show context"), xr.show_context, every_s=60),
+        Command("show_version", ("show version",), xr.show_version, ("system.uptime",), every_s=60),
+    ),
+    introduces=r"IOS XR Software",
+)

@@ -1,0 +1,39 @@
+"""HPE and H3C Comware."""
+
+from soakwatch.sources.transport.network_cli.parsers import comware
+from soakwatch.sources.transport.network_cli.platform import Command, Dialect, Platform
+
+PLATFORM = Platform(
+    "hp_comware",
+    "Comware",
+    Dialect(
+        prompt=r"(?:RBM_[PS])?[<\[][~*]?{host}(?:-[\w/.-]{1,60})?[>\]] ?",
+        shown="<NAME>",
+        setup=("screen-length disable",),
+    ),
+    (
+        Command(
+            "display_cpu_usage",
+            ("display cpu-usage", "display cpu"),
+            comware.display_cpu_usage,
+            ("system.cpu.module.utilization",),
+        ),
+        Command(
+            "display_memory",
+            ("display memory",),
+            comware.display_memory,
+            ("system.memory.pool.usage", "system.memory.pool.limit"),
+            every_s=5,
+        ),
+        Command(
+            "display_version",
+            ("display version",),
+            comware.display_version,
+            ("system.uptime",),
+            every_s=60,
+            tells_reason=True,
+        ),
+    ),
+    server=r"Comware",
+    introduces=r"Comware",
+)

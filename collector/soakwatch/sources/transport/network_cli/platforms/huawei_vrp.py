@@ -1,0 +1,46 @@
+"""Huawei VRP."""
+
+from soakwatch.sources.transport.network_cli.parsers import vrp
+from soakwatch.sources.transport.network_cli.platform import Command, Dialect, Platform
+
+PLATFORM = Platform(
+    "huawei_vrp",
+    "Huawei VRP",
+    Dialect(
+        prompt=r"(?:HRP_[MSA])?[<\[][~*]?{host}(?:-[\w/.-]{1,60})?[>\]] ?",
+        shown="<NAME>",
+        setup=("screen-length 0 temporary",),
+        greetings=((r"(?i:change (?:it )?now|password needs to be changed)[^\n]{0,40}\[Y/N\]:? ?$", "N\n"),),
+    ),
+    (
+        Command(
+            "display_cpu_usage",
+            ("display cpu-usage", "display cpu"),
+            vrp.display_cpu_usage,
+            ("system.cpu.utilization",),
+        ),
+        Command(
+            "display_memory_usage",
+            ("display memory-usage", "display memory"),
+            vrp.display_memory_usage,
+            ("system.memory.usage", "system.memory.limit"),
+            every_s=5,
+        ),
+        Command(
+            "display_qos_queue_statistics",
+            ("display qos queue statistics",),
+            vrp.display_qos_queue_statistics,
+            every_s=30,
+        ),
+        Command("display_version", ("display version",), vrp.display_version, ("system.uptime",), every_s=60),
+        Command(
+            "display_reset_reason",
+            ("display reset-reason", "display reboot-info"),
+            vrp.display_reset_reason,
+            every_s=3600,
+            tells_reason=True,
+        ),
+    ),
+    server=r"HUAWEI",
+    introduces=r"VRP \(R\) software|Huawei Versatile Routing Platform",
+)

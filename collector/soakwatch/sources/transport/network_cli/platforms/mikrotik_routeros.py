@@ -1,0 +1,27 @@
+"""MikroTik RouterOS, one exec a command: its shell paints the screen."""
+
+from soakwatch.sources.transport.network_cli.parsers import appliances
+from soakwatch.sources.transport.network_cli.platform import Command, Dialect, Platform
+
+PLATFORM = Platform(
+    "mikrotik_routeros",
+    "MikroTik RouterOS",
+    Dialect(way="exec", shown="[USER@NAME] >"),
+    (
+        Command(
+            "system_resource_print",
+            ("/system resource print",),
+            appliances.routeros_resource,
+            ("system.cpu.utilization", "system.memory.usage", "system.memory.limit", "system.uptime"),
+        ),
+        Command(
+            "system_routerboard_print",
+            ("/system routerboard print",),
+            appliances.routeros_routerboard,
+            every_s=3600,
+        ),
+    ),
+    server=r"ROSSSH",
+    says=r"bad command name exec",
+    introduces=r"board-name: ",
+)

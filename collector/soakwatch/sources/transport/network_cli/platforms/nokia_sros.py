@@ -1,0 +1,35 @@
+"""Nokia SR OS."""
+
+from soakwatch.sources.transport.network_cli.parsers import sros
+from soakwatch.sources.transport.network_cli.platform import Command, Dialect, Platform
+
+PLATFORM = Platform(
+    "nokia_sros",
+    "Nokia SR OS",
+    Dialect(
+        prompt=r"\*?[AB]:(?:[\w.-]{1,64}@)?{host}(?:>[\w>-]{1,80})?[#$] ?",
+        shown="A:NAME#",
+        setup=("environment no more", "environment more false"),
+    ),
+    (
+        Command(
+            "show_system_cpu",
+            ("show system cpu",),
+            sros.show_system_cpu,
+            ("system.cpu.utilization", "system.cpu.module.utilization"),
+        ),
+        Command(
+            "show_system_memory_pools",
+            ("show system memory-pools",),
+            sros.show_system_memory_pools,
+            ("system.memory.usage", "system.memory.limit"),
+            every_s=5,
+        ),
+        Command("show_uptime", ("show uptime",), sros.show_uptime, ("system.uptime",), every_s=60),
+        Command("show_system_information", ("show system information",), sros.show_system_information, every_s=600),
+        Command("show_card_detail", ("show card detail",), sros.show_card_detail, every_s=60),
+        Command("show_version", ("show version",), sros.show_version, every_s=3600),
+    ),
+    says=r"MINOR: CLI |TiMOS",
+    introduces=r"TiMOS-",
+)

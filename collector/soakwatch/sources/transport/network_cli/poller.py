@@ -1,0 +1,282 @@
+"""The poller of a command line: which commands are due, what they brought, and what is told only once."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from soakwatch.sources.abc import Facts, Site, SourceFailed
+from soakwatch.sources.transport.network_cli.crew import crew
+from soakwatch.sources.transport.network_cli.life import SECOND, Seen, crash_of, life
+from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed
+from soakwatch.sources.transport.network_cli.platform import Command, Platform
+from soakwatch.sources.transport.network_cli.session import Hung, Refused, Session
+from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch.sources.transport.ssh.seam import Line
+from soakwatch_agent.sample import Answer, Event, Fault, Sample
+
+_LOGIN_S = 5.0
+_REFUSED_AGAIN_S = 600.0
+_HUNG_AGAIN_S = (60.0, 600.0)
+_MOST_TOLD = 20_000
+_MOST_SEEN = 10_000
+_MOST_OWNERS = 200_000
+_CRASHES = frozenset({"device.crash", "core.dump", "process.crash", "kernel.panic", "kernel.oom", "watchdog"})
+
+
+@dataclass(slots=True)
+class Turn:
+    """One command: when it is due again, how long it takes, which of its texts the device knows."""
+
+    command: Command
+    due_ns: int = 0
+    took_s: float | None = None
+    text: str | None = None
+    refused: str = ""
+    hung: int = 0
+    unknown: tuple[str, ...] = ()
+    strange: int = 0
+
+
+@dataclass(slots=True)
+class _Look:
+    """What one look has brought so far."""
+
+    samples: list[Sample] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    answered: int = 0
+
+
+class CliPoller:
+    """See ``soakwatch.sources.abc.Poller`` and ``Telling``. A look asks the commands that are due, the longest due first,
+    as many as fit the time of a look; the others come first at the next."""
+
+    def __init__(self, platform: Platform, session: Session, commands: Sequence[Command], line: Line, site: Site):
+        self._platform, self._session, self._line, self._site = platform, session, line, site
+        self._turns = [Turn(command) for command in commands if site.processes or not _only_processes(command)]
+        self._crew = crew(site.processes)
+        self._facts: dict[str, str] = {}
+        self._seen: Seen | None = None
+        self._clock = ""  # the command that tells the uptime
+        self._paces: dict[str, float] = {}  # seconds between two readings of a metric
+        self._owners: dict[tuple[str, str], str] = {}  # of a series, where several commands tell the same
+        self._known: dict[tuple[str, str], None] = {}  # notables, told or from before the run
+        self._begun: set[str] = set()  # commands that answered once
+        self._old: dict[str, str] = {}  # crash files from before the run, for the notes
+        self._told: dict[tuple[str, str], str] = {}
+
+    async def open(self) -> None:
+        """Logs in. Raises SourceFailed."""
+        patience_s = self._line.device_timeout_s
+        if patience_s >= 3:
+            patience_s = max(patience_s, _LOGIN_S)
+        await self._session.open(asyncio.get_running_loop().time() + patience_s)
+
+    def close(self) -> None:
+        """Gives the session back."""
+        self._session.close()
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One look. Raises SourceFailed if nothing could be asked; a command that hangs is a Fault of its metrics."""
+        loop = asyncio.get_running_loop()
+        if not self._session.is_open:
+            await self.open()
+        deadline = loop.time() + self._line.device_timeout_s
+        look = _Look()
+        due = sorted((turn for turn in self._turns if turn.due_ns <= now_ns), key=lambda turn: turn.due_ns)
+        for turn in due:
+            left = deadline - loop.time()
+            if look.answered and (turn.took_s or self._line.device_timeout_s / 4) * 1.5 > left:
+                continue  # it comes first at the next look
+            if not await self._ask(turn, deadline, now_ns, look):
+                break
+        await self._explain(deadline, now_ns, look)
+        if due and not look.answered and all(turn.refused for turn in self._turns):
+            said = self._turns[0].refused
+            raise SourceFailed(
+                f"{self._line.name} refuses every command ({said}): check os, enable and the rights of the account"
+            )
+        return Answer(tuple(look.samples), tuple(look.events), tuple(self._news(look)))
+
+    async def _explain(self, deadline: float, now_ns: int, look: _Look) -> None:
+        """The reason of a reboot, where another command than that of the uptime tells it."""
+        at = next((at for at, event in enumerate(look.events) if event.kind == "reboot"), None)
+        if at is None:
+            return
+        for turn in self._turns:
+            turn.due_ns = 0  # everything may be another now
+        teller = next((turn for turn in self._turns if turn.command.tells_reason), None)
+        if "reboot_reason" in look.events[at].detail or teller is None or not self._session.is_open:
+            return
+        self._facts.pop("reboot_reason", None)
+        await self._ask(teller, deadline, now_ns, look)
+        if reason := self._facts.get("reboot_reason"):
+            event = look.events[at]
+            told = {**event.detail, "reboot_reason": reason}
+            look.events[at] = Event(event.kind, event.object, event.begin_ns, event.end_ns, told)
+            look.events += crash_of(reason, event.begin_ns)
+
+    async def _ask(self, turn: Turn, deadline: float, now_ns: int, look: _Look) -> bool:
+        """Asks one command; False if the session is gone."""
+        loop = asyncio.get_running_loop()
+        command, begun = turn.command, loop.time()
+        at_ns = self._site.now_ns()
+        try:
+            text = await self._first_known(turn, deadline)
+        except SourceFailed as failure:
+            if isinstance(failure, Hung):
+                self._put_off(turn, now_ns)
+            if not look.answered:
+                raise
+            look.faults += [Fault(metric, "", str(failure)) for metric in self._promised(command)]
+            return False
+        turn.hung = 0
+        turn.took_s = loop.time() - begun
+        if text is None:
+            turn.due_ns = now_ns + int(max(_REFUSED_AGAIN_S, command.every_s) * SECOND)
+            words = f"the device refuses {command.texts[0]!r}: {turn.refused}"
+            look.faults += [Fault(metric, "", words) for metric in self._promised(command)]
+            return True
+        look.answered += 1
+        turn.due_ns = now_ns + int(self._rest_s(command) * SECOND)
+        try:
+            parsed = await asyncio.to_thread(command.parse, text) if len(text) > 100_000 else command.parse(text)
+        except Exception as defect:  # noqa: BLE001 - a parser's defect must not cost the other commands
+            words = f"the answer to {turn.text!r} could not be read: a defect of its parser ({type(defect).__name__})"
+            look.faults += [Fault(metric, "", words) for metric in self._promised(command)]
+            return True
+        turn.unknown, turn.strange = parsed.unknown, parsed.strange
+        self._take(command, parsed, text, at_ns, look)
+        return True
+
+    async def _first_known(self, turn: Turn, deadline: float) -> str | None:
+        for text in (turn.text,) if turn.text else turn.command.texts:
+            try:
+                answer = await self._session.run(text, deadline, turn.command.stop)
+            except Refused as refused:
+                turn.refused, turn.text = str(refused), None
+            else:
+                turn.refused, turn.text = "", text
+                return answer
+        return None
+
+    def _put_off(self, turn: Turn, now_ns: int) -> None:
+        """A command that hung is asked once more at the next look (the device may have gone down), then after longer
+        and longer pauses, so that it does not take the others with it."""
+        turn.hung += 1
+        if turn.hung == 1:
+            return
+        wait_s = min(_HUNG_AGAIN_S[0] * 2 ** min(turn.hung - 2, 10), _HUNG_AGAIN_S[1])
+        turn.due_ns = now_ns + int(wait_s * SECOND)
+
+    def _take(self, command: Command, parsed: Parsed, text: str, at_ns: int, look: _Look) -> None:
+        told = len(look.samples)
+        if len(self._owners) > _MOST_OWNERS:
+            self._owners.clear()
+        for value in parsed.values:
+            mine = self._owners.setdefault((value.metric, value.object), command.name) == command.name
+            if mine and self._wanted(value.interface):
+                look.samples.append(Sample(value.metric, value.object, value.value, at_ns))
+        look.faults += parsed.faults
+        self._facts.update(parsed.facts)
+        if parsed.uptime is not None and self._clock in ("", command.name):
+            self._clock = command.name
+            self._seen, sample, events = life(self._seen, parsed.uptime, at_ns, parsed.facts)
+            look.samples.append(sample)
+            look.events += events
+        samples, events, faults = self._crew.look(command.name, parsed.processes, at_ns, whole=parsed.whole)
+        look.samples += samples
+        look.events += events
+        look.faults += faults
+        look.events += self._new(command, parsed.notables, at_ns)
+        self._begun.add(command.name)
+        for metric in {sample.metric for sample in look.samples[told:]}:
+            self._paces[metric] = max(self._paces.get(metric, 0.0), self._pace_s(command))
+        found = parsed.values or parsed.faults or parsed.uptime or parsed.notables or parsed.processes
+        if command.metrics and not found:
+            shown = printable(text) or "nothing"
+            words = f"nothing that is known in the answer to {command.texts[0]!r}: {shown}"
+            if parsed.strange or not text.strip():
+                look.faults += [Fault(metric, "", words) for metric in self._promised(command)]
+
+    def _promised(self, command: Command) -> tuple[str, ...]:
+        return tuple(name for name in command.metrics if self._site.processes or not name.startswith("process."))
+
+    def _rest_s(self, command: Command) -> float:
+        """How long a command rests at least; a look that comes a little early still counts."""
+        return max(0.0, command.every_s - self._site.interval_s / 2)
+
+    def _pace_s(self, command: Command) -> float:
+        """How often a command is asked in truth: at the first look that is not before its time."""
+        interval_s = self._site.interval_s
+        return max(1.0, math.ceil(self._rest_s(command) / interval_s)) * interval_s
+
+    def _wanted(self, interface: str | None) -> bool:
+        globs = self._site.interfaces
+        return interface is None or globs is None or any(fnmatchcase(interface, glob) for glob in globs)
+
+    def _new(self, command: Command, notables: Sequence[Notable], at_ns: int) -> list[Event]:
+        """Events for what was not there at the first look: that belongs to the time before the run."""
+        events = []
+        first = command.name not in self._begun
+        for notable in notables:
+            key = (notable.kind, notable.key)
+            if key in self._known:
+                continue
+            if len(self._known) < _MOST_SEEN:
+                self._known[key] = None
+            if first:
+                if notable.kind in _CRASHES:
+                    self._old.setdefault(notable.kind, notable.key)
+                continue
+            events.append(Event(notable.kind, notable.object, at_ns, None, dict(notable.detail)))
+        return events
+
+    def _news(self, look: _Look) -> list[Fault]:
+        """Faults that were not told at the look before, with the same words."""
+        for sample in look.samples:
+            self._told.pop((sample.metric, sample.object), None)
+        news = []
+        for fault in look.faults:
+            key = (fault.metric, fault.object)
+            if self._told.get(key) != fault.text:
+                if len(self._told) >= _MOST_TOLD:
+                    self._told.clear()
+                self._told[key] = fault.text
+                news.append(fault)
+        return news
+
+    def facts(self) -> Facts:
+        """What the device is, and what of its answers was not understood."""
+        identity = {"driver": self._platform.name, "system": self._platform.title}
+        if self._session.host:
+            identity["name in the prompt"] = self._session.host
+        identity |= {**self._facts, **self._line.identity()}
+        metrics = tuple(dict.fromkeys(metric for turn in self._turns for metric in self._promised(turn.command)))
+        paces = {metric: pace_s for metric, pace_s in self._paces.items() if pace_s > self._site.interval_s}
+        return Facts(identity, metrics, tuple(self._notes()), paces)
+
+    def _notes(self) -> list[str]:
+        notes = [*self._line.notes(), *self._session.notes()]
+        notes += [f"{kind} from before the run: {key}" for kind, key in self._old.items()]
+        for turn in self._turns:
+            name = turn.text or turn.command.texts[0]
+            if turn.refused:
+                notes.append(f"{name!r} is refused: {turn.refused}")
+            if turn.hung:
+                notes.append(f"{name!r} did not end in time")
+            if turn.strange:
+                notes.append(f"{turn.strange} lines of {name!r} are not known, such as {turn.unknown[0]!r}")
+        took_s = sum(turn.took_s or 0.0 for turn in self._turns if not turn.command.every_s)
+        if took_s > self._site.interval_s:
+            notes.append(f"the commands of a look take {took_s:.2g} s together: longer than the interval")
+        return notes
+
+
+def _only_processes(command: Command) -> bool:
+    """Whether a command brings nothing unless processes are watched."""
+    return bool(command.metrics) and all(name.startswith("process.") for name in command.metrics)

@@ -1,0 +1,73 @@
+"""The platforms that are known, and which of them a device is."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import Shelf
+from soakwatch.core.suggest import hint
+from soakwatch.sources.transport.network_cli.platform import Command, Dialect, Platform
+
+SHELF = Shelf("soakwatch.sources.transport.network_cli.platforms", "os")
+
+ANY = Dialect(
+    prompt=r"(?:\*?[\w./-]{1,40}:|HRP_\w)?(?:[<\[][~*]?)?(?:[\w.\\-]{1,64}@)?{host}"
+    r"(?: ?[(/:][\w ./~:()-]{0,60}| )?[>#$%\]] ?",
+    shown="NAME#",
+    setup=("terminal length 0", "terminal pager 0"),
+)
+"""What a device is asked by before it is known which one it is."""
+
+QUESTIONS = ("show version", "display version", "get system status", "show system info")
+"""What a device is asked to find that out."""
+
+_NETWORK = re.compile(
+    r"Cisco|HUAWEI|Comware|ROSSSH|(?i:invalid|unknown command|syntax error|unrecognized|unexpected arg)|%"
+)
+
+
+@cache
+def platform(name: str) -> Platform:
+    """The platform of a name. Raises PlanError for a name that nobody has, with the nearest."""
+    module = SHELF.module(name)
+    found = getattr(module, "PLATFORM", None)
+    if not isinstance(found, Platform):
+        raise PlanError(f"the os {name!r} has no platform in its file")
+    return found
+
+
+def names() -> tuple[str, ...]:
+    """All platforms, sorted."""
+    return SHELF.names()
+
+
+def recognised(server_version: str, banner: str, said: str) -> str | None:
+    """The platform that one of the three betrays; ``auto`` for a network system that is not known yet; or None."""
+    for name in names():
+        one = platform(name)
+        if (one.server and re.search(one.server, server_version)) or (
+            one.says and re.search(one.says, f"{banner[:4096]}\n{said[:4096]}")
+        ):
+            return name
+    return "auto" if _NETWORK.search(f"{server_version} {said[:4096]}") else None
+
+
+def introduced(text: str) -> str | None:
+    """The platform whose words these are: the answer to one of the QUESTIONS."""
+    return next((name for name in names() if (mark := platform(name).introduces) and re.search(mark, text)), None)
+
+
+def chosen(one: Platform, wanted: tuple[str, ...] | None, target: str) -> tuple[Command, ...]:
+    """The commands that a plan asks for, or all. Raises PlanError for one that the platform has not."""
+    if wanted is None:
+        return one.commands
+    found = []
+    for name in wanted:
+        command = one.command(name)
+        if command is None:
+            known = [each.name for each in one.commands]
+            raise PlanError(f"{target}: {one.name} has no command {name!r}{hint(name, known)}")
+        found.append(command)
+    return tuple(dict.fromkeys(found))

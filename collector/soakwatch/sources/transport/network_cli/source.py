@@ -1,0 +1,76 @@
+"""The plug between the source ``ssh`` and the command lines of network systems (see seam.py)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.suggest import hint
+from soakwatch.sources.abc import Site, SourceFailed
+from soakwatch.sources.transport.network_cli import shelf
+from soakwatch.sources.transport.network_cli.exec_session import ExecSession
+from soakwatch.sources.transport.network_cli.platform import Platform
+from soakwatch.sources.transport.network_cli.poller import CliPoller
+from soakwatch.sources.transport.network_cli.session import PromptSession, Refused, Session
+from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch.sources.transport.ssh.seam import CliWish, Line
+
+UNKNOWN = "auto"
+"""The driver of a network system of which it is not known yet which one it is: it is asked."""
+
+_ASKING_S = 10.0
+
+
+def drivers() -> tuple[str, ...]:
+    """The names of all drivers, sorted."""
+    return shelf.names()
+
+
+def recognised(server_version: str, banner: str, said: str) -> str | None:
+    """See ``soakwatch.sources.transport.ssh.seam.CliSource``."""
+    return shelf.recognised(server_version, banner, said)
+
+
+async def start_cli(line: Line, wish: CliWish, site: Site, stack: AsyncExitStack) -> CliPoller:
+    """See ``soakwatch.sources.transport.ssh.seam.CliSource``. The device is logged in to before this returns."""
+    if wish.driver != UNKNOWN and wish.driver not in shelf.names():
+        raise PlanError(f"{site.target}: there is no driver {wish.driver!r}{hint(wish.driver, shelf.names())}")
+    one = shelf.platform(wish.driver) if wish.driver != UNKNOWN else await _found_out(line, site)
+    commands = shelf.chosen(one, wish.commands, site.target)
+    poller = CliPoller(one, _session(one, line, wish), commands, line, site)
+    stack.callback(poller.close)
+    await poller.open()
+    return poller
+
+
+def _session(one: Platform, line: Line, wish: CliWish) -> Session:
+    if one.dialect.way == "exec":
+        return ExecSession(line, one.dialect)
+    return PromptSession(line, one.dialect, wish.enable)
+
+
+async def _found_out(line: Line, site: Site) -> Platform:
+    """Asks a device what it is. Raises SourceFailed with what it said if that is not known."""
+    session = PromptSession(line, shelf.ANY)
+    deadline = asyncio.get_running_loop().time() + _ASKING_S
+    said = ""
+    try:
+        await session.open(deadline)
+        for question in shelf.QUESTIONS:
+            try:
+                text = await session.run(question, deadline)
+            except Refused as refused:
+                said = said or str(refused)
+                continue
+            name = shelf.introduced(text)
+            if name is not None:
+                return shelf.platform(name)
+            said = text
+    finally:
+        session.close()
+        line.drop()  # many systems grant one session a connection
+    raise SourceFailed(
+        f"{site.target}: {line.name} is no network system that is known (it said {printable(said)!r}): "
+        f"set os to one of {', '.join(shelf.names())}"
+    )

@@ -1,0 +1,67 @@
+"""The keys of the source ``snmp``, and the access that they make."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from soakwatch.core.secrets import SecretRef, secret
+from soakwatch.sources.abc import HostName, SourceConfig
+from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.spelling import AuthProtocol, PrivProtocol
+
+
+def _version(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Version = Annotated[Literal["1", "2c", "3"], BeforeValidator(_version)]
+
+
+class Config(SourceConfig):
+    """Keys of the source ``snmp``."""
+
+    asks_management = True
+
+    host: Annotated[HostName, Field(description="address or name of the device")]
+    port: Annotated[int, Field(default=161, ge=1, le=65535, description="UDP port of its agent")]
+    version: Annotated[Version, Field(default="2c", description="version of SNMP")]
+    community: Annotated[SecretRef | None, Field(default=None, description="community of v1 and v2c; default: public")]
+    user: Annotated[str, Field(default="", description="user of v3")]
+    auth: Annotated[SecretRef | None, Field(default=None, description="authentication pass phrase of v3")]
+    auth_protocol: Annotated[AuthProtocol, Field(default="SHA", description="authentication protocol of v3")]
+    priv: Annotated[SecretRef | None, Field(default=None, description="privacy pass phrase of v3")]
+    priv_protocol: Annotated[
+        PrivProtocol, Field(default="AES", description="privacy protocol of v3; -C is Cisco's key extension")
+    ]
+    context: Annotated[str, Field(default="", max_length=32, description="context of v3; needs engine: pysnmp")]
+    engine: Annotated[
+        Literal["gufo", "pysnmp"], Field(default="gufo", description="SNMP library; pysnmp costs far more CPU")
+    ]
+    profile: Annotated[str, Field(default="auto", description="profile of the device; auto finds it")]
+    profiles: Annotated[str | None, Field(default=None, description="folder with profiles of your own")]
+    groups: Annotated[list[str] | None, Field(default=None, description="only these groups of the profile")]
+    without: Annotated[list[str], Field(default_factory=list, description="not these groups of the profile")]
+    max_repetitions: Annotated[int, Field(default=20, ge=1, le=200, description="rows of the first GETBULK")]
+    retries: Annotated[int, Field(default=1, ge=0, le=5, description="repeats of a request within a poll")]
+
+
+def access_of(config: Config) -> Access:
+    """The access with its secrets resolved. Raises PlanError for those that are not there."""
+    return Access(
+        config.host,
+        config.port,
+        config.version,
+        _secret(config.community) if config.community else "" if config.version == "3" else "public",
+        config.user,
+        _secret(config.auth),
+        config.auth_protocol,
+        _secret(config.priv),
+        config.priv_protocol,
+        config.context,
+    )
+
+
+def _secret(reference: str | None) -> str:
+    return secret(reference).reveal() if reference else ""

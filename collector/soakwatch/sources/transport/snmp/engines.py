@@ -1,0 +1,111 @@
+"""pysnmp's engines: one a process (and user), shared by all targets, ended with the last of them.
+
+An engine costs 90 ms of CPU and 1.3 MB, so targets share it. Two targets of one user name and different keys cannot
+share one (pysnmp keeps users by name), nor can a target whose engine ID has changed (pysnmp keeps it by address).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+from pysnmp.hlapi.v3arch.asyncio import SnmpEngine
+from pysnmp.proto.secmod.rfc3414.service import SnmpUSMSecurityModel
+
+from soakwatch.sources.transport.snmp.access import Access
+
+_PRIVATE = "_SnmpUSMSecurityModel__"
+
+
+@dataclass(slots=True)
+class Engines:
+    """The engines of one event loop, each with the number of its users."""
+
+    loop: asyncio.AbstractEventLoop
+    shared: dict[Hashable, tuple[SnmpEngine, int]] = field(default_factory=dict)
+
+    def take(self, key: Hashable) -> SnmpEngine:
+        """An engine; ``give_back`` the key when done."""
+        engine, users = self.shared.get(key) or (_engine(), 0)
+        self.shared[key] = (engine, users + 1)
+        return engine
+
+    def give_back(self, key: Hashable) -> None:
+        """One user less; the last one ends the engine."""
+        engine, users = self.shared.pop(key)
+        if users > 1:
+            self.shared[key] = (engine, users - 1)
+        else:
+            engine.close_dispatcher()
+
+
+class _Held:
+    """The engines of the running loop: sockets cannot go from one loop to another."""
+
+    def __init__(self) -> None:
+        self._now: Engines | None = None
+
+    def engines(self) -> Engines:
+        loop = asyncio.get_running_loop()
+        if self._now is None or self._now.loop is not loop:
+            self._now = Engines(loop)
+        return self._now
+
+
+_HELD = _Held()
+
+
+def engines() -> Engines:
+    """The engines of this process and loop."""
+    return _HELD.engines()
+
+
+def key_of(access: Access, engine_id: bytes | None) -> Hashable:
+    """Targets with the same key can share an engine; ``engine_id`` is given once it was seen to change."""
+    if access.version != "3":
+        return ("community",)
+    keys = hashlib.sha256("\0".join((access.auth, access.priv)).encode()).digest()
+    own = (access.where, engine_id) if engine_id is not None else ()
+    return (access.user, access.auth_protocol, access.priv_protocol, keys, *own)
+
+
+def _engine() -> SnmpEngine:
+    """An engine without pysnmp's defect of the time window.
+
+    pysnmp forgets what it knows of a peer's clock 300 s after each answer, even if there were later ones: from then
+    on every request is refused once and sent anew. Here the clock is kept; only the list of what was due is emptied.
+    """
+    engine = SnmpEngine()
+    for model in vars(engine).get("security_models", {}).values():
+        if isinstance(model, SnmpUSMSecurityModel):
+            setattr(model, f"{_PRIVATE}expire_timeline_info", _Expiry(model))
+    engine.message_dispatcher.receive_message = _Door(engine.message_dispatcher.receive_message)
+    return engine
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """Lets datagrams in; those that break the decoder (it raises whatever it likes) are dropped like all others."""
+
+    receive: Callable[..., object]
+
+    def __call__(self, *given: object) -> object:
+        with contextlib.suppress(Exception):
+            return self.receive(*given)
+        return b""
+
+
+@dataclass(frozen=True, slots=True)
+class _Expiry:
+    """Counts the ticks on and drops what was due, without forgetting the peers' clocks."""
+
+    model: SnmpUSMSecurityModel
+
+    def __call__(self) -> None:
+        tick: int = getattr(self.model, f"{_PRIVATE}expirationTimer")
+        due: dict[int, object] = getattr(self.model, f"{_PRIVATE}timelineExpQueue")
+        due.pop(tick, None)
+        setattr(self.model, f"{_PRIVATE}expirationTimer", tick + 1)

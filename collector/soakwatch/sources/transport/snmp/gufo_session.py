@@ -1,0 +1,330 @@
+"""SNMP over gufo-snmp: the fast way. Its sockets are driven here, so that nothing is swallowed on the way.
+
+What the library does not do by itself and is done here: glance at each datagram first (error-status, reports, things
+that are no SNMP), throw away answers that came after their time, tell a closed port at once, survive its panics.
+What it cannot do: contexts, the error-status of encrypted answers, and answers of more than 4080 bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from gufo.snmp import (
+    Aes128Key,
+    Aes192Key,
+    Aes256Key,
+    BaseAuthKey,
+    BasePrivKey,
+    DesKey,
+    KeyExpansion,
+    Md5Key,
+    Sha1Key,
+    Sha224Key,
+    Sha256Key,
+    Sha384Key,
+    Sha512Key,
+    SnmpAuthError,
+    SnmpError,
+    User,
+    ValueType,
+)
+from gufo.snmp._fast import GetIter, SnmpV1ClientSocket, SnmpV2cClientSocket, SnmpV3ClientSocket
+
+from soakwatch.sources.transport.snmp import ber
+from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.glance import PLAIN, glance
+from soakwatch.sources.transport.snmp.line import Counters, Row, Value
+from soakwatch.sources.transport.snmp.trouble import REPORTS, Kind, SnmpFailed, refused
+
+_AUTH: dict[str, type[BaseAuthKey]] = {
+    "MD5": Md5Key,
+    "SHA": Sha1Key,
+    "SHA-224": Sha224Key,
+    "SHA-256": Sha256Key,
+    "SHA-384": Sha384Key,
+    "SHA-512": Sha512Key,
+}
+_PRIV: dict[str, type[BasePrivKey]] = {"DES": DesKey, "AES": Aes128Key, "AES-192": Aes192Key, "AES-256": Aes256Key}
+_SEEN = 4096  # bytes of a datagram that are looked at; where one is longer, more from then on
+_TAKES = 4080  # bytes of an answer that the library has room for (in v3 it tells agents 2048)
+_LEARNING = frozenset({Kind.ENGINE_ID, Kind.TIME_WINDOW})  # reports that a refresh asks for
+
+_BURST = 64  # datagrams that are read in one go
+_T = TypeVar("_T")
+
+_Socket = SnmpV1ClientSocket | SnmpV2cClientSocket | SnmpV3ClientSocket
+
+
+class GufoLine:
+    """One socket of gufo-snmp; made by ``open_gufo``."""
+
+    def __init__(self, access: Access, sock: _Socket, counters: Counters) -> None:
+        self.where, self._sock, self._counters = access.where, sock, counters
+        self._opaque = access.version == "3" and bool(access.priv)
+        self._loop = asyncio.get_running_loop()
+        self._peek = socket.socket(fileno=os.dup(sock.get_fd()))
+        self._peek.setblocking(False)  # noqa: FBT003 - the call has no names
+        self._head = bytearray(_SEEN)
+        self._waiting: _Waiting[Any] | None = None
+        self._learning = False
+        self._bad = ""
+        self._loop.add_reader(self._peek.fileno(), self._readable)
+
+    @property
+    def engine_id(self) -> bytes:
+        """The engine ID that was discovered."""
+        return self._sock.get_engine_id() if isinstance(self._sock, SnmpV3ClientSocket) else b""
+
+    @property
+    def opaque(self) -> bool:
+        """Encrypted answers hide their error-status."""
+        return self._opaque
+
+    async def get(self, oids: Sequence[str], timeout_s: float) -> dict[str, Value]:
+        """One GET."""
+        wanted = list(oids)
+        answer = await self._ask(lambda: self._sock.send_get_many(wanted), self._sock.recv_get_many, timeout_s)
+        return {oid: value for oid in wanted if (value := _value(answer.get(oid))) is not None}
+
+    def column(self, oid: str, repetitions: int) -> GufoColumn:
+        """The rows below an object."""
+        return GufoColumn(self, oid, repetitions)
+
+    async def step(self, place: GetIter, timeout_s: float) -> list[tuple[str, ValueType] | None]:
+        """One GETBULK, or GETNEXT in v1; None at the end of what it brings is the end of the column."""
+        sock = self._sock
+        if isinstance(sock, SnmpV1ClientSocket):
+            return await self._ask(lambda: sock.send_get_next(place), lambda: [_next(sock, place)], timeout_s)
+        return await self._ask(lambda: sock.send_get_bulk(place), lambda: _bulk(sock, place), timeout_s)
+
+    async def refresh(self, timeout_s: float) -> None:
+        """Ask for boots and time (v3)."""
+        if not isinstance(self._sock, SnmpV3ClientSocket):
+            return
+        self._learning = True
+        try:
+            await self._ask(self._sock.send_refresh, self._sock.recv_refresh, timeout_s)
+        finally:
+            self._learning = False
+
+    def take_keys(self, access: Access) -> None:
+        """Become a user, once the engine ID is known."""
+        if isinstance(self._sock, SnmpV3ClientSocket):
+            user = _user(access)
+            self._sock.set_keys(
+                user.name, user.get_auth_alg(), user.get_auth_key(), user.get_priv_alg(), user.get_priv_key()
+            )
+
+    def close(self) -> None:
+        """Give back the socket."""
+        self._loop.remove_reader(self._peek.fileno())
+        self._peek.close()
+        self._fail(SnmpFailed(Kind.ADDRESS, self.where, detail="the session was closed"))
+
+    async def _ask(self, send: Callable[[], None], receive: Callable[[], _T], timeout_s: float) -> _T:
+        """One request and its answer. Raises SnmpFailed."""
+        self._counters.requests += 1
+        self._bad = ""
+        answer: asyncio.Future[_T] = self._loop.create_future()
+        try:
+            send()
+        except BlockingIOError:
+            raise SnmpFailed(Kind.ADDRESS, self.where, detail="the socket's buffer is full") from None
+        except (ConnectionRefusedError, TimeoutError):  # the library has no other word for a refusal from before
+            raise SnmpFailed(Kind.REFUSED, self.where) from None
+        except OSError as error:
+            raise self._broken(error) from None
+        except SnmpError:  # it has no more room for a request than for an answer
+            raise SnmpFailed(Kind.TOO_LARGE, self.where, detail=f"more than {_TAKES:,}") from None
+        self._waiting = _Waiting(receive, answer)
+        timer = self._loop.call_later(timeout_s, self._give_up, answer, timeout_s)
+        try:
+            return await answer
+        finally:
+            timer.cancel()
+            self._waiting = None
+
+    def _give_up(self, answer: asyncio.Future[_T], timeout_s: float) -> None:
+        if answer.done():
+            return
+        self._counters.unanswered += 1
+        bad = self._bad
+        failed = SnmpFailed(Kind.MALFORMED if bad else Kind.NO_ANSWER, self.where, detail=bad, seconds=timeout_s)
+        answer.set_exception(failed)
+
+    def _readable(self) -> None:
+        """Something came in: what nobody waits for is thrown away, at most a burst at a time."""
+        for _ in range(_BURST):
+            try:
+                size = self._peek.recv_into(self._head, len(self._head), socket.MSG_PEEK | socket.MSG_TRUNC)
+                if size > len(self._head):
+                    self._head = bytearray(size)
+                    continue
+            except BlockingIOError:
+                return
+            except ConnectionRefusedError:
+                self._fail(SnmpFailed(Kind.REFUSED, self.where))
+                return
+            except OSError as error:
+                self._fail(self._broken(error))
+                return
+            waiting = self._waiting
+            if waiting is None or waiting.answer.done():
+                self._counters.late += 1
+                self._drop()
+            elif self._worth_reading(size):
+                if waiting.read(self, size):
+                    return
+            else:
+                self._drop()
+
+    def _worth_reading(self, size: int) -> bool:
+        """Whether the library shall read what came; errors and reports end the waiting here."""
+        try:
+            seen = glance(bytes(memoryview(self._head)[:size]))
+        except ber.Malformed as error:
+            self.malformed(str(error))
+            return False
+        if seen == PLAIN:
+            return True
+        if seen.report:
+            kind = REPORTS.get(seen.report)
+            if self._learning and (kind is None or kind in _LEARNING):
+                return True
+            detail = "" if kind else f"the report {seen.report}"
+            self._fail(SnmpFailed(kind or Kind.STATUS, self.where, detail=detail))
+            return False
+        self._fail(refused(self.where, seen.status, seen.index))
+        return False
+
+    def malformed(self, why: str) -> None:
+        """Something came that cannot be read; the waiting goes on, for the answer may come yet."""
+        self._counters.malformed += 1
+        self._bad = why
+
+    def _fail(self, failure: SnmpFailed) -> None:
+        if self._waiting is not None and not self._waiting.answer.done():
+            self._waiting.answer.set_exception(failure)
+
+    def _drop(self) -> None:
+        with contextlib.suppress(OSError):
+            self._peek.recv(1)
+
+    def _broken(self, error: OSError) -> SnmpFailed:
+        return SnmpFailed(Kind.ADDRESS, self.where, detail=error.strerror or type(error).__name__)
+
+
+class GufoColumn:
+    """A walk; gufo-snmp keeps the place in ``GetIter``, and does not move it when a step fails."""
+
+    def __init__(self, line: GufoLine, oid: str, repetitions: int) -> None:
+        self._line, self._place = line, GetIter(oid, repetitions)
+        self._over = self._doubtful = False
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it ended with an answer without any object, whose error-status could not be seen."""
+        return self._doubtful
+
+    async def more(self, timeout_s: float) -> list[Row] | None:
+        """The next rows."""
+        if self._over:
+            return None
+        pairs = await self._line.step(self._place, timeout_s)
+        self._over = not pairs or pairs[-1] is None
+        self._doubtful = not pairs and self._line.opaque
+        return [(pair[0], value) for pair in pairs if pair is not None and (value := _value(pair[1])) is not None]
+
+
+class _Waiting(Generic[_T]):
+    """One request under way: how its answer is read, and for whom."""
+
+    __slots__ = ("answer", "receive")
+
+    def __init__(self, receive: Callable[[], _T], answer: asyncio.Future[_T]) -> None:
+        self.receive, self.answer = receive, answer
+
+    def read(self, line: GufoLine, size: int) -> bool:
+        """True if what came, so many bytes, was the answer."""
+        try:
+            found = self.receive()
+        except BlockingIOError:
+            return False  # the answer to an older request
+        except SnmpAuthError:
+            self.answer.set_exception(SnmpFailed(Kind.TIME_WINDOW, line.where))
+        except (SnmpError, TimeoutError, ValueError, RuntimeError) as error:
+            if size > _TAKES:  # the library read but the beginning of it
+                self.answer.set_exception(SnmpFailed(Kind.TOO_LARGE, line.where, detail=f"{size:,}"))
+                return True
+            line.malformed(str(error) or type(error).__name__)
+            return False
+        except BaseException as panic:
+            if type(panic).__name__ != "PanicException":  # a panic of the library is no Exception
+                raise
+            line.malformed("it breaks the decoder")
+            return False
+        else:
+            self.answer.set_result(found)
+        return True
+
+
+async def open_gufo(access: Access, timeout_s: float, counters: Counters) -> GufoLine:
+    """A line, with engine ID, boots and time learnt (v3). Raises SnmpFailed."""
+    try:
+        sock = _socket(access)
+    except OSError as error:
+        raise SnmpFailed(Kind.ADDRESS, access.where, detail=str(error)) from None
+    line = GufoLine(access, sock, counters)
+    if access.version == "3":
+        try:
+            await line.refresh(timeout_s)
+            line.take_keys(access)
+            if access.auth:
+                await line.refresh(timeout_s)
+        except BaseException:
+            line.close()
+            raise
+    return line
+
+
+def _next(sock: SnmpV1ClientSocket, place: GetIter) -> tuple[str, ValueType] | None:
+    try:
+        return sock.recv_get_next(place)
+    except StopAsyncIteration:
+        return None
+
+
+def _bulk(sock: SnmpV2cClientSocket | SnmpV3ClientSocket, place: GetIter) -> list[tuple[str, ValueType] | None]:
+    try:
+        return sock.recv_get_bulk(place)
+    except StopAsyncIteration:
+        return []
+
+
+def _socket(access: Access) -> _Socket:
+    address = f"[{access.address}]:{access.port}" if ":" in access.address else f"{access.address}:{access.port}"
+    if access.version == "1":
+        return SnmpV1ClientSocket(address, access.community, 0, 0, 0, 0)
+    if access.version == "2c":
+        return SnmpV2cClientSocket(address, access.community, 0, 0, 0, 0)
+    return SnmpV3ClientSocket(address, b"", "", 0, b"", 0, b"", 0, 0, 0, 0)
+
+
+def _user(access: Access) -> User:
+    protocol = access.priv_protocol.removesuffix("-C")
+    return User(
+        access.user,
+        auth_key=_AUTH[access.auth_protocol](access.auth.encode()) if access.auth else None,
+        priv_key=_PRIV[protocol](access.priv.encode()) if access.priv else None,
+        key_expansion=KeyExpansion.Cisco if access.priv_protocol.endswith("-C") else KeyExpansion.Blumenthal,
+    )
+
+
+def _value(found: ValueType) -> Value | None:
+    """As profiles read it: a single float has 7 digits, not those that its widening makes up."""
+    return float(f"{found:.7g}") if isinstance(found, float) else found

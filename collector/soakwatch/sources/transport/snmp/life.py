@@ -1,0 +1,153 @@
+"""The life of one device, look by look: its uptimes as samples, its restarts as events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from soakwatch.sources.transport.snmp.clocks import Change, Course, Look, Reading, began_ns, compare, wraps_at_first
+from soakwatch.sources.transport.snmp.line import Value
+from soakwatch_agent.sample import Event, Sample
+
+ENGINE_ID = "1.3.6.1.6.3.10.2.1.1.0"
+
+
+class Ticker(Protocol):
+    """An object that counts time since something began."""
+
+    @property
+    def oid(self) -> str:
+        """What to ask."""
+        ...
+
+    @property
+    def unit_s(self) -> float:
+        """One tick in seconds."""
+        ...
+
+    @property
+    def bits(self) -> int:
+        """Where it wraps."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the clocks are, best first."""
+
+    host: Sequence[Ticker]
+    agent: Sequence[Ticker]
+    boots: Sequence[str]
+    engine: Sequence[Ticker]
+
+    @property
+    def oids(self) -> tuple[str, ...]:
+        """Everything to ask at first."""
+        tickers = (*self.agent, *self.host, *self.engine)
+        return tuple(dict.fromkeys((*(ticker.oid for ticker in tickers), *self.boots, ENGINE_ID)))
+
+    def look(self, at_ns: int, values: Mapping[str, Value]) -> Look:
+        """The clocks in an answer; what is no whole number counts as missing."""
+        boots = next((number for oid in self.boots if (number := _whole(values.get(oid))) is not None), None)
+        engine = _clock(self.engine, values)
+        engine_id = values.get(ENGINE_ID)
+        return Look(
+            at_ns,
+            _clock(self.host, values),
+            _clock(self.agent, values),
+            boots,
+            None if engine is None else int(engine.seconds),
+            engine_id if isinstance(engine_id, bytes) else b"",
+        )
+
+
+@dataclass(slots=True)
+class Life:
+    """What is remembered from look to look."""
+
+    last: Look | None = None
+    host_wraps: int = 0
+    agent_wraps: int = 0
+    engine_id: bytes = field(default=b"")
+
+    def take(self, look: Look) -> tuple[Change | None, tuple[Event, ...]]:
+        """A look; what changed since the one before, and the events of it."""
+        if self.last is None:
+            self.last = look
+            self.host_wraps, self.agent_wraps = wraps_at_first(look)
+            return None, ()
+        before, change = self.last, compare(self.last, look)
+        self.last = look
+        self.host_wraps = _wraps(self.host_wraps, change.host)
+        self.agent_wraps = _wraps(self.agent_wraps, change.agent)
+        return change, _events(before, look, change)
+
+    @property
+    def host_s(self) -> float | None:
+        """How long the host is up, wraps mended; None if it does not tell."""
+        return _unwrapped(self.last.host if self.last else None, self.host_wraps)
+
+    @property
+    def agent_s(self) -> float | None:
+        """How long the agent is up, wraps mended; None if it does not tell."""
+        return _unwrapped(self.last.agent if self.last else None, self.agent_wraps)
+
+    def samples(self) -> tuple[Sample, ...]:
+        """The uptimes now. Without a clock of the host the agent's stands for the device."""
+        if self.last is None:
+            return ()
+        at_ns, host_s, agent_s = self.last.at_ns, self.host_s, self.agent_s
+        made = []
+        if (uptime_s := host_s if host_s is not None else agent_s) is not None:
+            made.append(Sample("system.uptime", "", uptime_s, at_ns))
+        if agent_s is not None:
+            made.append(Sample("system.agent.uptime", "", agent_s, at_ns))
+        if self.last.boots is not None:
+            made.append(Sample("system.agent.boots", "", self.last.boots, at_ns))
+        return tuple(made)
+
+
+def engine_event(before: bytes, after: bytes, begin_ns: int, end_ns: int) -> Event:
+    """The agent's engine has another ID: it lost its memory, or it is another device."""
+    detail = {"before": before.hex(), "after": after.hex()}
+    return Event("snmp.engine.changed", "", begin_ns, end_ns, detail)
+
+
+def _events(before: Look, after: Look, change: Change) -> tuple[Event, ...]:
+    made = []
+    if change.kind:
+        clock = after.host if change.kind == "reboot" and after.host is not None else after.agent
+        uptime_s = clock.seconds if clock is not None else 0.0
+        detail = {"evidence": change.evidence}
+        if not change.sure:
+            detail["doubt"] = "the device does not tell its host's uptime: a restart of the agent alone looks the same"
+        made.append(Event(change.kind, "", began_ns(before, after, uptime_s), after.at_ns, detail))
+    if change.engine_changed:
+        made.append(engine_event(before.engine_id, after.engine_id, before.at_ns, after.at_ns))
+    if change.rolled_back:
+        detail = {"before": str(before.boots), "after": str(after.boots)}
+        made.append(Event("snmp.engine.rollback", "", before.at_ns, after.at_ns, detail))
+    return tuple(made)
+
+
+def _wraps(number: int, went: Course) -> int:
+    if went is Course.ANEW:
+        return 0
+    return number + (went is Course.WRAPPED)
+
+
+def _unwrapped(clock: Reading | None, wraps: int) -> float | None:
+    return None if clock is None else round(clock.seconds + wraps * clock.period_s, 3)
+
+
+def _clock(tickers: Sequence[Ticker], values: Mapping[str, Value]) -> Reading | None:
+    for ticker in tickers:
+        number = _whole(values.get(ticker.oid))
+        if number is not None:
+            return Reading(number, ticker.unit_s, ticker.bits)
+    return None
+
+
+def _whole(value: Value | None) -> int | None:
+    return value if isinstance(value, int) and value >= 0 else None

@@ -1,0 +1,91 @@
+"""What can go wrong between the collector and an SNMP agent, told apart, each in one sentence with its remedy."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from soakwatch.sources.abc import SourceFailed
+
+
+class Kind(Enum):
+    """What went wrong; the text is the sentence behind the address."""
+
+    NO_ANSWER = "no answer within {seconds:.3g} s: it is down, filtered, or does not accept these credentials"
+    SILENT = (
+        "nothing answers, neither to this request nor to an SNMPv3 discovery: the device is down, the way is filtered, "
+        "or SNMP is off"
+    )
+    REFUSED = "the port is closed: no SNMP agent listens there; check the port and whether the agent runs"
+    ADDRESS = "the address cannot be used ({detail}): check host and network"
+    COMMUNITY = (
+        "an agent is there (it answers SNMPv3 discoveries) but not to this community: check the community and the "
+        "agent's list of allowed sources"
+    )
+    USER = "the agent does not know this user: check the user and that it exists on this device"
+    AUTH_KEY = "the authentication key or its protocol is wrong for this user: check auth and auth_protocol"
+    PRIV_KEY = "the privacy key or its protocol is wrong for this user: check priv and priv_protocol"
+    LEVEL = "the agent does not allow this security level to this user: give auth and priv as the device asks for them"
+    ENGINE_ID = "the agent does not know the engine ID that it was asked by: its engine was replaced"
+    TIME_WINDOW = "the request was not in the agent's time window: its engine began anew or its clock jumps"
+    STATUS = "the agent answers with the error {detail}"
+    DENIED = (
+        "the agent denies access ({detail}): check what the community or user may read, and with which security level"
+    )
+    NOTHING = (
+        "the agent answers, but has nothing of what it is asked: check what the community or user may read, and profile"
+    )
+    MALFORMED = "what answers there is not SNMP that can be read ({detail})"
+    TOO_LARGE = "a request or an answer of {detail} bytes is more than the SNMP library takes: write engine: pysnmp"
+    LOOP = "the agent's table never ends: {detail} came twice in one walk; its agent has a defect"
+    TOO_MANY = "the agent's table has more than {detail} rows: limit the groups that are read"
+    LATE = "the agent answers, but only after {detail}: raise timeout and interval above that"
+    TOO_SLOW = (
+        "the device answers, but all that is asked takes longer than a poll: raise interval and timeout, "
+        "or ask fewer groups"
+    )
+    FLAKY = "requests were lost, but the agent answers now: packets are lost on the way, or the agent was busy"
+
+
+STATUSES = (
+    "noError", "tooBig", "noSuchName", "badValue", "readOnly", "genErr", "noAccess", "wrongType", "wrongLength",
+    "wrongEncoding", "wrongValue", "noCreation", "inconsistentValue", "resourceUnavailable", "commitFailed",
+    "undoFailed", "authorizationError", "notWritable", "inconsistentName",
+)  # fmt: skip
+"""Names of error-status (RFC 3416 section 3)."""
+TOO_BIG, NO_SUCH_NAME, NO_ACCESS, AUTHORIZATION = 1, 2, 6, 16
+
+_USM = "1.3.6.1.6.3.15.1.1."
+REPORTS = {
+    _USM + "1.0": Kind.LEVEL,  # usmStatsUnsupportedSecLevels
+    _USM + "2.0": Kind.TIME_WINDOW,
+    _USM + "3.0": Kind.USER,
+    _USM + "4.0": Kind.ENGINE_ID,
+    _USM + "5.0": Kind.AUTH_KEY,  # usmStatsWrongDigests
+    _USM + "6.0": Kind.PRIV_KEY,  # usmStatsDecryptionErrors
+}
+"""What a Report of RFC 3414 says."""
+
+
+class SnmpFailed(SourceFailed):
+    """One failure; ``status`` and ``index`` are those of the PDU for STATUS and DENIED."""
+
+    def __init__(
+        self, kind: Kind, where: str, *, detail: str = "", seconds: float = 0.0, status: int = 0, index: int = 0
+    ) -> None:
+        super().__init__(f"{where}: {kind.value.format(detail=detail, seconds=seconds)}")
+        self.kind, self.where, self.status, self.index = kind, where, status, index
+
+
+def refused(where: str, status: int, index: int) -> SnmpFailed:
+    """The failure of an error-status."""
+    kind = Kind.DENIED if status in {NO_ACCESS, AUTHORIZATION} else Kind.STATUS
+    return SnmpFailed(kind, where, detail=status_name(status), status=status, index=index)
+
+
+def status_name(status: int) -> str:
+    """The word of RFC 3416 for an error-status.
+
+    >>> status_name(5), status_name(77)
+    ('genErr', 'error-status 77')
+    """
+    return STATUSES[status] if 0 <= status < len(STATUSES) else f"error-status {status}"

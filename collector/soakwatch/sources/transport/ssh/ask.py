@@ -1,0 +1,90 @@
+"""The seam of a program that is asked on a Linux device: when it is there, what is run, what its output means.
+
+A module ``asks/NAME.py`` holds its docstring, ``METRICS`` (what it may answer) and ``open_ask(wants) -> Ask``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+from soakwatch_agent.place import Notes
+
+_LONGEST = 2000
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """What the plan wants to know: globs of interfaces (None = all), watched services (none = those that systemd
+    restarts), and whether kernel lines are taken from the journal, as the kernel's own log cannot be read."""
+
+    interfaces: tuple[str, ...] | None = None
+    services: tuple[str, ...] = ()
+    kernel_from_journal: Callable[[], bool] = lambda: False
+
+    def interface(self, name: str) -> bool:
+        """True if the plan wants an interface."""
+        return self.interfaces is None or any(fnmatchcase(name, glob) for glob in self.interfaces)
+
+
+class Ask(Protocol):
+    """One program. It is run with nothing on its input, at most 1 s, in a look that is due ``every_s`` seconds after
+    the last; its complaints are not kept."""
+
+    @property
+    def every_s(self) -> float:
+        """At most this often, in seconds."""
+        ...
+
+    @property
+    def present(self) -> str:
+        """A shell test that says whether this device has it and lets this account ask."""
+        ...
+
+    def command(self) -> str:
+        """What is run this time, for a POSIX shell; it only reads."""
+        ...
+
+    def read(self, text: str, notes: Notes) -> None:
+        """Notes what an output means. Raises ValueError for one that means nothing."""
+        ...
+
+
+def parsed(text: str) -> Json:
+    """JSON of a program; blank output is None. Raises ValueError, in one sentence, for anything else."""
+    if not text.strip():
+        return None
+    try:
+        told: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("its output is no JSON") from None
+    return told
+
+
+def lines(text: str) -> list[str]:
+    """The lines of an output, less those that are longer than any line that means something."""
+    return [line for line in text.splitlines() if len(line) <= _LONGEST]
+
+
+def rows(told: Json) -> list[Mapping[str, Json]]:
+    """The objects of a JSON list; what is no object is left out."""
+    return [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+
+
+def whole(value: Json) -> int | None:
+    """A counter or size of 0 or more; None for anything else.
+
+    >>> whole(3), whole("3"), whole(True), whole(-1), whole(2.0)
+    (3, 3, None, None, 2)
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and value.isdecimal() and len(value) < 40:
+        return int(value)
+    if isinstance(value, float) and value.is_integer() and 0 <= value < 2**63:
+        return int(value)
+    return value if isinstance(value, int) and 0 <= value < 2**64 else None

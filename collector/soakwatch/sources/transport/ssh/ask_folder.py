@@ -1,0 +1,28 @@
+"""All asks of the folder ``asks``, found by their names."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+
+from soakwatch.sources.transport.ssh import asks
+from soakwatch.sources.transport.ssh.ask import Ask, Wants
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An ask by its name, with the metrics that it may answer."""
+
+    name: str
+    metrics: tuple[str, ...]
+    ask: Ask
+
+
+def all_asks(wants: Wants) -> tuple[Asked, ...]:
+    """Every ask of the folder, in the order of their names."""
+    found = []
+    for name in sorted(module.name for module in pkgutil.iter_modules(asks.__path__)):
+        module = importlib.import_module(f"soakwatch.sources.transport.ssh.asks.{name}")
+        found.append(Asked(name, tuple(module.METRICS), module.open_ask(wants)))
+    return tuple(found)

@@ -1,0 +1,56 @@
+"""Core dumps that systemd-coredump logged and of which it kept no file (``coredumpctl list``)."""
+
+from __future__ import annotations
+
+from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
+from soakwatch_agent.place import Notes
+from soakwatch_agent.procfs import clean
+
+METRICS: tuple[str, ...] = ()
+_MOST = 50
+
+
+class Coredumpctl:
+    """A dump whose file is there is told by the core folders (probe ``core``), so it is left out here. The journal of
+    a device that lost power may tell old dumps late; what was listed at the first sight belongs to another run."""
+
+    every_s = 10.0
+    present = "coredumpctl --version && coredumpctl --help | grep -q json"
+
+    def __init__(self) -> None:
+        self._known: set[tuple[int, int]] | None = None
+
+    def command(self) -> str:
+        """Those of the last day: a list without bounds takes longer with each crash."""
+        return "coredumpctl list --json=short --no-pager --quiet --since=-24h || echo '[]'"
+
+    def read(self, text: str, notes: Notes) -> None:
+        """Event ``core.dump`` for each new dump without a file."""
+        seen: set[tuple[int, int]] = set()
+        told = 0
+        for row in rows(parsed(text)):
+            pid, time_us = whole(row.get("pid")), whole(row.get("time"))
+            if pid is None or time_us is None:
+                continue
+            seen.add((time_us, pid))
+            if self._known is None or (time_us, pid) in self._known or row.get("corefile") == "present":
+                continue
+            told += 1
+            if told <= _MOST:
+                exe = row.get("exe")
+                name = exe.rpartition("/")[2] if isinstance(exe, str) else ""
+                notes.event(
+                    "core.dump",
+                    "",
+                    process=clean(name),
+                    pid=pid,
+                    signal=row.get("sig"),
+                    time_s=time_us / 1e6,
+                    file=f"{row.get('corefile')}: systemd-coredump kept none",
+                )
+        self._known = seen
+
+
+def open_ask(_wants: Wants) -> Coredumpctl:
+    """The ask of a device."""
+    return Coredumpctl()

@@ -1,0 +1,53 @@
+"""Interfaces: state, and the kernel's reasons for errors and drops, of ``ip -s -s -j link``."""
+
+from __future__ import annotations
+
+from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
+from soakwatch_agent.place import Notes
+from soakwatch_agent.procfs import clean
+from soakwatch_agent.sample import object_text
+
+METRICS = ("system.network.up", "system.network.admin_up", "system.forwarding.dropped")
+# Of rtnl_link_stats64; 'dropped' and 'errors' themselves are system.network.packet.dropped and .errors.
+_REASONS = {
+    "rx": ("over_errors", "length_errors", "crc_errors", "frame_errors", "fifo_errors", "missed_errors", "nohandler"),
+    "tx": ("aborted_errors", "fifo_errors", "window_errors", "heartbeat_errors", "carrier_errors", "collisions"),
+}
+
+
+class Ip:
+    """An interface whose state the kernel does not know (loopback, tunnels) is up if it is meant to be."""
+
+    every_s = 5.0
+    present = "ip -s -s -j link show dev lo"
+
+    def __init__(self, wants: Wants) -> None:
+        self._wants = wants
+
+    def command(self) -> str:
+        """One call for all interfaces."""
+        return "ip -s -s -j link show"
+
+    def read(self, text: str, notes: Notes) -> None:
+        """Notes state and reasons of each interface; a reason that never happened is 0."""
+        for row in rows(parsed(text)):
+            name, flags = row.get("ifname"), row.get("flags")
+            if not isinstance(name, str) or not self._wants.interface(name) or not isinstance(flags, list):
+                continue
+            thing = object_text(interface=clean(name))
+            meant, state = "UP" in flags, row.get("operstate")
+            notes.sample("system.network.admin_up", thing, int(meant))
+            notes.sample("system.network.up", thing, int(state == "UP" or (state == "UNKNOWN" and meant)))
+            stats = row.get("stats64")
+            for side, reasons in _REASONS.items():
+                counters = stats.get(side) if isinstance(stats, dict) else None
+                for reason in reasons if isinstance(counters, dict) else ():
+                    value = whole(counters.get(reason)) if isinstance(counters, dict) else None
+                    if value is not None:
+                        place = object_text(place=clean(name), reason=f"{side}_{reason}")
+                        notes.sample("system.forwarding.dropped", place, value)
+
+
+def open_ask(wants: Wants) -> Ip:
+    """The ask of a device."""
+    return Ip(wants)

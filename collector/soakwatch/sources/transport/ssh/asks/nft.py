@@ -1,0 +1,64 @@
+"""Firewall (nftables): packets counted by rules that drop or reject, and by named counters of drops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed, rows, whole
+from soakwatch_agent.place import Notes
+from soakwatch_agent.procfs import clean
+from soakwatch_agent.sample import object_text
+
+METRICS = ("system.forwarding.denied",)
+_LOSS = ("drop", "reject", "deny", "denied", "block")
+_MOST = 500
+
+
+class Nft:
+    """Of ``nft -j -t list ruleset``. A rule goes by its comment, else by its handle, which lasts until the rules are
+    loaded anew; a rule without ``counter`` cannot be told."""
+
+    every_s = 10.0
+    present = "nft -j -t list ruleset"
+
+    def command(self) -> str:
+        """The contents of sets are left out: they may be large."""
+        return "nft -j -t list ruleset"
+
+    def read(self, text: str, notes: Notes) -> None:
+        """Notes each counter of drops."""
+        told = parsed(text)
+        listed = rows(told.get("nftables")) if isinstance(told, dict) else []
+        found: dict[str, int] = {}
+        for each in listed:
+            rule, counter = each.get("rule"), each.get("counter")
+            if isinstance(rule, dict):
+                packets, reason = _of_rule(rule)
+                chain = rule.get("chain")
+                place = f"nft {rule.get('family')} {rule.get('table')} {chain}"
+            elif isinstance(counter, dict):
+                name = str(counter.get("name"))
+                packets = whole(counter.get("packets")) if any(word in name.lower() for word in _LOSS) else None
+                reason, place = name, f"nft {counter.get('family')} {counter.get('table')}"
+            else:
+                continue
+            if packets is not None and len(found) < _MOST:
+                thing = object_text(place=clean(place), reason=clean(reason))
+                found[thing] = found.get(thing, 0) + packets  # rules of one comment are one reason
+        for thing, packets in found.items():
+            notes.sample("system.forwarding.denied", thing, packets)
+
+
+def _of_rule(rule: Mapping[str, Json]) -> tuple[int | None, str]:
+    parts = rows(rule.get("expr"))
+    if not any("drop" in each or "reject" in each for each in parts):
+        return None, ""
+    counters = [each["counter"] for each in parts if isinstance(each.get("counter"), dict)]
+    packets = whole(counters[0].get("packets")) if counters and isinstance(counters[0], dict) else None
+    comment = rule.get("comment")
+    return packets, comment if isinstance(comment, str) and comment else f"rule {rule.get('handle')}"
+
+
+def open_ask(_wants: Wants) -> Nft:
+    """The ask of a device."""
+    return Nft()

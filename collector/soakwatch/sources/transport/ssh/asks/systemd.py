@@ -1,0 +1,54 @@
+"""Service manager (systemd): how often it restarted each service, and services that failed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from soakwatch.sources.transport.ssh.ask import Wants, whole
+from soakwatch_agent.place import Notes
+from soakwatch_agent.procfs import clean
+from soakwatch_agent.sample import object_text
+
+METRICS = ("system.service.restarts",)
+_MOST = 300
+
+
+class Systemd:
+    """``NRestarts`` counts since the unit was loaded; systemd sets it back to 0 when somebody starts the unit by hand.
+    Without services in the plan, all that systemd would restart are asked."""
+
+    every_s = 10.0
+    present = "systemctl show -p NRestarts init.scope"
+
+    def __init__(self, wants: Wants) -> None:
+        self._services = wants.services
+        self._states: dict[str, str] = {}
+
+    def command(self) -> str:
+        """One call."""
+        names = [name if "." in name else f"{name}.service" for name in self._services] or ["*.service"]
+        units = " ".join(shlex.quote(name) for name in names)
+        return f"systemctl --no-pager show -p Id,NRestarts,Restart,ActiveState,Result -- {units}"
+
+    def read(self, text: str, notes: Notes) -> None:
+        """Notes restarts; event ``service.failed`` when a service becomes failed."""
+        for block in text.split("\n\n")[:_MOST]:
+            unit = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+            name, restarts = unit.get("Id", ""), whole(unit.get("NRestarts"))
+            if not name or restarts is None or (not self._services and unit.get("Restart") in (None, "no")):
+                continue
+            thing = object_text(service=clean(name))
+            notes.sample("system.service.restarts", thing, restarts)
+            self._follow(name, unit, thing, notes)
+
+    def _follow(self, name: str, unit: Mapping[str, str], thing: str, notes: Notes) -> None:
+        state = unit.get("ActiveState", "")
+        if state == "failed" and self._states.get(name, state) != "failed":
+            notes.event("service.failed", thing, result=clean(unit.get("Result", "")), service=clean(name))
+        self._states[name] = state
+
+
+def open_ask(wants: Wants) -> Systemd:
+    """The ask of a device."""
+    return Systemd(wants)

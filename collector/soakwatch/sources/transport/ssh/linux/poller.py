@@ -1,0 +1,257 @@
+"""A Linux device over one kept shell: what its files and programs say, read by the agent's own probes."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from soakwatch.sources.abc import Facts, Site, SourceFailed
+from soakwatch.sources.transport.ssh.ask import Wants
+from soakwatch.sources.transport.ssh.ask_folder import Asked, all_asks
+from soakwatch.sources.transport.ssh.connection import SshLine
+from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch.sources.transport.ssh.linux.cost import Cost, clock_s, shell_seconds
+from soakwatch.sources.transport.ssh.linux.observer import Observer
+from soakwatch.sources.transport.ssh.linux.processes import MOST_FACES
+from soakwatch.sources.transport.ssh.linux.replica import Replica
+from soakwatch.sources.transport.ssh.linux.script import Need, details_script, faces_script, look_script, mounts_script
+from soakwatch.sources.transport.ssh.linux.survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
+from soakwatch.sources.transport.ssh.linux.turns import Turns
+from soakwatch.sources.transport.ssh.shell import Reply, Shell, part
+from soakwatch_agent.host import probe_names, source
+from soakwatch_agent.place import Notes, Turn, Watch
+from soakwatch_agent.sample import NOTHING, Answer, object_text
+
+_SURVEY_S = 600.0
+_SURVEY_TIMEOUT_S = 12.0  # a program that hangs costs the survey a second
+_T = TypeVar("_T")
+_SELF = object_text(source="ssh")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the plan wants of a Linux device."""
+
+    watches: tuple[Watch, ...]
+    interfaces: tuple[str, ...] | None
+    core_folders: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
+    probes: tuple[str, ...] | None = None
+    observer_s: float | None = None
+
+
+class LinuxPoller:
+    """One look is one script (a second one where a process is new or filesystems are due)."""
+
+    def __init__(self, line: SshLine, shell: Shell, wish: Wish, site: Site) -> None:
+        self._line, self._shell, self._wish, self._site = line, shell, wish, site
+        self._asked: tuple[Asked, ...] = all_asks(Wants(wish.interfaces, wish.services, self._no_kernel_log))
+        self._ask_notes = {each.name: Notes() for each in self._asked}
+        self._replica = Replica(wish.watches, wish.interfaces, wish.core_folders, wish.probes)
+        self._notes = Notes()
+        self._turns = Turns()
+        self._survey_turn = Turn(_SURVEY_S)
+        self._survey: Survey | None = None
+        self._generation = -1
+        self._cost = Cost()
+        self._observer = Observer(wish.observer_s)
+        self._working: asyncio.Future[None] | None = None
+        self._deadline = 0.0
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One look. Raises SourceFailed if the line or the device's shell fails."""
+        if self._working is not None and not self._working.done():
+            raise SourceFailed(f"the look before at {self._line.name} is still being read: this machine is overloaded")
+        self._deadline = time.monotonic() + self._line.device_timeout_s
+        self._notes.begin(now_ns)
+        if self._observer.resting(now_ns):
+            return NOTHING
+        before = copy.deepcopy(self._turns)
+        try:
+            survey = await self._surveyed(now_ns)
+            return await self._look(survey, now_ns)
+        except BaseException:
+            self._turns = before  # what was due was not read: it is due again, in step with the probes
+            raise
+
+    async def open(self) -> None:
+        """Surveys the device. Raises SourceFailed, and NoShell where there is no POSIX shell."""
+        await self._surveyed(self._site.now_ns())
+
+    def facts(self) -> Facts:
+        """What the device is, and what its probes and programs promise."""
+        survey = self._survey
+        identity = dict(survey.facts) if survey is not None else {}
+        names = [name for name in probe_names() if self._wish.probes is None or name in self._wish.probes]
+        watched = bool(self._site.processes)
+        promised = [
+            metric for name in names for metric in source(name).metrics if watched or not metric.startswith("process.")
+        ]
+        present = frozenset[str]() if survey is None else survey.asks
+        promised += [metric for each in self._asked if each.name in present for metric in each.metrics]
+        if present:
+            identity["programs"] = ", ".join(sorted(present))
+        notes = [*self._line.notes(), *self._observer.notes()]
+        if survey is not None and not survey.timeout:
+            notes.append("the device has no program 'timeout': its programs (tc, ip, ...) are not asked")
+        if survey is not None and not survey.root:
+            notes.append("the account is not root: what it may not read is told as a fault of its metric")
+        return Facts({**identity, **self._line.identity()}, tuple(dict.fromkeys(promised)), tuple(notes))
+
+    def close(self) -> None:
+        """Ends the shell and removes the mirror."""
+        self._shell.close()
+        if self._working is None or self._working.done():
+            self._replica.close()
+        else:
+            self._working.add_done_callback(lambda _: self._replica.close())
+
+    def _no_kernel_log(self) -> bool:
+        return self._survey is not None and self._survey.kmsg != "yes"
+
+    # --- the exchange --------------------------------------------------------------------------------------
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        """Work on the mirror. If the waiting is given up it goes on, and the next look sees that it does."""
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        working = asyncio.ensure_future(asyncio.to_thread(work))
+        working.add_done_callback(lambda _: ended.cancel())
+        self._working = ended
+        return await asyncio.shield(working)
+
+    async def _run(self, script: str) -> Reply:
+        left = self._deadline - time.monotonic()
+        return await self._shell.run(script, max(left, 0.05))
+
+    async def _surveyed(self, now_ns: int) -> Survey:
+        again = not self._shell.open or self._shell.opened != self._generation
+        if self._survey is not None and not again and not self._survey_turn.due(now_ns):
+            return self._survey
+        if again:
+            await self._line.connection()
+        self._deadline = time.monotonic() + max(self._line.device_timeout_s, _SURVEY_TIMEOUT_S)
+        reply = await self._run(survey_script(self._asked))
+        self._deadline = time.monotonic() + self._line.device_timeout_s
+        self._generation = self._shell.opened
+        if again:
+            self._survey_turn = Turn(_SURVEY_S)
+            self._survey_turn.due(now_ns)
+        survey = self._survey = survey_of(reply.parts)
+        if survey.facts.get("version", "").partition(" ")[0] != "Linux":
+            kind = survey.facts.get("version") or "a system that does not tell its name"
+            raise SourceFailed(
+                f"{self._line.name} runs {kind}, and this source reads Linux and network CLIs: use SNMP for it"
+            )
+        return survey
+
+    async def _look(self, survey: Survey, now_ns: int) -> Answer:
+        replica, turns, notes = self._replica, self._turns, self._notes
+        slow, cores, limits = turns.slow.due(now_ns), turns.cores.due(now_ns), turns.limits.due(now_ns)
+        due = turns.due_asks(self._asked, survey.asks, now_ns)
+        kernel_log: Literal["no", "skip", "read"] = "no"
+        if survey.kmsg == "yes":
+            kernel_log = "read" if replica.log.begun else "skip"
+        watched = tuple(sorted(replica.processes.interesting))
+        need = Need(
+            tuple(path for path in (EVERY_LOOK + SLOW if slow else EVERY_LOOK) if path in survey.files)
+            + (survey.sensors if slow else ())
+            + (survey.server_file,),
+            watched,
+            replica.maps_due(watched, now_ns),
+            watched if limits else (),
+            tuple(watch.what for watch in self._wish.watches if watch.how == "pidfile"),
+            replica.cores.wanted(watched) if cores and survey.stat else (),
+            kernel_log,
+            tuple((each.name, each.ask.command()) for each in due),
+            survey.timeout,
+        )
+        reply = await self._run(look_script(need))
+        fresh = await self._in_thread(lambda: replica.take(survey, need, reply))
+        mapped = await self._follow(survey, slow=slow, fresh=fresh, everyone=turns.faces.due(now_ns))
+        if turns.clock.due(now_ns):
+            await self._read_clock()
+        self._tell_cost(reply, replica.server_seconds(survey))
+        self._read_asks(due, reply, now_ns)
+        answer = await self._in_thread(lambda: replica.look(survey, need, mapped, now_ns))
+        self._observer.seen(now_ns, replica.cpu(), notes)
+        several = [answer, notes.answer(), *(self._ask_notes[each.name].answer() for each in due)]
+        return Answer(
+            tuple(sample for each in several for sample in each.samples),
+            tuple(event for each in several for event in each.events),
+            tuple(fault for each in several for fault in each.faults),
+        )
+
+    async def _follow(self, survey: Survey, *, slow: bool, fresh: Sequence[int], everyone: bool) -> tuple[int, ...]:
+        """The second and third exchange, where they are needed; returns the pids whose maps were read in them."""
+        replica, parts = self._replica, list[str]()
+        first = replica.first
+        faces = list(fresh) if first else list(fresh)[:MOST_FACES]
+        if replica.processes.matching and everyone and not first:
+            faces = sorted(replica.processes.pids)
+        if faces:
+            parts.append(faces_script(faces, everyone=len(faces) > MOST_FACES, guard=survey.timeout))
+        if slow and survey.stat:
+            mounts = await self._in_thread(replica.mounts)
+            if mounts:
+                parts.append(mounts_script(mounts, guard=survey.timeout))
+        newly = replica.processes.named()
+        if parts:
+            more = await self._run("\n".join(parts))
+            newly |= await self._in_thread(lambda: replica.take_more(survey, faces, more))
+        if not newly:
+            return ()
+        details = await self._run(details_script(sorted(newly), guard=survey.timeout))
+        await self._in_thread(lambda: replica.take_details(survey, sorted(newly), details))
+        return tuple(sorted(newly))
+
+    # --- readings ------------------------------------------------------------------------------------------
+
+    async def _read_clock(self) -> None:
+        before_ns = self._site.now_ns()
+        reply = await self._run(part("clock", "date +%s.%N"))
+        middle_s = (before_ns + self._site.now_ns()) / 2e9
+        told = clock_s(reply.parts.get("clock", b"").decode("ascii", "replace"))
+        if told is None:
+            self._notes.fault("source.clock.offset", _SELF, "the device does not tell its time (date +%s)")
+        else:
+            self._notes.sample("source.clock.offset", _SELF, told[0] - middle_s)
+
+    def _tell_cost(self, reply: Reply, server_s: float | None) -> None:
+        shell_s = shell_seconds(reply.parts.get("times", b"").decode("ascii", "replace"))
+        total = self._cost.take(self._generation, shell_s, server_s)
+        if total is None:
+            self._notes.fault("source.device.cpu.time", _SELF, "the device's shell does not tell its CPU time")
+        else:
+            self._notes.sample("source.device.cpu.time", _SELF, total)
+
+    def _read_asks(self, due: Sequence[Asked], reply: Reply, now_ns: int) -> None:
+        for each in due:
+            notes = self._ask_notes[each.name]
+            notes.begin(now_ns)
+            body, _, status = reply.parts.get(f"ask {each.name}", b"").rstrip(b"\n").rpartition(b"\n")
+            text = body.decode("utf-8", "replace")
+            trouble = _trouble(status, text)
+            if trouble is None:
+                try:
+                    each.ask.read(text, notes)
+                except ValueError as error:
+                    trouble = printable(str(error)) if type(error) is ValueError else "its output is not understood"
+                except (KeyError, TypeError, IndexError, AttributeError):
+                    trouble = "its output is not understood"
+            for metric in each.metrics:
+                if trouble is None:
+                    notes.mended(metric, "")
+                else:
+                    notes.fault(metric, "", f"{each.name} brought nothing: {trouble}")
+
+
+def _trouble(status: bytes, text: str) -> str | None:
+    if status in (b"124", b"137", b"143"):
+        return "it did not answer within 1 s"
+    if status != b"0" and not text.strip():
+        return "it failed: this account may not ask it, or it is not running"
+    return None

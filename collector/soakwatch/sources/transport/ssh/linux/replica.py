@@ -1,0 +1,249 @@
+"""The mirror of one device with the agent's probes on it. Everything here blocks a little: it belongs in a thread."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from soakwatch.sources.transport.ssh.linux.corefolders import CoreFolders
+from soakwatch.sources.transport.ssh.linux.kernellog import KernelLog
+from soakwatch.sources.transport.ssh.linux.mirror import Mirror, files_of
+from soakwatch.sources.transport.ssh.linux.processes import Processes, stat_lines
+from soakwatch.sources.transport.ssh.linux.script import Need
+from soakwatch.sources.transport.ssh.linux.survey import SLOW, Survey
+from soakwatch.sources.transport.ssh.shell import Reply
+from soakwatch_agent.host import Host
+from soakwatch_agent.place import SECOND, Notes, Place, Watch
+from soakwatch_agent.probes.filesystem import FilesystemProbe
+from soakwatch_agent.procfs import clean, parse_cpu_stat
+from soakwatch_agent.sample import Answer, Fault, Sample, object_text
+
+_MAPS_NS = int(30 * SECOND * 0.95)  # as the probe reads them
+_DENIED = re.compile(r"/proc/(\d+)/smaps_rollup.*permission denied", re.IGNORECASE)
+_HIDDEN = re.compile(rb"^\S+ /proc proc \S*hidepid=(?!0|off)", re.MULTILINE)
+_PID = re.compile(rb"/proc/(\d{1,10})(?!\S)")
+_NUMBERS = re.compile(rb"\d+")
+_NEED_PTRACE = "permission denied: PSS and USS need the process's own user or CAP_SYS_PTRACE"
+
+
+class Replica:
+    """See the module. ``first`` is True until a look was read."""
+
+    def __init__(
+        self,
+        watches: Sequence[Watch],
+        interfaces: tuple[str, ...] | None,
+        core_folders: Sequence[str],
+        probes: Sequence[str] | None,
+    ) -> None:
+        self.first = True
+        self._mirror = Mirror()
+        self._mirror.put("/statvfs", b"")  # without it the probe would ask this machine's filesystems
+        self._place = Place(self._mirror.root, tuple(watches), interfaces, tuple(core_folders))
+        self._host = Host(self._place, probes)
+        self._mounts = FilesystemProbe(self._place)
+        self._notes = Notes()
+        self._maps_read: dict[int, int] = {}
+        self._maps_denied: set[int] = set()
+        self._descriptors: dict[int, int | None] = {}
+        self.processes = Processes(self._mirror, watches)
+        self.cores = CoreFolders(self._mirror, core_folders)
+        self.log = KernelLog()
+        self._log_there = False
+
+    def close(self) -> None:
+        """Closes the probes and removes the mirror."""
+        self._host.close()
+        self._mirror.close()
+
+    def maps_due(self, pids: Sequence[int], now_ns: int) -> tuple[int, ...]:
+        """Pids whose PSS and USS the probe reads in the look at ``now_ns``."""
+        return tuple(pid for pid in pids if now_ns >= self._maps_read.get(pid, -_MAPS_NS) + _MAPS_NS)
+
+    def take(self, survey: Survey, need: Need, reply: Reply) -> list[int]:
+        """Takes the first exchange; returns the pids whose faces are looked at."""
+        mirror, parts = self._mirror, reply.parts
+        found = files_of(parts.get("files", b""))
+        self._take_memory(survey, need.watched, found)
+        mirror.only(need.files, found)
+        if need.files and SLOW[0] in need.files:
+            mirror.only([path for path in SLOW if path not in need.files], {})
+        for pid in need.limited:
+            if f"/proc/{pid}/limits" in found:
+                mirror.put(f"/proc/{pid}/limits", found[f"/proc/{pid}/limits"])
+        for at, path in enumerate(need.pidfiles):
+            data = parts.get(f"pidfile {at}", b"")
+            if data:
+                mirror.put(path, data)
+            else:
+                mirror.drop(path)
+        for block in survey.blocks:
+            mirror.folder(f"/sys/block/{block}")
+        self.cores.take(need.core_folders, parts)
+        self._take_maps(need.mapped, parts, reply.complaints)
+        self._descriptors = _descriptors(parts.get("descriptors", b""))
+        if need.kernel_log != "no":
+            boot_id = os.fsdecode(mirror.read("/proc/sys/kernel/random/boot_id")).strip()
+            mirror.append("/dev/kmsg", self.log.take(parts.get("kmsg", b""), boot_id))
+        pids = {int(match[1]) for match in _PID.finditer(parts.get("pids", b""))}
+        return self.processes.take(pids - {survey.shell_pid}, need.watched, found)  # the look does not count itself
+
+    def server_seconds(self, survey: Survey) -> float | None:
+        """CPU time of the sshd that serves the connection."""
+        lines = stat_lines(self._mirror.read(survey.server_file))
+        return lines[survey.parent_pid].cpu / survey.ticks if survey.parent_pid in lines else None
+
+    def take_more(self, survey: Survey, faces: Sequence[int], reply: Reply) -> set[int]:
+        """Takes command lines, programs and filesystems; returns the pids that a watch means now."""
+        if "mounts" in reply.parts:
+            self._mirror.put("/statvfs", _spaces(reply.parts["mounts"]))
+        try:
+            uptime_s = float(self._mirror.read("/proc/uptime").split()[0])
+        except (IndexError, ValueError):
+            uptime_s = float("inf")
+        stats, files, links = (reply.parts.get(name, b"") for name in ("stats", "faces", "programs"))
+        return self.processes.see_faces(faces, stats, files, links, lambda start: uptime_s - start / survey.ticks)
+
+    def take_details(self, survey: Survey, pids: Sequence[int], reply: Reply) -> None:
+        """Takes what is read of processes that are new to a watch."""
+        found = files_of(reply.parts.get("files", b""))
+        self.processes.take_details(pids, found)
+        self._take_memory(survey, pids, found)
+        for pid in pids:
+            if f"/proc/{pid}/limits" in found:
+                self._mirror.put(f"/proc/{pid}/limits", found[f"/proc/{pid}/limits"])
+        self._take_maps(pids, reply.parts, reply.complaints)
+        self.processes.take_links(reply.parts.get("programs", b""))
+        self._descriptors.update(_descriptors(reply.parts.get("descriptors", b"")))
+
+    def mounts(self) -> list[str]:
+        """The local filesystems of the device."""
+        try:
+            return self._mounts.mounts()
+        except (OSError, RuntimeError, ValueError):
+            return []
+
+    def cpu(self) -> tuple[int, ...] | None:
+        """The device's CPU ticks by mode since its boot."""
+        try:
+            return parse_cpu_stat(os.fsdecode(self._mirror.read("/proc/stat"))).total
+        except ValueError:
+            return None
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def look(self, survey: Survey, need: Need, mapped: Sequence[int], now_ns: int) -> Answer:
+        """The agent's probes on the mirror, and what they cannot know of a device."""
+        notes = self._notes
+        notes.begin(now_ns)
+        answer = self._host.look(now_ns)
+        self.first = False
+        watched = self._place.board.watched
+        for pid in [pid for pid in self._maps_read if pid not in watched]:
+            del self._maps_read[pid]
+        for pid in {*need.mapped, *mapped} & watched.keys():
+            self._maps_read[pid] = now_ns
+        for pid, thing in watched.items():
+            self._tell_descriptors(pid, thing)
+        for folder, why in self.cores.unseen.items():
+            notes.fault("system.core.files", object_text(folder=clean(folder)), why)
+        if survey.kmsg not in ("yes", "absent"):
+            text = "the kernel log cannot be read by this account (/dev/kmsg): log in as root or give it CAP_SYSLOG"
+            if survey.kmsg == "busy":
+                text = "the kernel log cannot be read without waiting: the device's dd knows no iflag=nonblock"
+            notes.fault("system.kernel.alarms", "", text)
+        if self._hidden(survey):
+            text = "this account sees its own processes only (/proc is mounted with hidepid)"
+            notes.fault("system.processes", "", text)
+        if not survey.stat:
+            notes.fault("system.filesystem.usage", "", "the device has no program 'stat' that tells filesystems")
+        faults = tuple(fault for each in answer.faults if (fault := self._true(survey, each)) is not None)
+        hidden = self._hidden(survey)
+        samples = tuple(
+            each for each in answer.samples if self._seen(each) and not (hidden and each.metric == "system.processes")
+        )
+        return Answer(samples + tuple(notes.samples), answer.events + tuple(notes.events), faults + tuple(notes.faults))
+
+    def _tell_descriptors(self, pid: int, thing: str) -> None:
+        if pid not in self._descriptors:
+            return
+        count, metric = self._descriptors[pid], "process.open_files"
+        if count is None:
+            self._notes.fault(metric, thing, "descriptors cannot be counted: permission denied")
+        else:
+            self._notes.sample(metric, thing, count)
+            self._notes.mended(metric, thing)
+
+    def _true(self, survey: Survey, fault: Fault) -> Fault | None:
+        """What the probes say of files that the mirror lacks, said of the device: there they may be denied."""
+        if fault.metric in ("process.memory.pss", "process.memory.uss"):
+            denied = {self._place.board.watched.get(pid) for pid in self._maps_denied}
+            return Fault(fault.metric, fault.object, _NEED_PTRACE) if fault.object in denied else fault
+        if fault.metric == "system.kernel.alarms" and survey.kmsg not in ("yes", "absent"):
+            return None
+        if fault.metric == "system.core.files" and not survey.stat:
+            return Fault(fault.metric, "", "the device has no program 'stat' that tells files")
+        if fault.metric == "system.core.files" and any(
+            fault.object == object_text(folder=clean(folder)) for folder in self.cores.unseen
+        ):
+            return None
+        if fault.metric == "system.core.files" and "works" in fault.text and not survey.root:
+            text = fault.text.replace("no such file or directory", "permission denied")
+            return Fault(fault.metric, fault.object, text)
+        for path in survey.denied:
+            if path in fault.text:
+                return Fault(fault.metric, fault.object, f"{path} cannot be read: permission denied")
+        return Fault(fault.metric, fault.object, fault.text.replace(self._mirror.root, ""))
+
+    def _hidden(self, survey: Survey) -> bool:
+        return not survey.root and _HIDDEN.search(self._mirror.read("/proc/self/mounts")) is not None
+
+    def _seen(self, sample: Sample) -> bool:
+        """False for a count of core files in a folder that was not seen: missing is never zero."""
+        if sample.metric != "system.core.files":
+            return True
+        return not any(sample.object == object_text(folder=clean(folder)) for folder in self.cores.unseen)
+
+    # --- taking --------------------------------------------------------------------------------------------
+
+    def _take_memory(self, survey: Survey, pids: Sequence[int], found: Mapping[str, bytes]) -> None:
+        here = os.sysconf("SC_PAGE_SIZE")
+        for pid in pids:
+            path = f"/proc/{pid}/statm"
+            data = found.get(path)
+            if data is None:
+                self._mirror.drop(path)
+                continue
+            if survey.page != here:  # the probe counts in this machine's pages
+                data = _NUMBERS.sub(lambda number: str(int(number[0]) * survey.page // here).encode(), data)
+            self._mirror.put(path, data)
+
+    def _take_maps(self, pids: Sequence[int], parts: Mapping[str, bytes], complaints: str) -> None:
+        found = files_of(parts.get("maps", b""))
+        self._maps_denied = {int(match[1]) for match in _DENIED.finditer(complaints)} | (self._maps_denied - set(pids))
+        for pid in pids:
+            path = f"/proc/{pid}/smaps_rollup"
+            if path in found:
+                self._mirror.put(path, found[path])
+            else:
+                self._mirror.drop(path)
+
+
+def _descriptors(text: bytes) -> dict[int, int | None]:
+    told: dict[int, int | None] = {}
+    for line in text.decode("ascii", "replace").splitlines():
+        pid, _, count = line.partition(" ")
+        if pid.isdecimal() and len(pid) < 11 and (count == "-" or (count.isdecimal() and len(count) < 11)):
+            told[int(pid)] = None if count == "-" else int(count)
+    return told
+
+
+def _spaces(text: bytes) -> bytes:
+    """The lines of ``stat -f`` that are whole: block size, blocks, free blocks, mount point."""
+    kept = []
+    for line in text.split(b"\n"):
+        word = line.split(None, 3)
+        if len(word) == 4 and all(each.isdigit() and len(each) < 20 for each in word[:3]):
+            kept.append(line)
+    return b"\n".join(kept)

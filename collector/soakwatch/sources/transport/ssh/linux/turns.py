@@ -1,0 +1,29 @@
+"""What is due in a look: the slow files, programs and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from soakwatch.sources.transport.ssh.ask_folder import Asked
+from soakwatch_agent.place import Turn
+
+
+@dataclass
+class Turns:
+    """Periods are those of the probes that read the files (see soakwatch_agent.probes): they must not lag behind."""
+
+    slow: Turn = field(default_factory=lambda: Turn(10))
+    cores: Turn = field(default_factory=lambda: Turn(2))
+    limits: Turn = field(default_factory=lambda: Turn(60))
+    faces: Turn = field(default_factory=lambda: Turn(60))
+    clock: Turn = field(default_factory=lambda: Turn(60))
+    asks: dict[str, Turn] = field(default_factory=dict)
+
+    def due_asks(self, asked: Sequence[Asked], present: frozenset[str], now_ns: int) -> tuple[Asked, ...]:
+        """The programs that are asked now."""
+        return tuple(
+            each
+            for each in asked
+            if each.name in present and self.asks.setdefault(each.name, Turn(each.ask.every_s)).due(now_ns)
+        )

@@ -1,0 +1,186 @@
+"""One kept ``sh`` on a device: a script goes in, its output comes back between marks that nobody can guess.
+
+The exit status says nothing here (a process that ends between the glob and the ``cat`` spoils it); the end mark does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import cast
+
+import asyncssh
+
+from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch.sources.transport.ssh.seam import Line
+
+MOST_OUTPUT = 8 << 20
+_MOST_COMPLAINTS = 1 << 20
+_CHUNK = 1 << 18
+_SAID = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a script brought: the bytes of each part by its name, what it complained of (stderr), and the time that
+    the exchange took. A part that is not there was never reached."""
+
+    parts: dict[str, bytes]
+    complaints: str
+    seconds: float
+
+
+class NoShell(SourceFailed):
+    """The other end is no POSIX shell; ``said`` is what it wrote instead."""
+
+    def __init__(self, sentence: str, said: str) -> None:
+        super().__init__(sentence)
+        self.said = said
+
+
+class Shell:
+    """A channel with ``sh`` in it. A script that does not end in time closes it, and the next opens another."""
+
+    def __init__(self, line: Line, most_output: int = MOST_OUTPUT) -> None:
+        self._line = line
+        self._most = most_output
+        self._process: asyncssh.SSHClientProcess[bytes] | None = None
+        self._mark = ""
+        self._count = 0
+        self.opened = 0  # how many channels there were: what is counted on the device begins anew with each
+
+    @property
+    def open(self) -> bool:
+        """True while the channel stands."""
+        return self._process is not None and not self._process.is_closing()
+
+    async def run(self, script: str, timeout_s: float) -> Reply:
+        """Runs a script made of ``part()`` texts and gives its parts back.
+
+        Raises SourceFailed if the line is down, the script does not end in time, or its output is beyond bounds, and
+        NoShell if nothing on the other end understands ``sh``.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout_s):
+                process = await self._opened()
+                self._count += 1
+                mark = f"@{self._mark}.{self._count}"
+                begun = loop.time()
+                with suppress(OSError):  # a device that refuses exec closes at once: what it said is read below
+                    process.stdin.write(_wrapped(script, mark).encode())
+                end = f"\n{mark} end\n".encode()
+                out, complaints = await _both(
+                    _until(process.stdout, end, self._most, process.close),
+                    _until(process.stderr, end, _MOST_COMPLAINTS, process.close),
+                )
+                return Reply(split(out, mark), complaints.decode("utf-8", "replace"), loop.time() - begun)
+        except TimeoutError:
+            self.close()
+            # The line may be dead or the device's shell stuck: either way nothing that was asked before may answer.
+            self._line.drop()
+            raise SourceFailed(f"{self._line.name} did not answer a look within {timeout_s:.3g} s") from None
+        except (OSError, asyncssh.Error, BrokenPipeError) as error:
+            self.close()
+            raise self._line.failed(error) from None
+        except _Cut as cut:
+            self.close()
+            raise self._meaning(cut) from None
+        except asyncio.CancelledError:
+            self.close()
+            self._line.drop()
+            raise
+
+    def _meaning(self, cut: _Cut) -> SourceFailed:
+        name = self._line.name
+        if cut.too_much:
+            return SourceFailed(f"{name} sent more than {self._most >> 20} MiB for one look: it was cut off")
+        said = printable(cut.said.decode("utf-8", "replace"))
+        if self._count <= 1:
+            text = f": it said {said!r}" if said else ""
+            return NoShell(f"{name} has no POSIX shell for this account{text}", cut.said.decode("utf-8", "replace"))
+        return SourceFailed(f"{name} ended its shell in the middle of a look: the line or the shell was cut off")
+
+    async def _opened(self) -> asyncssh.SSHClientProcess[bytes]:
+        if self._process is not None and not self._process.is_closing():
+            return self._process
+        self.close()
+        connection = await self._line.connection()
+        # exec: the account's login shell (and what its start files run) is gone at once
+        self._process = await connection.create_process("exec sh", encoding=None, stdin=asyncssh.PIPE)
+        self._mark, self._count = secrets.token_hex(12), 0
+        self.opened += 1
+        return self._process
+
+    def close(self) -> None:
+        """Closes the channel; what runs on the device then ends with its input."""
+        if self._process is not None:
+            self._process.close()
+        self._process = None
+
+
+def part(name: str, command: str) -> str:
+    """A part of a script: the output of a command under a name.
+
+    >>> part("load", "cat /proc/loadavg")
+    "echo; echo '@@ load'; cat /proc/loadavg"
+    """
+    return f"echo; echo '@@ {name}'; {command}"
+
+
+def _wrapped(script: str, mark: str) -> str:
+    """The whole is read before it runs, so that no command can eat the rest of it from the shell's input."""
+    body = script.replace("'@@ ", f"'{mark} ")
+    return f"{{\n{body}\necho; echo '{mark} end'; echo >&2; echo '{mark} end' >&2\n}} </dev/null\n"
+
+
+def split(out: bytes, mark: str) -> dict[str, bytes]:
+    r"""The parts of an output; what stands before the first mark (a greeting) is left out.
+
+    >>> split(b"hello\n\n@m a\n1\n2\n\n@m b\n", "@m")
+    {'a': b'1\n2\n', 'b': b''}
+    """
+    parts: dict[str, bytes] = {}
+    for piece in (b"\n" + out).split(f"\n{mark} ".encode())[1:]:
+        head, newline, body = piece.partition(b"\n")
+        if newline:
+            parts[head.decode("utf-8", "replace")] = body
+    return parts
+
+
+class _Cut(Exception):  # noqa: N818 - internal: the output ended before its mark, or never would
+    def __init__(self, said: bytes, *, too_much: bool) -> None:
+        super().__init__()
+        self.said, self.too_much = said, too_much
+
+
+async def _both(out: Coroutine[None, None, bytes], complaints: Coroutine[None, None, bytes]) -> tuple[bytes, bytes]:
+    """Both outputs, or one ``_Cut`` with what was said on either."""
+    told = await asyncio.gather(out, complaints, return_exceptions=True)
+    cuts = [each for each in told if isinstance(each, _Cut)]
+    if cuts:
+        raise _Cut(b" ".join(cut.said for cut in cuts if cut.said), too_much=any(cut.too_much for cut in cuts))
+    for each in told:
+        if isinstance(each, BaseException):
+            raise each
+    return cast("tuple[bytes, bytes]", tuple(told))
+
+
+async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes, most: int, close: Callable[[], None]) -> bytes:
+    gathered = bytearray()
+    while True:
+        chunk = await reader.read(_CHUNK)
+        if not chunk:
+            raise _Cut(bytes(gathered[:_SAID]), too_much=False)
+        begin = max(0, len(gathered) - len(mark))
+        gathered += chunk
+        at = gathered.find(mark, begin)
+        if at >= 0:
+            return bytes(gathered[:at])
+        if len(gathered) > most:
+            close()
+            raise _Cut(b"", too_much=True)

@@ -1,1 +1,0 @@
-"""TRex (stateless and ASTF) over its JSON-RPC on ZeroMQ: session, figures, latency, and the throttle."""

@@ -1,0 +1,1 @@
+"""Runs of known truth, seeded: what rules are measured on."""

@@ -1,0 +1,123 @@
+"""All scenarios of known truth, which of them concern a rule, and how a rule sees one.
+
+>>> one = named("growth", "leak 10").signal(seed=1, hours=2)
+>>> len(one.case.series[0]), round(one.truth.growth * 86400 / 2**20, 6)
+(720, 10.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Rule, Window
+from soakwatch_rules.scenarios import cpu as scenarios_cpu
+from soakwatch_rules.scenarios import events as scenarios_events
+from soakwatch_rules.scenarios import growth as scenarios_growth
+from soakwatch_rules.scenarios import life as scenarios_life
+from soakwatch_rules.scenarios import limits as scenarios_limits
+from soakwatch_rules.scenarios import load as scenarios_load
+from soakwatch_rules.scenarios import loss as scenarios_loss
+from soakwatch_rules.scenarios import runs as scenarios_runs
+from soakwatch_rules.scenarios.synthetic import Scenario
+from soakwatch_rules.series import Series
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    *scenarios_growth.SCENARIOS, *scenarios_cpu.SCENARIOS, *scenarios_runs.SCENARIOS, *scenarios_load.SCENARIOS,
+    *scenarios_loss.SCENARIOS, *scenarios_life.SCENARIOS, *scenarios_events.SCENARIOS, *scenarios_limits.SCENARIOS,
+)  # fmt: skip
+"""Every scenario; names differ within a family."""
+
+FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "growth": ("growth", "counts"),
+    "memory_growth": ("growth",),
+    "step_change": ("growth",),
+    "cpu_spike": ("cpu",),
+    "cpu_saturation": ("cpu",),
+    "level": ("cpu",),
+    "queue_growth": ("queue",),
+    "latency": ("latency",),
+    "saturation": ("limits", "queue"),
+    "recovery": ("recovery",),
+    "run_difference": ("runs",),
+    "performance_decline": ("throughput",),
+    "periodic_pause": ("pauses", "throughput"),
+    "drops": ("drops",),
+    "loss": ("losses",),
+    "overload_loss": ("overload",),
+    "generator_health": ("generator",),
+    "process_restart": ("crash",),
+    "reboot": ("crash",),
+    "core_dump": ("crash",),
+    "oom_kill": ("crash",),
+    "kernel_fault": ("crash",),
+    "hang": ("silence",),
+    "gap": ("silence",),
+    "coverage": ("silence",),
+    "event_impact": ("events",),
+    "management_isolation": ("isolation",),
+}
+"""The families that concern a rule."""
+
+PARAMETERS: Final[Mapping[str, Mapping[str, float]]] = {"level": {"cpu": 0.95}, "event_impact": {"outage": 5.0}}
+"""What a rule is given where its defaults judge nothing (a limit that only a plan can set)."""
+
+_WORST: Final = tuple(Outcome)
+
+
+def family(*names: str) -> tuple[Scenario, ...]:
+    """The scenarios of some families, in order."""
+    return tuple(s for s in SCENARIOS if s.family in names)
+
+
+def named(of: str, name: str) -> Scenario:
+    """One scenario.
+
+    Raises KeyError for one that there is not.
+    """
+    return {s.name: s for s in family(of)}[name]
+
+
+def concerning(rule: str) -> tuple[Scenario, ...]:
+    """The scenarios on which a rule is tried."""
+    return family(*FAMILIES.get(rule, ()))
+
+
+def cuts(rule: Rule, case: Case) -> tuple[Case, ...]:
+    """The cases that a rule gets of a whole one: its window, its metrics, by series, by object or for the target."""
+    window = _stretch(case.phases, rule.phases) or case.window
+    before = _stretch(case.phases, ("baseline",))
+    known = [s for name in rule.metrics for s in case.series if s.metric == name]
+    kept = tuple(s.between(window.begin_ns, window.end_ns) for s in known)
+    base = tuple(s.between(before.begin_ns, before.end_ns) for s in known) if before else ()
+    load = tuple(s.between(window.begin_ns, window.end_ns) for s in case.load)
+    whole = replace(case, object="", window=window, series=kept, baseline=base, load=load)
+    if rule.scope == "target":
+        return (replace(whole, earlier=()),)
+    if rule.scope == "metric":
+        return tuple(
+            replace(whole, object=s.object, series=(s,), baseline=tuple(b for b in base if _same(b, s))) for s in kept
+        )
+    things = dict.fromkeys(s.object for s in kept)
+    return tuple(replace(whole, object=o, series=tuple(s for s in kept if s.object == o)) for o in things)
+
+
+def _same(one: Series, other: Series) -> bool:
+    return (one.metric, one.object) == (other.metric, other.object)
+
+
+def _stretch(phases: tuple[Phase, ...], names: tuple[str, ...]) -> Window | None:
+    found = [phase.window for phase in phases if phase.name in names]
+    return Window(found[0].begin_ns, found[-1].end_ns) if found else None
+
+
+def judged(rule: Rule, scenario: Scenario, seed: int) -> tuple[Finding, ...]:
+    """What a rule says of one signal, the worst first."""
+    return said_of(rule, scenario.signal(seed).case)
+
+
+def said_of(rule: Rule, case: Case) -> tuple[Finding, ...]:
+    """What a rule says of a whole case, cut as it wants it, the worst first."""
+    said = [finding for part in cuts(rule, case) for finding in rule.judge(part)]
+    return tuple(sorted(said, key=lambda finding: _WORST.index(finding.outcome)))

@@ -1,0 +1,1 @@
+"""Sentences of findings: numbers, times and shapes in words."""

@@ -1,0 +1,79 @@
+"""What becomes of the plateaus of a CPU, and what remains in doubt of them, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from soakwatch_rules.rule import Mark
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.habit import Habit
+from soakwatch_rules.stats.spikes import Floats, Plateau
+from soakwatch_rules.wording.words import counted, lasting, quantity
+
+GAP: Final = 3.0  # cadences
+_FREQUENT = 24  # times in a run: then it belongs to what the device always does
+
+
+@dataclass(slots=True)
+class SortedPlateaus:
+    """What became of the plateaus of one series. ``aside`` are neither spikes nor explained."""
+
+    spikes: list[Mark] = field(default_factory=list)
+    planned: list[Mark] = field(default_factory=list)
+    aside: list[Mark] = field(default_factory=list)
+    surges: list[Mark] = field(default_factory=list)
+    habits: list[tuple[Habit, float]] = field(default_factory=list)
+    unsure: int = 0
+    scatter: int = 0
+    brief: int = 0
+    brief_s: float = 0.0
+    worst_s: float = 0.0
+    room: float = 1.0
+
+    def rare(self) -> bool:
+        """Whether a habit is neither like a timer nor frequent."""
+        return not any(one.every_s is not None or one.number >= _FREQUENT for one, _ in self.habits)
+
+    def habit(self) -> str:
+        """The habit in words."""
+        most = max((one for one, _ in self.habits), key=lambda one: one.number)
+        every = f", one every {lasting(most.every_s)}" if most.every_s is not None else ""
+        longest = max(lasted for _, lasted in self.habits)
+        return f"at the top {counted(most.number, 'time')} for up to {lasting(longest)}{every}"
+
+
+def mark_of(one: Plateau, series: Series, cover_s: Floats) -> Mark:
+    """When a plateau was, how high and how long, and from which level it rose."""
+    begin = int(series.time_ns[one.open]) - round(cover_s[one.open] * 1e9)
+    level = "" if one.level is None else f" from a level of {quantity(one.level, '1')}"
+    text = f"{quantity(one.peak, '1')} for {lasting(one.above_s)}{level}"
+    return Mark(begin, int(series.time_ns[one.close - 1]), text)
+
+
+def doubts_of(series: Series, apart: float, told: SortedPlateaus) -> list[str]:
+    """What the readings may have hidden, and what was taken for a habit."""
+    doubts, steps = [], np.diff(series.time_ns)
+    gaps = np.flatnonzero(steps > GAP * apart * 1e9)
+    if gaps.size:
+        longest = float(steps.max()) * 1e-9
+        doubts.append(f"{counted(int(gaps.size), 'gap')} of up to {lasting(longest)} in the readings: unseen there")
+        found = (*told.spikes, *told.planned, *told.aside)
+        ends = np.array([(m.begin_ns, m.end_ns or m.begin_ns) for m in found]).reshape(-1, 2)
+        inside = [(ends[:, 0] <= series.time_ns[g]) & (ends[:, 1] >= series.time_ns[g + 1]) for g in gaps[:1000]]
+        if bool(np.any(inside)):
+            doubts.append("a spike was still open after a gap: it is taken for one")
+    if told.planned:
+        doubts.append(f"{counted(len(told.planned), 'spike')} inside spike or stress phases did not count")
+    if told.habits and not told.unsure:
+        doubts.append("what it did from the start of the run on is taken for its habit: a fault all along would be too")
+    if told.room < 1:
+        hidden = (
+            f"in {quantity(1 - told.room, '1')} of the time the level was too high or too unsteady for a sudden rise"
+        )
+        doubts.append(f"{hidden}: a plateau then makes this inconclusive")
+    if apart > 10:
+        doubts.append(f"a reading every {lasting(apart)}: spikes under {lasting(2 * apart)} may be missed")
+    return doubts
