@@ -214,7 +214,8 @@ def test_a_running_collector_is_light(tmp_path: Path) -> None:
     wait for a source that speaks them."""
     heavy = {"scipy", "bokeh", "jinja2", "tsdownsample", *PROTOCOLS}
     code = (
-        "import soakwatch.cli.commands.run, soakwatch.cli.foreground, soakwatch.engine.start, soakwatch.judge.recorded\n"
+        "import soakwatch.cli.commands.run, soakwatch.cli.foreground\n"
+        "import soakwatch.engine.start, soakwatch.judge.recorded\n"
         "from soakwatch.plan.rules import planned_rules\n"
         "from soakwatch.core.registry import poller_module\n"
         "poller_module('local'), poller_module('command'), planned_rules(())\n"

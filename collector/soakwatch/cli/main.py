@@ -1,7 +1,7 @@
 """The command line: one file a command in ``commands/``, imported when it is called for.
 
-Errors are one sentence on stderr and an exit code (``soakwatch.core.errors``); a defect is exit 4, and ``--debug`` shows
-its traceback. Importing this module imports click and nothing heavier.
+Errors are one sentence on stderr and an exit code (``soakwatch.core.errors``); a defect is exit 4, and ``--debug``
+shows its traceback. Importing this module imports click and nothing heavier.
 """
 
 from __future__ import annotations

@@ -22,7 +22,10 @@ class FormerNames(MetaPathFinder):
     """Finds a module under its former name; asked only for what nobody else finds."""
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002 the import system's signature
+        target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
         """The same file under the name that was asked for."""
         now = MOVED.get(fullname)

@@ -1,8 +1,8 @@
 """BER as SNMPv1 and v2c need it (X.690, RFC 1157, RFC 3416): requests in, responses out.
 
 Lengths are definite, as RFC 3417 section 8 asks. Anything else that comes in raises ``Undecodable``; depth is fixed by
-the message's shape, so nothing recurses. It shares nothing with ``soakwatch.sources.transport.snmp.ber`` on purpose: what both sides of a
-test get wrong in the same way would never be seen.
+the message's shape, so nothing recurses. It shares nothing with ``soakwatch.sources.transport.snmp.ber`` on
+purpose: what both sides of a test get wrong in the same way would never be seen.
 """
 
 from __future__ import annotations

@@ -178,7 +178,9 @@ def test_refusals_are_one_sentence(robot: Robot, run: Path, tmp_path: Path) -> N
 
 def test_without_a_run(robot: Robot, tmp_path: Path) -> None:
     """The library says what is missing when a keyword wants it, not before."""
-    suite = "*** Settings ***\nLibrary    soakwatch.integrations.robot\n\n*** Test Cases ***\nNone\n    Mark Soak Event    failover\n"
+    suite = (
+        "*** Settings ***\nLibrary    soakwatch.robot\n\n*** Test Cases ***\nNone\n    Mark Soak Event    failover\n"
+    )
     assert robot(suite).returncode == 1
     assert "no run is named: give it to the library, or export SOAKWATCH_RUN" in outcomes(tmp_path)["None"][1]
     assert robot(suite, SOAKWATCH_RUN="nowhere").returncode == 1
@@ -187,7 +189,7 @@ def test_without_a_run(robot: Robot, tmp_path: Path) -> None:
 
 def test_its_documentation_is_complete(tmp_path: Path) -> None:
     """Robot's own libdoc finds four keywords with arguments and text, and the version."""
-    done = subprocess.run([sys.executable, "-m", "robot.libdoc", "soakwatch.integrations.robot", str(tmp_path / "doc.xml")],
+    done = subprocess.run([sys.executable, "-m", "robot.libdoc", "soakwatch.robot", str(tmp_path / "doc.xml")],
                           capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     document = ET.parse(tmp_path / "doc.xml").getroot()

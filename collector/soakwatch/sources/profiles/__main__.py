@@ -2,7 +2,7 @@
 
 python -m soakwatch.sources.profiles my.yaml                     what is wrong with it, or what each group asks
 python -m soakwatch.sources.profiles my.yaml --try dev.snmprec   the samples that it makes of a recorded device
-python -m soakwatch.sources.profiles --try dev.snmprec           the same, with the profile that the device's selectors choose
+python -m soakwatch.sources.profiles --try dev.snmprec           the same, with the profile that the device selects
 """
 
 from __future__ import annotations

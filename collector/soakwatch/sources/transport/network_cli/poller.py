@@ -52,8 +52,8 @@ class _Look:
 
 
 class CliPoller:
-    """See ``soakwatch.sources.abc.Poller`` and ``Telling``. A look asks the commands that are due, the longest due first,
-    as many as fit the time of a look; the others come first at the next."""
+    """See ``soakwatch.sources.abc.Poller`` and ``Telling``. A look asks the commands that are due, the longest due
+    first, as many as fit the time of a look; the others come first at the next."""
 
     def __init__(self, platform: Platform, session: Session, commands: Sequence[Command], line: Line, site: Site):
         self._platform, self._session, self._line, self._site = platform, session, line, site

@@ -1,7 +1,7 @@
 """The seam between the source ``ssh`` and what speaks to a device that is no POSIX shell (a network CLI).
 
-``soakwatch.sources.transport.network_cli.source`` holds what these Protocols describe; the source finds out which driver is meant, hands over
-the line, and is not asked again.
+``soakwatch.sources.transport.network_cli.source`` holds what these Protocols describe; the source finds out which
+driver is meant, hands over the line, and is not asked again.
 """
 
 from __future__ import annotations
