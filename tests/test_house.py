@@ -217,7 +217,7 @@ def test_a_running_collector_is_light(tmp_path: Path) -> None:
         "import soakwatch.cli.commands.run, soakwatch.cli.foreground\n"
         "import soakwatch.engine.start, soakwatch.judge.recorded\n"
         "from soakwatch.plan.rules import planned_rules\n"
-        "from soakwatch.core.registry import poller_module\n"
+        "from soakwatch.sources.registry import poller_module\n"
         "poller_module('local'), poller_module('command'), planned_rules(())\n"
     )
     assert loaded(code, heavy, tmp_path) == set()
@@ -237,7 +237,7 @@ SPEAKS = {
 @pytest.mark.parametrize("name", INSTALLED.pollers.names())
 def test_a_source_loads_what_it_speaks_and_nothing_else(name: str, tmp_path: Path) -> None:
     """A run of SNMP does not pay for SSH; the doubles of the tests are not a part of any run."""
-    code = f"from soakwatch.core.registry import poller_module\npoller_module({name!r})\n"
+    code = f"from soakwatch.sources.registry import poller_module\npoller_module({name!r})\n"
     assert loaded(code, {*PROTOCOLS, "soakwatch.testing"}, tmp_path) <= SPEAKS.get(name, set())
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from soakwatch_dashboards import compare, device, fleet, monitor, run
 from soakwatch_dashboards.board import Board, to_json
 
-HOME = Path(__file__).parents[2] / "collector" / "soakwatch" / "grafana" / "dashboards"
+HOME = Path(__file__).parents[2] / "collector" / "soakwatch" / "sinks" / "grafana" / "dashboards"
 
 
 def boards() -> tuple[Board, ...]:

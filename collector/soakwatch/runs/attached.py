@@ -11,12 +11,11 @@ from types import TracebackType
 from typing import Literal, Protocol
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.runs.mark_event import Ask, MarkRefused, moment, tell
-from soakwatch.record import RecordView, StoredEvent
-from soakwatch.record.outside import is_written
-from soakwatch.runs.catalog import DEFAULT_RUNS, find_run
 from soakwatch.core.units import seconds
 from soakwatch.judge.verdict import ACCOUNTS
+from soakwatch.record import RecordView, StoredEvent
+from soakwatch.record.outside import is_written
+from soakwatch.runs.mark_event import Ask, MarkRefused, moment, tell
 from soakwatch_rules.rule import Finding, Outcome, Window
 
 RUN_VARIABLE = "SOAKWATCH_RUN"
@@ -214,8 +213,6 @@ class EventBlock:
                     raise
                 error.add_note(f"soakwatch: the end of {self._ask.kind} was not told: {trouble}")
         return False
-
-
 
 
 def run_meant(environment: Mapping[str, str]) -> str | None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.event_kinds import IDENTITY
+from soakwatch.core.formatting import natural
+from soakwatch.core.leaves import leaves, tree_of
 from soakwatch.core.yaml import parse
 from soakwatch.record import RecordView
-from soakwatch.core.leaves import leaves, tree_of
-from soakwatch.core.formatting import natural
 from soakwatch_rules.rule import Finding, Outcome
 
 ABSENT = "–"

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from soakwatch.runs.compare import ABSENT, Line
-from soakwatch.record import SeriesKey
 from soakwatch.core.formatting import natural, number, quantity, small_share
-from soakwatch.record.source import ReportSource
 from soakwatch.core.roles import DUT
+from soakwatch.record import SeriesKey
+from soakwatch.record.source import ReportSource
+from soakwatch.runs.compare import ABSENT, Line
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.series import Series

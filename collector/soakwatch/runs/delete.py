@@ -12,8 +12,8 @@ from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.record import RecordView
 from soakwatch.record.files import release_lock, take_lock
 from soakwatch.record.outside import is_written
-from soakwatch.runs.summary import RunSummary, summary_of
 from soakwatch.runs.catalog import RECORD
+from soakwatch.runs.summary import RunSummary, summary_of
 
 _MOST_FILES = 10_000
 _OWN = frozenset({

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.core.suggest import hint
 from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, bookkeeping
+from soakwatch.core.suggest import hint
+from soakwatch.core.units import show_seconds
 from soakwatch.plan.expected import slip
 from soakwatch.plan.phase import EVENT_KIND
 from soakwatch.record.marks import ORIGIN, Marks, marks
 from soakwatch.record.model import StoredEvent
-from soakwatch.core.units import show_seconds
 from soakwatch_rules.rule import Event
 
 SLACK_NS = 60_000_000_000

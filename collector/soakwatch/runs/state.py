@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.judge.recorded import recorded_plan
 from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP
-from soakwatch.plan.timeline import Stretch, shifted, stretches
-from soakwatch.plan import Plan
 from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import Rate, look_of
+from soakwatch.judge.recorded import recorded_plan
+from soakwatch.plan import Plan
+from soakwatch.plan.timeline import Stretch, shifted, stretches
 from soakwatch.record import RecordView, SeriesKey, StoredEvent
 from soakwatch.record.model import Source, source_label
 from soakwatch.record.outside import is_written

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from soakwatch.core.errors import EXIT_BROKEN
-from soakwatch.core.errors import EXIT_INCONCLUSIVE
-from soakwatch.judge.verdict import EXIT_CODES
-from soakwatch_rules.rule import Outcome
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from soakwatch.core.errors import EXIT_BROKEN, EXIT_INCONCLUSIVE
 from soakwatch.judge.rates import Rate
+from soakwatch.judge.verdict import EXIT_CODES
 from soakwatch_agent.sample import PollOutcome
-from soakwatch_rules.rule import Finding
+from soakwatch_rules.rule import Finding, Outcome
 
 JUDGING = "the run has ended and is being judged"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.core.formatting import quantity
-from soakwatch.runs.status import SourceStatus, Status
 from soakwatch.core.tables import harmless
 from soakwatch.core.units import show_bytes, show_seconds
+from soakwatch.runs.status import SourceStatus, Status
 from soakwatch_agent.sample import PollOutcome
-from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.wording.forecast import forecast_words
 
 _RATES = (
     ("load.request.rate", "{request}/s", ""),

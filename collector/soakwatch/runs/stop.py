@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from soakwatch.runs.state import StateReader
-from soakwatch.runs.mark_event import Ask, MarkConflict, MarkRefused, tell
 from soakwatch.core.event_kinds import STOP
 from soakwatch.record import StoredEvent
+from soakwatch.runs.mark_event import Ask, MarkConflict, MarkRefused, tell
+from soakwatch.runs.state import StateReader
 
 LONGEST_REASON = 500
 _AGAIN_NS = 30 * 10**9  # a run that did not hear it by then may be told again

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from soakwatch.core.roles import DUT
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from soakwatch.core.errors import RecordError
+from soakwatch.core.roles import DUT
+from soakwatch.core.sparkline import Sparkline, sparkline
 from soakwatch.judge.baseline import META as BASELINE
 from soakwatch.judge.baseline import frozen_in
-from soakwatch.core.errors import RecordError
 from soakwatch.judge.planned import PLANNED_KEY
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.model import source_label
-from soakwatch.runs.releases import release_of
 from soakwatch.runs.catalog import RunLine, line_of, unreadable
-from soakwatch.core.sparkline import Sparkline, sparkline
+from soakwatch.runs.releases import release_of
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Outcome
 

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from soakwatch.runs.state import Coming, PhaseState, RunState, SourceState, what_comes
 from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, bookkeeping
-from soakwatch.plan.timeline import Stretch
-from soakwatch.plan import Plan
-from soakwatch.runs.status_words import own_words, span
-from soakwatch.record import StoredEvent
-from soakwatch.runs.status import SourceStatus, Status
 from soakwatch.core.units import show_seconds
+from soakwatch.plan import Plan
+from soakwatch.plan.timeline import Stretch
+from soakwatch.record import StoredEvent
+from soakwatch.runs.state import Coming, PhaseState, RunState, SourceState, what_comes
+from soakwatch.runs.status import SourceStatus, Status
+from soakwatch.runs.status_words import own_words, span
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Outcome
 from soakwatch_rules.wording.words import moment
