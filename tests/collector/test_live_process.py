@@ -241,7 +241,8 @@ def test_the_verdict_is_the_same_however_it_was_watched(tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
     shutil.copy(tmp_path / "watched" / "record.sqlite", tmp_path / "copy" / "record.sqlite")
     code = (
-        "import sys\nfrom pathlib import Path\nfrom soakwatch.engine.finish import conclude; from soakwatch.judge.recorded import judge_record\n"
+        "import sys\nfrom pathlib import Path\nfrom soakwatch.engine.finish import conclude\n"
+        "from soakwatch.judge.recorded import judge_record\n"
         "from soakwatch.record import RecordView\nfrom soakwatch.report.json import render_json\n"
         "with RecordView.open(Path('copy')) as view:\n    sys.stdout.write(render_json(judge_record(view)))"
     )
