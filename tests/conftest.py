@@ -10,16 +10,35 @@ import pytest
 from tests.needs import database_tests_skipped, influxd_build_log, needs_influxd, wait_for_influxd
 
 LONGEST = (
-    "browser/test_report_plots.py", "browser/test_live_acting.py", "browser/test_report_look.py",
-    "browser/test_report_hostile.py", "collector/test_watch.py", "collector/notify/test_notified_run.py",
-    "e2e/test_run.py", "e2e/test_devices.py", "collector/web/test_pytest_plugin.py", "e2e/test_demo.py",
-    "collector/web/test_run_web.py", "collector/test_report/test_html.py", "collector/test_shared_series.py",
-    "test_house.py", "collector/sinks/test_influxdb_outage.py", "e2e/test_judge_csv.py", "e2e/test_cli_catalogue.py",
-    "rules/test_checks.py", "collector/loads/test_trex_run.py", "rules/test_properties.py",
-    "collector/loads/test_pktgen_port.py", "collector/loads/test_command.py", "collector/loads/test_iperf3_files.py",
-    "collector/profile/test_profiles_all.py", "e2e/test_nginx.py", "collector/hooks/test_hooked_run.py",
-    "collector/loads/test_event_outage.py", "collector/agent/test_agent_install.py",
-)  # fmt: skip
+    "browser/test_report_plots.py",
+    "browser/test_live_acting.py",
+    "browser/test_report_look.py",
+    "browser/test_report_hostile.py",
+    "collector/test_watch.py",
+    "collector/notify/test_notified_run.py",
+    "e2e/test_run.py",
+    "e2e/test_devices.py",
+    "collector/web/test_pytest_plugin.py",
+    "e2e/test_demo.py",
+    "collector/web/test_run_web.py",
+    "collector/test_report/test_html.py",
+    "collector/test_shared_series.py",
+    "test_house.py",
+    "collector/sinks/test_influxdb_outage.py",
+    "e2e/test_judge_csv.py",
+    "e2e/test_cli_catalogue.py",
+    "rules/test_checks.py",
+    "collector/loads/test_trex_run.py",
+    "rules/test_properties.py",
+    "collector/loads/test_pktgen_port.py",
+    "collector/loads/test_command.py",
+    "collector/loads/test_iperf3_files.py",
+    "collector/profile/test_profiles_all.py",
+    "e2e/test_nginx.py",
+    "collector/hooks/test_hooked_run.py",
+    "collector/loads/test_event_outage.py",
+    "collector/agent/test_agent_install.py",
+)
 """Files that take longest, first: with several processes nothing long is left over for the end."""
 SERVER = "soakwatch.testing.influxd"
 

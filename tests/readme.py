@@ -28,8 +28,13 @@ def _row(*cells: str) -> str:
 def _commands() -> str:
     from soakwatch.cli.main import COMMANDS
 
-    return "\n".join(["| command | what it does |", "|---|---|",
-                      *(_row(f"`{name}`", COMMANDS.summary(name)) for name in COMMANDS.names())])  # fmt: skip
+    return "\n".join(
+        [
+            "| command | what it does |",
+            "|---|---|",
+            *(_row(f"`{name}`", COMMANDS.summary(name)) for name in COMMANDS.names()),
+        ]
+    )
 
 
 BLOCKS: Mapping[str, Callable[[], str]] = {

@@ -65,8 +65,13 @@ def test_commands_of_the_readme_exist(words: list[str]) -> None:
 
 def test_links_lead_somewhere() -> None:
     """Relative links of every Markdown file point to files that are there."""
-    tracked = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=ROOT,
-                             capture_output=True, text=True, check=True).stdout.split()  # fmt: skip
+    tracked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
     for name in tracked:
         for link in re.findall(r"\]\(([^)#\s]+)\)", (ROOT / name).read_text(encoding="utf-8")):
             assert "://" in link or (ROOT / name).parent.joinpath(link).exists(), f"{name}: {link}"

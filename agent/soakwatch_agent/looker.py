@@ -14,7 +14,7 @@ from soakwatch_agent.spool import Spool
 from soakwatch_agent.wire import encode
 
 
-class Looker:
+class Sampler:
     """Looks at the machine on the grid of its settings; none are made until it has some."""
 
     def __init__(self, clock: AgentClock, spool: Spool, root: str = "/") -> None:

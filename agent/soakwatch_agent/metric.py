@@ -16,8 +16,20 @@ from soakwatch_agent.metric_device import DEVICE
 from soakwatch_agent.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
 from soakwatch_agent.metric_load import LOAD
 
-__all__ = ["BY_NAME", "CATALOGUE", "COUNTER", "DOWN", "GAUGE", "SLACK", "STATE", "UP", "Metric", "clipped", "fault_of",
-           "slack_of"]  # fmt: skip
+__all__ = [
+    "BY_NAME",
+    "CATALOGUE",
+    "COUNTER",
+    "DOWN",
+    "GAUGE",
+    "SLACK",
+    "STATE",
+    "UP",
+    "Metric",
+    "clipped",
+    "fault_of",
+    "slack_of",
+]
 
 SLACK = 0.05
 """How far beyond its range a utilisation may be read: 105 % is read as 100 %, 106 % is a fault."""

@@ -19,7 +19,7 @@ from soakwatch_agent.agentclock import agent_clock
 from soakwatch_agent.framing import ERROR, MAX_LINE, MAX_QUESTION, line_of, question_line
 from soakwatch_agent.itself import ServeError, program
 from soakwatch_agent.keeper import detach, keep
-from soakwatch_agent.looker import Looker
+from soakwatch_agent.looker import Sampler
 from soakwatch_agent.recorder import Recorder
 from soakwatch_agent.session import Agent
 from soakwatch_agent.settings import kept_settings
@@ -126,7 +126,7 @@ def _open_agent(
             stack.callback(recorder.end)
         except (OSError, ValueError):
             recorder = None  # a kernel that hides its files: hello says that there is none
-    looker = Looker(clock, spool, options.root)
+    looker = Sampler(clock, spool, options.root)
     settings = kept_settings(folder)
     if settings is not None:
         looker.set(settings)

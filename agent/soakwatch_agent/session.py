@@ -24,7 +24,7 @@ from soakwatch_agent.framing import (
     whole,
     word,
 )
-from soakwatch_agent.looker import Looker
+from soakwatch_agent.looker import Sampler
 from soakwatch_agent.recorder import Recorder
 from soakwatch_agent.settings import forget_settings, keep_settings, settings_of
 from soakwatch_agent.spool import Spool
@@ -44,7 +44,7 @@ class Agent:
         folder: str,
         clock: AgentClock,
         spool: Spool,
-        looker: Looker,
+        looker: Sampler,
         recorder: Optional[Recorder],
         way: str,
         stop: Callable[[], None],

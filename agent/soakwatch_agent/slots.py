@@ -33,8 +33,8 @@ class Slot:
     system_text: str
     owner: Optional[Owner] = None
     former: Optional[Owner] = None
-    corpse: Optional[Identity] = None  # a zombie that still shows its state
-    dear_ns: int = 0  # when PSS and USS are due again
+    zombie: Optional[Identity] = None  # a zombie that still shows its state
+    next_expensive_ns: int = 0  # when PSS and USS are due again
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class Slots:
         self.slots.append(slot)
         return slot
 
-    def release(self, slot: Slot, *, corpse: bool) -> None:
+    def release(self, slot: Slot, *, zombie: bool) -> None:
         """The owner of a slot died."""
         if slot.owner is not None:
             del self.taken[slot.owner.identity]
-            slot.corpse = slot.owner.identity if corpse else None
+            slot.zombie = slot.owner.identity if zombie else None
             slot.former, slot.owner = slot.owner, None
 
     def seat(self, births: Iterable[Portrait]) -> Tuple[List[Seating], int]:
@@ -102,6 +102,6 @@ class Slots:
 
     def _sit(self, slot: Slot, face: Portrait, pids: Set[int]) -> Seating:
         slot.owner = Owner(face.identity, face.cmdline, face.stat, child=face.stat.parent in pids)
-        slot.corpse, slot.dear_ns = None, 0
+        slot.zombie, slot.next_expensive_ns = None, 0
         self.taken[face.identity] = slot
         return Seating(slot, slot.former)

@@ -46,7 +46,7 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.rules import parameter_value
 from soakwatch.record import RecordView
 from soakwatch.record.reader import trait_of
-from soakwatch.runs.attached import EventBlock, Said, SoakRun
+from soakwatch.runs.attached import EventBlock, InterimVerdict, SoakRun
 from soakwatch.runs.catalog import find_run
 from soakwatch.sources.tables.columns import IMPORTED, NO_UNIT
 from soakwatch.sources.tables.times import TimeOptions, time_reading
@@ -57,8 +57,22 @@ from soakwatch_rules.parameter import parameters as parameters_of
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Rule, Window
 from soakwatch_rules.series import Growth, Series, Trait
 
-__all__ = ["Event", "Finding", "Outcome", "Phase", "RecordView", "Said", "SoakRun", "Verdict", "Window", "attach",
-           "judge_csv", "judge_series", "mark", "open_record"]  # fmt: skip
+__all__ = [
+    "Event",
+    "Finding",
+    "InterimVerdict",
+    "Outcome",
+    "Phase",
+    "RecordView",
+    "SoakRun",
+    "Verdict",
+    "Window",
+    "attach",
+    "judge_csv",
+    "judge_series",
+    "mark",
+    "open_record",
+]
 
 Parameters = Mapping[str, float | str]
 _LATEST_NS = 2**63 - 2
@@ -172,11 +186,20 @@ def judge_csv(
         "meanings": tuple(f"{column}={what}" for column, what in (columns or {}).items()),
         "units": tuple(f"{column}={what}" for column, what in (units or {}).items()),
         "kinds": tuple(f"{column}={what}" for column, what in (kinds or {}).items()),
-        "growths": directions, "by": tuple(by), "skip": tuple(skip), "time": time, "time_format": time_format,
-        "zone": tz, "start": start, "target": target, "phases": tuple(phases),
+        "growths": directions,
+        "by": tuple(by),
+        "skip": tuple(skip),
+        "time": time,
+        "time_format": time_format,
+        "zone": tz,
+        "start": start,
+        "target": target,
+        "phases": tuple(phases),
         "role": (role,) if isinstance(role, str) else tuple(f"{target}={word}" for target, word in role.items()),
-        "events": None if events is None else str(events), "delimiter": delimiter, "decimal": decimal,
-    }  # fmt: skip
+        "events": None if events is None else str(events),
+        "delimiter": delimiter,
+        "decimal": decimal,
+    }
     try:
         chosen = [_rule(name, (parameters or {}).get(name, {})) for name in names or rules()]
     except SoakwatchError as error:

@@ -28,8 +28,10 @@ from soakwatch_dashboards.style import BLUE, GREY, RED
 TAG = "soakwatch"
 _IN_MENU = ("placement", "inControlsMenu")
 DEVICE_UID, RUN_UID = "soakwatch-device", "soakwatch-run"
-NAMES = {uid: uid.partition("-")[2].title() for uid in
-         ("soakwatch-fleet", RUN_UID, DEVICE_UID, "soakwatch-monitor", "soakwatch-compare")}  # fmt: skip
+NAMES = {
+    uid: uid.partition("-")[2].title()
+    for uid in ("soakwatch-fleet", RUN_UID, DEVICE_UID, "soakwatch-monitor", "soakwatch-compare")
+}
 """The dashboards in the order in which they are gone through, and what their links are called."""
 OF_A_RUN = (RUN_UID, DEVICE_UID, "soakwatch-monitor")
 """Those that show one run in one window: from one to the other both stay."""
@@ -130,13 +132,23 @@ def marks() -> tuple[AnnotationQuery, ...]:
     # What is in doubt is in the table: as shades it would cover the others.
     bad = f'{here} AND ("severity" = 3 OR "severity" = 1)'
     return (
-        _annotation("Phases", GREY, f'SELECT "text", "end_ms", "phase" AS "title" FROM "soakwatch_phase" WHERE {here}',
-                    "phase"),
-        _annotation("Events", BLUE, 'SELECT "text", "end_ms", "kind" AS "title", "target", "object"'
-                    f' FROM "soakwatch_event" WHERE {here}', "target,object"),
-        _annotation("Findings", RED, 'SELECT "reason" AS "text", "end_ms", "rule" AS "title", "target", "outcome"'
-                    f' FROM "soakwatch_finding" WHERE {bad}', "target,outcome"),
-    )  # fmt: skip
+        _annotation(
+            "Phases", GREY, f'SELECT "text", "end_ms", "phase" AS "title" FROM "soakwatch_phase" WHERE {here}', "phase"
+        ),
+        _annotation(
+            "Events",
+            BLUE,
+            f'SELECT "text", "end_ms", "kind" AS "title", "target", "object" FROM "soakwatch_event" WHERE {here}',
+            "target,object",
+        ),
+        _annotation(
+            "Findings",
+            RED,
+            'SELECT "reason" AS "text", "end_ms", "rule" AS "title", "target", "outcome"'
+            f' FROM "soakwatch_finding" WHERE {bad}',
+            "target,outcome",
+        ),
+    )
 
 
 def to_json(board: Board) -> str:

@@ -58,9 +58,14 @@ def memory(where: str, processes: str) -> list[Query]:
         series("system.memory.pool.usage", where, ("target", "pool"), ref="B", alias="$tag_target pool $tag_pool"),
         series("system.memory.usage", where, ("target",), ref="C", alias="$tag_target, all of it"),
         series("system.memory.utilization", where, ("target",), ref="D", alias="$tag_target, share of all of it"),
-        series("system.memory.pool.utilization", where, ("target", "pool"), ref="E",
-               alias="$tag_target pool $tag_pool, share of it"),
-    ]  # fmt: skip
+        series(
+            "system.memory.pool.utilization",
+            where,
+            ("target", "pool"),
+            ref="E",
+            alias="$tag_target pool $tag_pool, share of it",
+        ),
+    ]
 
 
 MEMORY_LINES = {", all of it$": SECOND_AXIS, ", share of": of_unit("percentunit")}
@@ -97,8 +102,12 @@ def coverage(where: str) -> Panel:
         ' GROUP BY time($__interval), "target", "source" fill(none)',
         "$tag_target $tag_source",
     )
-    return strip("Coverage: polls that were answered", query, ANSWERED,
-                 "Red: at least one poll in this stretch brought no answer. Empty: none was due.")  # fmt: skip
+    return strip(
+        "Coverage: polls that were answered",
+        query,
+        ANSWERED,
+        "Red: at least one poll in this stretch brought no answer. Empty: none was due.",
+    )
 
 
 def findings(where: str, about: str, *, with_run: bool = False) -> Panel:

@@ -62,16 +62,61 @@ def board() -> Board:
         "Two or more runs, each from its own beginning: 00:00 of the first day is when a run began (times in UTC).",
         [
             Row(6, [(24, verdicts("Verdicts", one_of("run")))]),
-            Row(10, [(12, lines("CPU", "percentunit", cpu, "The busiest minute.", most=1.0)),
-                     (12, lines("Load", "pps", sent, "What the generators sent.", {"^requests ": of_unit("reqps")}))]),
-            Row(10, [(12, lines("Memory in use", "bytes", used, "Of the target; on the right as a share.",
-                                {"^share ": of_unit("percentunit")})),
-                     (12, lines("Memory per process", "bytes",
-                                [_aligned("process.memory.usage", ("process", "instance"))], "Resident memory."))]),
-            Row(10, [(12, lines("Drops a second and queue depth", "pps", [*drops, depth],
-                                "The worst minute; on the right the queues.", {"^depth ": of_unit("short")})),
-                     (12, lines("Latency", "s", [_aligned("load.latency", ("quantile",), of="max")],
-                                "What the generators measured."))]),
+            Row(
+                10,
+                [
+                    (12, lines("CPU", "percentunit", cpu, "The busiest minute.", most=1.0)),
+                    (12, lines("Load", "pps", sent, "What the generators sent.", {"^requests ": of_unit("reqps")})),
+                ],
+            ),
+            Row(
+                10,
+                [
+                    (
+                        12,
+                        lines(
+                            "Memory in use",
+                            "bytes",
+                            used,
+                            "Of the target; on the right as a share.",
+                            {"^share ": of_unit("percentunit")},
+                        ),
+                    ),
+                    (
+                        12,
+                        lines(
+                            "Memory per process",
+                            "bytes",
+                            [_aligned("process.memory.usage", ("process", "instance"))],
+                            "Resident memory.",
+                        ),
+                    ),
+                ],
+            ),
+            Row(
+                10,
+                [
+                    (
+                        12,
+                        lines(
+                            "Drops a second and queue depth",
+                            "pps",
+                            [*drops, depth],
+                            "The worst minute; on the right the queues.",
+                            {"^depth ": of_unit("short")},
+                        ),
+                    ),
+                    (
+                        12,
+                        lines(
+                            "Latency",
+                            "s",
+                            [_aligned("load.latency", ("quantile",), of="max")],
+                            "What the generators measured.",
+                        ),
+                    ),
+                ],
+            ),
         ],
         [run, role, target],
         windows=[(f"First {hours} h", ZERO_MS, str(int(ZERO_MS) + hours * 3_600_000)) for hours in (2, 12, 24, 72)],
@@ -79,4 +124,4 @@ def board() -> Board:
         until=END,
         refresh="",
         timezone="utc",
-    )  # fmt: skip
+    )

@@ -50,8 +50,13 @@ def _processes() -> Panel:
         "most": Column("At most", "bytes"),
         "an hour": Column("Growth per hour", "bytes"),
     }
-    return rows("Processes", [query, growth], columns, "Resident memory; growth is the mean of the view.",
-                sorted_by="Growth per hour")  # fmt: skip
+    return rows(
+        "Processes",
+        [query, growth],
+        columns,
+        "Resident memory; growth is the mean of the view.",
+        sorted_by="Growth per hour",
+    )
 
 
 def _exhaustion() -> Panel:
@@ -93,20 +98,40 @@ def board() -> Board:
     answered = Query(f'SELECT mean("ok") AS "answered" FROM "soakwatch_poll" WHERE {_HERE} AND {TIME}')
     hot = ((None, GREEN), (0.8, ORANGE), (0.95, RED))
     short = ((None, RED), (0.95, ORANGE), (0.99, GREEN))
-    top = Row(4, [
-        (6, figure("CPU, at most", busy, "The busiest poll of the view, of a core, a module, and all of it.",
-                   "percentunit", limits=hot)),
-        (6, figure("Memory in use", used, "The last reading, in bytes or as a share.", "bytes",
-                   overrides={"^share$": of_unit("percentunit")[:1]})),
-        (6, figure("Uptime", since, "Since the last boot.", "dtdurations")),
-        (6, figure("Polls answered", answered, "Share of the due polls.", "percentunit", limits=short)),
-    ])  # fmt: skip
+    top = Row(
+        4,
+        [
+            (
+                6,
+                figure(
+                    "CPU, at most",
+                    busy,
+                    "The busiest poll of the view, of a core, a module, and all of it.",
+                    "percentunit",
+                    limits=hot,
+                ),
+            ),
+            (
+                6,
+                figure(
+                    "Memory in use",
+                    used,
+                    "The last reading, in bytes or as a share.",
+                    "bytes",
+                    overrides={"^share$": of_unit("percentunit")[:1]},
+                ),
+            ),
+            (6, figure("Uptime", since, "Since the last boot.", "dtdurations")),
+            (6, figure("Polls answered", answered, "Share of the due polls.", "percentunit", limits=short)),
+        ],
+    )
     # The database sorts names as text, 10 before 2: by their lengths they are in the order of their numbers.
     cores = [
-        series("system.cpu.core.utilization", f'{_HERE} AND "core" =~ {length}', ("core",), ref=ref,
-               alias="core $tag_core")
+        series(
+            "system.cpu.core.utilization", f'{_HERE} AND "core" =~ {length}', ("core",), ref=ref, alias="core $tag_core"
+        )
         for ref, length in zip("ABC", ("/^.$/", "/^..$/", "/^...+$/"), strict=True)
-    ]  # fmt: skip
+    ]
     cores += [
         series("system.cpu.module.utilization", _HERE, ("module",), ref="D", alias="module $tag_module"),
         series("system.cpu.utilization", _HERE, ("target",), ref="E", alias="all of it"),
@@ -122,11 +147,20 @@ def board() -> Board:
     alive = series("process.up", _PROCESS, ("process", "instance"), of="min")
     bits = [series("system.network.io", _PORT, ("interface", "direction"), times="8")]
     lost = [
-        series("system.network.packet.dropped", _PORT, ("interface", "direction"),
-               alias="dropped $tag_interface $tag_direction"),
-        series("system.network.errors", _PORT, ("interface", "direction"), ref="B",
-               alias="errors $tag_interface $tag_direction"),
-    ]  # fmt: skip
+        series(
+            "system.network.packet.dropped",
+            _PORT,
+            ("interface", "direction"),
+            alias="dropped $tag_interface $tag_direction",
+        ),
+        series(
+            "system.network.errors",
+            _PORT,
+            ("interface", "direction"),
+            ref="B",
+            alias="errors $tag_interface $tag_direction",
+        ),
+    ]
     _, softnet, _, forwarding, ip = dropped(_HERE, "ABCDE")
     inside = [softnet, forwarding, ip]
     queues = [
@@ -140,35 +174,79 @@ def board() -> Board:
         "One target in depth: cores, processes, interfaces, queues.",
         [
             top,
-            Row(9, [
-                (12, heat("Busy share per core", cores, "percentunit", "Dark is idle, bright is busy; a row a core.")),
-                (12, lines("CPU, with the load", "percentunit", whole, "All cores.", LOAD_LINES, 1.0)),
-            ]),
+            Row(
+                9,
+                [
+                    (
+                        12,
+                        heat(
+                            "Busy share per core", cores, "percentunit", "Dark is idle, bright is busy; a row a core."
+                        ),
+                    ),
+                    (12, lines("CPU, with the load", "percentunit", whole, "All cores.", LOAD_LINES, 1.0)),
+                ],
+            ),
             Row(8, [(12, _processes()), (12, _exhaustion())]),
-            Row(9, [
-                (12, lines("Memory per process", "bytes", memory(_HERE, _PROCESS),
-                           "Resident memory, and pools; on the right all of it.", MEMORY_LINES)),
-                (12, lines("CPU per process", "percentunit", cpu, "100 % is one core.")),
-            ]),
+            Row(
+                9,
+                [
+                    (
+                        12,
+                        lines(
+                            "Memory per process",
+                            "bytes",
+                            memory(_HERE, _PROCESS),
+                            "Resident memory, and pools; on the right all of it.",
+                            MEMORY_LINES,
+                        ),
+                    ),
+                    (12, lines("CPU per process", "percentunit", cpu, "100 % is one core.")),
+                ],
+            ),
             Row(6, [(24, strip("Processes that run", alive, UPNESS, "Red: the watched process was not there."))]),
-            Row(9, [
-                (12, lines("Open files and threads", "short", open_files, "Of the watched processes.")),
-                (12, lines("Queues", "short", queues, "Packets waiting; on the right drops a second.",
-                           {"^dropped ": of_unit("pps")})),
-            ]),
-            Row(9, [
-                (12, lines("Interfaces: traffic", "bps", bits, "From the byte counters.")),
-                (12, lines("Interfaces: drops and errors a second", "pps", lost, "From the counters.",
-                           {"^errors ": of_unit("cps")})),
-            ]),
-            Row(9, [
-                (8, lines("Drops inside, a second", "pps", inside, "By place and reason, as the device has it.")),
-                (8, sessions),
-                (8, warm),
-            ]),
+            Row(
+                9,
+                [
+                    (12, lines("Open files and threads", "short", open_files, "Of the watched processes.")),
+                    (
+                        12,
+                        lines(
+                            "Queues",
+                            "short",
+                            queues,
+                            "Packets waiting; on the right drops a second.",
+                            {"^dropped ": of_unit("pps")},
+                        ),
+                    ),
+                ],
+            ),
+            Row(
+                9,
+                [
+                    (12, lines("Interfaces: traffic", "bps", bits, "From the byte counters.")),
+                    (
+                        12,
+                        lines(
+                            "Interfaces: drops and errors a second",
+                            "pps",
+                            lost,
+                            "From the counters.",
+                            {"^errors ": of_unit("cps")},
+                        ),
+                    ),
+                ],
+            ),
+            Row(
+                9,
+                [
+                    (8, lines("Drops inside, a second", "pps", inside, "By place and reason, as the device has it.")),
+                    (8, sessions),
+                    (8, warm),
+                ],
+            ),
             Row(6, [(24, coverage(_HERE))]),
             Row(8, [(24, findings(_HERE, "Of this target; each cell leads to the exact window of its finding."))]),
         ],
         [RUN, targets(many=False), PROCESS, INTERFACE],
         marks(),
-    )  # fmt: skip
+    )

@@ -60,8 +60,16 @@ def of_load(unit: str) -> tuple[DynamicConfigValue, ...]:
     )
 
 
-def lines(title: str, unit: str, queries: Sequence[Query], about: str, overrides: Overrides | None = None,
-          most: float | None = None, *, below_zero: bool = False) -> Panel:  # fmt: skip
+def lines(
+    title: str,
+    unit: str,
+    queries: Sequence[Query],
+    about: str,
+    overrides: Overrides | None = None,
+    most: float | None = None,
+    *,
+    below_zero: bool = False,
+) -> Panel:
     """Lines over time; ``overrides`` by the regular expression of their names; ``most`` is the axis' soft end.
 
     The axis begins at zero, so that nothing looks worse than it is; ``below_zero``: what is shown may be negative.
@@ -97,10 +105,17 @@ def lines(title: str, unit: str, queries: Sequence[Query], about: str, overrides
     return panel.build()
 
 
-def figure(title: str, queries: Query | Sequence[Query], about: str, unit: str = "none",
-           named: Mapping[str, tuple[str, str]] | None = None, *, big: bool = False,
-           limits: Sequence[tuple[float | None, str]] = ((None, GREY),),
-           overrides: Overrides | None = None) -> Panel:  # fmt: skip
+def figure(
+    title: str,
+    queries: Query | Sequence[Query],
+    about: str,
+    unit: str = "none",
+    named: Mapping[str, tuple[str, str]] | None = None,
+    *,
+    big: bool = False,
+    limits: Sequence[tuple[float | None, str]] = ((None, GREY),),
+    overrides: Overrides | None = None,
+) -> Panel:
     """One figure a series, or one word, that fills its box with its colour; where there is nothing stands a dash."""
     panel = (
         stat.Panel()
@@ -122,8 +137,14 @@ def figure(title: str, queries: Query | Sequence[Query], about: str, unit: str =
     return panel.build()
 
 
-def word(title: str, query: Query, column: str, about: str, named: Mapping[str, tuple[str, str]],
-         links: Sequence[tuple[str, str]]) -> Panel:  # fmt: skip
+def word(
+    title: str,
+    query: Query,
+    column: str,
+    about: str,
+    named: Mapping[str, tuple[str, str]],
+    links: Sequence[tuple[str, str]],
+) -> Panel:
     """A column of a query's one row as a word in its colour; a click follows a link, which may name other columns.
 
     Rows instead of reduced values: only then do links know the other columns.
@@ -233,8 +254,14 @@ class Column:
         return [DynamicConfigValue(key, value) for key, value in told if value]
 
 
-def rows(title: str, queries: Sequence[Query], columns: Mapping[str, Column], about: str,
-         links: Sequence[tuple[str, str]] = (), sorted_by: str = "") -> Panel:  # fmt: skip
+def rows(
+    title: str,
+    queries: Sequence[Query],
+    columns: Mapping[str, Column],
+    about: str,
+    links: Sequence[tuple[str, str]] = (),
+    sorted_by: str = "",
+) -> Panel:
     """A table; ``links`` (title, address) hang at each cell; ``sorted_by`` names a heading, highest first."""
     panel = (
         table.Panel()

@@ -40,34 +40,67 @@ def board() -> Board:
         table=True,
     )
     here = [(name, f"/d/{RUN_UID}?{THIS_RUN}&{window}") for name, window in WHOLE]
-    top = Row(5, [
-        (6, word("Verdict", verdict, "severity", "While the run goes on, that it does; a click shows the whole run.",
-                 SEVERITIES, here)),
-        (4, sentence("Phase", phase, "phase", "The phase that began last.")),
-        (3, figure("Hours", _of_verdict("hours"), "How long it ran.", "short", limits=((None, GREY),))),
-        (3, figure("Failed", _of_verdict("failed"), "Findings that fail.", limits=((None, GREEN), (1, RED)))),
-        (3, figure("Warned", _of_verdict("warned"), "Findings that warn.", limits=((None, GREEN), (1, YELLOW)))),
-        (5, figure("In doubt", _of_verdict("doubtful"), "Findings that are inconclusive.",
-                   limits=((None, GREEN), (1, ORANGE)))),
-    ])  # fmt: skip
+    top = Row(
+        5,
+        [
+            (
+                6,
+                word(
+                    "Verdict",
+                    verdict,
+                    "severity",
+                    "While the run goes on, that it does; a click shows the whole run.",
+                    SEVERITIES,
+                    here,
+                ),
+            ),
+            (4, sentence("Phase", phase, "phase", "The phase that began last.")),
+            (3, figure("Hours", _of_verdict("hours"), "How long it ran.", "short", limits=((None, GREY),))),
+            (3, figure("Failed", _of_verdict("failed"), "Findings that fail.", limits=((None, GREEN), (1, RED)))),
+            (3, figure("Warned", _of_verdict("warned"), "Findings that warn.", limits=((None, GREEN), (1, YELLOW)))),
+            (
+                5,
+                figure(
+                    "In doubt",
+                    _of_verdict("doubtful"),
+                    "Findings that are inconclusive.",
+                    limits=((None, GREEN), (1, ORANGE)),
+                ),
+            ),
+        ],
+    )
     said = Row(3, [(24, sentence("In one sentence", _of_verdict("headline"), "headline", "The verdict's reason."))])
-    busy = lines("CPU, with the load", "percentunit", [*cpu(_HERE), *load()],
-                 "Of each core; the busiest poll of each interval, so that no spike is lost; dashed: what is sent.",
-                 LOAD_LINES, most=1.0)  # fmt: skip
-    used = lines("Memory per process", "bytes", memory(_HERE, _HERE),
-                 "Resident memory of watched processes, pools; on the right what the whole device has in use.",
-                 MEMORY_LINES)  # fmt: skip
+    busy = lines(
+        "CPU, with the load",
+        "percentunit",
+        [*cpu(_HERE), *load()],
+        "Of each core; the busiest poll of each interval, so that no spike is lost; dashed: what is sent.",
+        LOAD_LINES,
+        most=1.0,
+    )
+    used = lines(
+        "Memory per process",
+        "bytes",
+        memory(_HERE, _HERE),
+        "Resident memory of watched processes, pools; on the right what the whole device has in use.",
+        MEMORY_LINES,
+    )
     # The generator's losses are not the chosen target's: they belong to the run.
     lost = [
         *dropped(_HERE, "ABCDE"),
         series("load.lost.packets", _RUN, ("target",), ref="F", alias="lost, says $tag_target"),
         series("queue.depth", _HERE, ("target", "queue"), ref="G", alias="depth $tag_target $tag_queue"),
     ]
-    drops = lines("Drops a second and queue depth, with the load", "pps", [*lost, *load()],
-                  "Rates of the counters of drops; on the right the queues and, dashed, what the generators send.",
-                  {"^depth ": of_unit("short"), **LOAD_LINES})  # fmt: skip
-    latency = lines("Latency", "s", [series("load.latency", _RUN, ("target", "quantile"))],
-                    "What the generators measured.")  # fmt: skip
+    drops = lines(
+        "Drops a second and queue depth, with the load",
+        "pps",
+        [*lost, *load()],
+        "Rates of the counters of drops; on the right the queues and, dashed, what the generators send.",
+        {"^depth ": of_unit("short"), **LOAD_LINES},
+    )
+    latency = lines(
+        "Latency", "s", [series("load.latency", _RUN, ("target", "quantile"))], "What the generators measured."
+    )
     sessions, warm = sessions_and_temperature(_HERE)
     return Board(
         RUN_UID,

@@ -24,8 +24,13 @@ GREEN, YELLOW, ORANGE, RED, BLUE, GREY = "#3D9A50", "#E0B400", "#F2812B", "#D435
 LOAD = "#8AB8FF"
 """The generator's lines, on every dashboard."""
 
-SEVERITIES = {"-1": ("RUNNING", BLUE), "0": ("PASS", GREEN), "1": ("WARN", YELLOW), "2": ("INCONCLUSIVE", ORANGE),
-              "3": ("FAIL", RED)}  # fmt: skip
+SEVERITIES = {
+    "-1": ("RUNNING", BLUE),
+    "0": ("PASS", GREEN),
+    "1": ("WARN", YELLOW),
+    "2": ("INCONCLUSIVE", ORANGE),
+    "3": ("FAIL", RED),
+}
 ANSWERED = {"0": ("lost", RED), "1": ("ok", GREEN)}
 UPNESS = {"0": ("DOWN", RED), "1": ("up", GREEN)}
 

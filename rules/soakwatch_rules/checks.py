@@ -21,16 +21,36 @@ from soakwatch_rules.series import Series
 _SECOND: Final = 10**9
 _PER_PHASE: Final = (("baseline", 0.2), ("soak", 0.3), ("stress", 0.1), ("recovery", 0.4))
 _CLEAR: Final = (Outcome.PASS, Outcome.WARN)
-_OBJECTS: Final = {"system.kernel.alarms": "kind=oom", "system.core.files": "folder=/var/crash",
-                   "system.cpu.core.utilization": "core=0", "queue.depth": "queue=0", "queue.dropped": "queue=0",
-                   "queue.usage": "queue=0", "load.latency": "quantile=0.99", "system.sessions": "table=sessions",
-                   "system.forwarding.dropped": "place=flow,reason=no buffer", "system.ip.dropped": "version=ipv4",
-                   "system.cpu.module.utilization": "module=0", "reach.up": "peer=gw,protocol=icmp",
-                   "reach.round_trip": "peer=gw,protocol=icmp", "reach.sent": "peer=gw,protocol=icmp",
-                   "reach.lost": "peer=gw,protocol=icmp"}  # fmt: skip
-_LOAD: Final = ("load.tx.packets", "load.rx.packets", "load.offered.packet.rate", "load.requests", "load.request.rate",
-                "load.offered.rate", "load.failures", "load.latency", "load.queue_full", "load.cpu.utilization",
-                "load.ceiling.packet.rate")  # fmt: skip
+_OBJECTS: Final = {
+    "system.kernel.alarms": "kind=oom",
+    "system.core.files": "folder=/var/crash",
+    "system.cpu.core.utilization": "core=0",
+    "queue.depth": "queue=0",
+    "queue.dropped": "queue=0",
+    "queue.usage": "queue=0",
+    "load.latency": "quantile=0.99",
+    "system.sessions": "table=sessions",
+    "system.forwarding.dropped": "place=flow,reason=no buffer",
+    "system.ip.dropped": "version=ipv4",
+    "system.cpu.module.utilization": "module=0",
+    "reach.up": "peer=gw,protocol=icmp",
+    "reach.round_trip": "peer=gw,protocol=icmp",
+    "reach.sent": "peer=gw,protocol=icmp",
+    "reach.lost": "peer=gw,protocol=icmp",
+}
+_LOAD: Final = (
+    "load.tx.packets",
+    "load.rx.packets",
+    "load.offered.packet.rate",
+    "load.requests",
+    "load.request.rate",
+    "load.offered.rate",
+    "load.failures",
+    "load.latency",
+    "load.queue_full",
+    "load.cpu.utilization",
+    "load.ceiling.packet.rate",
+)
 _ONLY_ASKED: Final = frozenset({"level", "event_impact"})  # without a limit, or an event, there is nothing to judge
 _OF_EVENTS: Final = frozenset({"event_impact"})  # what an event cost is its question
 _RUNS: Final = 5  # earlier runs of the calm device
@@ -267,9 +287,17 @@ def check_events(rule: Rule) -> None:
 
 
 CHECKS: Final[tuple[Callable[[Rule], None], ...]] = (
-    check_form, check_values, check_definition, check_docstring, check_calm, check_too_little, check_unmodified,
-    check_shift, check_scale, check_events,
-)  # fmt: skip
+    check_form,
+    check_values,
+    check_definition,
+    check_docstring,
+    check_calm,
+    check_too_little,
+    check_unmodified,
+    check_shift,
+    check_scale,
+    check_events,
+)
 
 
 def check(rule: Rule) -> None:

@@ -10,9 +10,25 @@ from typing import Final
 from soakwatch_rules.rule import Event
 
 _SEEN: Final = (
-    "process.", "kernel.", "core.", "clock.", "device.", "snmp.", "link.", "log.", "hardware.", "memory.", "cpu.",
-    "recorder.", "source.", "phase.", "generator.", "load.", "module.", "reboot.unexpected",
-)  # fmt: skip
+    "process.",
+    "kernel.",
+    "core.",
+    "clock.",
+    "device.",
+    "snmp.",
+    "link.",
+    "log.",
+    "hardware.",
+    "memory.",
+    "cpu.",
+    "recorder.",
+    "source.",
+    "phase.",
+    "generator.",
+    "load.",
+    "module.",
+    "reboot.unexpected",
+)
 """What is seen, not done; and the book-keeping of the run."""
 _KINDS: Final = frozenset({"gap", "pause", "stress", "spike", "watchdog", "license", "reboot"})
 _SAME_NS: Final = 60 * 10**9
@@ -22,7 +38,7 @@ _SAID: Final = frozenset({"line", "trap"})
 """What the receivers of syslog and of traps note of a device's word."""
 
 
-def deeds(events: Iterable[Event]) -> tuple[Event, ...]:
+def operator_events(events: Iterable[Event]) -> tuple[Event, ...]:
     """What was done on purpose or announced, in order of time; several words of one happening made one.
 
     An event with an intent counts whatever its kind; a reboot that nobody announced was done by nobody. Who plans or

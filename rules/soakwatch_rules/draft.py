@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from soakwatch_rules.rule import Case, Finding, Outcome, Rule, Why
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rule
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence, expected
 
@@ -42,7 +42,7 @@ def absent(rule: Rule, case: Case, what: str) -> Finding:
     else:
         reason, outcome = f"this target has no {what}", Outcome.NOT_APPLICABLE
     settle = "make it readable, then run again" if case.faults else ""
-    why = Why.UNREAD if outcome is Outcome.INCONCLUSIVE else None
+    why = InconclusiveReason.UNREAD if outcome is Outcome.INCONCLUSIVE else None
     return replace(made, outcome=outcome, reason=reason, settle=settle, why=why)
 
 

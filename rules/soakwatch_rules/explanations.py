@@ -16,8 +16,12 @@ _NO_CAUSE = frozenset({"gap", "clock.step", "core.present", "core.dump"})
 _SIGNS = ("recorder.", "source.", "log.", "phase.", "cpu.", "memory.", "hardware.")
 """What a device complains of, and the book-keeping of sources: they may be the effect of the same thing."""
 _COMMANDED = (
-    "load.offered.packet.rate", "load.offered.rate", "load.offered.bit.rate", "load.level", "load.connections",
-)  # fmt: skip
+    "load.offered.packet.rate",
+    "load.offered.rate",
+    "load.offered.bit.rate",
+    "load.level",
+    "load.connections",
+)
 _SENT = ("load.tx.packets", "load.tx.packet.rate", "load.tx.bit.rate")
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from soakwatch_rules.lives import Life
-from soakwatch_rules.rule import Case, Outcome, Why
+from soakwatch_rules.rule import Case, InconclusiveReason, Outcome
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.following import Following
 from soakwatch_rules.stats.trend_answer import Trend
@@ -48,7 +48,9 @@ def been_there(one: GrowthOfLife, judged: Sequence[GrowthOfLife]) -> bool:
 
 def cut(one: GrowthOfLife) -> GrowthOfLife:
     """A life whose growth a longer one explains: open, where it was a failure."""
-    return replace(one, cut=True, trend=replace(one.trend, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, guard=False))
+    return replace(
+        one, cut=True, trend=replace(one.trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE, guard=False)
+    )
 
 
 def excess(one: GrowthOfLife) -> float:

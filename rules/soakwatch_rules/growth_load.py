@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.lives import Life
-from soakwatch_rules.rule import Finding, Outcome, Why
+from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.cycles import DAY_S, of_a_day
@@ -87,7 +87,12 @@ def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series, run_
             reason = f"{said.reason}; but a daily wave explains nearly all of it"
             settle = "needs a run of two days"
             return replace(
-                said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle, forecast=None
+                said,
+                outcome=Outcome.INCONCLUSIVE,
+                reason=reason,
+                why=InconclusiveReason.CYCLE,
+                settle=settle,
+                forecast=None,
             )
     rise, little = abs(trend.rate) * span_s, _LITTLE if span_s > _QUARTER_S else _LITTLE_SHORT
     if span_s < min(_CUT * run_s, _QUARTER_S):
@@ -95,5 +100,12 @@ def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series, run_
     if span_s < _HALF_A_DAY_S and rise < little * abs(trend.level):
         reason = f"{said.reason}; {100 * rise / abs(trend.level):.2g} % in all, as a part of a daily wave would move it"
         settle = f"needs a run of a day, {lasting(2 * _HALF_A_DAY_S - span_s)} more"
-        return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle, forecast=None)
+        return replace(
+            said,
+            outcome=Outcome.INCONCLUSIVE,
+            reason=reason,
+            why=InconclusiveReason.CYCLE,
+            settle=settle,
+            forecast=None,
+        )
     return said

@@ -200,8 +200,16 @@ def impact(case: Case, stretch: Stretch, load: Traffic | None, tolerance: float)
     cpu = next((s for s in case.series if s.metric == _TOTAL and not s.object), None)
     levels = [_level(s, stretch) for s in series if s.metric in _PEAKS or s is cpu]
     back = tuple(_back(level, tolerance, stretch) for level in levels if level is not None)
-    return Impact(stretch, made, blind, probes, latency, None if cpu is None else _peak(cpu, stretch), back,
-                  min(later, default=None))  # fmt: skip
+    return Impact(
+        stretch,
+        made,
+        blind,
+        probes,
+        latency,
+        None if cpu is None else _peak(cpu, stretch),
+        back,
+        min(later, default=None),
+    )
 
 
 def _counted(stretch: Stretch, load: Traffic | None) -> tuple[Outage | None, str]:

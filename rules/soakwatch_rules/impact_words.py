@@ -92,8 +92,11 @@ def doubts(one: Impact, load: Traffic | None, *, overlapped: bool) -> Iterator[s
         yield f"{what}: what comes back scatters so much that an outage of under {lasting(made.blind_s)} is not seen"
     if one.agree is False:
         part = made.share is not None and made.share < _WHOLE
-        why = f"only {quantity(made.share or 0.0, '1')} of what was sent in it was lost" if part else (
-            "what was queued may have come late, or the rate have changed")  # fmt: skip
+        why = (
+            f"only {quantity(made.share or 0.0, '1')} of what was sent in it was lost"
+            if part
+            else ("what was queued may have come late, or the rate have changed")
+        )
         yield f"{what}: the two methods differ by {lasting(abs(made.loss_s - made.time_s))}: {why}"
     if made.unsent_s > 0:
         yield f"{what}: for {lasting(made.unsent_s)} the generator itself sent under half as much, which is no loss"

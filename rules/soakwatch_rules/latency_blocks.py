@@ -23,9 +23,17 @@ READINGS: Final = 3  # of one block, at least
 EARLY: Final = 0.25  # of what is judged, where no baseline tells what is usual
 LEAST: Final = 6  # blocks that tell what is usual
 _LOADS: Final = (
-    "load.offered.packet.rate", "load.offered.rate", "load.offered.bit.rate", "load.tx.packets", "load.tx.packet.rate",
-    "load.tx.bytes", "load.tx.bit.rate", "load.users", "load.requests", "load.request.rate",
-)  # fmt: skip
+    "load.offered.packet.rate",
+    "load.offered.rate",
+    "load.offered.bit.rate",
+    "load.tx.packets",
+    "load.tx.packet.rate",
+    "load.tx.bytes",
+    "load.tx.bit.rate",
+    "load.users",
+    "load.requests",
+    "load.request.rate",
+)
 _AFTER: Final = frozenset({"recovery", "cooldown"})
 _BEFORE: Final = frozenset({"ramp", "warm-up", "warmup"})
 _BASELINE: Final = "baseline"

@@ -165,8 +165,12 @@ def whose(thing: str) -> str:
 
 def nothing_came(kind: str) -> str:
     """A standstill of one kind in words."""
-    return {PINGS: "no answer", PACKETS: "next to nothing came back", REQUESTS: "no request was answered",
-            CONNECTIONS: "no connection was opened"}[kind]  # fmt: skip
+    return {
+        PINGS: "no answer",
+        PACKETS: "next to nothing came back",
+        REQUESTS: "no request was answered",
+        CONNECTIONS: "no connection was opened",
+    }[kind]
 
 
 def lost_words(kind: str, one: Share) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from soakwatch_rules.crossing import Crossing, Ports
 from soakwatch_rules.loss_account import Seen, Share
 from soakwatch_rules.offers import Offer
-from soakwatch_rules.rule import Case, Finding, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.stats.outage import Bins
 
 _MUCH = 0.1  # of a load: without it nobody knows what the device stood
@@ -48,10 +48,14 @@ def blamed(case: Case, said: Finding, seen: Seen, over: Sequence[Share], limit: 
         if said.numbers["stops"] <= 0 and worst.lost < _MUCH * worst.sent:
             return replace(said, outcome=Outcome.WARN, reason=reason)
         settle = "mend the path or the generator's receiver, then run again"
-        return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GENERATOR, settle=settle)
+        return replace(
+            said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
+        )
     reason = f"{said.reason}; they were lost before the device took them in: {worst.text}"
     settle = "read the device's counters of what its ports miss, or look at the path to it"
-    return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.NO_REFERENCE, settle=settle)
+    return replace(
+        said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle
+    )
 
 
 def _contradicted(case: Case, said: Finding, one: Offer, ports: Ports, total: float, limit: float) -> Finding:
@@ -65,23 +69,24 @@ def _contradicted(case: Case, said: Finding, one: Offer, ports: Ports, total: fl
     apart_ns = max(round(ports.apart_s * 1e9), 1)
     edges = np.arange(case.window.begin_ns, case.window.end_ns + 1, max(apart_ns * 2, 30 * 10**9), dtype=np.int64)
     crossed = [
-        c for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        c
+        for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
         if (c := _crossing_in(ports, one.bins, Window(a, b))) is not None and c.sent > 0 and c.back > 0.5 * c.sent
-    ]  # fmt: skip
+    ]
     away = [c for c in crossed if c.let_out < 0.1 * c.back]
     if not away or (len(away) == len(crossed) and len(crossed) < _READINGS):
         return _more_than_let_out(said, crossed)
     worst = max(away, key=lambda c: c.back)
     reason = f"{said.reason}, but the device's interfaces carried less than a tenth of it: {worst.text}"
     settle = "find out which is right: the generator's figures or the device's"
-    return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GENERATOR, settle=settle)
+    return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle)
 
 
 def _more_than_let_out(said: Finding, crossed: Sequence[Crossing]) -> Finding:
     """All that was sent went in by ports that are read, and less came out of them than the generator says came back."""
     sent, taken, let, back = (
         sum(getattr(c, name) for c in crossed) for name in ("sent", "taken_in", "let_out", "back")
-    )  # fmt: skip
+    )
     if len(crossed) < _READINGS or abs(taken - sent) > _UNEVEN * sent or let >= (1 - _UNEVEN) * back:
         return said
     text = Crossing(sent, taken, let, back, None).text
@@ -89,7 +94,7 @@ def _more_than_let_out(said: Finding, crossed: Sequence[Crossing]) -> Finding:
     settle = (
         "read every port that carries the load, or find out which is right: the generator's figures or the device's"
     )
-    return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GENERATOR, settle=settle)
+    return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle)
 
 
 def _crossing_in(ports: Ports, bins: Bins, window: Window) -> Crossing | None:

@@ -75,8 +75,10 @@ def residue(whole: Series, parts: Sequence[Series], events: Iterable[Event], lim
     changes.sort(key=lambda item: -item[1])
     return Residue(
         replace(whole, value=sign * left, trait=trait),
-        len(chosen), _change(value), tuple(changes),
-    )  # fmt: skip
+        len(chosen),
+        _change(value),
+        tuple(changes),
+    )
 
 
 def beside_parts(finding: Finding, rule: Rule, case: Case, parts: Sequence[Series], own: frozenset[str]) -> Finding:

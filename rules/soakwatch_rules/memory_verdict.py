@@ -11,11 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from soakwatch_rules.rule import Finding, Outcome, Why
+from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
 
 _LITERAL: Final = "memory_growth"
 _BY_SHAPE: Final = "growth"
-_NOT_ASKED: Final = frozenset({Why.TOO_SHORT, Why.TOO_FEW, Why.NOT_BEGUN})
+_NOT_ASKED: Final = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.TOO_FEW, InconclusiveReason.NOT_BEGUN})
 _SAID: Final[Mapping[Outcome, str]] = {
     Outcome.PASS: "it does not grow at the end",
     Outcome.WARN: "it does not grow at the end",

@@ -111,14 +111,21 @@ def _requests(own: Sequence[Series], label: str) -> Iterator[Offer]:
         sent, lost = binned((*answered, *failed), edges), binned(failed, edges)
         exact = all(s.trait.kind == "counter" for s in (*answered, *failed))
         bins = _whole(Bins(edges, sent, lost), (*answered, *failed))
-        yield Offer(REQUESTS, label, answered[0].metric, "requests answered and failed", answered[0], bins,
-                    exact=exact, on=on.at(edges))  # fmt: skip
+        yield Offer(
+            REQUESTS,
+            label,
+            answered[0].metric,
+            "requests answered and failed",
+            answered[0],
+            bins,
+            exact=exact,
+            on=on.at(edges),
+        )
     elif failed:
         edges = _edges(failed)
         sent = binned(told, edges) if told else np.full(max(edges.size - 1, 0), np.nan)
         bins = _whole(Bins(edges, sent, binned(failed, edges)), failed)
-        yield Offer(REQUESTS, label, failed[0].metric, "requests that failed", failed[0], bins,
-                    on=on.at(edges))  # fmt: skip
+        yield Offer(REQUESTS, label, failed[0].metric, "requests that failed", failed[0], bins, on=on.at(edges))
     if answered and told:
         yield _between(REQUESTS, label, told, answered, "requests commanded and answered", on, ratio=False)
     elif answered:
@@ -134,8 +141,15 @@ def _connections(own: Sequence[Series], label: str) -> Iterator[Offer]:
     lost = binned(failed, edges)
     sent = binned((*opened, *failed), edges) if opened else np.full(lost.size, np.nan)
     bins = _whole(Bins(edges, sent, lost), (*opened, *failed))
-    yield Offer(CONNECTIONS, label, failed[0].metric, "connections opened and failed", failed[0], bins,
-                on=_Activity(own).at(edges))  # fmt: skip
+    yield Offer(
+        CONNECTIONS,
+        label,
+        failed[0].metric,
+        "connections opened and failed",
+        failed[0],
+        bins,
+        on=_Activity(own).at(edges),
+    )
 
 
 def _pings(series: Iterable[Series]) -> Iterator[Offer]:
@@ -151,14 +165,26 @@ def _pings(series: Iterable[Series]) -> Iterator[Offer]:
             yield Offer(PINGS, peer, "reach.lost", "requests sent to the peer and lost", lost, bins)
         elif up is not None and len(up) > 1:
             gone = 1.0 - np.clip(up.values[1:], 0.0, 1.0)
-            yield Offer(PINGS, peer, "reach.up", "readings in which the peer answered", up,
-                        Bins(up.time_ns, np.ones(gone.size), gone))  # fmt: skip
+            yield Offer(
+                PINGS,
+                peer,
+                "reach.up",
+                "readings in which the peer answered",
+                up,
+                Bins(up.time_ns, np.ones(gone.size), gone),
+            )
 
 
 def _between(
-    kind: str, label: str, sent: tuple[Series, ...], back: tuple[Series, ...], source: str, on: _Activity, *,
+    kind: str,
+    label: str,
+    sent: tuple[Series, ...],
+    back: tuple[Series, ...],
+    source: str,
+    on: _Activity,
+    *,
     ratio: bool,
-) -> Offer:  # fmt: skip
+) -> Offer:
     edges = _edges(back)
     into, out = binned(sent, edges), binned(back, edges)
     exact = all(s.trait.kind == "counter" for s in (*sent, *back))
@@ -192,8 +218,15 @@ def _share(loss: Series, sent: tuple[Series, ...]) -> Offer:
     edges = good.time_ns
     much = binned(sent, edges) if sent else np.diff(edges) * 1e-9
     share = np.clip(good.values[1:], 0.0, 1.0)
-    return Offer(PACKETS, loss.object, loss.metric, "the share that the generator says is lost", loss,
-                 Bins(edges, much, much * share), exact=False)  # fmt: skip
+    return Offer(
+        PACKETS,
+        loss.object,
+        loss.metric,
+        "the share that the generator says is lost",
+        loss,
+        Bins(edges, much, much * share),
+        exact=False,
+    )
 
 
 def _same_size(load: Sequence[Series]) -> bool:

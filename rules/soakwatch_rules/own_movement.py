@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from soakwatch_rules.episodes import Episode
-from soakwatch_rules.rule import Outcome, Why
+from soakwatch_rules.rule import InconclusiveReason, Outcome
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.equivalence import LEAST, Reference, Return
 from soakwatch_rules.wording.words import lasting, quantity
@@ -24,7 +24,7 @@ class JudgedEpisode:
     episode: Episode
     outcome: Outcome
     reason: str
-    why: Why | None = None
+    why: InconclusiveReason | None = None
     settle: str = ""
     before: Reference | None = None
     band: float = 0.0
@@ -45,7 +45,11 @@ def beside_history(
     nothing: what is no larger than their own movement is no fault of the stress, and noise of that size settles it.
     """
     back, episode = judged.back, so_far[-1]
-    if back is None or judged.outcome in {Outcome.PASS, Outcome.WARN} or judged.why not in {None, Why.NOISE}:
+    if (
+        back is None
+        or judged.outcome in {Outcome.PASS, Outcome.WARN}
+        or judged.why not in {None, InconclusiveReason.NOISE}
+    ):
         return judged
     own = max(before.sd, _OWN * _moved(series, episode))
     residue, unit = abs(back.residue), series.trait.unit

@@ -20,7 +20,7 @@ class Outcome(StrEnum):
     NOT_APPLICABLE = "not applicable"
 
 
-class Why(StrEnum):
+class InconclusiveReason(StrEnum):
     """Why a finding is inconclusive: the word by which such findings are grouped; the sentence is in ``reason``."""
 
     TOO_SHORT = "too short"
@@ -198,7 +198,7 @@ class Finding:
     marks: tuple[Mark, ...] = ()
     numbers: Mapping[str, float] = field(default_factory=dict)  # the rule's own arithmetic, by name
     doubts: tuple[str, ...] = ()  # known weaknesses of the method that matter here
-    why: Why | None = None  # what makes an inconclusive finding so
+    why: InconclusiveReason | None = None  # what makes an inconclusive finding so
     forecast: Forecast | None = None
 
     @property
@@ -208,7 +208,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class RuleSpec:
     """How a rule wants to be used. ``needs`` tells the least data that lets it decide, in one sentence.
 
     ``shortest_s``: in a run that is planned shorter than this, and whose plan does not name the rule, its doubt does
@@ -249,7 +249,7 @@ class Rule(Protocol):
     metrics: ClassVar[tuple[str, ...]]
     scope: ClassVar[Literal["object", "metric", "target"]]
     phases: ClassVar[tuple[str, ...]]
-    manner: ClassVar[Manner]
+    manner: ClassVar[RuleSpec]
 
     def definition(self) -> str:
         """The exact definition in one sentence, with the parameters filled in."""

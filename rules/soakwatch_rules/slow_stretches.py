@@ -77,14 +77,21 @@ def slow_stretches(
         gradual = first > 0 and not steep and not (knows and to_end)
         if first == 0 and close < _COLD * at.size and grid.early:
             continue  # caches that were cold
-        found.append(SlowStretch(
-            Window(int(grid.edges_ns[begin]), int(min(grid.edges_ns[end], case.window.end_ns))), math.exp(times),
-            float(np.median(grid.value[inside])), float(np.median(usual[inside])), to_end, gross,
-            steep=steep, gradual=gradual and times < math.log(_SURELY),
-            above=same.above
-            and not (same.share >= 1 / 10 and same.off >= math.log(DOUBLED))
-            and times < math.log(_SURELY),
-        ))  # fmt: skip
+        found.append(
+            SlowStretch(
+                Window(int(grid.edges_ns[begin]), int(min(grid.edges_ns[end], case.window.end_ns))),
+                math.exp(times),
+                float(np.median(grid.value[inside])),
+                float(np.median(usual[inside])),
+                to_end,
+                gross,
+                steep=steep,
+                gradual=gradual and times < math.log(_SURELY),
+                above=same.above
+                and not (same.share >= 1 / 10 and same.off >= math.log(DOUBLED))
+                and times < math.log(_SURELY),
+            )
+        )
     return found
 
 

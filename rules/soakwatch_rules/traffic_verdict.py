@@ -12,9 +12,16 @@ _CLEARED = "device_out"  # a loss that was held against the device's own interfa
 _BLAMED = frozenset({Outcome.WARN, Outcome.INCONCLUSIVE})
 _DEATHS = frozenset({"process_restart", "reboot", "hang", "oom_kill", "core_dump", "kernel_fault"})
 _RULES = frozenset({"performance_decline", "periodic_pause", "step_change", "recovery", "level"})
-_METRICS = frozenset({
-    "load.rx.packets", "load.rx.packet.rate", "load.rx.bytes", "load.rx.bit.rate", "load.lost.packets", "load.loss",
-})  # fmt: skip
+_METRICS = frozenset(
+    {
+        "load.rx.packets",
+        "load.rx.packet.rate",
+        "load.rx.bytes",
+        "load.rx.bit.rate",
+        "load.lost.packets",
+        "load.loss",
+    }
+)
 
 
 def agreed(findings: Sequence[Finding]) -> list[Finding]:

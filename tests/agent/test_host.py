@@ -184,9 +184,22 @@ def test_the_modules_without_psutil_run_on_a_real_python_3_9() -> None:
     if old is None:
         pytest.skip("there is no Python 3.9 on this machine")
     modules = (
-        "sample", "metric", "wire", "procfs", "kernlog", "corefiles", "framing", "statefile", "segments", "spool",
-        "agentclock", "recorder", "itself", "keeper", "bundled_main",
-    )  # fmt: skip
+        "sample",
+        "metric",
+        "wire",
+        "procfs",
+        "kernlog",
+        "corefiles",
+        "framing",
+        "statefile",
+        "segments",
+        "spool",
+        "agentclock",
+        "recorder",
+        "itself",
+        "keeper",
+        "bundled_main",
+    )
     program = "import sys; sys.path.insert(0, sys.argv[1])\n" + "".join(
         f"import soakwatch_agent.{name}\n" for name in modules
     )

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Site, SourceFailed, WatchedProcess
+from soakwatch.sources.abc import SourceContext, SourceFailed, WatchedProcess
 from soakwatch.sources.pollers.local import Config, start
 from soakwatch_agent.sample import Answer
 
 _EDGE = Path(__file__).parent / "roots" / "edge-4cores" / "root"
 
 
-def _site(folder: Path, *watched: WatchedProcess) -> Site:
-    return Site("dut", "dut", watched, None, folder, lambda: 0, 1.0)
+def _site(folder: Path, *watched: WatchedProcess) -> SourceContext:
+    return SourceContext("dut", "dut", watched, None, folder, lambda: 0, 1.0)
 
 
 def test_a_poll_brings_the_probes_that_were_asked_for(tmp_path: Path) -> None:

@@ -288,8 +288,9 @@ def test_a_folder_whose_path_is_longer_than_a_sockets_is_one_like_any_other(tmp_
     assert len(folder) > 107
 
     def agent(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*_AGENT, *words, "--dir", folder], input="", capture_output=True, text=True, timeout=60,
-                              check=False)  # fmt: skip
+        return subprocess.run(
+            [*_AGENT, *words, "--dir", folder], input="", capture_output=True, text=True, timeout=60, check=False
+        )
 
     try:
         attached = agent("attach", "--start")

@@ -128,10 +128,14 @@ targets:
         while alive:
             alive = [one for one in alive if one.look()]
             time.sleep(EVERY_S)
-        print(f"{psutil.cpu_count()} cores, {len(psutil.pids())} processes, {options.duration} s; MB resident (RSS) at"
-              f" most; target under {TARGET_MB:g} MB while it runs\n")  # fmt: skip
-        print(f"{'':10}{'running':>9}{'unique':>9}{'polls/due':>13}{'ms/poll':>9}{'% core':>8}{'judges':>7}"
-              f"{'judge MB':>10}{'judge s':>9}{'end MB':>9}{'B/sample':>10}")  # fmt: skip
+        print(
+            f"{psutil.cpu_count()} cores, {len(psutil.pids())} processes, {options.duration} s; MB resident (RSS) at"
+            f" most; target under {TARGET_MB:g} MB while it runs\n"
+        )
+        print(
+            f"{'':10}{'running':>9}{'unique':>9}{'polls/due':>13}{'ms/poll':>9}{'% core':>8}{'judges':>7}"
+            f"{'judge MB':>10}{'judge s':>9}{'end MB':>9}{'B/sample':>10}"
+        )
         for one in watched:
             print(one.line())
     return 0

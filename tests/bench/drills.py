@@ -175,16 +175,24 @@ class Exercise:
         """All of them."""
         lab = self._lab
         self.drill("snmpd killed (SIGKILL), back after 3 s", lab.stop_snmpd, _DOWN_S, lab.start_snmpd)
-        self.drill("snmpd killed, back with a new engine ID after 3 s", lab.stop_snmpd, _DOWN_S,
-                   lambda: lab.start_snmpd(new_engine=True))  # fmt: skip
+        self.drill(
+            "snmpd killed, back with a new engine ID after 3 s",
+            lab.stop_snmpd,
+            _DOWN_S,
+            lambda: lab.start_snmpd(new_engine=True),
+        )
         self.drill("sshd and its sessions killed, back after 3 s", lab.stop_sshd, _DOWN_S, lab.start_sshd)
         self.drill("SSH sessions killed, sshd runs on", lab.kill_sessions, 0.0, lambda: None)
         self.drill("agent killed (SIGKILL); its keeper starts it anew", self._kill_agents, 0.0, lambda: None)
         self.drill("collector killed (SIGKILL), resumed after 10 s", self._collector.kill, 10.0, self._collector.resume)
         self.drill(f"network cut for {show_seconds(cut_s)}", lab.cut, cut_s, lab.mend)
         how: list[str] = []
-        self.drill(f"10 % of the packets lost each way for {_BUSY_S:g} s", lambda: how.append(lab.drop(0.1)), _BUSY_S,
-                   lab.drop_no_more)  # fmt: skip
+        self.drill(
+            f"10 % of the packets lost each way for {_BUSY_S:g} s",
+            lambda: how.append(lab.drop(0.1)),
+            _BUSY_S,
+            lab.drop_no_more,
+        )
         print(f"packets dropped by {how[0]}", file=sys.stderr)
 
     def _kill_agents(self) -> None:
@@ -215,10 +223,14 @@ class Row:
         told = f", {self.unreachable} of them told that nobody is there" if self.unreachable else ""
         gap = account.longest_gap
         return (
-            self.name, str(account.due), f"{account.got}{told}", f"{lost}{why}", str(account.recovered),
+            self.name,
+            str(account.due),
+            f"{account.got}{told}",
+            f"{lost}{why}",
+            str(account.recovered),
             "-" if gap is None else f"{(gap.end_ns - gap.begin_ns) * 1e-9:.1f} s",
             "-" if self.back_s is None else f"{self.back_s:.1f} s",
-        )  # fmt: skip
+        )
 
 
 def rows_of(view: RecordView, drill: Drill, answers: Mapping[str, Sequence[int]]) -> list[Row]:

@@ -25,7 +25,7 @@ from tests.bench.judge import ONE_THREAD, device, generator
 from tests.bench.record import BEGIN_NS, Signal, polls
 
 from soakwatch.judge.live.__main__ import looking_at
-from soakwatch.judge.live.looking import Looking
+from soakwatch.judge.live.looking import LiveEvaluator
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, finding_to_json
 from soakwatch_agent.sample import Poll
@@ -35,7 +35,7 @@ OVER = 30  # looks that a line of the table is the mean of
 TARGET_MS = 20.0
 
 
-class Timed(Looking):
+class Timed(LiveEvaluator):
     """The live judge, with the CPU time of each rule and of each part of a look."""
 
     spent: Counter[str]
@@ -68,7 +68,7 @@ def minutes(signals: list[Signal], source: int, interval_ns: int, total: int, se
         yield waiting
 
 
-def looked(looking: Looking) -> tuple[float, int]:
+def looked(looking: LiveEvaluator) -> tuple[float, int]:
     """CPU seconds of one look, with its text, and how many things it told anew."""
     began = time.process_time()
     news = looking.look()
@@ -84,8 +84,12 @@ def run(folder: Path, hours: float, series: int, interval_s: float, seed: int) -
     made = device(series - len(load), interval_s, seed)
     series = len(made) + len(load)  # here a poll brings all of them
     plan = f"name: bench\nduration: {round(hours * 60)}m\ntargets: {{dut: {{sources: [local]}}}}\n"
-    facts = {"run": "bench", "plan": plan, "start_ns": str(BEGIN_NS),
-             PLANNED_KEY: planned_text(hours * 3600, ["baseline", "soak"])}  # fmt: skip
+    facts = {
+        "run": "bench",
+        "plan": plan,
+        "start_ns": str(BEGIN_NS),
+        PLANNED_KEY: planned_text(hours * 3600, ["baseline", "soak"]),
+    }
     print(
         f"{'after':>6}{'ms/min/100':>12}{'reading':>9}{'judging':>9}{'worst':>8}{'told':>6}{'state MB':>9}{'RSS MB':>7}"
     )
@@ -104,9 +108,10 @@ def run(folder: Path, hours: float, series: int, interval_s: float, seed: int) -
         looking.spent, looking.looks = Counter(), Counter()
         costs: list[tuple[float, float, int]] = []
         both = zip(
-            minutes(made, local.id, interval_ns, total, seed), minutes(load, command.id, interval_ns, total, seed + 1),
+            minutes(made, local.id, interval_ns, total, seed),
+            minutes(load, command.id, interval_ns, total, seed + 1),
             strict=True,
-        )  # fmt: skip
+        )
         for minute, (of_device, of_load) in enumerate(both, 1):
             record.put([*of_device, *of_load])
             if minute == 60:
@@ -130,7 +135,7 @@ def run(folder: Path, hours: float, series: int, interval_s: float, seed: int) -
         print(f"the same state from the record, after a crash: {time.process_time() - began:.2f} s CPU")
 
 
-def tell(when: str, costs: list[tuple[float, float, int]], looking: Looking, series: int) -> None:
+def tell(when: str, costs: list[tuple[float, float, int]], looking: LiveEvaluator, series: int) -> None:
     """One line of the table."""
     per = 1000 * 100 / series
     mean, judging = (sum(column) / len(costs) * per for column in list(zip(*costs, strict=True))[:2])

@@ -32,7 +32,7 @@ from soakwatch.plan.web import WebPlan
 from soakwatch.record import RecordView
 from soakwatch.testing.served import serve_run
 from soakwatch.web.access import Token
-from soakwatch.web.passes import entering
+from soakwatch.web.passes import one_time_code
 
 CHROMIUM = "/usr/bin/chromium"
 TARGET_PAINT_MS, TARGET_ZOOM_MS = 2000.0, 300.0
@@ -68,7 +68,7 @@ def paint_and_zoom(browser: Browser, folder: Path, rounds: int, seed: int) -> No
         for _ in range(rounds):
             tab = open_tab(browser)
             began = time.perf_counter()
-            tab.page.goto(f"{served.url}/enter/{entering(token, time.time() + 60)}", timeout=_LONG_MS)
+            tab.page.goto(f"{served.url}/enter/{one_time_code(token, time.time() + 60)}", timeout=_LONG_MS)
             paints.append(float(tab.page.evaluate(PAINT)))
             tab.page.wait_for_function(DRAWN, timeout=_LONG_MS)
             drawn.append((time.perf_counter() - began) * 1000)

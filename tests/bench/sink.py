@@ -64,8 +64,10 @@ def main() -> int:
         make(folder, options)
         bodies = bodies_of(folder, Path(work))
         count, size = lines_of(bodies), sum(file.stat().st_size for file in bodies)
-        print(f"{options.hours:g} h x {options.series} series x 1 s: {count:,} lines of {size / count:.0f} bytes in"
-              f" {len(bodies)} requests; {psutil.cpu_count()} cores\n")  # fmt: skip
+        print(
+            f"{options.hours:g} h x {options.series} series x 1 s: {count:,} lines of {size / count:.0f} bytes in"
+            f" {len(bodies)} requests; {psutil.cpu_count()} cores\n"
+        )
         options.hours = 1 / 3600
         make(Path(work, "moment"), options)
         with run_influxd(program, Path(work, "influxd")) as server:
@@ -161,8 +163,21 @@ def measured(server: Influxd, work: Callable[[], float]) -> Spent:
 def push(folder: Path, url: str, token: str, bucket: str) -> float:
     """``soakwatch sink``; its CPU seconds. Raises SystemExit if it fails."""
     program = str(Path(sys.executable).with_name("soakwatch"))
-    command = [program, "sink", str(folder), "--to", url, "--org", ORG, "--bucket", bucket,
-               "--token", f"env:{TOKEN}", "--as", RUN]  # fmt: skip
+    command = [
+        program,
+        "sink",
+        str(folder),
+        "--to",
+        url,
+        "--org",
+        ORG,
+        "--bucket",
+        bucket,
+        "--token",
+        f"env:{TOKEN}",
+        "--as",
+        RUN,
+    ]
     null = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
     child = os.posix_spawn(program, command, {**os.environ, TOKEN: token}, file_actions=[null])
     _, status, used = os.wait4(child, 0)
@@ -192,14 +207,18 @@ def tell(rounds: Sequence[tuple[Spent, Spent]], count: int, start_s: float) -> N
     print("| round | sink: points/s | raw: points/s | ratio | sink: CPU s a million | raw | server: sink, raw |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for number, (sink, raw) in enumerate(rounds, 1):
-        print(f"| {number} | {count / sink.wall_s:,.0f} | {count / raw.wall_s:,.0f} | {raw.wall_s / sink.wall_s:.2f} |"
-              f" {sink.cpu_s / million:.2f} | {raw.cpu_s / million:.2f} | {sink.server_s / million:.2f},"
-              f" {raw.server_s / million:.2f} |")  # fmt: skip
+        print(
+            f"| {number} | {count / sink.wall_s:,.0f} | {count / raw.wall_s:,.0f} | {raw.wall_s / sink.wall_s:.2f} |"
+            f" {sink.cpu_s / million:.2f} | {raw.cpu_s / million:.2f} | {sink.server_s / million:.2f},"
+            f" {raw.server_s / million:.2f} |"
+        )
     ratio = statistics.median(raw.wall_s / sink.wall_s for sink, raw in rounds)
     cpu_s = statistics.median(sink.cpu_s for sink, _ in rounds) / million
     print(f"\nthroughput beside raw HTTP, median: {ratio:.2f} (at least {AT_LEAST})")
-    print(f"CPU s of the sink a million points, median: {cpu_s:.2f} (at most {AT_MOST_S}),"
-          f" {start_s / million:.2f} of it the start of a process")  # fmt: skip
+    print(
+        f"CPU s of the sink a million points, median: {cpu_s:.2f} (at most {AT_MOST_S}),"
+        f" {start_s / million:.2f} of it the start of a process"
+    )
 
 
 def packed(bodies: Sequence[Path]) -> None:

@@ -88,8 +88,10 @@ def main() -> int:
             stack.callback(child.kill)
         server = start_influxd(program, Path(work, "influxd"), stack)
         print(f"{options.hours:g} h x {SERIES} series x 1 s behind, {psutil.cpu_count()} cores\n")
-        print("| | polls due | lost | late: median, 99 %, worst (ms) | samples a poll | behind at most (polls) |"
-              " caught up after | sink: CPU s, MB | server: CPU s |")  # fmt: skip
+        print(
+            "| | polls due | lost | late: median, 99 %, worst (ms) | samples a poll | behind at most (polls) |"
+            " caught up after | sink: CPU s, MB | server: CPU s |"
+        )
         print(f"|---{8 * '|---:'}|")
         for name, sink in (("no sink", False), ("with a sink", True), ("no sink, again", False)):
             folder = Path(work, name.replace(" ", "-").replace(",", ""))
@@ -103,9 +105,10 @@ def make(folder: Path, hours: float, server: Influxd | None) -> None:
     plan: dict[str, object] = {
         "name": "backlog",
         "phases": [{"soak": f"{round(hours * 3600 + LONGEST_S + 600)}s"}],
-        "targets": {"dut": {"role": "dut", "sources": [{"local": {"interval": "1s"}}],
-                            "watch": {"processes": ["soakbench*"]}}},
-    }  # fmt: skip
+        "targets": {
+            "dut": {"role": "dut", "sources": [{"local": {"interval": "1s"}}], "watch": {"processes": ["soakbench*"]}}
+        },
+    }
     if server is not None:
         to = {"url": server.url, "org": ORG, "bucket": BUCKET, "token": f"env:{TOKEN}"}
         plan["sinks"] = [{"influxdb": to}]
@@ -201,9 +204,11 @@ def told(name: str, folder: Path, seen: Seen) -> None:
     behind = "" if seen.caught_up_s is None else f"{seen.most_behind:,}"
     after = "" if seen.caught_up_s is None else f"{seen.caught_up_s:.0f} s"
     feed = "" if not seen.feed else f"{sum(seen.feed.values()):.1f}, {seen.feed_mb:.0f}"
-    print(f"| {name} | {len(late)} | {lost} | {statistics.median(late):.1f}, {late[int(len(late) * 0.99)]:.1f},"
-          f" {late[-1]:.1f} | {statistics.mean(samples):.0f} | {behind} | {after} | {feed} | {seen.server_s:.1f} |",
-          flush=True)  # fmt: skip
+    print(
+        f"| {name} | {len(late)} | {lost} | {statistics.median(late):.1f}, {late[int(len(late) * 0.99)]:.1f},"
+        f" {late[-1]:.1f} | {statistics.mean(samples):.0f} | {behind} | {after} | {feed} | {seen.server_s:.1f} |",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -63,8 +63,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="soakwatch-bench-") as name:
         work = Path(name)
         samples = make(work / "run", options)
-        print(f"{options.devices} devices x {options.series} series x {options.interval:g} s x {options.hours:g} h:"
-              f" {samples:,} samples; {psutil.cpu_count()} cores\n")  # fmt: skip
+        print(
+            f"{options.devices} devices x {options.series} series x {options.interval:g} s x {options.hours:g} h:"
+            f" {samples:,} samples; {psutil.cpu_count()} cores\n"
+        )
         found = [Fed("record", blocks(work / "run"), blocks(work / "run"))]
         fed = (influxdb(work, "ns"), influxdb(work, "ms"), victoria(work))
         found += [one for one in fed if one is not None]

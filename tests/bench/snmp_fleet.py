@@ -78,8 +78,10 @@ def measure(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None
     took = sorted(poll.duration_ns / 1e6 for poll in good)
     within = sum(value <= 1000 for value in late) / max(len(polls), 1)
     samples = statistics.mean(len(poll.answer.samples) for poll in good)
-    print(f"{options.devices} devices x {samples:.0f} samples x {options.interval:g} s, SNMP v{options.version}, "
-          f"{seconds:.0f} s, {psutil.cpu_count()} cores\n")  # fmt: skip
+    print(
+        f"{options.devices} devices x {samples:.0f} samples x {options.interval:g} s, SNMP v{options.version}, "
+        f"{seconds:.0f} s, {psutil.cpu_count()} cores\n"
+    )
     print("| what | seen |\n|---|---|")
     print(f"| polls, lost | {len(polls)}, {len(polls) - len(good)} |")
     print(f"| begun within 1 s of their due time | {100 * within:.2f} % |")

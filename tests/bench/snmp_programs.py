@@ -54,8 +54,10 @@ def telegraf(program: str, agent: Snmpd, version: str, folder: Path) -> list[str
     lines = ['[agent]\ninterval = "1s"\nsnmp_translator = "gosmi"\nomit_hostname = true\n[[outputs.discard]]']
     lines += [f'[[inputs.snmp]]\nagents = ["udp://{agent.at}"]\nmax_repetitions = 25\npath = []']
     if version == "3":
-        lines += [f'version = 3\nsec_name = "{stage.USER}"\nsec_level = "authPriv"\nauth_protocol = "SHA"',
-                  f'auth_password = "{AUTH}"\npriv_protocol = "AES"\npriv_password = "{PRIV}"']  # fmt: skip
+        lines += [
+            f'version = 3\nsec_name = "{stage.USER}"\nsec_level = "authPriv"\nauth_protocol = "SHA"',
+            f'auth_password = "{AUTH}"\npriv_protocol = "AES"\npriv_password = "{PRIV}"',
+        ]
     else:
         lines += ['version = 2\ncommunity = "public"']
     lines += ['[[inputs.snmp.table]]\nname = "interfaces"\nindex_as_tag = true']
@@ -90,16 +92,26 @@ def collectd(agent: Snmpd, version: str, folder: Path) -> list[str]:
 def exporter(agent: Snmpd, version: str, folder: Path) -> list[str]:
     """The exporter of Prometheus; its last word is where to scrape."""
     metrics = [
-        {"name": f"bench_{name}", "oid": oid, "type": "counter",
-         "indexes": [{"labelname": "ifIndex", "type": "gauge"}]}
+        {"name": f"bench_{name}", "oid": oid, "type": "counter", "indexes": [{"labelname": "ifIndex", "type": "gauge"}]}
         for name, oid in stage.COLUMNS.items()
-    ]  # fmt: skip
+    ]
     auth: dict[str, object] = {"community": "public"}
     if version == "3":
-        auth = {"security_level": "authPriv", "username": stage.USER, "password": AUTH, "auth_protocol": "SHA",
-                "priv_protocol": "AES", "priv_password": PRIV}  # fmt: skip
-    module = {"walk": list(stage.COLUMNS.values()), "metrics": metrics, "version": 3 if version == "3" else 2,
-              "max_repetitions": 25, "auth": auth}  # fmt: skip
+        auth = {
+            "security_level": "authPriv",
+            "username": stage.USER,
+            "password": AUTH,
+            "auth_protocol": "SHA",
+            "priv_protocol": "AES",
+            "priv_password": PRIV,
+        }
+    module = {
+        "walk": list(stage.COLUMNS.values()),
+        "metrics": metrics,
+        "version": 3 if version == "3" else 2,
+        "max_repetitions": 25,
+        "auth": auth,
+    }
     (folder / "snmp.yml").write_text(json.dumps({"bench": module}))
     port = free_port()
     where = f"http://127.0.0.1:{port}/snmp?module=bench&target={agent.at}"

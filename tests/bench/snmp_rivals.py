@@ -137,8 +137,10 @@ def compare(rivals: Sequence[Rival], version: str, seconds: float) -> None:
         alive = [one for one in running if one.process.poll() is None]
         rows = sorted((line for one in alive for line in lines(one)), key=lambda found: found[1])
         base = next(used for name, used, _ in rows if name.endswith("alone"))
-        print(f"\nSNMP v{version}{' authPriv, SHA and AES' if version == '3' else ''}: 200 counters each second for "
-              f"{seconds:g} s, {len(alive)} programs at the same time, {psutil.cpu_count()} cores\n")  # fmt: skip
+        print(
+            f"\nSNMP v{version}{' authPriv, SHA and AES' if version == '3' else ''}: 200 counters each second for "
+            f"{seconds:g} s, {len(alive)} programs at the same time, {psutil.cpu_count()} cores\n"
+        )
         print("| poller | CPU ms a poll | ratio | requests a second | objects a second | RSS MB |")
         print("|---|---:|---:|---:|---:|---:|")
         for name, used, rest in rows:
@@ -193,14 +195,14 @@ def ended(process: psutil.Popen) -> None:
 
 def poll(keys: dict[str, object]) -> int:
     """The poller on its grid, for ever."""
-    from soakwatch.sources.abc import Site, SourceFailed
+    from soakwatch.sources.abc import SourceContext, SourceFailed
     from soakwatch.sources.pollers.snmp import start
     from soakwatch.sources.transport.snmp.config import Config
 
     async def ever() -> None:
         async with AsyncExitStack() as stack:
             made = await start(
-                Config.model_validate(keys), Site("dut", "dut", (), None, Path(), time.time_ns, 1.0), stack
+                Config.model_validate(keys), SourceContext("dut", "dut", (), None, Path(), time.time_ns, 1.0), stack
             )
             due = time.monotonic()
             while True:

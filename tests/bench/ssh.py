@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from soakwatch.sources.abc import Site, WatchedProcess
+from soakwatch.sources.abc import SourceContext, WatchedProcess
 from soakwatch.sources.pollers.ssh import Config, start
 from soakwatch.sources.transport.ssh.connection import open_line
 from soakwatch.testing.sshd import Sshd, run_sshd
@@ -63,7 +63,7 @@ async def cost(name: str, server: Sshd, looks: int, look: Callable[[int], Awaita
 async def compare(server: Sshd, folder: Path, watched: int, looks: int) -> None:
     """Both ways, one after the other."""
     watches = (WatchedProcess("sleep", "cmdline", "^sleep 98765$"),) if watched else ()
-    site = Site("dut", "dut", watches, None, folder, time.time_ns, 1.0)
+    site = SourceContext("dut", "dut", watches, None, folder, time.time_ns, 1.0)
     sys.stdout.write(f"{'a look':<44}{'wall ms':>9}{'collector ms':>14}{'device ms':>12}\n")
     async with AsyncExitStack() as stack:
         poller = await start(Config.model_validate(server.keys), site, stack)

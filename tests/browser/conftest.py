@@ -17,10 +17,16 @@ from soakwatch.record import RecordView
 from soakwatch.report.html import render_html
 
 ARGUMENTS = (
-    "--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--no-first-run", "--js-flags=--expose-gc", "--enable-precise-memory-info",
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--js-flags=--expose-gc",
+    "--enable-precise-memory-info",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
-)  # fmt: skip
+)
 """No sandbox, for the tests may run as root; every name but this machine's is unknown."""
 
 Opens = Callable[..., Tab]

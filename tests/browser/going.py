@@ -17,7 +17,7 @@ from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token
-from soakwatch.web.passes import derived, entering
+from soakwatch.web.passes import derived, one_time_code
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
 
@@ -109,9 +109,21 @@ class Going:
         soon = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
         window = Window(self.begin_ns, self.now_ns())
         made = Finding(
-            "memory_growth", 1, outcome, DUT, "process.memory.usage", MEMORY, window, "memory grows by less than 5 %",
-            "it grows by 112 MiB/h", 600, measured=112.0 * 2**20, limit=5.0 * 2**20, unit="By", forecast=soon,
-        )  # fmt: skip
+            "memory_growth",
+            1,
+            outcome,
+            DUT,
+            "process.memory.usage",
+            MEMORY,
+            window,
+            "memory grows by less than 5 %",
+            "it grows by 112 MiB/h",
+            600,
+            measured=112.0 * 2**20,
+            limit=5.0 * 2**20,
+            unit="By",
+            forecast=soon,
+        )
         return replace(made, **changed)  # type: ignore[arg-type] # what the caller changes
 
     def end(self) -> None:
@@ -129,4 +141,4 @@ class Going:
         """What ``soakwatch open`` prints: a link that acts and works once, or one that only looks."""
         if view_only:
             return f"{self.served.url}/view/{derived(self.token, 'view')}"
-        return f"{self.served.url}/enter/{entering(self.token, time.time() + _GOOD_S)}"
+        return f"{self.served.url}/enter/{one_time_code(self.token, time.time() + _GOOD_S)}"

@@ -28,7 +28,7 @@ targets:
 """
 HOSTILE = (
     "<script>alert(1)</script>",
-    "\"><img src=x onerror=alert(2)>",
+    '"><img src=x onerror=alert(2)>',
     "</script><script>document.title='owned'</script>",
     "</textarea></style><svg onload=alert(3)>",
     "javascript:alert(4)",
@@ -36,7 +36,7 @@ HOSTILE = (
     "🔥👩‍👩‍👧 emoji",
     "خدمة \u202eevil\u202c",
     "n" * 500,
-)  # fmt: skip
+)
 """Names of processes and interfaces that try to be more than text."""
 
 
@@ -134,8 +134,10 @@ def hostile_record(folder: Path, interfaces: int = 0, length: int = 300, *, drop
 
 def _phases(record: Record) -> None:
     for name, begin, end in (
-        ("baseline", 0, BASELINE_S), ("soak", BASELINE_S, RECOVERY_S), ("recovery", RECOVERY_S, None),
-    ):  # fmt: skip
+        ("baseline", 0, BASELINE_S),
+        ("soak", BASELINE_S, RECOVERY_S),
+        ("recovery", RECOVERY_S, None),
+    ):
         record.begin_phase(name, BEGIN + begin * SECOND)
         if end is not None:
             record.end_phase(BEGIN + end * SECOND)
@@ -159,8 +161,10 @@ def _device_samples(second: int, now: int, cores: Iterable[float]) -> tuple[Samp
 def _wide(interfaces: int, second: int, now: int) -> tuple[Sample, ...]:
     return tuple(
         Sample(
-            "system.network.packet.dropped", object_text(interface=f"ge-{n // 48}/{n % 48}", direction="receive"),
-            float(n * (second // 60)), now,
+            "system.network.packet.dropped",
+            object_text(interface=f"ge-{n // 48}/{n % 48}", direction="receive"),
+            float(n * (second // 60)),
+            now,
         )
         for n in range(interfaces)
-    )  # fmt: skip
+    )

@@ -129,11 +129,19 @@ class Tab:
         """Every drawn line of a series, read from the models of the page."""
         return [
             Line(
-                one["element"], _key(one["name"]), one["glyph"], one["visible"], float(one["factor"]), one["rate"],
-                one["unit"], np.array(one["time"], float), np.array(one["value"], float),
+                one["element"],
+                _key(one["name"]),
+                one["glyph"],
+                one["visible"],
+                float(one["factor"]),
+                one["rate"],
+                one["unit"],
+                np.array(one["time"], float),
+                np.array(one["value"], float),
             )
-            for one in self._models() if one["name"].startswith("series:")
-        ]  # fmt: skip
+            for one in self._models()
+            if one["name"].startswith("series:")
+        ]
 
     def heat_maps(self) -> list[HeatMap]:
         """Every heat map, read from the models of the page."""
@@ -152,11 +160,17 @@ class Tab:
         found: list[_Look] = self.page.evaluate("() => soakwatchProbe.figures()")
         return [
             Figure(
-                one["element"], one["axis"], one["start"], one["end"], one["ground"], one["border"],
-                tuple(one["lines"]), one["labels"],
+                one["element"],
+                one["axis"],
+                one["start"],
+                one["end"],
+                one["ground"],
+                one["border"],
+                tuple(one["lines"]),
+                one["labels"],
             )
             for one in found
-        ]  # fmt: skip
+        ]
 
     def colours(self, element: str) -> list[str]:
         """The colours of a plot's pixels as ``rgb(r, g, b)``, the most frequent first."""
@@ -224,9 +238,12 @@ class Tab:
 def open_tab(browser: Browser, *, offline: bool = False, scheme: Scheme = "light", width: int = 1280) -> Tab:
     """A tab in a context of its own; close ``tab.page.context`` when done."""
     context: BrowserContext = browser.new_context(
-        offline=offline, color_scheme=scheme, viewport={"width": width, "height": 900}, reduced_motion="reduce",
+        offline=offline,
+        color_scheme=scheme,
+        viewport={"width": width, "height": 900},
+        reduced_motion="reduce",
         service_workers="block",
-    )  # fmt: skip
+    )
     context.set_default_timeout(_LONGEST_MS)
     context.add_init_script(path=_PROBE)
     tab = Tab(context.new_page())

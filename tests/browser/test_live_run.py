@@ -38,8 +38,9 @@ def running(tmp_path: Path) -> Iterator[Run]:
     """A run of this machine, served as runs are."""
     words = ["run", "--target", "local", "--interval", "500ms", "--duration", "10m", "--into", "run"]
     environment = {**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "160"}
-    process = subprocess.Popen([SOAKWATCH, *words], cwd=tmp_path, env=environment, text=True, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT)  # fmt: skip
+    process = subprocess.Popen(
+        [SOAKWATCH, *words], cwd=tmp_path, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     try:
         until((tmp_path / "run" / "web.url").is_file, "a server")
         yield process, tmp_path / "run"
@@ -50,8 +51,9 @@ def running(tmp_path: Path) -> Iterator[Run]:
 
 def link(run: Path, *options: str) -> str:
     """What ``soakwatch open --print`` says."""
-    done = subprocess.run([SOAKWATCH, "open", run, "--print", *options], capture_output=True, text=True, timeout=60,
-                          check=True)  # fmt: skip
+    done = subprocess.run(
+        [SOAKWATCH, "open", run, "--print", *options], capture_output=True, text=True, timeout=60, check=True
+    )
     return done.stdout.strip()
 
 

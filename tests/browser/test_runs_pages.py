@@ -16,7 +16,7 @@ from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
 from soakwatch.web.access import Token
 from soakwatch.web.folder import Folder
-from soakwatch.web.passes import derived, entering
+from soakwatch.web.passes import derived, one_time_code
 from soakwatch.web.serving import serve
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Finding, Outcome, Window
@@ -31,9 +31,12 @@ def make_run(folder: Path, verdict: str, before_s: int, name: str = "night", rea
     begin_ns = time.time_ns() - before_s * SECOND
     with Record.create(folder) as made:
         for key, text in {
-            "run": name, "start_ns": str(begin_ns), "ended_ns": str(begin_ns + 120 * SECOND), "verdict": verdict,
+            "run": name,
+            "start_ns": str(begin_ns),
+            "ended_ns": str(begin_ns + 120 * SECOND),
+            "verdict": verdict,
             "reason": reason or f"it is a {verdict}",
-        }.items():  # fmt: skip
+        }.items():
             made.set_meta(key, text)
         made.target("fw-7", "dut")
         source = made.source("fw-7", "local", "local", SECOND, required=True).id
@@ -69,7 +72,7 @@ def links(runs: Path) -> Iterator[Links]:
     """Links into the page of that folder: one that acts, one that looks."""
     with serve(WebPlan("127.0.0.1:0"), TOKEN, Folder(runs)) as served:
         yield (
-            f"{served.url}/enter/{entering(TOKEN, time.time() + 600)}",
+            f"{served.url}/enter/{one_time_code(TOKEN, time.time() + 600)}",
             f"{served.url}/view/{derived(TOKEN, 'view')}",
         )
 

@@ -34,8 +34,15 @@ class Terminal:
         self._sized(theirs, columns, rows)
         kept = {key: value for key, value in os.environ.items() if key not in {"COLUMNS", "LINES", "NO_COLOR"}}
         told = {**kept, "TERM": "xterm-256color", "PYTHONWARNINGS": "error", **environment}
-        self.process = subprocess.Popen([SOAKWATCH, *map(str, words)], stdin=theirs, stdout=theirs, stderr=theirs,
-                                        cwd=folder, env=told, start_new_session=True)  # fmt: skip
+        self.process = subprocess.Popen(
+            [SOAKWATCH, *map(str, words)],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=folder,
+            env=told,
+            start_new_session=True,
+        )
         os.close(theirs)
 
     @staticmethod

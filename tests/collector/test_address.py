@@ -14,19 +14,31 @@ from soakwatch.plan.draft import draft
     ("address", "name", "poller", "keys"),
     [
         ("local", "local", "local", {}),
-        ("snmp://fw1?version=2c&community=env:C&retries=3", "fw1", "snmp",
-         {"host": "fw1", "version": "2c", "community": "env:C", "retries": 3}),
-        ("snmp://soak@198.18.0.1:1161?version=3&auth=env:A", "198.18.0.1", "snmp",
-         {"host": "198.18.0.1", "port": 1161, "user": "soak", "version": "3", "auth": "env:A"}),
+        (
+            "snmp://fw1?version=2c&community=env:C&retries=3",
+            "fw1",
+            "snmp",
+            {"host": "fw1", "version": "2c", "community": "env:C", "retries": 3},
+        ),
+        (
+            "snmp://soak@198.18.0.1:1161?version=3&auth=env:A",
+            "198.18.0.1",
+            "snmp",
+            {"host": "198.18.0.1", "port": 1161, "user": "soak", "version": "3", "auth": "env:A"},
+        ),
         ("ssh://soak@fw1/", "fw1", "ssh", {"host": "fw1", "user": "soak"}),
         ("icmp://[::1]?count=2", "ip6--1", "icmp", {"host": "::1", "count": 2}),
-        ("prometheus://fw1:9100/metrics?keep=vpp_*,frr_*", "fw1", "prometheus",
-         {"url": "http://fw1:9100/metrics", "keep": ["vpp_*", "frr_*"]}),
+        (
+            "prometheus://fw1:9100/metrics?keep=vpp_*,frr_*",
+            "fw1",
+            "prometheus",
+            {"url": "http://fw1:9100/metrics", "keep": ["vpp_*", "frr_*"]},
+        ),
         ("prometheus+https://fw1/metrics", "fw1", "prometheus", {"url": "https://fw1/metrics"}),
         ("https://fw1/health?expect=ok", "fw1", "http", {"url": "https://fw1/health", "expect": "ok"}),
         ("tcp://fw1:443?tls=true", "fw1", "tcp", {"host": "fw1", "port": 443, "tls": True}),
     ],
-)  # fmt: skip
+)
 def test_what_an_address_says(address: str, name: str, poller: str, keys: dict[str, object]) -> None:
     """Scheme, user, host, port and the keys behind the question mark, typed as the poller wants them."""
     assert source_of(address) == (name, poller, keys)
@@ -51,8 +63,11 @@ def test_different_addresses_are_different_targets_and_one_address_is_one() -> N
         "2s",
     )
     assert {target.name: len(target.sources) for target in plan.targets} == {
-        "2001-db8--1": 2, "2001-db8-1--": 1, "ip6--1": 1, "1": 1,
-    }  # fmt: skip
+        "2001-db8--1": 2,
+        "2001-db8-1--": 1,
+        "ip6--1": 1,
+        "1": 1,
+    }
 
 
 def test_a_drafted_plan_names_the_addresses() -> None:

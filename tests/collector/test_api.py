@@ -195,13 +195,23 @@ def test_a_table_is_judged(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="percent"):
         judge_csv(table(tmp_path), "memory_growth")
     verdict = judge_csv(
-        table(tmp_path), ["memory_growth"], growth="down", units={"cpu": "%"}, tz="UTC", target="box",
+        table(tmp_path),
+        ["memory_growth"],
+        growth="down",
+        units={"cpu": "%"},
+        tz="UTC",
+        target="box",
         parameters={"memory_growth": {"tolerance": "1%"}},
-    )  # fmt: skip
+    )
     assert verdict.outcome is Outcome.PASS
     assert [target.target for target in verdict.targets] == ["box"]
-    verdict = judge_csv(table(tmp_path), "memory_growth", columns={"heap (MB)": "process.memory.usage"},
-                        units={"cpu": "%"}, skip=["cpu"])  # fmt: skip
+    verdict = judge_csv(
+        table(tmp_path),
+        "memory_growth",
+        columns={"heap (MB)": "process.memory.usage"},
+        units={"cpu": "%"},
+        skip=["cpu"],
+    )
     assert [f.metric for f in verdict.findings] == ["process.memory.usage"]
 
 

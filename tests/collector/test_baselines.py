@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from soakwatch.core.errors import RecordError
-from soakwatch.engine.baseline_freeze import Freezing, freeze, worked_out
-from soakwatch.engine.phases import Phasing
+from soakwatch.engine.baseline_freeze import Freezing, compute_baseline, freeze
+from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.references import against
-from soakwatch.judge.baseline import META, Frozen, Level, frozen_in, frozen_of, levels_of, period
-from soakwatch.judge.cases import Court
-from soakwatch.judge.imported_baseline import MOST_READINGS, lend, packed, unpacked
+from soakwatch.judge.baseline import META, BaselineSnapshot, Level, frozen_in, frozen_of, levels_of, period
+from soakwatch.judge.cases import CaseBuilder
+from soakwatch.judge.imported_baseline import MOST_READINGS, import_baseline, packed, unpacked
 from soakwatch.judge.planned import planned_text
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import planned_rules
@@ -91,8 +91,8 @@ def test_noise_has_no_period() -> None:
 def test_what_is_frozen_reads_back_and_tells_when_it_was_changed() -> None:
     """One digit that is changed in the file is seen."""
     level = Level("dut", CPU.metric, "", "1", 60, 0.2, 0.01, (0.1, 0.2, 0.2, 0.3), None)
-    text = Frozen("", Window(T0, T0 + SECOND), (level,), 3).text()
-    assert frozen_in(text) == Frozen("", Window(T0, T0 + SECOND), (level,), 3)
+    text = BaselineSnapshot("", Window(T0, T0 + SECOND), (level,), 3).text()
+    assert frozen_in(text) == BaselineSnapshot("", Window(T0, T0 + SECOND), (level,), 3)
     assert frozen_in(text.replace("0.01", "0.02")) is None
     for wrong in (None, "", "{", "[]", "7", "null", '{"sha256": "x"}', text[:-9], json.dumps({"sha256": text})):
         assert frozen_in(wrong) is None
@@ -102,7 +102,7 @@ def test_the_baseline_is_frozen_when_its_phase_is_over(tmp_path: Path) -> None:
     """Once, in a process of its own, some seconds after its end; while it goes on nothing is."""
     folder = run_of(tmp_path / "run", (("baseline", 60), ("soak", 30)))
     plan, kept = plan_from_text(PLAN, "plan.yaml"), list[str]()
-    phasing = Phasing(plan.phases, T0, (T0,))
+    phasing = PhaseTimeline(plan.phases, T0, (T0,))
 
     async def keep(text: str) -> None:
         kept.append(text)
@@ -139,17 +139,17 @@ def test_a_run_that_ends_with_it_or_in_it_is_frozen_at_its_end(tmp_path: Path) -
     with Record.open(folder) as record:
         freeze(record, folder)
         freeze(record, folder)
-    assert worked_out(folder) is None
+    assert compute_baseline(folder) is None
     with RecordView.open(folder) as view:
         assert frozen_in(view.meta(META)) == frozen_of(view, planned_rules(()))
     other = run_of(tmp_path / "other", (("soak", 30),), SOAK)
-    assert worked_out(other) is None
+    assert compute_baseline(other) is None
 
 
 def test_a_lent_baseline_is_small_and_reads_back_bit_for_bit(tmp_path: Path) -> None:
     """At most 400 readings of a series, picked and not averaged; only what the rules look at."""
     folder, plan = run_of(tmp_path / "run", (("baseline", 900), ("soak", 30))), plan_from_text(SOAK, "plan.yaml")
-    lent = lend(folder, plan, rules(plan))
+    lent = import_baseline(folder, plan, rules(plan))
     assert [(one.metric, len(one)) for one in lent.series] == [(CPU.metric, MOST_READINGS)]
     with RecordView.open(folder) as view:
         whole = view.series(CPU).value
@@ -170,7 +170,7 @@ def test_the_case_has_the_lent_baseline_where_the_run_has_none(tmp_path: Path) -
         held.keep(record, without, T0 + 7200 * SECOND)
     (rule,) = rules(without)
     with RecordView.open(folder) as view:
-        (case,) = Court(view).cases(rule, None)
+        (case,) = CaseBuilder(view).cases(rule, None)
         frozen = frozen_in(view.meta(META))
     assert [len(one) for one in case.baseline] == [60]
     assert frozen is not None
@@ -198,7 +198,7 @@ def test_a_baseline_of_another_device_is_told(tmp_path: Path) -> None:
 def test_a_lent_baseline_that_was_damaged_is_refused(tmp_path: Path) -> None:
     """Whatever was changed in its text: the same series, or one RecordError."""
     plan, chance = plan_from_text(SOAK, "plan.yaml"), random.Random(5)
-    text = packed(lend(run_of(tmp_path / "run", (("baseline", 60),)), plan, rules(plan)).series)
+    text = packed(import_baseline(run_of(tmp_path / "run", (("baseline", 60),)), plan, rules(plan)).series)
     refused = 0
     for _ in range(200):
         at = chance.randrange(len(text))

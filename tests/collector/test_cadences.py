@@ -65,6 +65,8 @@ def test_what_comes_each_five_seconds_is_expected_each_five_seconds(tmp_path: Pa
     record.close()
     assert told == [{"system.cpu.utilization": 5.0}] * 2, "once more after the failure, and then never again"
     with RecordView.open(tmp_path) as view:
-        cadences = {metric: view.series(SeriesKey("dut", metric, "")).cadence_s for metric in
-                    ("system.cpu.utilization", "system.memory.usage")}  # fmt: skip
+        cadences = {
+            metric: view.series(SeriesKey("dut", metric, "")).cadence_s
+            for metric in ("system.cpu.utilization", "system.memory.usage")
+        }
     assert cadences == {"system.cpu.utilization": 5.0, "system.memory.usage": 1.0}

@@ -51,8 +51,15 @@ rules: {generator_health: {required: true}, cpu_spike: {required: true, seconds:
 
 def soakwatch(folder: Path, *words: object) -> Done:
     """A command in a folder; a warning of Python is an error in it."""
-    return subprocess.run([SOAKWATCH, *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=90,
-                          env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "200"}, check=False)  # fmt: skip
+    return subprocess.run(
+        [SOAKWATCH, *map(str, words)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "200"},
+        check=False,
+    )
 
 
 def both(one: Callable[[], T], other: Callable[[], T]) -> tuple[T, T]:

@@ -88,9 +88,12 @@ def test_a_rate_at_which_it_loses_is_no_ceiling(lost: str, of: str) -> None:
     rate, share = steps(500.0, 900.0, 1400.0), steps(0.0, 0.0005, 0.02)
     gone = rate * share
     figures = {
-        "load.lost.packets": gone, "load.rx.packets": rate - gone, "load.loss": share, "load.failures": gone,
+        "load.lost.packets": gone,
+        "load.rx.packets": rate - gone,
+        "load.loss": share,
+        "load.failures": gone,
         "load.failure.rate": gone,
-    }[lost]  # fmt: skip
+    }[lost]
 
     def series(metric: str, value: NDArray[np.float64]) -> Series:
         return counted(metric, 100 * value) if BY_NAME[metric].kind == "counter" else told(metric, np.append(0, value))
@@ -139,15 +142,20 @@ def test_bytes_count_as_bits_and_every_figure_is_its_own() -> None:
     rate = np.full(40, 1000.0)
     part = told("load.port.tx.packets", np.cumsum(rate))
     found = ceilings(
-        [counted("load.tx.packets", rate), counted("load.tx.bytes", 64 * rate), told("load.request.rate", rate),
-         counted("load.queue_full", np.full(40, 2.0)), Series("tg", part.metric, "port=0", part.trait, part.time_ns,
-                                                              part.value)]
-    )  # fmt: skip
+        [
+            counted("load.tx.packets", rate),
+            counted("load.tx.bytes", 64 * rate),
+            told("load.request.rate", rate),
+            counted("load.queue_full", np.full(40, 2.0)),
+            Series("tg", part.metric, "port=0", part.trait, part.time_ns, part.value),
+        ]
+    )
     rates = {one.kind.metric: one.rate for one in found if isinstance(one, Ceiling)}
     assert rates == {
-        "load.ceiling.packet.rate": pytest.approx(1000), "load.ceiling.bit.rate": pytest.approx(512_000),
+        "load.ceiling.packet.rate": pytest.approx(1000),
+        "load.ceiling.bit.rate": pytest.approx(512_000),
         "load.ceiling.rate": pytest.approx(1000),
-    }  # fmt: skip
+    }
     assert [one.queue_full for one in found if isinstance(one, Ceiling)] == [pytest.approx(20)] * 3
 
 
@@ -181,8 +189,10 @@ def test_a_calibration_is_the_generators_of_the_plan_and_nothing_else(tmp_path: 
     made = calibration_of(plan_in(tmp_path), 20, (0.5, 1.0, 1.25))
     assert [target.name for target in made.targets] == ["tg", "host"]
     assert [(p.name, p.seconds, p.load) for p in made.phases] == [
-        ("ramp", 20, 0.5), ("ramp", 20, 1.0), ("stress", 20, 1.25)
-    ]  # fmt: skip
+        ("ramp", 20, 0.5),
+        ("ramp", 20, 1.0),
+        ("stress", 20, 1.25),
+    ]
     assert made.rules == ()
     assert driven_of(made)
     undriven = calibration_of(plan_in(tmp_path, PLAN.replace("drive: true, ", "")), 20, (0.5, 1.0))
@@ -278,8 +288,16 @@ def test_a_file_that_is_no_reference_is_refused_in_one_sentence(tmp_path: Path) 
             refused.append(str(error))
     assert len(refused) > 150
     assert not [sentence for sentence in refused if "\n" in sentence]
-    for wrong in ("version: 2", "[]", "", "version: 1", good.replace("rate: 1000.0", "rate: .inf"), good + "more: 1\n",
-                  good.replace("rate: 1000.0", "rate: -5.0"), good.replace("sha256:", "md5:")):  # fmt: skip
+    for wrong in (
+        "version: 2",
+        "[]",
+        "",
+        "version: 1",
+        good.replace("rate: 1000.0", "rate: .inf"),
+        good + "more: 1\n",
+        good.replace("rate: 1000.0", "rate: -5.0"),
+        good.replace("sha256:", "md5:"),
+    ):
         file.write_text(wrong, encoding="utf-8")
         with pytest.raises(PlanError):
             read_reference(file)

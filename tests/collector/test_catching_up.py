@@ -15,7 +15,7 @@ from rich.console import Console
 
 from soakwatch.cli.display.progress import Lines, panel
 from soakwatch.core.clock import SteadyClock
-from soakwatch.engine.backfill import HURRIED_S, LONGEST_S, MOST_POLLS, SENTENCE, catch_up
+from soakwatch.engine.backfill import HURRIED_S, LONGEST_S, MOST_POLLS, SENTENCE, backfill
 from soakwatch.engine.polling import PolledSource
 from soakwatch.engine.scheduler import Timers
 from soakwatch.engine.soak import Soak
@@ -23,7 +23,7 @@ from soakwatch.engine.start import begin
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView
 from soakwatch.runs.status import Status
-from soakwatch.sources.abc import Poller, Recovered, SourceFailed, timing
+from soakwatch.sources.abc import BackfilledPoll, Poller, SourceFailed, timing
 from soakwatch.testing.agents import LocalAgent, Relay
 from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime
@@ -64,10 +64,10 @@ class Keeping:
             raise SourceFailed("no look of this due time yet")
         return look_at(self.waiting.pop())
 
-    def recovered(self) -> Iterable[Recovered]:
+    def recovered(self) -> Iterable[BackfilledPoll]:
         """What waits."""
         waiting, self.waiting = self.waiting, []
-        return [Recovered(T0 + second * SECOND + 1000, 5, look_at(second)) for second in waiting]
+        return [BackfilledPoll(T0 + second * SECOND + 1000, 5, look_at(second)) for second in waiting]
 
 
 @dataclass
@@ -81,8 +81,15 @@ class Ended:
     room: bool = True
     took_s: float = 0.0
 
-    def watch(self, poller: Poller, *, end_s: int = END_S, resumed: bool = False, stop_after_s: float | None = None,
-              refuses_s: int = 0) -> Counter[int]:  # fmt: skip
+    def watch(
+        self,
+        poller: Poller,
+        *,
+        end_s: int = END_S,
+        resumed: bool = False,
+        stop_after_s: float | None = None,
+        refuses_s: int = 0,
+    ) -> Counter[int]:
         """Poll it to the end, catch up, and count the answers of each second; it cannot be opened before a second."""
 
         async def connect(_: AsyncExitStack) -> Poller:
@@ -110,7 +117,7 @@ class Ended:
                         stop.set()
                     elif stop_after_s is not None:
                         asyncio.get_running_loop().call_later(stop_after_s, stop.set)
-                    await catch_up([source], end_ns, keep, stop, resumed=resumed)
+                    await backfill([source], end_ns, keep, stop, resumed=resumed)
                 self.took_s = (self.time.now_ns() - begin_ns) * 1e-9
             assert len(asyncio.all_tasks()) == 1
 
@@ -165,8 +172,8 @@ def test_the_last_chance_is_bounded(stop_after_s: float | None, took_s: float) -
                 await asyncio.sleep(1)
             return await super().poll(now_ns)
 
-        def recovered(self) -> Iterable[Recovered]:
-            return [Recovered(T0 + SECOND // 2, 5, look_at(0))]
+        def recovered(self) -> Iterable[BackfilledPoll]:
+            return [BackfilledPoll(T0 + SECOND // 2, 5, look_at(0))]
 
     ended = Ended(VirtualTime(T0))
     ended.watch(Endless(ended.time, lambda _: True), stop_after_s=stop_after_s)
@@ -199,7 +206,7 @@ def test_whoever_gives_up_waits_for_nothing() -> None:
                 await asyncio.sleep(1)
             stop = asyncio.Event()
             stop.set()
-            ending = asyncio.create_task(catch_up([source], T0 + 2 * SECOND, keep, stop, resumed=False))
+            ending = asyncio.create_task(backfill([source], T0 + 2 * SECOND, keep, stop, resumed=False))
             await asyncio.sleep(3)
             begin_ns = time.now_ns()
             ending.cancel()
@@ -216,8 +223,8 @@ def test_no_more_polls_than_sixty_and_none_without_room() -> None:
     """A source that answers at once and always has more is asked 60 times; one whose looks find no room, once."""
 
     class Endless(Keeping):
-        def recovered(self) -> Iterable[Recovered]:
-            return [Recovered(T0 + SECOND // 2, 5, look_at(0))]
+        def recovered(self) -> Iterable[BackfilledPoll]:
+            return [BackfilledPoll(T0 + SECOND // 2, 5, look_at(0))]
 
     for room, polls in ((True, MOST_POLLS), (False, 1)):
         ended = Ended(VirtualTime(T0), room=room)

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.core.registry import Registry, Shelf
+from soakwatch.core.registry import PluginFolder, Registry
 from soakwatch.engine.plan_check import absent_processes, by_metric, disk_bytes, free_bytes, look_everywhere
 from soakwatch.engine.sensitivity import growth_sentence, judged_s, sensitivity, spike_sentence, trend_sentence
 from soakwatch.plan import plan_from_text
 
 TINY = Registry(
-    Shelf("tinyhouse.pollers", "poller"), Shelf("tinyhouse.loads", "load"), Shelf("tinyhouse.detectors", "rule")
+    PluginFolder("tinyhouse.pollers", "poller"),
+    PluginFolder("tinyhouse.loads", "load"),
+    PluginFolder("tinyhouse.detectors", "rule"),
 )
 TEXT = """\
 phases: [{baseline: 10m}, {soak: 30m}, {stress: 10m}, {soak: 10m}]

@@ -12,13 +12,15 @@ import psutil
 import pytest
 
 from soakwatch.core.redaction import Redaction, redaction_of
-from soakwatch.core.run_command import MOST_OUTPUT, Heard, Said, run_command
+from soakwatch.core.run_command import MOST_OUTPUT, BoundedOutput, CommandResult, run_command
 
 
-def run(words: list[str], timeout_s: float = 30.0, over_after_s: float | None = None, **environment: str) -> Said:
+def run(
+    words: list[str], timeout_s: float = 30.0, over_after_s: float | None = None, **environment: str
+) -> CommandResult:
     """One command to its end."""
 
-    async def one() -> Said:
+    async def one() -> CommandResult:
         over = asyncio.Event()
         if over_after_s is not None:
             asyncio.get_running_loop().call_later(over_after_s, over.set)
@@ -44,7 +46,7 @@ def test_what_a_command_said_and_how_it_ended(monkeypatch: pytest.MonkeyPatch) -
     said = run(["sh", "-c", "echo one $WHO; echo login hunter22 refused >&2; exit 3"], WHO="me")
     assert said.failure == "exit code 3: login *** refused"
     assert sorted(said.output.split(b"\n")) == [b"", b"login *** refused", b"one me"]
-    assert run(["true"]) == Said("", b"", run(["true"]).seconds) or run(["true"]).failure == ""
+    assert run(["true"]) == CommandResult("", b"", run(["true"]).seconds) or run(["true"]).failure == ""
     assert run(["sh", "-c", "kill -9 $$"]).failure == "ended by SIGKILL"
     assert run(["/no/such/program"]).failure == "cannot start /no/such/program: No such file or directory"
     assert "its words hold" in run(["echo", "a\0b"]).failure
@@ -87,7 +89,7 @@ def test_hearing_never_keeps_more_than_it_may() -> None:
     """Whatever the pieces in which output comes: no more than the bound is kept, and short output is kept whole."""
     chance = random.Random(3)
     for _ in range(50):
-        heard, told = Heard(1000), b""
+        heard, told = BoundedOutput(1000), b""
         for _ in range(chance.randrange(60)):
             piece = chance.randbytes(chance.randrange(120))
             told += piece

@@ -96,16 +96,20 @@ class Night:
 
     def _calm(self, now: float, rng: np.random.Generator) -> dict[Names, float]:
         values = {
-            ("system.boot.id", ""): 42.0, ("system.uptime", ""): 90_000.0 + now, ("system.memory.oom_kills", ""): 3.0,
+            ("system.boot.id", ""): 42.0,
+            ("system.uptime", ""): 90_000.0 + now,
+            ("system.memory.oom_kills", ""): 3.0,
             ("system.core.files", "folder=/var/crash"): 1.0,
             ("system.cpu.utilization", ""): float(np.clip(rng.normal(0.3, 0.02), 0, 1)),
             ("system.memory.usage", ""): 4e9 + float(rng.normal(0, 2e6)),
-            **{("system.kernel.alarms", f"kind={kind}"): 0.0
-               for kind in KINDS},
-        }  # fmt: skip
+            **{("system.kernel.alarms", f"kind={kind}"): 0.0 for kind in KINDS},
+        }
         if self.watched:
-            values |= {("process.up", MAIN): 1.0, ("process.pid", MAIN): 100.0,
-                       ("process.start_time", MAIN): T0 / S - 5000}  # fmt: skip
+            values |= {
+                ("process.up", MAIN): 1.0,
+                ("process.pid", MAIN): 100.0,
+                ("process.start_time", MAIN): T0 / S - 5000,
+            }
         return values
 
 
@@ -174,10 +178,18 @@ def test_a_segfault_of_another_tenant_warns(tmp_path: Path) -> None:
         assert (ended, "kernel_fault" in rules(verdict, "warn")) == (code, code == 0)
 
 
-@pytest.mark.parametrize(("kind", "outcome"), [
-    ("panic", "fail"), ("lockup", "fail"), ("hung_task", "fail"), ("hardware", "fail"), ("segfault", "warn"),
-    ("hardware_corrected", "warn"), ("thermal", "warn"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [
+        ("panic", "fail"),
+        ("lockup", "fail"),
+        ("hung_task", "fail"),
+        ("hardware", "fail"),
+        ("segfault", "warn"),
+        ("hardware_corrected", "warn"),
+        ("thermal", "warn"),
+    ],
+)
 def test_every_kind_is_judged_by_event_and_by_the_counter_alone(tmp_path: Path, kind: str, outcome: str) -> None:
     """The two agree; both together are one."""
     for n, (by_event, by_counter) in enumerate([(True, False), (False, True), (True, True)]):
@@ -232,11 +244,18 @@ def test_a_restart_without_a_core_fails_and_an_announced_one_passes(tmp_path: Pa
 def test_sessions_of_a_watched_daemon_fail_nothing(tmp_path: Path) -> None:
     """One is there at the begin, others come and go in its slot; the daemon itself stays."""
     night = Night()
-    night.changes.append(lambda values, now: values.update(
-        {("process.up", SESSION): float(now % 1000 < 700)} if now % 1000 >= 700 else
-        {("process.up", SESSION): 1.0, ("process.child", SESSION): 1.0, ("process.pid", SESSION): 200 + now // 1000,
-         ("process.start_time", SESSION): T0 / S + now // 1000 * 1000}
-    ))  # fmt: skip
+    night.changes.append(
+        lambda values, now: values.update(
+            {("process.up", SESSION): float(now % 1000 < 700)}
+            if now % 1000 >= 700
+            else {
+                ("process.up", SESSION): 1.0,
+                ("process.child", SESSION): 1.0,
+                ("process.pid", SESSION): 200 + now // 1000,
+                ("process.start_time", SESSION): T0 / S + now // 1000 * 1000,
+            }
+        )
+    )
     for turn in range(7):
         night.told(turn * 1000 + 700, "process.exit", SESSION, pid=str(200 + turn))
         night.told(turn * 1000 + 1000, "process.start", SESSION, pid=str(201 + turn), parent="100")
@@ -248,9 +267,11 @@ def test_sessions_of_a_watched_daemon_fail_nothing(tmp_path: Path) -> None:
 def test_a_reboot_that_nobody_announced_fails(tmp_path: Path, metrics: Sequence[str]) -> None:
     """With and without a boot id."""
     night = Night()
-    night.changes.append(lambda values, now: values.update(
-        {("system.boot.id", ""): 43.0, ("system.uptime", ""): now - 3000.0} if now >= 3000 else {}
-    ))  # fmt: skip
+    night.changes.append(
+        lambda values, now: values.update(
+            {("system.boot.id", ""): 43.0, ("system.uptime", ""): now - 3000.0} if now >= 3000 else {}
+        )
+    )
     gone = {"system.boot.id", "system.uptime"} - set(metrics)
 
     def forget(values: dict[Names, float], _now: float) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from soakwatch.engine.load_driver import LEVEL, Throttle
+from soakwatch.engine.load_driver import LEVEL, LoadController
 from soakwatch.sources.abc import SourceFailed
 from soakwatch_agent.sample import Answer, Sample
 
@@ -41,7 +41,7 @@ class Watched:
 
 def test_it_follows_at_once_and_says_so_with_every_look() -> None:
     """Told once for each change of level, not at every look."""
-    throttle, generator = Throttle(), Generator()
+    throttle, generator = LoadController(), Generator()
 
     async def main() -> list[Answer]:
         load = throttle.attached(generator)
@@ -57,7 +57,7 @@ def test_it_follows_at_once_and_says_so_with_every_look() -> None:
 
 def test_a_load_that_does_not_follow_is_a_failed_source_and_is_told_again() -> None:
     """Its look says why; nothing of it counts as having run at that level."""
-    throttle, generator = Throttle(), Generator(deaf=True)
+    throttle, generator = LoadController(), Generator(deaf=True)
 
     async def main() -> Answer:
         load = throttle.attached(generator)
@@ -74,7 +74,7 @@ def test_a_load_that_does_not_follow_is_a_failed_source_and_is_told_again() -> N
 
 def test_a_load_that_comes_back_is_told_anew() -> None:
     """After a reconnection nobody knows what the generator does."""
-    throttle, first, second = Throttle(), Generator(), Generator()
+    throttle, first, second = LoadController(), Generator(), Generator()
 
     async def main() -> None:
         lost = throttle.attached(first)
@@ -90,4 +90,4 @@ def test_a_load_that_comes_back_is_told_anew() -> None:
 def test_a_load_that_cannot_be_driven_is_left_as_it_is() -> None:
     """It is read and nothing else."""
     watched = Watched()
-    assert Throttle().attached(watched) is watched
+    assert LoadController().attached(watched) is watched

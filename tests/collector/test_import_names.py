@@ -74,8 +74,10 @@ def test_a_mapping_says_it_all(tmp_path: Path) -> None:
     told = Options(meanings=dict([meaning("m=process.memory.usage,process=nginx:KiB")]))
     series, notes = column(tmp_path, "m", [2.0], told)
     assert (series.metric, series.object, series.value.tolist()) == (
-        "process.memory.usage", "process=nginx,instance=0", [2048.0],
-    )  # fmt: skip
+        "process.memory.usage",
+        "process=nginx,instance=0",
+        [2048.0],
+    )
     assert notes == ""
     told = Options(meanings=dict([meaning("m=imported.heap:MB")]), growth="down")
     series, _ = column(tmp_path, "m", [2.0], told)
@@ -143,8 +145,10 @@ def test_kinds_and_directions(tmp_path: Path) -> None:
     made = {series.column: series for series in read_table(str(file), "fw", told).series}
     assert made["octets"].value.tolist() == [2**63 + 1, 2**63 + 3]
     assert {name: (s.kind, s.growth) for name, s in made.items()} == {
-        "octets": ("counter", None), "heap": ("gauge", "up"), "free": ("gauge", "down"),
-    }  # fmt: skip
+        "octets": ("counter", None),
+        "heap": ("gauge", "up"),
+        "free": ("gauge", "down"),
+    }
     with pytest.raises(DataError, match=r"is a gauge; map the column to imported\.NAME"):
         read_table(
             str(file), "fw", Options(meanings=dict([meaning("heap=process.threads")]), kinds={"heap": "counter"})

@@ -136,12 +136,12 @@ def test_more_than_half_bad_is_one_error(tmp_path: Path) -> None:
     """A column that is mostly no numbers is refused with lines and remedy, and can be left out."""
     text = f"time,heap,y\n{T0},1,1\n{T0 + 1},a,2\n{T0 + 2},b,3\n"
     told = refused(tmp_path, text)
-    assert told == ("data.csv: column heap: more than half of its cells are no numbers (line 3: 'a', line 4: 'b'): "
-                    "mend them, or leave the column out with --skip 'heap'")  # fmt: skip
+    assert told == (
+        "data.csv: column heap: more than half of its cells are no numbers (line 3: 'a', line 4: 'b'): "
+        "mend them, or leave the column out with --skip 'heap'"
+    )
     assert [series.column for series in read(tmp_path, text, Options(skip=frozenset({"heap"}))).series] == ["y"]
-    assert "more than half of its cells are no times" in refused(
-        tmp_path, "time,y\n" + f"{T0},1\n" * 70 + "x,1\n" * 90
-    )  # fmt: skip
+    assert "more than half of its cells are no times" in refused(tmp_path, "time,y\n" + f"{T0},1\n" * 70 + "x,1\n" * 90)
 
 
 def test_lines_without_a_time_are_told(tmp_path: Path) -> None:
@@ -193,8 +193,9 @@ def test_long_tables(tmp_path: Path) -> None:
 def test_mixed_units_are_one_error_with_both_lines(tmp_path: Path) -> None:
     """A series that changes its unit half way is refused."""
     told = refused(tmp_path, LONG.replace("11,MB", "11,kB"))
-    assert told == ("data.csv:4: process.memory.usage is in kB here and in MB in line 2: "
-                    "write all of a series in one unit")  # fmt: skip
+    assert told == (
+        "data.csv:4: process.memory.usage is in kB here and in MB in line 2: write all of a series in one unit"
+    )
 
 
 def test_options_of_a_long_table_name_its_metrics(tmp_path: Path) -> None:
@@ -260,8 +261,12 @@ def test_too_many_series_are_refused(tmp_path: Path) -> None:
 def test_options_are_read_or_refused() -> None:
     """Directions, kinds and pairs say how to write them."""
     assert growths(["down", "heap=up"]) == ("down", {"heap": "up"})
-    for wrong in (lambda: growths(["sideways"]), lambda: kinds(["a=rate"]), lambda: pairs(["a"], "--unit", "a=MB"),
-                  lambda: meaning("a=b,c")):  # fmt: skip
+    for wrong in (
+        lambda: growths(["sideways"]),
+        lambda: kinds(["a=rate"]),
+        lambda: pairs(["a"], "--unit", "a=MB"),
+        lambda: meaning("a=b,c"),
+    ):
         with pytest.raises(DataError, match="write"):
             wrong()
 

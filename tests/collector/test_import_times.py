@@ -64,8 +64,10 @@ def test_small_numbers_are_seconds_from_the_start() -> None:
 def test_a_clock_goes_past_midnight() -> None:
     """hh:mm:ss counts on where it falls back at midnight, also from one chunk to the next; hours may exceed a day."""
     assert read(["23:59:50", "00:00:10", "00:00:30.5"]) == [
-        86390 * SECOND, 86410 * SECOND, 86430 * SECOND + 500_000_000,
-    ]  # fmt: skip
+        86390 * SECOND,
+        86410 * SECOND,
+        86430 * SECOND + 500_000_000,
+    ]
     reading = time_reading(["23:59:50"], TimeOptions(), "x")
     reading.read(["23:59:50"])
     assert reading.read(["00:00:10"]).time_ns.tolist() == [86410 * SECOND]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from soakwatch.judge.cases import Court
+from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView, SeriesKey
@@ -18,7 +18,7 @@ from soakwatch_rules.detectors.event_impact import EventImpact
 from soakwatch_rules.detectors.generator_health import GeneratorHealth
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.detectors.recovery import Recovery
-from soakwatch_rules.rule import Event, Finding, Outcome, Rule, Why, Window
+from soakwatch_rules.rule import Event, Finding, InconclusiveReason, Outcome, Rule, Window
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND
@@ -28,10 +28,18 @@ LATENCY = "load.latency"
 
 
 def recorded(
-    folder: Path, after: float, *, devices: int = 1, generators: int = 1, queue_full: int = 0,
-    stressed: bool = True, events: Sequence[Event] = (), carried: float = 1.0, quantile: str = "p99",
+    folder: Path,
+    after: float,
+    *,
+    devices: int = 1,
+    generators: int = 1,
+    queue_full: int = 0,
+    stressed: bool = True,
+    events: Sequence[Event] = (),
+    carried: float = 1.0,
+    quantile: str = "p99",
     own_loss: float | None = None,
-) -> RecordView:  # fmt: skip
+) -> RecordView:
     """A run of a hundred minutes: a latency of 1 ms, 5 ms under stress and ``after`` times 1 ms behind it.
 
     Each generator sends 1000 packets a second, of which the share ``carried`` comes back under stress.
@@ -51,8 +59,9 @@ def recorded(
             record.target(name, "dut")
         for name in names:
             record.target(name, "generator")
-        sources = {name: record.source(name, "local", "local", APART * SECOND, required=True).id
-                   for name in (*duts, *names)}  # fmt: skip
+        sources = {
+            name: record.source(name, "local", "local", APART * SECOND, required=True).id for name in (*duts, *names)
+        }
         for phase, begin, _ in PHASES if stressed else (("soak", 0, 6000),):
             record.begin_phase(phase, T0 + begin * SECOND)
         polls = []
@@ -113,7 +122,7 @@ def test_with_a_generator_at_fault_it_is_nobodys(tmp_path: Path) -> None:
     """Its queue was full: its latency tells nothing of the device, and the device's own CPU is judged all the same."""
     verdict = judged(recorded(tmp_path / "run", 1.6, queue_full=9), Recovery(), GeneratorHealth())
     (finding,) = of_latency(verdict)
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.GENERATOR)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GENERATOR)
     assert "its queue was full 9 times" in finding.reason
     (cpu,) = [f for f in verdict.findings if f.rule == "recovery" and f.metric == "system.cpu.utilization"]
     assert cpu.outcome is Outcome.PASS
@@ -187,14 +196,14 @@ def test_a_calibrated_loss_of_the_generator_leaves_an_overload_open(
     verdict = judged(recorded(tmp_path / "run", 1.0, carried=0.9, own_loss=own_loss), OverloadLoss(capacity=1000.0))
     (finding,) = verdict.findings
     assert finding.outcome is outcome
-    assert (finding.why is Why.GENERATOR) == (outcome is Outcome.INCONCLUSIVE)
+    assert (finding.why is InconclusiveReason.GENERATOR) == (outcome is Outcome.INCONCLUSIVE)
     assert verdict.outcome is outcome
 
 
 def test_the_same_things_are_looked_at_live(tmp_path: Path) -> None:
     """A running judgement names the same subjects and gives them the same case."""
     with recorded(tmp_path / "run", 1.6) as view:
-        court = Court(view)
+        court = CaseBuilder(view)
         rule = Recovery()
         subjects = [(target, keys) for target, keys in court.subjects(rule) if keys[0].metric == LATENCY]
         ((target, keys),) = subjects

@@ -12,7 +12,7 @@ import pytest
 from tests.collector.live_device import HOUR, WORKER, Device, looking
 
 from soakwatch.core.registry import rules as installed
-from soakwatch.judge.live.looking import Looking
+from soakwatch.judge.live.looking import LiveEvaluator
 from soakwatch.judge.recorded import judge_record
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView
@@ -20,7 +20,7 @@ from soakwatch.testing.records import SECOND, T0
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
 from soakwatch_rules.draft import draft
-from soakwatch_rules.rule import Case, Event, Finding, Forecast, Manner, Outcome, Why
+from soakwatch_rules.rule import Case, Event, Finding, Forecast, InconclusiveReason, Outcome, RuleSpec
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def device(tmp_path: Path) -> Iterator[Device]:
     made.record.close()
 
 
-def only(looked: Looking) -> Finding:
+def only(looked: LiveEvaluator) -> Finding:
     """The one finding that is said."""
     (finding,) = looked.findings
     return finding
@@ -47,7 +47,7 @@ class Trending:
     metrics: ClassVar[tuple[str, ...]] = ("system.memory.usage",)
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[Manner] = Manner("a reading", live="minutes")
+    manner: ClassVar[RuleSpec] = RuleSpec("a reading", live="minutes")
 
     def definition(self) -> str:
         """None to speak of."""
@@ -57,9 +57,13 @@ class Trending:
         """What the newest reading says."""
         made = draft(self, case, case.series[0])
         newest = int(case.series[0].values[-1])
-        said = replace(made, outcome=Outcome.FAIL if newest else Outcome.PASS, reason=f"{newest}",
-                       numbers={"probability": 0.5 + 0.45 * min(newest, 1) + 0.05 * (newest == 2)},
-                       forecast=Forecast("the limit", 3600.0, 3000.0, 4000.0))  # fmt: skip
+        said = replace(
+            made,
+            outcome=Outcome.FAIL if newest else Outcome.PASS,
+            reason=f"{newest}",
+            numbers={"probability": 0.5 + 0.45 * min(newest, 1) + 0.05 * (newest == 2)},
+            forecast=Forecast("the limit", 3600.0, 3000.0, 4000.0),
+        )
         return (said,)
 
 
@@ -81,7 +85,7 @@ def test_a_trend_is_told_after_two_looks_and_withdrawn_in_the_open(device: Devic
             assert "so far: only the end of the run decides" in only(looked).reason
             assert only(looked).forecast is not None
         elif "inconclusive" in said[-1]:
-            assert only(looked).why is Why.PENDING
+            assert only(looked).why is InconclusiveReason.PENDING
             assert only(looked).settle
     assert said[:12] == [""] * 12
     assert said[12:14] == ["inconclusive", "warn"]
@@ -189,7 +193,7 @@ def test_another_process_goes_on_where_one_was_killed(tmp_path: Path) -> None:
     after.look()
     device.record.close()
 
-    def told(looked: Looking) -> list[tuple[object, ...]]:
+    def told(looked: LiveEvaluator) -> list[tuple[object, ...]]:
         return sorted((f.rule, f.metric, f.object, f.outcome, f.marks) for f in looked.findings)
 
     assert told(after) == told(before)

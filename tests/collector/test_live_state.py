@@ -86,8 +86,13 @@ def test_phases_and_what_comes_next(record: Record, tmp_path: Path) -> None:
         assert [(phase.name, phase.state) for phase in now.phases] == [("baseline", "now"), ("soak", "planned")]
         coming = [reader.read(BEGIN + at * SECOND).coming for at in (30, 90, 200, 290, 400, 590)]
         assert [(one.what, (one.at_ns - BEGIN) // SECOND) for one in coming if one is not None] == [
-            ("flap", 60), ("soak", 120), ("flap", 240), ("failover", 300), ("flap", 420), ("end of the run", 600),
-        ]  # fmt: skip
+            ("flap", 60),
+            ("soak", 120),
+            ("flap", 240),
+            ("failover", 300),
+            ("flap", 420),
+            ("end of the run", 600),
+        ]
     lost = reader.read(BEGIN + 700 * SECOND)
     assert (lost.standing, lost.left_s, lost.coming, lost.phase) == ("broken off", 0.0, None, None)
 
@@ -118,11 +123,23 @@ def test_the_newest_look_is_told_though_nothing_new_was_found(record: Record, tm
     assert state.judged_ns == BEGIN + 180 * SECOND
     assert state.rates == (rate,)
     shown = state_data(state, report=False)
-    assert shown["rates"] == [{
-        "target": "dut", "metric": "process.memory.usage", "object": "process=svc", "unit": "By",
-        "since": moment_text(BEGIN), "per_hour": 5e7, "low": 4e7, "high": 6e7, "limit": 4e9, "limit_s": 7200.0,
-        "soonest_s": 6000.0, "latest_s": 9000.0, "words": rate.words,
-    }]  # fmt: skip
+    assert shown["rates"] == [
+        {
+            "target": "dut",
+            "metric": "process.memory.usage",
+            "object": "process=svc",
+            "unit": "By",
+            "since": moment_text(BEGIN),
+            "per_hour": 5e7,
+            "low": 4e7,
+            "high": 6e7,
+            "limit": 4e9,
+            "limit_s": 7200.0,
+            "soonest_s": 6000.0,
+            "latest_s": 9000.0,
+            "words": rate.words,
+        }
+    ]
     lines = [line.plain for line in RunPicture(status_of(state)).lines(160, 40)]
     assert any(line.startswith("findings  judged 10s ago") for line in lines)
     assert f"growing   {rate.words}" in lines

@@ -34,17 +34,22 @@ def verdict_of(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dic
 def table(path: Path, apart: float, columns: Columns) -> Path:
     """A wide table with a reading every so many seconds."""
     n = min(len(column) for column in columns.values())
-    rows = (",".join(f"{column[i]:.6g}" if column[i] < 1e6 else f"{column[i]:.0f}" for column in columns.values())
-            for i in range(n))  # fmt: skip
+    rows = (
+        ",".join(f"{column[i]:.6g}" if column[i] < 1e6 else f"{column[i]:.0f}" for column in columns.values())
+        for i in range(n)
+    )
     lines = (f"{T0 + i * apart:.3f},{row}" for i, row in enumerate(rows))
     path.write_text("\n".join([",".join(["time", *columns]), *lines]), encoding="utf-8")
     return path
 
 
 def recorded(
-    folder: Path, length: int, looks: Sequence[tuple[str, str, int, Look]],
-    phases: Sequence[tuple[str, int]] = (("soak", 0),), events: Sequence[Event] = (),
-) -> Path:  # fmt: skip
+    folder: Path,
+    length: int,
+    looks: Sequence[tuple[str, str, int, Look]],
+    phases: Sequence[tuple[str, int]] = (("soak", 0),),
+    events: Sequence[Event] = (),
+) -> Path:
     """A record of polls of (target, poller, interval, look); a look that brings None timed out."""
     with Record.create(folder) as record:
         for target in dict.fromkeys(look[0] for look in looks):
@@ -181,12 +186,13 @@ def polled(dead: float = 1e9, back: float = 1e9, *, carried: float = 1.0, out: f
         through = 1000 * min(at, stop)
         port = "system.network.packets"
         return [
-            ("system.uptime", "", 5000 + at), ("system.network.packet.dropped", "interface=e0,direction=receive", 0),
+            ("system.uptime", "", 5000 + at),
+            ("system.network.packet.dropped", "interface=e0,direction=receive", 0),
             (port, "interface=e0,direction=receive", int(carried * through)),
             (port, "interface=e0,direction=transmit", 7),
             (port, "interface=e1,direction=transmit", int(out * through)),
             (port, "interface=e1,direction=receive", 9),
-        ]  # fmt: skip
+        ]
 
     return look
 
@@ -210,23 +216,29 @@ HOURS = 4 * 3600
         ([("dut", "snmp", 60, polled(HOURS - 600))], "hang", "has not answered since"),
         (
             [("dut", "snmp", 60, polled(HOURS - 600)), ("tg", "csv", 10, sends(HOURS - 600))],
-            "hang", "forwarding stood for",
+            "hang",
+            "forwarding stood for",
         ),
         (
             [("dut", "snmp", 60, polled(HOURS - 600)), ("tg", "csv", 10, sends())],
-            "management_isolation", "while the load came back",
+            "management_isolation",
+            "while the load came back",
         ),
         (
             [("dut", "snmp", 60, polled(stop=HOURS / 2)), ("tg", "csv", 10, sends(HOURS / 2))],
-            "loss", "next to nothing came back from",
+            "loss",
+            "next to nothing came back from",
         ),
     ],
     ids=["probed", "probed, for a minute", "polled", "polled, with a load", "management only", "forwarding only"],
-)  # fmt: skip
+)
 def test_dead_is_dead(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], looks: Sequence[tuple[str, str, int, Look]], rule: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    looks: Sequence[tuple[str, str, int, Look]],
+    rule: str,
     sentence: str,
-) -> None:  # fmt: skip
+) -> None:
     """A device that answers nothing, or nothing of one kind any more, fails the run, and it is told once."""
     code, told = verdict_of(recorded(tmp_path / "dead", HOURS, looks), capsys)
     assert (code, told["verdict"]) == (1, "fail")

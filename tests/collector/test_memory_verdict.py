@@ -49,9 +49,11 @@ def night(seed: int, length: float = 24.0, **more: Floats) -> dict[str, Floats]:
     used = sum(held.values(), system)
     columns = {f"process.memory.usage{{process={name}}}": value * MIB for name, value in held.items()}
     return {
-        **columns, "system.memory.usage": used * MIB, "system.memory.available": (16384 - used) * MIB,
+        **columns,
+        "system.memory.usage": used * MIB,
+        "system.memory.available": (16384 - used) * MIB,
         "system.memory.committed": (1.3 * used + 500) * MIB,
-    }  # fmt: skip
+    }
 
 
 def written(folder: Path, columns: Mapping[str, Floats]) -> Path:

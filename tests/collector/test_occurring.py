@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from soakwatch.engine.event_schedule import SKIPPED, Occurring
-from soakwatch.engine.phases import Phasing
+from soakwatch.engine.event_schedule import SKIPPED, EventSchedule
+from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.plan import plan_from_text
 from soakwatch_rules.rule import Event
 
@@ -11,16 +11,16 @@ S = 10**9
 T0 = 1_700_000_000 * S
 
 
-def phasing(text: str, begun: int) -> tuple[Phasing, Occurring]:
+def phasing(text: str, begun: int) -> tuple[PhaseTimeline, EventSchedule]:
     """A plan of phases and events of which some phases have begun in time."""
     plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p.yaml")
-    made = Phasing(plan.phases, T0)
+    made = PhaseTimeline(plan.phases, T0)
     begins = [stretch.begin_ns for stretch in made.stretches[:begun]]
-    made = Phasing(plan.phases, T0, begins)
-    return made, Occurring(plan.events, made)
+    made = PhaseTimeline(plan.phases, T0, begins)
+    return made, EventSchedule(plan.events, made)
 
 
-def happened(occurring: Occurring, now_s: float) -> list[tuple[str, float]]:
+def happened(occurring: EventSchedule, now_s: float) -> list[tuple[str, float]]:
     """What is due up to a time, begun one after the other."""
     found = []
     while (due := occurring.due(T0 + round(now_s * S))) is not None:
@@ -52,14 +52,19 @@ def test_events_of_a_phase_count_from_its_begin() -> None:
     _, occurring = phasing(text, 4)
     seen = [one for step in range(600, 2100, 5) for one in happened(occurring, step)]
     assert seen == [
-        ("flap", 660.0), ("flap", 900.0), ("flap", 1140.0), ("reload", 1200.0),
-        ("flap", 1560.0), ("flap", 1800.0), ("flap", 2040.0),
-    ]  # fmt: skip
-    early = Phasing(
+        ("flap", 660.0),
+        ("flap", 900.0),
+        ("flap", 1140.0),
+        ("reload", 1200.0),
+        ("flap", 1560.0),
+        ("flap", 1800.0),
+        ("flap", 2040.0),
+    ]
+    early = PhaseTimeline(
         plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p").phases, T0, [T0, T0 + 60 * S]
     )
     plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p")
-    assert happened(Occurring(plan.events, early), 121) == [("flap", 120.0)]
+    assert happened(EventSchedule(plan.events, early), 121) == [("flap", 120.0)]
 
 
 def test_what_an_earlier_life_began_is_not_begun_again() -> None:
@@ -72,15 +77,17 @@ def test_what_an_earlier_life_began_is_not_begun_again() -> None:
         Event("a", "", "", T0 + 20 * S, None),
         Event("b", "", "", T0 + 30 * S, None),
     ]
-    occurring = Occurring(plan.events, made, told)
+    occurring = EventSchedule(plan.events, made, told)
     late = []
     while (due := occurring.due(T0 + 62 * S)) is not None:
         late.append(due.event())
         occurring.begun(due)
     assert [(e.kind, e.begin_ns - T0, e.detail.get("times")) for e in late] == [
-        (SKIPPED, 30 * S, "3"), ("b", 30 * S, None), ("a", 60 * S, None),
-    ]  # fmt: skip
-    again = Occurring(plan.events, made, [*told, *late])
+        (SKIPPED, 30 * S, "3"),
+        ("b", 30 * S, None),
+        ("a", 60 * S, None),
+    ]
+    again = EventSchedule(plan.events, made, [*told, *late])
     assert again.due(T0 + 62 * S) is None
     assert again.due_ns() == (T0 + 70 * S,)
 
@@ -92,14 +99,15 @@ def test_a_script_is_not_run_late_and_what_never_came_is_told() -> None:
         "events: [{kind: x, at: 5s, run: 'true'}, {kind: y, phase: ramp, at: 9m}]"
     )
     plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p.yaml")
-    made = Phasing(plan.phases, T0, [T0, T0 + 120 * S])
-    occurring = Occurring(plan.events, made)
+    made = PhaseTimeline(plan.phases, T0, [T0, T0 + 120 * S])
+    occurring = EventSchedule(plan.events, made)
     due = occurring.due(T0 + 120 * S)
     assert due is not None
     event = due.event()
     assert (event.kind, dict(event.detail)) == (
-        SKIPPED, {"event": "x", "reason": "its time had passed by more than 3s"},
-    )  # fmt: skip
+        SKIPPED,
+        {"event": "x", "reason": "its time had passed by more than 3s"},
+    )
     occurring.begun(due)
     assert occurring.due(T0 + 700 * S) is None
     assert [one.planned.kind for one in occurring.never()] == ["y"]

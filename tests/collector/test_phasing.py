@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from soakwatch.core.errors import PlanError
-from soakwatch.engine.phases import Phasing, Turn
+from soakwatch.engine.phases import PhaseChange, PhaseTimeline
 from soakwatch.plan import plan_from_text
 from soakwatch.plan.phase import PhasePlan
 from soakwatch_agent.sample import Sample
@@ -16,7 +16,7 @@ S = 10**9
 START = 1_700_000_000 * S
 
 
-def begin(phasing: Phasing, at_s: float) -> Turn:
+def begin(phasing: PhaseTimeline, at_s: float) -> PhaseChange:
     """The phase that begins at this second."""
     turn = phasing.turn(START + round(at_s * S))
     assert turn is not None
@@ -26,7 +26,7 @@ def begin(phasing: Phasing, at_s: float) -> Turn:
 
 def test_the_soak_begins_when_the_generator_does() -> None:
     """A counter that stands still is no load; the first that grows ends the baseline at that reading."""
-    phasing = Phasing([PhasePlan("baseline", 600, until="load"), PhasePlan("soak", 3600)], START)
+    phasing = PhaseTimeline([PhasePlan("baseline", 600, until="load"), PhasePlan("soak", 3600)], START)
     assert begin(phasing, 0).stretch.name == "baseline"
     for second, sent in ((1, 500), (2, 500), (3, 500)):
         phasing.saw("generator", 1, [Sample("load.tx.packets", "", sent, START + second * S)])
@@ -43,7 +43,7 @@ def test_the_soak_begins_when_the_generator_does() -> None:
 
 def test_a_generator_that_never_sends_does_not_hold_the_run() -> None:
     """The phase ends at its longest time, and the event says that nothing came."""
-    phasing = Phasing([PhasePlan("baseline", 60, until="load"), PhasePlan("soak", 60)], START)
+    phasing = PhaseTimeline([PhasePlan("baseline", 60, until="load"), PhasePlan("soak", 60)], START)
     begin(phasing, 0)
     phasing.saw("generator", 1, [Sample("load.sending", "", 0, START + S)])
     assert phasing.turn(START + 59 * S) is None
@@ -55,7 +55,7 @@ def test_a_generator_that_never_sends_does_not_hold_the_run() -> None:
 
 def test_an_event_ends_a_phase_only_while_it_lasts() -> None:
     """An event of another kind, or from before the phase, ends nothing; one in the future does not end it now."""
-    phasing = Phasing([PhasePlan("soak", 600, until="event failover"), PhasePlan("recovery", 60)], START)
+    phasing = PhaseTimeline([PhasePlan("soak", 600, until="event failover"), PhasePlan("recovery", 60)], START)
     begin(phasing, 0)
     for kind, at in (("upgrade", 5), ("failover", -5), ("failover", 700)):
         phasing.heard(Event(kind, "", "", START + at * S, None))
@@ -67,7 +67,7 @@ def test_an_event_ends_a_phase_only_while_it_lasts() -> None:
 
 def test_the_last_phase_may_end_early_too() -> None:
     """Then the run ends, once, when it is noticed: what was polled until then is of the run."""
-    phasing = Phasing([PhasePlan("soak", 86400, until="event stop")], START)
+    phasing = PhaseTimeline([PhasePlan("soak", 86400, until="event stop")], START)
     begin(phasing, 0)
     phasing.heard(Event("stop", "", "", START + 100 * S, None))
     for second in (101, 102):
@@ -79,7 +79,7 @@ def test_the_last_phase_may_end_early_too() -> None:
 def test_a_ramp_ends_when_the_levels_have_settled(rise_per_s: float, *, settles: bool) -> None:
     """CPU that goes on rising by 3 points a minute has not settled; one that only scatters has."""
     rng = np.random.default_rng(4)
-    phasing = Phasing([PhasePlan("ramp", 600, until="settled"), PhasePlan("soak", 60)], START)
+    phasing = PhaseTimeline([PhasePlan("ramp", 600, until="settled"), PhasePlan("soak", 60)], START)
     begin(phasing, 0)
     ended_s = None
     for second in range(300):
@@ -97,7 +97,7 @@ def test_a_ramp_ends_when_the_levels_have_settled(rise_per_s: float, *, settles:
 def test_a_resumed_run_goes_on_in_its_phase() -> None:
     """The times of phases that had begun come from the record: a cut that an earlier life saw stays."""
     plan = [PhasePlan("baseline", 600, until="load"), PhasePlan("soak", 3600), PhasePlan("recovery", 60)]
-    phasing = Phasing(plan, START, [START, START + 40 * S])
+    phasing = PhaseTimeline(plan, START, [START, START + 40 * S])
     assert phasing.now is not None
     assert (phasing.now.name, phasing.end_ns) == ("soak", START + 3700 * S)
     assert phasing.due_ns() == (START + 3640 * S,)
@@ -105,13 +105,15 @@ def test_a_resumed_run_goes_on_in_its_phase() -> None:
 
 def test_the_load_of_a_phase_holds_until_another_names_one() -> None:
     """Before the first that names one nothing is told; a plan that names none means the full load all along."""
-    phasing = Phasing([PhasePlan("baseline", 10), PhasePlan("soak", 10, load=0.8), PhasePlan("recovery", 10)], START)
+    phasing = PhaseTimeline(
+        [PhasePlan("baseline", 10), PhasePlan("soak", 10, load=0.8), PhasePlan("recovery", 10)], START
+    )
     seen = [phasing.load]
     for at_s in (0, 10, 20):
         begin(phasing, at_s)
         seen.append(phasing.load)
     assert seen == [None, None, 0.8, 0.8]
-    plain = Phasing([PhasePlan("soak", 10)], START)
+    plain = PhaseTimeline([PhasePlan("soak", 10)], START)
     assert plain.load is None
     begin(plain, 0)
     assert plain.load == 1.0

@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.registry import Registry, Shelf
+from soakwatch.core.registry import PluginFolder, Registry
 from soakwatch.plan import Plan, load_plan, plan_from_text, plan_text
 from soakwatch.plan.phase import PhasePlan
 from soakwatch.plan.rules import planned_rules
 from soakwatch.sources.abc import WatchedProcess
 
 TINY = Registry(
-    Shelf("tinyhouse.pollers", "poller"), Shelf("tinyhouse.loads", "load"), Shelf("tinyhouse.detectors", "rule")
+    PluginFolder("tinyhouse.pollers", "poller"),
+    PluginFolder("tinyhouse.loads", "load"),
+    PluginFolder("tinyhouse.detectors", "rule"),
 )
 HOUR = "duration: 1h\n"
 DUT = "targets: {dut: {sources: [probe]}}\n"

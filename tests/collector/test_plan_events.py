@@ -12,7 +12,7 @@ import pytest
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import Plan, load_plan, plan_from_text, plan_text
 from soakwatch.plan.schema import plan_schema
-from soakwatch.runs.mark_event import Ask, MarkRefused, check_ask
+from soakwatch.runs.mark_event import EventRequest, MarkRefused, check_ask
 
 HEAD = "targets: {dut: {sources: [local]}}\nphases: [{baseline: 10m}, {stress: 20m}]\n"
 FULL = (
@@ -55,8 +55,11 @@ def test_scripts_and_hooks_arrive_as_they_are_written() -> None:
     assert (logger.run, logger.limit, logger.timeout) == (("logger", "soak"), (5, 600.0), 60.0)
     assert chat.webhook is not None
     assert (chat.webhook.url, chat.about("fail"), chat.about("warn"), chat.about("pass")) == (
-        "env:WEBHOOK", True, True, False,
-    )  # fmt: skip
+        "env:WEBHOOK",
+        True,
+        True,
+        False,
+    )
     assert headed.webhook is not None
     assert headed.webhook.headers == {"Authorization": "env:TOKEN"}
     assert there.capture is not None
@@ -146,9 +149,19 @@ def test_whatever_stands_in_the_new_sections_is_a_plan_or_a_sentence() -> None:
         values: dict[str, object] = {"kind": "a", "at": "1m"} if section == "events" else {"run": "true"}
         for _ in range(chance.randrange(1, 3)):
             values[chance.choice(keys[section])] = chance.choice(
-                [chance.choice(words), 7, None, True, [], ["a", 3], {}, {"url": chance.choice(words)}, ["x", "y z"],
-                 {"commands": [chance.choice(words)], "files": chance.choice(words)}]
-            )  # fmt: skip
+                [
+                    chance.choice(words),
+                    7,
+                    None,
+                    True,
+                    [],
+                    ["a", 3],
+                    {},
+                    {"url": chance.choice(words)},
+                    ["x", "y z"],
+                    {"commands": [chance.choice(words)], "files": chance.choice(words)},
+                ]
+            )
         text = HEAD + f"{section}: {json.dumps([values])}\n"
         try:
             accepted += bool(parsed(text).name)
@@ -180,4 +193,4 @@ def test_an_expectation_that_nothing_can_keep_is_refused(tmp_path: Path, kind: s
     assert f"{file}:4:38: {told}" in error.value.problems[0]
     assert len(error.value.problems) == 1
     with pytest.raises(MarkRefused, match=re.escape(told)):
-        check_ask(Ask("mark", "upgrade", expect={kind: 1}))
+        check_ask(EventRequest("mark", "upgrade", expect={kind: 1}))

@@ -9,14 +9,16 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from soakwatch.core.registry import Registry, Shelf
+from soakwatch.core.registry import PluginFolder, Registry
 from soakwatch.core.yaml import parse
 from soakwatch.plan import plan_from_text
 from soakwatch.plan.draft import draft
 from soakwatch.plan.schema import plan_schema
 
 TINY = Registry(
-    Shelf("tinyhouse.pollers", "poller"), Shelf("tinyhouse.loads", "load"), Shelf("tinyhouse.detectors", "rule")
+    PluginFolder("tinyhouse.pollers", "poller"),
+    PluginFolder("tinyhouse.loads", "load"),
+    PluginFolder("tinyhouse.detectors", "rule"),
 )
 SHORT = "duration: 1h\ntargets: {dut: {sources: [probe]}}\n"
 GOOD = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.judge.cases import Court
+from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.poll_mode import META, planned_text, poll_modes
 from soakwatch.plan import plan_from_text
@@ -88,4 +88,4 @@ def test_a_device_that_is_known_to_poll_is_not_held_up(tmp_path: Path) -> None:
         assert [f.outcome for f in judge(view, "a", uses).findings] == [Outcome.INCONCLUSIVE, Outcome.WARN]
     with recorded(tmp_path / "b", BUSY, **{META: '{"dut": []}'}) as view:
         assert [f.outcome for f in judge(view, "b", uses).findings] == [Outcome.NOT_APPLICABLE] * 2
-        assert Court(view).case(CpuSpike(), "dut", list(view.keys([TOTAL])), view.window()).polling
+        assert CaseBuilder(view).case(CpuSpike(), "dut", list(view.keys([TOTAL])), view.window()).polling

@@ -43,8 +43,16 @@ async def at_once(now_ns: int) -> Answer:
     return one_sample(now_ns)
 
 
-def soak(time: VirtualTime, look: Look, *, interval_s: float, hours: float, timeout_s: float | None = None,
-         sources: int = 1, busy_s: float = 0) -> list[Poll]:  # fmt: skip
+def soak(
+    time: VirtualTime,
+    look: Look,
+    *,
+    interval_s: float,
+    hours: float,
+    timeout_s: float | None = None,
+    sources: int = 1,
+    busy_s: float = 0,
+) -> list[Poll]:
     """Run pollers for some hours of virtual time, with a monitor that is busy at the start; all their polls."""
     polls: list[Poll] = []
 
@@ -375,6 +383,9 @@ def test_how_long_the_device_took_is_a_sample_of_each_answered_look() -> None:
     time.run(main())
     took = [[s for s in poll.answer.samples if s.metric == "source.poll.duration"] for poll in polls]
     assert [[(s.object, round(s.value, 3)) for s in samples] for samples in took] == [
-        [("source=snmp-2", 0.1)], [("source=snmp-2", 0.2)], [], [("source=snmp-2", 0.4)],
-    ]  # fmt: skip
+        [("source=snmp-2", 0.1)],
+        [("source=snmp-2", 0.2)],
+        [],
+        [("source=snmp-2", 0.4)],
+    ]
     assert took[0][0].time_ns == polls[0].start_ns

@@ -14,9 +14,18 @@ from soakwatch_rules.rule import Finding, Forecast, Outcome, Window
 QUIET = Status("run", "soak", 60.0, 3540.0, (), {}, (), 60.0, (), None)
 FORECAST = Forecast("the memory", 31 * 3600, 25 * 3600, 37 * 3600)
 LEAK = Finding(
-    "growth", 1, Outcome.WARN, "dut", "system.memory.usage", "", Window(0, 10**9), "d", "3 MiB/h so far", 9,
+    "growth",
+    1,
+    Outcome.WARN,
+    "dut",
+    "system.memory.usage",
+    "",
+    Window(0, 10**9),
+    "d",
+    "3 MiB/h so far",
+    9,
     forecast=FORECAST,
-)  # fmt: skip
+)
 
 
 def test_an_alarm_is_told_once_and_withdrawn_once() -> None:

@@ -33,14 +33,23 @@ def source(label: str, got: int, failed: int = 0, silent_s: float | None = None)
 
 
 STATUS = Status(
-    "fw-7.2-overnight", "soak", 26_510.0, 59_890.0,
+    "fw-7.2-overnight",
+    "soak",
+    26_510.0,
+    59_890.0,
     (source("dut/snmp", 26_510), source("dut/ssh", 430, 11, 130.0), source("tg/trex", 26_509, 1)),
     {("load.tx.packet.rate", ""): 2.9694e6, ("load.loss", ""): 0.00013},
-    (finding(Outcome.FAIL, "process_restart", "1 restart at 02:13:04 UTC"),
-     finding(Outcome.WARN, "growth", "rises by 82 MiB/h ± 6 MiB/h", forecast=FORECAST)),
-    26_480.0, ("02:11:00 failover dut",), None, place="2 of 4", coming="phase stress in 14h12m",
+    (
+        finding(Outcome.FAIL, "process_restart", "1 restart at 02:13:04 UTC"),
+        finding(Outcome.WARN, "growth", "rises by 82 MiB/h ± 6 MiB/h", forecast=FORECAST),
+    ),
+    26_480.0,
+    ("02:11:00 failover dut",),
+    None,
+    place="2 of 4",
+    coming="phase stress in 14h12m",
     own="84.2 MiB, never late",
-)  # fmt: skip
+)
 
 
 def drawn(status: Status, width: int, height: int, encoding: str = "utf-8") -> list[str]:
@@ -52,10 +61,22 @@ def drawn(status: Status, width: int, height: int, encoding: str = "utf-8") -> l
 def test_everything_that_matters_is_there_at_every_width(width: int) -> None:
     """Phase, share, time left, what comes, load, sources that fail, findings with their early warning, events."""
     text = "\n".join(drawn(STATUS, width, 40))
-    for words in ("fw-7.2-overnight", "phase soak (2 of 4)", "31 %", "7h21m gone, 16h38m left",
-                  "phase stress in 14h12m",
-                  "2.969 M packets/s sent", "26,510", "no answer for 2m10s", "FAIL process_restart", "WARN growth",
-                  "if it goes on: system.memory.limit", "02:11:00 failover dut", "84.2 MiB", "Ctrl-C"):  # fmt: skip
+    for words in (
+        "fw-7.2-overnight",
+        "phase soak (2 of 4)",
+        "31 %",
+        "7h21m gone, 16h38m left",
+        "phase stress in 14h12m",
+        "2.969 M packets/s sent",
+        "26,510",
+        "no answer for 2m10s",
+        "FAIL process_restart",
+        "WARN growth",
+        "if it goes on: system.memory.limit",
+        "02:11:00 failover dut",
+        "84.2 MiB",
+        "Ctrl-C",
+    ):
         assert words in text, words
 
 
@@ -97,9 +118,17 @@ def test_names_do_not_steer_the_terminal() -> None:
     """Escape sequences, markup and direction marks of a device are shown, not obeyed."""
     evil = "\x1b[2J\x1b]0;pwned\x07[bold]\u202ex"
     status = replace(
-        STATUS, run=evil, phase=evil, sources=(source(evil, 1, 1, 5.0),), events=(evil,), coming=evil,
-        findings=(finding(Outcome.FAIL, "growth", evil, evil),), behind=(evil,), doing=evil, trouble=evil,
-    )  # fmt: skip
+        STATUS,
+        run=evil,
+        phase=evil,
+        sources=(source(evil, 1, 1, 5.0),),
+        events=(evil,),
+        coming=evil,
+        findings=(finding(Outcome.FAIL, "growth", evil, evil),),
+        behind=(evil,),
+        doing=evil,
+        trouble=evil,
+    )
     target = io.StringIO()
     console = Console(file=target, width=200)
     console.print(panel(status, (finding(Outcome.WARN, "growth", evil),)))
@@ -131,12 +160,29 @@ def test_plain_lines_are_few() -> None:
         answers = not 2000 <= second < 2100
         own = source("dut/snmp", second if answers else 2000, 0 if second < 2000 else min(second - 2000, 100) + 1)
         found = STATUS.findings[1:] if second >= 3000 else ()
-        lines.show(replace(quiet, elapsed_s=float(second), left_s=86400.0 - second, phase=phase, findings=found,
-                           judged_at_s=float(second), sources=(own,)))  # fmt: skip
+        lines.show(
+            replace(
+                quiet,
+                elapsed_s=float(second),
+                left_s=86400.0 - second,
+                phase=phase,
+                findings=found,
+                judged_at_s=float(second),
+                sources=(own,),
+            )
+        )
     told = target.getvalue().splitlines()
     assert [line.split("]")[0][1:] for line in told] == [
-        "0s", "10m", "20m", "30m", "33m21s", "35m", "40m", "50m", "50m",
-    ]  # fmt: skip
+        "0s",
+        "10m",
+        "20m",
+        "30m",
+        "33m21s",
+        "35m",
+        "40m",
+        "50m",
+        "50m",
+    ]
     assert "source dut/snmp does not answer" in told[4]
     assert "source dut/snmp answers again" in told[5]
     assert "WARN growth" in told[7]

@@ -391,5 +391,6 @@ def test_a_utilisation_a_little_over_100_percent_is_kept_as_100_percent(tmp_path
     record.put([poll(source, 1, {busy: 1.012, core: 0.4}), poll(source, 2, {busy: 1.06, core: 1.0006})])
     record.close()
     assert {key.metric: values for key, (_, _, values) in readings(tmp_path).items()} == {
-        busy[0]: [1.0], core[0]: [0.4, 1.0],
-    }  # fmt: skip
+        busy[0]: [1.0],
+        core[0]: [0.4, 1.0],
+    }

@@ -77,10 +77,28 @@ def test_small_things_come_back(tmp_path: Path) -> None:
 
 
 FULL = Finding(
-    "memory_growth", 3, Outcome.FAIL, "dut", RSS, "process=a", Window(T0, T0 + 5), "definition é", "reason", 7,
-    9, 1 / 3, float("inf"), (-0.0, 5e-324), "By/h", float("nan"), "By", "wait", (Mark(1, None, "m"), Mark(1, 2, "n")),
-    {"slope": 0.1, "n": 3}, ("doubt",),
-)  # fmt: skip
+    "memory_growth",
+    3,
+    Outcome.FAIL,
+    "dut",
+    RSS,
+    "process=a",
+    Window(T0, T0 + 5),
+    "definition é",
+    "reason",
+    7,
+    9,
+    1 / 3,
+    float("inf"),
+    (-0.0, 5e-324),
+    "By/h",
+    float("nan"),
+    "By",
+    "wait",
+    (Mark(1, None, "m"), Mark(1, 2, "n")),
+    {"slope": 0.1, "n": 3},
+    ("doubt",),
+)
 
 
 def test_findings_come_back_without_loss() -> None:

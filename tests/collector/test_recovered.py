@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from soakwatch.core.event_kinds import IDENTITY
 from soakwatch.engine.polling import PolledSource
-from soakwatch.engine.recorded_polls import KnownLooks
+from soakwatch.engine.recorded_polls import RecordedPolls
 from soakwatch.engine.scheduler import Timers
 from soakwatch.judge.live.changes import Changes
-from soakwatch.judge.live.following import Following
+from soakwatch.judge.live.following import RunFollower
 from soakwatch.judge.live.hour import Hour
 from soakwatch.judge.live.minutes import Minutes
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.reader import trait_of
 from soakwatch.record.tail import Tail
-from soakwatch.sources.abc import Facts, Poller, Recovered, SourceFailed, timing
+from soakwatch.sources.abc import BackfilledPoll, Facts, Poller, SourceFailed, timing
 from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
@@ -40,8 +40,11 @@ SWITCHES = SeriesKey("dut", "system.context_switches", "")
 def answer_at(time_ns: int) -> Answer:
     """A gauge and a counter that tell when they were read."""
     at = (time_ns - T0) // SECOND
-    return Answer((Sample("system.processes", "", at % 100, time_ns),
-                   Sample("system.context_switches", "", 1000 * at, time_ns)), (), ())  # fmt: skip
+    return Answer(
+        (Sample("system.processes", "", at % 100, time_ns), Sample("system.context_switches", "", 1000 * at, time_ns)),
+        (),
+        (),
+    )
 
 
 @dataclass
@@ -54,7 +57,7 @@ class Spooling:
     cut_s: int
     mended_s: int
     batch: int = 100
-    spool: list[Recovered] = field(default_factory=list)
+    spool: list[BackfilledPoll] = field(default_factory=list)
     at: int = 0
 
     async def poll(self, now_ns: int) -> Answer:
@@ -63,20 +66,20 @@ class Spooling:
         cut = self.cut_s <= now_s < self.mended_s
         for missed in range(self.at, now_s if not cut else now_s + 1):
             time_ns = T0 + missed * SECOND + 1000
-            self.spool.append(Recovered(time_ns, 5, answer_at(time_ns)))
+            self.spool.append(BackfilledPoll(time_ns, 5, answer_at(time_ns)))
         self.at = now_s + 1
         if cut:
             raise SourceFailed("the network is cut: mend it")
         return answer_at(now_ns)
 
-    def recovered(self) -> Iterable[Recovered]:
+    def recovered(self) -> Iterable[BackfilledPoll]:
         """The oldest looks that could not be fetched."""
         given, self.spool = self.spool[: self.batch], self.spool[self.batch :]
         return given
 
 
 def soaked(
-    poller: Poller, seconds: int, anchor_ns: int = T0, interval_s: float = 1.0, known: KnownLooks | None = None
+    poller: Poller, seconds: int, anchor_ns: int = T0, interval_s: float = 1.0, known: RecordedPolls | None = None
 ) -> list[Poll]:
     """The polls of a source in some seconds of virtual time."""
     time, polls = VirtualTime(anchor_ns), list[Poll]()
@@ -157,10 +160,10 @@ def test_a_source_that_looks_more_often_adds_readings_and_no_polls(tmp_path: Pat
     """Looks between two polls are finer readings: they are kept, and the account stays that of the due times."""
 
     class Finer(Spooling):
-        def recovered(self) -> Sequence[Recovered]:
+        def recovered(self) -> Sequence[BackfilledPoll]:
             begin_ns = T0 + (self.at - 1) * SECOND
             times = [begin_ns - tenth * SECOND // 10 for tenth in range(9, 0, -1) if begin_ns > T0]
-            return [Recovered(time_ns, 5, answer_at(time_ns)) for time_ns in times]
+            return [BackfilledPoll(time_ns, 5, answer_at(time_ns)) for time_ns in times]
 
     polls = soaked(Finer(10**6, 10**6), 60)
     with new_record(tmp_path) as record:
@@ -174,9 +177,9 @@ def test_looks_from_the_future_and_from_before_the_run_are_none_of_it(tmp_path: 
     """A spool that holds older looks, or a clock that is ahead, adds no due times to the account."""
 
     class Confused(Spooling):
-        def recovered(self) -> Sequence[Recovered]:
+        def recovered(self) -> Sequence[BackfilledPoll]:
             times = [T0 - 500 * SECOND, T0 + 10**6 * SECOND] if self.at == 30 else []
-            return [Recovered(time_ns, 5, answer_at(time_ns)) for time_ns in times]
+            return [BackfilledPoll(time_ns, 5, answer_at(time_ns)) for time_ns in times]
 
     polls = soaked(Confused(10**6, 10**6), 60)
     with new_record(tmp_path) as record:
@@ -227,7 +230,7 @@ def test_what_a_killed_monitor_recorded_and_could_not_acknowledge_is_not_kept_tw
         with RecordView.open(tmp_path) as view:
             return view.answered_ns(1)
 
-    polls = soaked(Spooling(0, 0, at=95), 60, second_life, known=KnownLooks(read, second_life, SECOND))
+    polls = soaked(Spooling(0, 0, at=95), 60, second_life, known=RecordedPolls(read, second_life, SECOND))
     with Record.open(tmp_path) as record:
         lost = range(T0 + 100 * SECOND, second_life, SECOND)
         record.put(Poll(1, due, due, 0, PollOutcome.GAP, "the monitor was not running", NOTHING) for due in lost)
@@ -245,7 +248,7 @@ def test_whoever_follows_the_run_counts_the_same_polls(tmp_path: Path) -> None:
     """The live accounts equal those of the end after every look, and no reading is there twice."""
     polls = soaked(Spooling(1000, 1300, batch=70), 4000)
     with new_record(tmp_path) as record:
-        following = Following(tmp_path, (Coverage(),), {})
+        following = RunFollower(tmp_path, (Coverage(),), {})
         rounds = 0
         for begin in range(0, len(polls), 90):
             record.put(polls[begin : begin + 90])
@@ -315,8 +318,9 @@ def test_a_source_tells_what_it_is_once_and_again_when_it_changes() -> None:
 
     told = [event for poll in soaked(Device(), 20) for event in poll.answer.events]
     assert [(event.kind, event.object, (event.begin_ns - T0) // SECOND) for event in told] == [
-        (IDENTITY, "dut/agent", 0), (IDENTITY, "dut/agent", 5),
-    ]  # fmt: skip
+        (IDENTITY, "dut/agent", 0),
+        (IDENTITY, "dut/agent", 5),
+    ]
     assert dict(told[0].detail) == {"system": "box", "version": "1", "notes": "slow; old"}
     assert told[1].detail["changed"] == "version was 1, is 2"
 
@@ -325,7 +329,7 @@ def test_a_spool_that_breaks_fails_the_look_and_quotes_nothing() -> None:
     """A defect of the poller is a failed poll with its type, as everywhere; the run goes on."""
 
     class Broken(Spooling):
-        def recovered(self) -> Iterable[Recovered]:
+        def recovered(self) -> Iterable[BackfilledPoll]:
             raise ValueError("password=geheim")
 
     polls = soaked(Broken(10**6, 10**6), 3)

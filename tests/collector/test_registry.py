@@ -10,14 +10,18 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.registry import INSTALLED, Registry, Shelf, loads, pollers, rule_class, rules
+from soakwatch.core.registry import INSTALLED, PluginFolder, Registry, loads, pollers, rule_class, rules
 from soakwatch.sources.registry import poller_module
 
 TINY = Registry(
-    Shelf("tinyhouse.pollers", "poller"), Shelf("tinyhouse.loads", "load"), Shelf("tinyhouse.detectors", "rule")
+    PluginFolder("tinyhouse.pollers", "poller"),
+    PluginFolder("tinyhouse.loads", "load"),
+    PluginFolder("tinyhouse.detectors", "rule"),
 )
 BROKEN = Registry(
-    Shelf("tinyhouse.broken", "poller"), Shelf("tinyhouse.loads", "load"), Shelf("tinyhouse.broken", "rule")
+    PluginFolder("tinyhouse.broken", "poller"),
+    PluginFolder("tinyhouse.loads", "load"),
+    PluginFolder("tinyhouse.broken", "rule"),
 )
 
 
@@ -85,7 +89,7 @@ def test_an_entry_point_adds_a_poller(tmp_path: Path, monkeypatch: pytest.Monkey
     source = (Path(__file__).parent / "tinyhouse/pollers/probe.py").read_text()
     (tmp_path / "foreign_probe.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
-    house = Registry(Shelf("tinyhouse.pollers", "poller", "tiny.more"), TINY.loads, TINY.rules)
+    house = Registry(PluginFolder("tinyhouse.pollers", "poller", "tiny.more"), TINY.loads, TINY.rules)
     assert pollers(house) == ("foreign", "locked", "probe")
     assert house.pollers.summary("foreign") == "A source that counts its looks"
     assert poller_module("foreign", house).config.__module__ == "foreign_probe"

@@ -11,8 +11,8 @@ import pytest
 
 from soakwatch.cli import main as cli
 from soakwatch.core.errors import PlanError
-from soakwatch.engine.first_polls import GRACE_S, Opening, PlanRefused
-from soakwatch.engine.preflight import look_beforehand
+from soakwatch.engine.first_polls import GRACE_S, FirstPolls, PlanRefused
+from soakwatch.engine.preflight import preflight
 from soakwatch.engine.start import discard
 from soakwatch.plan import load_plan
 from soakwatch.record import RecordView
@@ -112,7 +112,7 @@ def test_a_device_that_is_off_before_the_start_is_a_warning(here: Path, capsys: 
     off = OFF.replace("PORT", str(free_port())).replace("4s", "1s")
     load = f"  gen: {{role: generator, sources: [{{command: {{run: [touch, {here / 'started'}]}}}}]}}\n"
     (here / "off.yaml").write_text(f"{off}{load}start: {in_seconds(36_000)}\n")
-    (sentence,) = look_beforehand(load_plan(Path("off.yaml")), time_ns())
+    (sentence,) = preflight(load_plan(Path("off.yaml")), time_ns())
     assert sentence.startswith("off.yaml:4:")
     assert "fw" in sentence
     assert "the port is closed" in sentence
@@ -147,7 +147,7 @@ def test_a_source_that_hangs_does_not_keep_the_sentences_of_the_others(here: Pat
 
     async def main() -> tuple[float, float]:
         begin_ns = time.now_ns()
-        opening = Opening()
+        opening = FirstPolls()
         first, second, hangs = (opening.expect(name, "snmp", fw) for name in ("a", "b", "c"))
         waiting = asyncio.create_task(opening.refused())
         await asyncio.sleep(5)
@@ -160,10 +160,12 @@ def test_a_source_that_hangs_does_not_keep_the_sentences_of_the_others(here: Pat
         with pytest.raises(PlanRefused) as refused:
             opening.check()
         assert [problem.partition(": ")[2] for problem in refused.value.problems] == [
-            "a snmp: three", "b snmp: one", "b snmp: two",
-        ]  # fmt: skip
+            "a snmp: three",
+            "b snmp: one",
+            "b snmp: two",
+        ]
         late_s = (time.now_ns() - begin_ns) * 1e-9 - 5
-        quick = Opening()
+        quick = FirstPolls()
         told = [quick.expect(name, "ssh", ssh) for name in ("a", "b")]
         told[0](PlanError("one"))
         told[1](None)

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import cast
 
-from soakwatch.engine.context import Course
+from soakwatch.engine.context import RunContext
 from soakwatch.engine.soak import Soak
 from soakwatch.plan import plan_from_text
 from soakwatch.record import Record, RecordFull
@@ -48,7 +48,7 @@ def test_a_phase_that_begins_on_a_full_disk_is_not_lost(tmp_path: Path) -> None:
     start_ns = time.now_ns()
 
     async def main() -> None:
-        course = Course(plan_from_text(PLAN, "plan.yaml"), tmp_path, start_ns)
+        course = RunContext(plan_from_text(PLAN, "plan.yaml"), tmp_path, start_ns)
         soak = Soak(course, cast("Record", record), time, threaded=False)
         await soak._turn()
         record.full = True

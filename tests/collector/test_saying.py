@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.cli import main as cli
-from soakwatch.core.prefix import said_of, without
+from soakwatch.core.prefix import prefixed, without
 from soakwatch.testing.ports import free_port
 
 
@@ -27,7 +27,7 @@ from soakwatch.testing.ports import free_port
 )
 def test_target_and_source_are_said_once(target: str, source: str, sentence: str, said: str) -> None:
     """Another device's name, or one that only begins alike, is part of the sentence."""
-    assert said_of(target, source, sentence) == said
+    assert prefixed(target, source, sentence) == said
 
 
 def test_where_the_target_is_named_already_the_sentence_goes_without() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from soakwatch.judge.live.following import Following
+from soakwatch.judge.live.following import RunFollower
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.judge.recorded import judge_record
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import Record, RecordView, SeriesKey
-from soakwatch.record.intake import Intake
+from soakwatch.record.intake import PollPacker
 from soakwatch.record.owners import Owners
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
@@ -181,11 +181,13 @@ def test_two_stand_ins_do_not_mix_either(tmp_path: Path) -> None:
             record.put([look(snmp, now, {SWITCHES: now}) if now < 100 else lost(snmp, now)])
             record.put([look(ssh, now, {SWITCHES: now}, late_s=1) if now < 300 else lost(ssh, now)])
             record.put([look(agent, now, {SWITCHES: now}, late_s=2)])
-    assert [int(t - T0) / SECOND for t in of(tmp_path).time_ns] == pytest.approx([
-        *(now + 0.01 for now in range(0, 100, 10)),
-        *(now + 1 for now in range(150, 300, 10)),
-        *(now + 2 for now in range(350, 600, 10)),
-    ])  # fmt: skip
+    assert [int(t - T0) / SECOND for t in of(tmp_path).time_ns] == pytest.approx(
+        [
+            *(now + 0.01 for now in range(0, 100, 10)),
+            *(now + 1 for now in range(150, 300, 10)),
+            *(now + 2 for now in range(350, 600, 10)),
+        ]
+    )
 
 
 @pytest.mark.parametrize("sealed", [False, True])
@@ -287,7 +289,7 @@ def test_an_owner_is_never_mixed_with_others(tmp_path: Path, seed: int) -> None:
     What is remembered of polls changes nothing, and a live follower sees what the record says in the end.
     """
     folders = tmp_path / "plain", tmp_path / "forgetful"
-    following: Following | None = None
+    following: RunFollower | None = None
     for folder in folders:
         record, sources = new(folder, snmp=5, ssh=5, agent=5)
         with record:
@@ -296,7 +298,7 @@ def test_an_owner_is_never_mixed_with_others(tmp_path: Path, seed: int) -> None:
                 if folder is folders[1]:
                     record._standing.intake.forget_layouts()
                 elif count % 90 == 89:
-                    following = following or Following(folder, planned_rules(()), {})
+                    following = following or RunFollower(folder, planned_rules(()), {})
                     following.read()
                     record.seal(final=count % 180 == 179)
     assert following is not None
@@ -324,7 +326,7 @@ def test_an_owner_is_never_mixed_with_others(tmp_path: Path, seed: int) -> None:
 def test_a_live_view_of_an_outage_equals_the_record(tmp_path: Path, minutes: int) -> None:
     """A follower that looks every so many minutes sees stand-in, hand-back and late looks as the record has them."""
     record, (agent, snmp) = new(tmp_path, agent=1, snmp=5)
-    following: Following | None = None
+    following: RunFollower | None = None
     with record:
         for now in range(1800):
             cut = 300 <= now < 700 or 1000 <= now < 1300
@@ -334,7 +336,7 @@ def test_a_live_view_of_an_outage_equals_the_record(tmp_path: Path, minutes: int
             if now % 5 == 0:
                 record.put([look(snmp, now, {LOST: round(cached(now)), MEMORY: 2}, late_s=0.5)])
             if now % (60 * minutes) == 60 * minutes - 1:
-                following = following or Following(tmp_path, planned_rules(()), {})
+                following = following or RunFollower(tmp_path, planned_rules(()), {})
                 following.read()
     assert following is not None
     following.read()
@@ -351,13 +353,13 @@ def test_a_live_view_of_an_outage_equals_the_record(tmp_path: Path, minutes: int
 def test_what_is_left_out_costs_no_second_thought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Polls of which a part is left out, or stands in, are worked out once for each way of choosing."""
     slow: list[int] = []
-    worked_out = Intake._pack_new
+    worked_out = PollPacker._pack_new
 
     def counted(*args: object, **named: object) -> object:
         slow.append(1)
         return worked_out(*args, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Intake, "_pack_new", counted)
+    monkeypatch.setattr(PollPacker, "_pack_new", counted)
     record, (snmp, ssh) = new(tmp_path, snmp=1, ssh=1)
     with record:
         for now in range(2000):

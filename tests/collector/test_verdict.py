@@ -112,6 +112,8 @@ def test_causes_hold_what_speaks_against_the_run_and_change_no_outcome() -> None
     assert verdict.targets[0].reason == "cpu_spike, process_restart: httpd restarted"
     alone = fold("run", day, {"dut": "dut"}, [calm, spike, restart], (), ())
     assert (alone.outcome, alone.findings, alone.causes[0].kind) == (
-        verdict.outcome, verdict.findings, CauseKind.INCIDENT
-    )  # fmt: skip
+        verdict.outcome,
+        verdict.findings,
+        CauseKind.INCIDENT,
+    )
     assert fold("run", day, {"dut": "dut"}, [calm], (), ()).causes == ()

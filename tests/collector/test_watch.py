@@ -40,8 +40,15 @@ def on_terminal(tmp_path: Path) -> Iterator[Terminals]:
 
 def piped(folder: Path, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command with its output in a pipe."""
-    return subprocess.run([SOAKWATCH, *map(str, words)], cwd=folder, env={**os.environ, **environment}, text=True,
-                          capture_output=True, timeout=100, check=False)  # fmt: skip
+    return subprocess.run(
+        [SOAKWATCH, *map(str, words)],
+        cwd=folder,
+        env={**os.environ, **environment},
+        text=True,
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
 
 
 def test_a_run_is_watched_left_alone_stopped_and_its_end_seen(on_terminal: Terminals, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from soakwatch.plan import plan_from_text
 from soakwatch.plan.timeline import stretches
 from soakwatch.record import Record
 from soakwatch.runs.state import Coming, PhaseState, StateReader
-from soakwatch.runs.status import Look
+from soakwatch.runs.status import RunSnapshot
 from soakwatch.runs.watching import coming_words, course_words, place_words, status_of
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
@@ -50,11 +50,23 @@ def record_of(folder: Path) -> Record:
     tg = made.source("tg", "local", "local", SECOND, required=True)
     made.begin_phase("baseline", BEGIN)
     ok, lost = PollOutcome.OK, PollOutcome.TIMEOUT
-    made.put([polled(dut.id, at, ok if at < 30 else lost, *([("system.uptime", at)] if at < 30 else []))
-              for at in range(60)])  # fmt: skip
+    made.put(
+        [polled(dut.id, at, ok if at < 30 else lost, *([("system.uptime", at)] if at < 30 else [])) for at in range(60)]
+    )
     made.put([polled(tg.id, at, ok, ("load.tx.packet.rate", 2e6)) for at in range(60)])
-    warned = Finding("growth", 1, Outcome.WARN, "dut", "system.memory.usage", "", Window(BEGIN, BEGIN + 50 * SECOND),
-                     "d", "it rises", 9, forecast=FORECAST)  # fmt: skip
+    warned = Finding(
+        "growth",
+        1,
+        Outcome.WARN,
+        "dut",
+        "system.memory.usage",
+        "",
+        Window(BEGIN, BEGIN + 50 * SECOND),
+        "d",
+        "it rises",
+        9,
+        forecast=FORECAST,
+    )
     made.put_findings((warned,), live=True, judged_ns=BEGIN + 50 * SECOND)
     made.add_event("dut", Event("failover", "dut", "", BEGIN + 40 * SECOND, None), "told")
     return made
@@ -77,14 +89,20 @@ def test_the_record_tells_what_a_display_needs(tmp_path: Path) -> None:
         assert status.events == ("20:27:20 failover dut",)
         target = io.StringIO()
         glance(RecordedRun(tmp_path / "run", lambda: BEGIN + 60 * SECOND).look(), Console(file=target, width=60))
-    for words in ("phase baseline (1 of 2)", "2 M packets/s sent", "no answer for 30s", "WARN growth",
-                  "exhausted in 31 h ± 6 h (90 %)", "20:27:20 failover dut"):  # fmt: skip
+    for words in (
+        "phase baseline (1 of 2)",
+        "2 M packets/s sent",
+        "no answer for 30s",
+        "WARN growth",
+        "exhausted in 31 h ± 6 h (90 %)",
+        "20:27:20 failover dut",
+    ):
         assert words in target.getvalue()
 
 
 def test_a_run_is_shown_until_its_verdict_is_there(tmp_path: Path) -> None:
     """First it runs, then it is judged, then it is over; the exit codes are those of the verdict, or of none yet."""
-    looks: list[Look] = []
+    looks: list[RunSnapshot] = []
     with record_of(tmp_path / "run") as record:
         way = RecordedRun(tmp_path / "run", lambda: BEGIN + 60 * SECOND)
         target = io.StringIO()

@@ -13,7 +13,7 @@ from tests.collector.terminals import SOAKWATCH
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.judge.live.client import JUDGE_EVERY_S
 from soakwatch.record import RecordView
-from soakwatch.runs.mark_event import Ask, tell
+from soakwatch.runs.mark_event import EventRequest, record_event
 from soakwatch.runs.state import RunState, StateReader
 from soakwatch.runs.stop import end_run
 from soakwatch_rules.rule import Outcome
@@ -43,8 +43,19 @@ def test_a_killed_process_and_an_event_are_judged_while_a_short_run_goes_on(tmp_
     """The finding is in the record, and the time of judging behind what woke the judge, before any look was due."""
     run = tmp_path / "run"
     worker = subprocess.Popen([sys.executable, "-c", "import time\nwhile True:\n    time.sleep(1)"])
-    command = [str(SOAKWATCH), "run", "--process", f"pid:{worker.pid}", "--interval", "500ms",
-               "--duration", f"{LASTS_S}s", "--into", str(run), "--no-web"]  # fmt: skip
+    command = [
+        str(SOAKWATCH),
+        "run",
+        "--process",
+        f"pid:{worker.pid}",
+        "--interval",
+        "500ms",
+        "--duration",
+        f"{LASTS_S}s",
+        "--into",
+        str(run),
+        "--no-web",
+    ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as soak:
         try:
             state_when(soak, run, lambda state: any(source.got > 2 for source in state.sources), "answered polls")
@@ -54,7 +65,7 @@ def test_a_killed_process_and_an_event_are_judged_while_a_short_run_goes_on(tmp_
                 soak, run, lambda state: any(one.outcome is Outcome.FAIL for one in state.findings), "a live failure"
             )
             assert {one.rule for one in found.findings if one.outcome is Outcome.FAIL} == {"process_restart"}
-            told = tell(run, Ask("mark", "config"), time.time_ns()).event
+            told = record_event(run, EventRequest("mark", "config"), time.time_ns()).event
             state_when(soak, run, lambda state: (state.judged_ns or 0) >= told.begin_ns, "a look after the event")
             end_run(run, "seen", "test", time.time_ns())
             assert soak.wait(60) == 1

@@ -111,18 +111,34 @@ def make_record(folder: Path, begin_ns: int, verdict: str | None) -> None:
         )
         record.end_phase(end_ns)
         forecast = Forecast("system.memory.limit (3.80 GiB)", 3600.0, 3000.0, 4000.0)
-        told = [("memory_growth", Outcome.FAIL, begin_ns, end_ns, forecast),
-                ("cpu_spike", Outcome.WARN, begin_ns, middle, None),
-                ("gap", Outcome.PASS, begin_ns, end_ns, None)]  # fmt: skip
+        told = [
+            ("memory_growth", Outcome.FAIL, begin_ns, end_ns, forecast),
+            ("cpu_spike", Outcome.WARN, begin_ns, middle, None),
+            ("gap", Outcome.PASS, begin_ns, end_ns, None),
+        ]
         record.put_findings(
             [
-                Finding(rule, 1, outcome, "dut", "process.memory.usage", "process=bgpd,instance=0", Window(low, high),
-                        "grows", "it grows", POLLS, measured=1e6, limit=1e5, unit="By", forecast=ahead)
+                Finding(
+                    rule,
+                    1,
+                    outcome,
+                    "dut",
+                    "process.memory.usage",
+                    "process=bgpd,instance=0",
+                    Window(low, high),
+                    "grows",
+                    "it grows",
+                    POLLS,
+                    measured=1e6,
+                    limit=1e5,
+                    unit="By",
+                    forecast=ahead,
+                )
                 for rule, outcome, low, high, ahead in told
             ],
             live=verdict is None,
             judged_ns=end_ns,
-        )  # fmt: skip
+        )
         if verdict is not None:
             record.set_meta("verdict", verdict)
             record.set_meta("reason", "bgpd's memory grows")

@@ -16,8 +16,13 @@ from pathlib import Path
 VERSIONS = ("10.4.0", "11.6.0")
 """The oldest of the packages whose types are complete, and that of the Grafana in ``deploy/compose.yaml``."""
 GENERATOR = "ts-json-schema-generator@2.9.0"
-PANELS = {"timeseries": "TimeSeries", "stat": "Stat", "table": "Table", "heatmap": "Heatmap",
-          "statushistory": "StatusHistory"}  # fmt: skip
+PANELS = {
+    "timeseries": "TimeSeries",
+    "stat": "Stat",
+    "table": "Table",
+    "heatmap": "Heatmap",
+    "statushistory": "StatusHistory",
+}
 HERE = Path(__file__).parent
 
 
@@ -35,8 +40,21 @@ def run(folder: Path, *words: str) -> None:
 
 def generated(npx: str, folder: Path, types: Path, name: str) -> object:
     """The schema of one type, without descriptions."""
-    run(folder, npx, "--no-install", "ts-json-schema-generator", "--path", str(types), "--type", name,
-        "--no-type-check", "--tsconfig", "tsconfig.json", "-o", "made.json")  # fmt: skip
+    run(
+        folder,
+        npx,
+        "--no-install",
+        "ts-json-schema-generator",
+        "--path",
+        str(types),
+        "--type",
+        name,
+        "--no-type-check",
+        "--tsconfig",
+        "tsconfig.json",
+        "-o",
+        "made.json",
+    )
     schema: object = json.loads((folder / "made.json").read_text())
     return bare(schema)
 

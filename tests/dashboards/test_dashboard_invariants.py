@@ -128,8 +128,11 @@ def test_from_one_dashboard_to_another() -> None:
     """Each leads to all others; those that show one run in one window keep both, the others have none to give."""
     of_a_run = {"soakwatch-run", "soakwatch-device", "soakwatch-monitor"}
     for board in BOARDS.values():
-        ways = {link["url"].removeprefix("/d/").partition("?")[0]: link for link in board["links"]
-                if "from=" not in link["url"]}  # fmt: skip
+        ways = {
+            link["url"].removeprefix("/d/").partition("?")[0]: link
+            for link in board["links"]
+            if "from=" not in link["url"]
+        }
         assert set(ways) == {other["uid"] for other in BOARDS.values()} - {board["uid"]}
         for uid, link in ways.items():
             stays = {uid, board["uid"]} <= of_a_run
@@ -271,8 +274,11 @@ def unit_of_line(panel: Panel, alias: str) -> str:
     return unit
 
 
-@pytest.mark.parametrize("panel", [p for b in BOARDS.values() for p in b["panels"] if p["type"] == "timeseries"],
-                         ids=lambda panel: panel["title"])  # fmt: skip
+@pytest.mark.parametrize(
+    "panel",
+    [p for b in BOARDS.values() for p in b["panels"] if p["type"] == "timeseries"],
+    ids=lambda panel: panel["title"],
+)
 def test_lines_have_legends_and_show_holes(panel: Panel) -> None:
     """The SDK's legends are off by themselves; a long silence must not be drawn over."""
     assert '"showLegend": true' in _text(panel)
@@ -302,8 +308,7 @@ def test_the_load_lies_over_what_the_device_did() -> None:
             assert f'"load.{rate}"' in told
             assert f'"load.{total}"' in told  # pktgen and interfaces count, and tell no rate
         for target in load:
-            (override,) = [o for o in panel["fieldConfig"]["overrides"]
-                           if matches(o, target["alias"])]  # fmt: skip
+            (override,) = [o for o in panel["fieldConfig"]["overrides"] if matches(o, target["alias"])]
             looks = {one["id"]: one["value"] for one in override["properties"]}
             assert looks["custom.axisPlacement"] == "right"
             assert looks["color"] == {"mode": "fixed", "fixedColor": LOAD}
@@ -325,8 +330,11 @@ def test_a_device_is_seen_whatever_its_profile_brings(name: str) -> None:
     """Many firewalls tell of one CPU and of their memory as a share, or of pools: they are no blank panels."""
     told = {metric for one in asked(BOARDS[name]) for metric in re.findall(r'FROM "([^"]+)"', one.query)}
     assert told >= CPU | MEMORY | LOST | {"system.sessions", "system.temperature"}
-    bring = [profile.read_text() for profile in files("soakwatch").joinpath("profiles").iterdir()
-             if profile.name.endswith(".yaml")]  # fmt: skip
+    bring = [
+        profile.read_text()
+        for profile in files("soakwatch").joinpath("profiles").iterdir()
+        if profile.name.endswith(".yaml")
+    ]
     assert len(bring) > 100
     for kind in (CPU, MEMORY, LOST):
         assert kind & {metric for text in bring for metric in re.findall(r"metric: ([\w.]+)", text)}

@@ -88,8 +88,9 @@ def test_the_table_of_processes_has_its_names_in_columns(influx: Influxd) -> Non
     """Not as tags of a series, which Grafana puts into columns in any order."""
     for where in ("Processes A", "Processes B"):
         view = view_of("soakwatch-device", RUNS[0], "dut")
-        answer = influx.ask("POST", "/query", params={"db": "soak"},
-                            data={"q": put_in(query_of("soakwatch-device", where), view)})  # fmt: skip
+        answer = influx.ask(
+            "POST", "/query", params={"db": "soak"}, data={"q": put_in(query_of("soakwatch-device", where), view)}
+        )
         (series,) = answer.json()["results"][0]["series"]
         assert "tags" not in series
         assert series["columns"][-2:] == ["process", "instance"]

@@ -61,12 +61,20 @@ def grafana(influx: Influxd) -> Iterator[Grafana]:
         client = stack.enter_context(httpx.Client(base_url=os.environ["GRAFANA_URL"], headers=head, timeout=60))
         made = Grafana(client, f"swt{secrets.token_hex(4)}")
         source = {
-            "name": made.mark, "uid": SOURCE_UID.replace("soakwatch", made.mark), "type": "influxdb", "access": "proxy",
-            "url": influx.url, "database": BUCKET,
-            "jsonData": {"version": "InfluxQL", "dbName": BUCKET, "httpMode": "POST",
-                         "httpHeaderName1": "Authorization"},
+            "name": made.mark,
+            "uid": SOURCE_UID.replace("soakwatch", made.mark),
+            "type": "influxdb",
+            "access": "proxy",
+            "url": influx.url,
+            "database": BUCKET,
+            "jsonData": {
+                "version": "InfluxQL",
+                "dbName": BUCKET,
+                "httpMode": "POST",
+                "httpHeaderName1": "Authorization",
+            },
             "secureJsonData": {"httpHeaderValue1": f"Token {influx.token}"},
-        }  # fmt: skip
+        }
         made.ask("POST", "/api/datasources", source)
         stack.callback(made.ask, "DELETE", f"/api/datasources/uid/{source['uid']}")
         made.ask("POST", "/api/folders", {"uid": made.mark, "title": made.mark})
@@ -116,9 +124,17 @@ def test_the_page_shows_its_panels(grafana: Grafana, uid: str, tmp_path: Path) -
     with in_name_of(grafana.client) as url:
         page = f"{url}/d/{mine}?kiosk&from={view.begin_ms}&to={view.end_ms}{variables}"
         shot = Path(os.environ.get("GRAFANA_PICTURES") or tmp_path) / f"{uid}.png"
-        words = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                 f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1920,4000",
-                 "--virtual-time-budget=30000"]  # fmt: skip
+        words = [
+            browser,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--window-size=1920,4000",
+            "--virtual-time-budget=30000",
+        ]
         done = [
             subprocess.run([*words, what, page], capture_output=True, text=True, timeout=120, check=False)
             for what in (f"--screenshot={shot}", "--dump-dom")

@@ -25,8 +25,15 @@ def soakwatch(tmp_path: Path) -> Command:
     """Run a command in an empty folder and return what it said."""
 
     def run(*words: object, timeout: float = 100) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([SOAKWATCH, *map(str, words)], cwd=tmp_path, env=_environment(), capture_output=True,
-                              text=True, timeout=timeout, check=False)  # fmt: skip
+        return subprocess.run(
+            [SOAKWATCH, *map(str, words)],
+            cwd=tmp_path,
+            env=_environment(),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
 
     return run
 
@@ -37,8 +44,14 @@ def started(tmp_path: Path) -> Iterator[Started]:
     processes: list[subprocess.Popen[str]] = []
 
     def start(*words: object) -> subprocess.Popen[str]:
-        process = subprocess.Popen([SOAKWATCH, *map(str, words)], cwd=tmp_path, env=_environment(), text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
+        process = subprocess.Popen(
+            [SOAKWATCH, *map(str, words)],
+            cwd=tmp_path,
+            env=_environment(),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         processes.append(process)
         return process
 

@@ -50,9 +50,13 @@ class Device:
     def snmp(self) -> dict[str, object]:
         """The keys of a source that asks with SNMPv3, authenticated and encrypted."""
         return {
-            "host": "127.0.0.1", "port": self.snmpd.port, "version": "3", "user": "common",
-            "auth": "env:SOAK_AUTH", "priv": "env:SOAK_PRIV",
-        }  # fmt: skip
+            "host": "127.0.0.1",
+            "port": self.snmpd.port,
+            "version": "3",
+            "user": "common",
+            "auth": "env:SOAK_AUTH",
+            "priv": "env:SOAK_PRIV",
+        }
 
     def snmp_address(self, tail: str = "version=2c&community=env:SOAK_COMMUNITY", user: str = "") -> str:
         """The agent as one word."""

@@ -107,8 +107,13 @@ def test_a_device_of_which_two_cores_poll_passes(tmp_path: Path) -> None:
     columns = dict(zip(names, (core / 100 for core in cores), strict=True))
     told = verdict(tmp_path, {"cpu": np.mean(cores, axis=0), **columns}, 60.0)
     assert told["verdict"] == "pass"
-    assert sorted(f["outcome"] for f in of(told, "cpu_spike")) == ["not applicable", "not applicable", "pass", "pass",
-                                                                  "pass"]  # fmt: skip
+    assert sorted(f["outcome"] for f in of(told, "cpu_spike")) == [
+        "not applicable",
+        "not applicable",
+        "pass",
+        "pass",
+        "pass",
+    ]
     assert any("poll-mode, not judged: core=2" in doubt for doubt in of(told, "cpu_saturation")[0]["doubts"])
 
 

@@ -246,9 +246,14 @@ def test_bad_input_is_one_sentence(
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(other)], check=True)
     folder = device.sshd.folder
     filled = address.format(
-        snmp=device.snmpd.port, closed=device.trap_port, ssh=device.sshd.port, key=folder / "user",
-        guarded=device.key, known=folder / "known_hosts", other=other,
-    )  # fmt: skip
+        snmp=device.snmpd.port,
+        closed=device.trap_port,
+        ssh=device.sshd.port,
+        key=folder / "user",
+        guarded=device.key,
+        known=folder / "known_hosts",
+        other=other,
+    )
     done = soakwatch("probe", filled)
     assert done.returncode == code, done.stdout + done.stderr
     said = one_sentence(done)

@@ -56,10 +56,15 @@ def test_a_rule_that_is_named_must_decide(tmp_path: Path) -> None:
 
 
 def test_an_hourly_leak_fails(tmp_path: Path) -> None:
-    told = verdict(tmp_path, (
-        f'{line.rsplit(",", 2)[0]},{200 + 1.5 * at / 8:.2f},MiB' if "process=p1" in line and "memory" in line else line
-        for at, line in enumerate(lines(86_400, 3600))
-    ))  # fmt: skip
+    told = verdict(
+        tmp_path,
+        (
+            f"{line.rsplit(',', 2)[0]},{200 + 1.5 * at / 8:.2f},MiB"
+            if "process=p1" in line and "memory" in line
+            else line
+            for at, line in enumerate(lines(86_400, 3600))
+        ),
+    )
     assert told["verdict"] == "fail"
 
 

@@ -122,7 +122,7 @@ def test_a_phase_beyond_the_readings_lacks_them(tmp_path: Path) -> None:
         (["--events", "none.csv"], "--events none.csv: it cannot be read"),
         (["--events", "EVENTS"], "events.csv:3: the run has no target 'gem'; did you mean 'gen'?"),
     ],
-)  # fmt: skip
+)
 def test_errors_are_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
 ) -> None:

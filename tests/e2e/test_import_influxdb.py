@@ -23,9 +23,14 @@ sinks: [{{influxdb: {{url: "{url}", org: {org}, bucket: {bucket}, token: env:INF
 def soakwatch(*arguments: str, cwd: Path, token: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "soakwatch.cli", *arguments], cwd=cwd, env={**os.environ, "INFLUX_TOKEN": token},
-        capture_output=True, text=True, check=False, timeout=100,
-    )  # fmt: skip
+        [sys.executable, "-m", "soakwatch.cli", *arguments],
+        cwd=cwd,
+        env={**os.environ, "INFLUX_TOKEN": token},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
 
 
 def test_a_run_is_judged_from_the_database_as_from_its_record(influxd_program: Path, tmp_path: Path) -> None:

@@ -34,8 +34,12 @@ def night(seed: int, pps: float = 7.5e6, slow: float = 1.0, full: int = 0) -> Ta
     latency = 2e-4 * np.exp(0.1 * rng.standard_normal(N)) * np.where(np.arange(N) < 0.75 * N, 1.0, slow)
     return {
         ("fw", "system.cpu.utilization", ""): 0.3 + 0.02 * rng.standard_normal(N),
-        SESSIONS: sessions, LIMIT: np.full(N, 6e6), P99: latency, SENT: count, BACK: count,
-    }  # fmt: skip
+        SESSIONS: sessions,
+        LIMIT: np.full(N, 6e6),
+        P99: latency,
+        SENT: count,
+        BACK: count,
+    }
 
 
 def written(path: Path, table: Table) -> Path:

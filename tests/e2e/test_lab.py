@@ -45,8 +45,15 @@ Scenario = Callable[[str], Ran]
 
 def lab(*words: object, patience_s: float = 100, user: int | None = None) -> subprocess.CompletedProcess[str]:
     """The lab's own command."""
-    return subprocess.run([LAB / "lab", *map(str, words)], capture_output=True, text=True, timeout=patience_s,
-                          check=False, user=user, extra_groups=None if user is None else [])  # fmt: skip
+    return subprocess.run(
+        [LAB / "lab", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=patience_s,
+        check=False,
+        user=user,
+        extra_groups=None if user is None else [],
+    )
 
 
 def spaces() -> set[str]:

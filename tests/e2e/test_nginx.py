@@ -83,5 +83,10 @@ def test_nginx_under_wrk_passes(soakwatch: Command, tmp_path: Path, port: int, n
         against = [f for f in view.findings(live=False) if f.outcome.value not in {"pass", "not applicable"}]
     assert {f.outcome.value for f in against} == {"inconclusive"}
     assert {f.rule for f in against} <= {
-        "growth", "latency", "loss", "performance_decline", "periodic_pause", "step_change",
-    }  # fmt: skip  # too short
+        "growth",
+        "latency",
+        "loss",
+        "performance_decline",
+        "periodic_pause",
+        "step_change",
+    }

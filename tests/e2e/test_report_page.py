@@ -95,14 +95,29 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Opened:
     file.write_text(page, encoding="utf-8")
     done = subprocess.run(
         [
-            browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync", "--no-first-run", "--disable-dev-shm-usage",
-            "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}",
-            "--enable-logging=stderr", "--v=0", "--window-size=1400,8000", "--virtual-time-budget=20000", "--dump-dom",
+            browser,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--no-first-run",
+            "--disable-dev-shm-usage",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--user-data-dir={folder / 'profile'}",
+            "--enable-logging=stderr",
+            "--v=0",
+            "--window-size=1400,8000",
+            "--virtual-time-budget=20000",
+            "--dump-dom",
             file.as_uri(),
         ],
-        capture_output=True, text=True, timeout=90, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     said = tuple(line for line in done.stderr.splitlines() if "CONSOLE" in line and "setting log level" not in line)
     return Opened(done.stdout, said, page)

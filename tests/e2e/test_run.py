@@ -164,8 +164,9 @@ def test_a_second_run_in_the_same_folder_is_refused(soakwatch: Command, tmp_path
     assert (tmp_path / "here" / "record.sqlite").read_bytes() == before
 
 
-def test_a_run_that_is_being_written_cannot_be_resumed(started: Started, soakwatch: Command, until: Until,
-                                                       tmp_path: Path) -> None:  # fmt: skip
+def test_a_run_that_is_being_written_cannot_be_resumed(
+    started: Started, soakwatch: Command, until: Until, tmp_path: Path
+) -> None:
     """Two monitors never write one record."""
     started("run", "--process", ME, "--interval", "200ms", "--duration", "60s")
     until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
@@ -176,8 +177,9 @@ def test_a_run_that_is_being_written_cannot_be_resumed(started: Started, soakwat
     assert "being written" in done.stderr
 
 
-def test_events_are_marked_from_another_terminal(started: Started, soakwatch: Command, until: Until,
-                                                 tmp_path: Path) -> None:  # fmt: skip
+def test_events_are_marked_from_another_terminal(
+    started: Started, soakwatch: Command, until: Until, tmp_path: Path
+) -> None:
     """`soakwatch event` begins and ends an event on a run that goes on; both times are in the record."""
     process = started("run", "--process", ME, "--interval", "200ms", "--duration", "60s")
     until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
@@ -202,8 +204,9 @@ def test_events_are_marked_from_another_terminal(started: Started, soakwatch: Co
 def small_disk(folder: Path, kibibytes: int) -> None:
     """Mount a small filesystem, or skip where that is not allowed."""
     folder.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kibibytes}k", "soakwatch-test", folder],
-                          capture_output=True, check=False)  # fmt: skip
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={kibibytes}k", "soakwatch-test", folder], capture_output=True, check=False
+    )
     if made.returncode:
         pytest.skip("a filesystem of its own needs root")
 
@@ -345,8 +348,18 @@ watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
 def test_stop_on_fail_ends_a_run_at_its_first_failure(started: Started, until: Until, tmp_path: Path) -> None:
     """With --stop-on-fail a restart ends the run at the next live judgement, and fails it."""
     sleeper = subprocess.Popen(["sleep", "300"])
-    process = started("run", "--process", f"pid:{sleeper.pid}", "--interval", "200ms", "--duration", "10m",
-                      "--stop-on-fail", "--into", "here")  # fmt: skip
+    process = started(
+        "run",
+        "--process",
+        f"pid:{sleeper.pid}",
+        "--interval",
+        "200ms",
+        "--duration",
+        "10m",
+        "--stop-on-fail",
+        "--into",
+        "here",
+    )
     run = tmp_path / "here"
     until(lambda: (run / "record.sqlite").exists() and polls_so_far(run) > 10, "ten polls")
     sleeper.kill()

@@ -16,7 +16,7 @@ from tests.recordings.compare import Difference, Look, Seen, Tally, compare
 from tests.recordings.expected import BadExpectation, load_expected
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Facts, Site, SourceFailed
+from soakwatch.sources.abc import Facts, SourceContext, SourceFailed
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.testing.snmp_cells import Cell, Name, dotted
@@ -122,7 +122,7 @@ async def _ask(
     """One poll of the poller ``snmp``, as a plan would have it, and where its samples came from."""
     keys = {"host": address[0], "port": address[1], "interval": "1h", "timeout": f"{limit_s:g}s", "engine": engine}
     config = Config.model_validate(keys)
-    site = Site("recorded", "dut", (), None, folder, lambda: _NOW_NS, 3600.0)
+    site = SourceContext("recorded", "dut", (), None, folder, lambda: _NOW_NS, 3600.0)
     async with AsyncExitStack() as stack:
         poller = await start(config, site, stack)
         answer = await poller.poll(_NOW_NS)

@@ -50,12 +50,19 @@ def failover(at: float = 300.0, **more: object) -> Event:
 
 
 def judge(
-    *events: Event, load: tuple[Series, ...] = (), series: tuple[Series, ...] = (), rule: EventImpact | None = None,
-    phases: tuple[Phase, ...] = (), devices: int = 1, ledgers: tuple[Ledger, ...] = (), end: int = N,
-) -> Finding:  # fmt: skip
+    *events: Event,
+    load: tuple[Series, ...] = (),
+    series: tuple[Series, ...] = (),
+    rule: EventImpact | None = None,
+    phases: tuple[Phase, ...] = (),
+    devices: int = 1,
+    ledgers: tuple[Ledger, ...] = (),
+    end: int = N,
+) -> Finding:
     """The one finding on the device."""
-    case = Case("dut", "", Window(0, end * S), series, phases=phases, events=events, load=load, devices=devices,
-                ledgers=ledgers)  # fmt: skip
+    case = Case(
+        "dut", "", Window(0, end * S), series, phases=phases, events=events, load=load, devices=devices, ledgers=ledgers
+    )
     made = rule or EventImpact()
     (finding,) = made.judge(case)
     check_complete(made, case, finding)

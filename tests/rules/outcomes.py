@@ -13,8 +13,12 @@ from typing import Final
 from soakwatch_rules.rule import Outcome
 
 LETTERS: Final[Mapping[Outcome, str]] = {
-    Outcome.FAIL: "F", Outcome.WARN: "W", Outcome.PASS: "P", Outcome.INCONCLUSIVE: "I", Outcome.NOT_APPLICABLE: "N",
-}  # fmt: skip
+    Outcome.FAIL: "F",
+    Outcome.WARN: "W",
+    Outcome.PASS: "P",
+    Outcome.INCONCLUSIVE: "I",
+    Outcome.NOT_APPLICABLE: "N",
+}
 
 _TABLE = """
 growth                           | growth | memory_growth | step_change

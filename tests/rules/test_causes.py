@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from soakwatch_rules.causes import Cause, CauseKind, causes, doubts, lags
 from soakwatch_rules.causes.growing import owners
-from soakwatch_rules.rule import Event, Finding, Forecast, Mark, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Mark, Outcome, Phase, Window
 from soakwatch_rules.wording.forecast import forecast_words
 
 SECOND = 10**9
@@ -25,9 +25,18 @@ def finding(rule: str, *at_s: float | tuple[float, float], **more: object) -> Fi
     spans = [(a, a) if isinstance(a, int | float) else a for a in at_s]
     marks = tuple(Mark(round(a * SECOND), round(b * SECOND), f"{rule} here") for a, b in spans)
     fields: dict[str, object] = {
-        "rule": rule, "version": 1, "outcome": Outcome.FAIL, "target": "dut", "metric": "", "object": "", "window": DAY,
-        "definition": "d", "reason": f"{rule} failed", "samples": 9, "marks": marks,
-    }  # fmt: skip
+        "rule": rule,
+        "version": 1,
+        "outcome": Outcome.FAIL,
+        "target": "dut",
+        "metric": "",
+        "object": "",
+        "window": DAY,
+        "definition": "d",
+        "reason": f"{rule} failed",
+        "samples": 9,
+        "marks": marks,
+    }
     return Finding(**{**fields, **more})  # type: ignore[arg-type]
 
 
@@ -43,14 +52,16 @@ def grouped(found: tuple[Cause, ...]) -> list[tuple[str, tuple[int, ...]]]:
 
 def test_a_restart_explains_what_lies_around_it() -> None:
     """Core, restart, drop of memory, gap and spike within two minutes are one incident led by the core, in order."""
-    found = causes([
-        finding("cpu_spike", (4990, 5000)),
-        finding("process_restart", (5003, 5004), object=HTTPD),
-        finding("core_dump", 5002),
-        finding("step_change", 5010, outcome=Outcome.WARN, metric="system.memory.usage"),
-        finding("gap", (5001, 5015), outcome=Outcome.WARN, object="local"),
-        finding("level", 40_000),
-    ])  # fmt: skip
+    found = causes(
+        [
+            finding("cpu_spike", (4990, 5000)),
+            finding("process_restart", (5003, 5004), object=HTTPD),
+            finding("core_dump", 5002),
+            finding("step_change", 5010, outcome=Outcome.WARN, metric="system.memory.usage"),
+            finding("gap", (5001, 5015), outcome=Outcome.WARN, object="local"),
+            finding("level", 40_000),
+        ]
+    )
     assert grouped(found) == [("incident", (2, 1, 0, 3, 4)), ("finding", (5,))]
     assert [lag for lag, _ in lags(found[0])] == ["+0 s", "+11 s", "+12 s", "+13 s", "+20 s"]
     assert [mark.text.split()[0].rstrip(":") for mark in found[0].timeline][:3] == ["cpu_spike", "gap", "core_dump"]
@@ -68,12 +79,16 @@ def test_what_also_happened_elsewhere_is_not_explained_away() -> None:
 
 def test_the_boot_time_counts_however_long_it_is() -> None:
     """A quarter of an hour between the last reading before a reboot and the first after it is one incident."""
-    (found,) = causes([
-        finding("reboot", (5000, 5900)),
-        finding("gap", (5001, 5890), outcome=Outcome.WARN),
-        finding("process_restart", (5000, 5905), object=HTTPD),
-        finding("coverage", (5001, 5890), outcome=Outcome.INCONCLUSIVE, why=Why.GAP, settle="mend it"),
-    ])  # fmt: skip
+    (found,) = causes(
+        [
+            finding("reboot", (5000, 5900)),
+            finding("gap", (5001, 5890), outcome=Outcome.WARN),
+            finding("process_restart", (5000, 5905), object=HTTPD),
+            finding(
+                "coverage", (5001, 5890), outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.GAP, settle="mend it"
+            ),
+        ]
+    )
     assert (found.kind, found.findings, found.outcome) == (CauseKind.INCIDENT, (0, 2, 1, 3), Outcome.FAIL)
 
 
@@ -87,22 +102,33 @@ def test_a_planned_spike_does_not_keep_the_other_from_its_cause() -> None:
 
 def test_spikes_at_the_restarts_of_two_processes_belong_to_the_first() -> None:
     """Two processes restart an hour apart and memory falls each time: no single restart explains both falls."""
-    found = causes([
-        finding("process_restart", 5000, object=HTTPD),
-        finding("process_restart", 9000, object="process=sshd,instance=0"),
-        finding("step_change", 5005, 9005, outcome=Outcome.WARN),
-    ])  # fmt: skip
+    found = causes(
+        [
+            finding("process_restart", 5000, object=HTTPD),
+            finding("process_restart", 9000, object="process=sshd,instance=0"),
+            finding("step_change", 5005, 9005, outcome=Outcome.WARN),
+        ]
+    )
     assert grouped(found) == [("incident", (0, 2)), ("incident", (1,))]
 
 
 def test_a_silent_agent_at_a_full_cpu_is_one_incident() -> None:
     """Silence, a pinned CPU and lost packets at the same time are told as one, with what each of them saw."""
-    (found,) = causes([
-        finding("cpu_spike", (3000, 3300), metric="system.cpu.utilization"),
-        finding("gap", (3010, 3310), outcome=Outcome.WARN, object="snmp"),
-        finding("drops", (3020, 3290), metric="system.network.packet.dropped", object="interface=e0"),
-        finding("coverage", (3010, 3310), outcome=Outcome.INCONCLUSIVE, why=Why.GAP, settle="mend it", object="snmp"),
-    ])  # fmt: skip
+    (found,) = causes(
+        [
+            finding("cpu_spike", (3000, 3300), metric="system.cpu.utilization"),
+            finding("gap", (3010, 3310), outcome=Outcome.WARN, object="snmp"),
+            finding("drops", (3020, 3290), metric="system.network.packet.dropped", object="interface=e0"),
+            finding(
+                "coverage",
+                (3010, 3310),
+                outcome=Outcome.INCONCLUSIVE,
+                why=InconclusiveReason.GAP,
+                settle="mend it",
+                object="snmp",
+            ),
+        ]
+    )
     assert found.kind is CauseKind.INCIDENT
     assert found.headline.startswith("CPU at the top, packets lost and management silent at once: cpu_spike failed")
     assert found.findings == (0, 2, 1, 3)
@@ -155,10 +181,12 @@ def test_a_failure_after_an_event_is_still_a_failure() -> None:
 
 def test_an_announced_restart_that_passed_bears_witness() -> None:
     """Memory that falls at a restart which was allowed is told with it, though the restart itself is no objection."""
-    (found,) = causes([
-        finding("process_restart", 5000, object=HTTPD, outcome=Outcome.PASS),
-        finding("step_change", 5010, outcome=Outcome.WARN),
-    ])  # fmt: skip
+    (found,) = causes(
+        [
+            finding("process_restart", 5000, object=HTTPD, outcome=Outcome.PASS),
+            finding("step_change", 5010, outcome=Outcome.WARN),
+        ]
+    )
     assert found.findings == (1, 0)
     assert found.outcome is Outcome.WARN
     assert causes([finding("process_restart", 5000, outcome=Outcome.PASS)]) == ()
@@ -179,25 +207,31 @@ def test_what_probes_saw_is_on_the_time_line() -> None:
 def test_a_change_of_load_explains_what_follows_the_load() -> None:
     """Saturation and drops that lie in the spike phase are one cause; a crash in it, or drops in the soak, are not."""
     phases = [Phase("soak", Window(0, 20 * HOUR)), Phase("spike", Window(20 * HOUR, 21 * HOUR))]
-    found = causes([
-        finding("cpu_saturation", (72_010, 75_000), outcome=Outcome.WARN),
-        finding("drops", (73_000, 74_000), outcome=Outcome.WARN),
-        finding("drops", 5000, (73_000, 74_000), outcome=Outcome.WARN, object="interface=e1"),
-        finding("process_restart", 74_500, object=HTTPD),
-    ], (), phases)  # fmt: skip
+    found = causes(
+        [
+            finding("cpu_saturation", (72_010, 75_000), outcome=Outcome.WARN),
+            finding("drops", (73_000, 74_000), outcome=Outcome.WARN),
+            finding("drops", 5000, (73_000, 74_000), outcome=Outcome.WARN, object="interface=e1"),
+            finding("process_restart", 74_500, object=HTTPD),
+        ],
+        (),
+        phases,
+    )
     assert grouped(found) == [("incident", (3,)), ("finding", (2,)), ("load", (0, 1))]
     assert "phase spike" in found[2].headline
 
 
 def test_one_growing_process_is_one_cause() -> None:
     """RSS, PSS and descriptors of a process, by two rules and over its instances, are one; another process is not."""
-    found = causes([
-        growing("process.memory.usage", 10e6, HTTPD, rule="memory_growth"),
-        growing("process.memory.usage", 10e6, HTTPD),
-        growing("process.memory.pss", 9e6, HTTPD),
-        growing("process.open_files", 5, "process=httpd,instance=1", unit="{descriptor}/h"),
-        growing("process.memory.usage", 10e6, "process=sshd,instance=0"),
-    ])  # fmt: skip
+    found = causes(
+        [
+            growing("process.memory.usage", 10e6, HTTPD, rule="memory_growth"),
+            growing("process.memory.usage", 10e6, HTTPD),
+            growing("process.memory.pss", 9e6, HTTPD),
+            growing("process.open_files", 5, "process=httpd,instance=1", unit="{descriptor}/h"),
+            growing("process.memory.usage", 10e6, "process=sshd,instance=0"),
+        ]
+    )
     assert grouped(found) == [("growth", (1, 2, 3, 0)), ("growth", (4,))]
     assert found[0].timeline == ()
 
@@ -230,11 +264,13 @@ def test_workers_own_a_growth_together() -> None:
 
 def test_a_leak_that_ends_in_a_kill_is_one_story() -> None:
     """The process grows, is killed for want of memory and restarts: the kill leads, the growth is with it."""
-    (found,) = causes([
-        growing("process.memory.usage", 90e6, HTTPD),
-        finding("oom_kill", 5000),
-        finding("process_restart", 5003, object=HTTPD),
-    ])  # fmt: skip
+    (found,) = causes(
+        [
+            growing("process.memory.usage", 90e6, HTTPD),
+            finding("oom_kill", 5000),
+            finding("process_restart", 5003, object=HTTPD),
+        ]
+    )
     assert (found.kind, found.findings) == (CauseKind.INCIDENT, (1, 2, 0))
     apart = causes([growing("process.memory.usage", 90e6, "process=other,instance=0"), finding("oom_kill", 5000)])
     assert len(apart) == 2
@@ -252,11 +288,18 @@ def test_a_step_of_the_series_that_grows_is_with_its_growth() -> None:
 def test_doubts_for_one_reason_are_one_row() -> None:
     """Fourteen series that are too short by different hours are a row with the most that it takes."""
     unsure = [
-        finding("growth", metric="process.threads", object=f"process=w,instance={n}", outcome=Outcome.INCONCLUSIVE,
-                why=Why.TOO_SHORT, reason=f"{n} blocks", settle=f"needs {n + 1} more hours at this noise")
+        finding(
+            "growth",
+            metric="process.threads",
+            object=f"process=w,instance={n}",
+            outcome=Outcome.INCONCLUSIVE,
+            why=InconclusiveReason.TOO_SHORT,
+            reason=f"{n} blocks",
+            settle=f"needs {n + 1} more hours at this noise",
+        )
         for n in range(14)
-    ]  # fmt: skip
-    other = replace(unsure[0], why=Why.CYCLE, reason="3 cycles", settle="needs 1 more cycle")
+    ]
+    other = replace(unsure[0], why=InconclusiveReason.CYCLE, reason="3 cycles", settle="needs 1 more cycle")
     found = causes([*unsure, other])
     assert [one.headline for one in found] == [
         "3 cycles",
@@ -277,26 +320,30 @@ def test_what_does_not_apply_is_a_row_too() -> None:
 
 def test_a_generator_at_fault_is_the_cause_of_what_rests_on_it() -> None:
     """What cannot be told for want of a sound load is folded under the finding on the generator."""
-    blamed = {"outcome": Outcome.INCONCLUSIVE, "why": Why.GENERATOR, "settle": "mend the generator"}
-    found = causes([
-        finding("drops", 5000, **blamed),
-        finding("recovery", 6000, **blamed),
-        finding("generator_health", 100, target="tg", **blamed),
-        finding("growth", outcome=Outcome.INCONCLUSIVE, why=Why.TOO_SHORT, settle="needs 2 h"),
-    ])  # fmt: skip
+    blamed = {"outcome": Outcome.INCONCLUSIVE, "why": InconclusiveReason.GENERATOR, "settle": "mend the generator"}
+    found = causes(
+        [
+            finding("drops", 5000, **blamed),
+            finding("recovery", 6000, **blamed),
+            finding("generator_health", 100, target="tg", **blamed),
+            finding("growth", outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.TOO_SHORT, settle="needs 2 h"),
+        ]
+    )
     assert grouped(found)[0] == ("generator", (2, 0, 1))
     assert found[0].headline == "generator at fault, 2 findings rest on its load: generator_health failed"
 
 
 def test_the_worst_is_first_and_then_what_broke_first() -> None:
     """Failures in order of time, then those without a moment, then doubts, then warnings."""
-    found = causes([
-        finding("level", 100, outcome=Outcome.WARN),
-        growing("system.memory.usage", 1e6),
-        finding("cpu_spike", 9000),
-        finding("reboot", 5000),
-        finding("growth", outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, settle="needs 2 h"),
-    ])  # fmt: skip
+    found = causes(
+        [
+            finding("level", 100, outcome=Outcome.WARN),
+            growing("system.memory.usage", 1e6),
+            finding("cpu_spike", 9000),
+            finding("reboot", 5000),
+            finding("growth", outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE, settle="needs 2 h"),
+        ]
+    )
     assert [one.findings[0] for one in found] == [3, 2, 1, 4, 0]
 
 
@@ -311,8 +358,19 @@ def test_a_crowd_of_moments_is_counted() -> None:
     ]
 
 
-RULES = ["reboot", "process_restart", "oom_kill", "cpu_spike", "gap", "hang", "growth", "memory_growth", "step_change",
-         "coverage", "own_rule"]  # fmt: skip
+RULES = [
+    "reboot",
+    "process_restart",
+    "oom_kill",
+    "cpu_spike",
+    "gap",
+    "hang",
+    "growth",
+    "memory_growth",
+    "step_change",
+    "coverage",
+    "own_rule",
+]
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
 TIMES = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 24 * 3600).map(lambda s: s * SECOND)
 MARKS = st.builds(Mark, TIMES, st.none() | TIMES, st.text(max_size=5))
@@ -320,7 +378,7 @@ FINDINGS = st.builds(
     finding,
     st.sampled_from(RULES),
     outcome=st.sampled_from(list(Outcome)),
-    why=st.none() | st.sampled_from(list(Why)),
+    why=st.none() | st.sampled_from(list(InconclusiveReason)),
     target=st.sampled_from(["dut", "twin"]),
     metric=st.sampled_from(["", "process.memory.usage", "system.memory.usage", "queue.depth"]),
     object=st.sampled_from(["", HTTPD, "process=", "process=w,instance=1", "=,\\"]),
@@ -332,9 +390,16 @@ FINDINGS = st.builds(
     window=st.builds(Window, TIMES, TIMES),
 )
 EVENTS = st.builds(
-    Event, st.sampled_from(["failover", "reboot", "kernel.oom", "gap"]), st.sampled_from(["", "dut"]), st.just(""),
-    TIMES, st.none() | TIMES, st.just({}), st.sampled_from([{}, {"reboot": 1}]), st.none() | TIMES,
-)  # fmt: skip
+    Event,
+    st.sampled_from(["failover", "reboot", "kernel.oom", "gap"]),
+    st.sampled_from(["", "dut"]),
+    st.just(""),
+    TIMES,
+    st.none() | TIMES,
+    st.just({}),
+    st.sampled_from([{}, {"reboot": 1}]),
+    st.none() | TIMES,
+)
 PHASES = st.builds(Phase, st.sampled_from(["soak", "spike"]), st.builds(Window, TIMES, TIMES))
 
 

@@ -41,8 +41,17 @@ def test_the_first_seven_rules_are_there() -> None:
 
 
 OBJECTS = {"system.kernel.alarms": "kind=oom", "system.core.files": "folder=/c"}
-KINDS = ("reboot", "process.restart", "process.exit", "process.start", "core.dump", "core.present", "kernel.oom",
-         "clock.step", "upgrade")  # fmt: skip
+KINDS = (
+    "reboot",
+    "process.restart",
+    "process.exit",
+    "process.start",
+    "core.dump",
+    "core.present",
+    "kernel.oom",
+    "clock.step",
+    "upgrade",
+)
 numbers = st.lists(
     st.one_of(st.floats(width=64), st.sampled_from([0.0, 1.0, 0.99, 100.0, 4096.0, 1e308, -1e308])), max_size=60
 )
@@ -86,8 +95,13 @@ def test_no_input_raises(
     for metric, values in zip(rule.metrics, data, strict=False):
         thing = PROCESS if metric.startswith("process.") else OBJECTS.get(metric, "")
         series = readings(metric, np.array(values, dtype=np.float64), cadence, object=thing)
-        made.append(series if stated else type(series)(*[getattr(series, f) for f in (
-            "target", "metric", "object", "trait", "time_ns", "value")]))  # fmt: skip
+        made.append(
+            series
+            if stated
+            else type(series)(
+                *[getattr(series, f) for f in ("target", "metric", "object", "trait", "time_ns", "value")]
+            )
+        )
     window = Window(0, length * 10**9)
     ledger = Ledger("dut", "x", cadence, len(data[0]), len(data[1]), {"timeout": 3}, window, ("no answer",))
     case = Case(

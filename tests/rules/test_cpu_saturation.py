@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from soakwatch_rules.detectors.cpu_saturation import CpuSaturation
-from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import busy, raised, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.saturation import Means, Windows, cover
@@ -124,10 +124,10 @@ def test_a_baseline_tells_saturation_from_polling() -> None:
 
 def test_what_cannot_be_told_is_not_passed() -> None:
     """Few readings, a short run, half of the readings missing, or one each ten minutes decide nothing."""
-    assert judge(flat(n=10)).why is Why.TOO_FEW
-    assert judge(flat(n=60), seconds=600).why is Why.TOO_SHORT
-    assert judge(flat(n=300)).why is Why.GAP
-    assert judge(flat(n=50, cadence=600.0), seconds=30000).why is Why.CADENCE
+    assert judge(flat(n=10)).why is InconclusiveReason.TOO_FEW
+    assert judge(flat(n=60), seconds=600).why is InconclusiveReason.TOO_SHORT
+    assert judge(flat(n=300)).why is InconclusiveReason.GAP
+    assert judge(flat(n=50, cadence=600.0), seconds=30000).why is InconclusiveReason.CADENCE
     assert judge().outcome is Outcome.NOT_APPLICABLE
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
-from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import busy, raised, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.spikes import Shape, chance
@@ -105,7 +105,7 @@ def test_a_core_that_polls_is_not_judged() -> None:
 def test_a_device_that_is_busy_throughout_is_not_passed(level: float) -> None:
     """Nothing tells saturation from poll mode but evidence: a plan, a driver, a baseline."""
     finding = judge(flat(3600, level))
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
     assert "poll_mode" in finding.settle
     case = Case("dut", "", Window(0, 3600 * S), (flat(3600, level),), polling={"*": "DPDK forwards there"})
     (known,) = CpuSpike().judge(case)
@@ -128,7 +128,7 @@ def test_without_head_room_a_plateau_is_inconclusive() -> None:
     assert finding.smallest_detectable is None
     assert any("makes this inconclusive" in doubt for doubt in finding.doubts)
     told = judge(with_values(calm, 3000, [0.999] * 600))
-    assert (told.outcome, told.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert (told.outcome, told.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
     assert "less than 20 points above the level" in told.reason
 
 
@@ -173,8 +173,9 @@ def test_gaps_are_told() -> None:
     assert finding.measured == pytest.approx(102), "a reading speaks for three readings at most"
 
 
-@pytest.mark.parametrize(("cadence", "always"), [(0.2, 10.2), (1.0, 11.0), (5.0, 15.0), (10.0, 20.0), (30.0, 60.0),
-                                                (60.0, 120.0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cadence", "always"), [(0.2, 10.2), (1.0, 11.0), (5.0, 15.0), (10.0, 20.0), (30.0, 60.0), (60.0, 120.0)]
+)
 def test_a_spike_of_the_stated_length_is_always_seen(cadence: float, always: float) -> None:
     """A spike as long as smallest_detectable is found wherever it begins; the finding states that length."""
     calm = flat(max(200, round(1200 / cadence)), 0.3, cadence)
@@ -250,8 +251,10 @@ def test_little_room_asks_for_a_longer_plateau() -> None:
     assert judge(with_values(calm, 9000, [1.0] * 31)).outcome is Outcome.FAIL
 
 
-@pytest.mark.parametrize(("level", "sd", "tau"), [(0.35, 0.14, 0.0), (0.45, 0.15, 2.0), (0.6, 0.12, 10.0),
-                                                 (0.7, 0.06, 30.0), (0.75, 0.04, 30.0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("level", "sd", "tau"),
+    [(0.35, 0.14, 0.0), (0.45, 0.15, 2.0), (0.6, 0.12, 10.0), (0.7, 0.06, 30.0), (0.75, 0.04, 30.0)],
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_stated_length_is_the_one_that_was_used(level: float, sd: float, tau: float, seed: int) -> None:
     """A plateau at 100 % as long as the finding says is a spike on any background, wherever it lies."""
@@ -316,7 +319,7 @@ def test_a_rare_and_uneven_habit_warns() -> None:
 def test_a_short_run_does_not_tell_a_habit_from_a_fault() -> None:
     """Three plateaus a minute apart in three minutes may be either."""
     finding = judge(pulses(60, 15, 180))
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.TOO_SHORT)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_SHORT)
 
 
 @pytest.mark.parametrize(("cadence", "lasting"), [(60.0, 60.0), (60.0, 100.0), (5.0, 12.0), (30.0, 45.0)])

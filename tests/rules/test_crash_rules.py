@@ -110,11 +110,14 @@ def test_gone_at_the_end_fails(allowed: float) -> None:
     assert restarted(starts(n=80), happened("process.exit", 81, PROCESS)).outcome is Outcome.FAIL
 
 
-@pytest.mark.parametrize(("instance", "begin", "expected"), [
-    (3, 30, Outcome.WARN),  # a visitor: a session, a worker of a pool, another program of that name
-    (0, 30, Outcome.FAIL),  # the process itself, started late
-    (3, 0, Outcome.FAIL),  # one of the processes that were there from the begin
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("instance", "begin", "expected"),
+    [
+        (3, 30, Outcome.WARN),  # a visitor: a session, a worker of a pool, another program of that name
+        (0, 30, Outcome.FAIL),  # the process itself, started late
+        (3, 0, Outcome.FAIL),  # one of the processes that were there from the begin
+    ],
+)
 def test_a_further_instance_that_comes_and_goes_only_warns(instance: int, begin: int, expected: Outcome) -> None:
     """What came after the begin, beside others of its name, and went again is told, and fails nothing."""
     thing = f"process=web,instance={instance}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_rules.deeds import deeds
+from soakwatch_rules.deeds import operator_events
 from soakwatch_rules.rule import Event
 
 S = 10**9
@@ -17,7 +17,7 @@ def event(at_s: float, detail: dict[str, str] | None = None, kind: str = "failov
 
 def begins(*events: Event) -> list[float]:
     """When the deeds among them began, in seconds."""
-    return [one.begin_ns / S for one in deeds(events)]
+    return [one.begin_ns / S for one in operator_events(events)]
 
 
 def test_two_that_were_told_are_two_however_close() -> None:
@@ -32,13 +32,13 @@ def test_a_word_of_the_device_belongs_to_what_was_told_nearest_to_it() -> None:
     """Each of two failovers 20 s apart has a line and a trap; none of them is an event of its own."""
     told = [event(100, {"pulled": "ra"}), event(120, {"pulled": "rb"})]
     words = [event(101.5, LINE), event(102, TRAP), event(119, LINE), event(123, TRAP)]
-    made = deeds([*told, *words])
+    made = operator_events([*told, *words])
     assert [(one.begin_ns / S, one.detail["pulled"]) for one in made] == [(100, "ra"), (119, "rb")]
 
 
 def test_what_was_announced_stays_announced() -> None:
     """The log tells of it a second before: the begin is the log's, all else the plan's."""
-    (one,) = deeds([event(10, LINE), event(11, expect={"outage": 1}, deadline_ns=20 * S, end_ns=12 * S)])
+    (one,) = operator_events([event(10, LINE), event(11, expect={"outage": 1}, deadline_ns=20 * S, end_ns=12 * S)])
     assert (one.begin_ns, one.end_ns, one.deadline_ns, one.expect) == (10 * S, 12 * S, 20 * S, {"outage": 1})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from soakwatch_rules.detectors.drops import Drops
 from soakwatch_rules.offered import parts
-from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import counter, gappy, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import amount, amounts, binned, restarts, steps
@@ -98,10 +98,10 @@ def test_ratio_needs_packets_and_a_load() -> None:
     assert judge(dropped({100: 5}), load=load, ratio=1e-5).outcome is Outcome.PASS
     assert judge(dropped({100: 6}), load=load, ratio=1e-5).outcome is Outcome.FAIL
     few = judge(dropped({}), load=load, ratio=1e-6)
-    assert (few.outcome, few.why) == (Outcome.INCONCLUSIVE, Why.TOO_SHORT)
+    assert (few.outcome, few.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_SHORT)
     assert few.settle == "offer 401,000 packets more"
     blind = judge(dropped({100: 1}), ratio=1e-6)
-    assert (blind.outcome, blind.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert (blind.outcome, blind.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
     soaked = judge(dropped({550: 4}), phase("soak", 0, 400), phase("recovery", 400, 600), load=load, ratio=1e-5)
     assert soaked.outcome is Outcome.FAIL
     assert "recovery" in soaked.reason
@@ -122,13 +122,13 @@ def test_drops_while_idle_are_background() -> None:
 def test_blind_ends_never_pass() -> None:
     """What was not read at the end may hide drops; a gap inside the window hides none."""
     late = judge(dropped({}), seconds=900)
-    assert (late.outcome, late.why) == (Outcome.INCONCLUSIVE, Why.GAP)
+    assert (late.outcome, late.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
     holed = gappy(dropped({300: 2}), 0.0, (0.4, 0.6))
     finding = judge(holed)
     assert finding.outcome is Outcome.FAIL
     assert any("gap" in doubt for doubt in finding.doubts)
     one = judge(dropped({}, n=2).between(0, S))
-    assert (one.outcome, one.why) == (Outcome.INCONCLUSIVE, Why.TOO_FEW)
+    assert (one.outcome, one.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_FEW)
 
 
 def test_two_generators_are_added_up() -> None:
@@ -155,8 +155,12 @@ def test_parts_of_a_window() -> None:
     """The window is cut at phases; the later phase names what two share; what lies outside has no name."""
     case = Case("dut", "", Window(0, 100), phases=(Phase("soak", Window(10, 80)), Phase("spike", Window(40, 50))))
     assert [(p.name, p.window.begin_ns, p.window.end_ns) for p in parts(case)] == [
-        ("", 0, 10), ("soak", 10, 40), ("spike", 40, 50), ("soak", 50, 80), ("", 80, 100)
-    ]  # fmt: skip
+        ("", 0, 10),
+        ("soak", 10, 40),
+        ("spike", 40, 50),
+        ("soak", 50, 80),
+        ("", 80, 100),
+    ]
 
 
 @pytest.mark.parametrize("ratio", [-0.1, 1.0, float("nan")])
@@ -187,7 +191,7 @@ def test_broken_frames_may_be_the_generators_and_drops_are_not(metric: str, shar
     finding = judge(series, load=(sent(), calibrated(share)))
     assert finding.outcome is expected
     if expected is Outcome.INCONCLUSIVE:
-        assert finding.why is Why.GENERATOR
+        assert finding.why is InconclusiveReason.GENERATOR
         assert "the generator loses up to 0.1 % by itself (calibrated), which explains it" in finding.reason
     else:
         assert "explains" not in finding.reason

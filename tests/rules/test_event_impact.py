@@ -9,7 +9,7 @@ import pytest
 from tests.rules.outages import AT, N, S, failover, judge, packets, pings, stopped
 
 from soakwatch_rules.detectors.event_impact import EventImpact
-from soakwatch_rules.rule import Case, Event, Ledger, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Event, InconclusiveReason, Ledger, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 
 
@@ -143,7 +143,7 @@ def test_limits_fail_and_what_lies_within_them_passes() -> None:
 def test_a_limit_finer_than_the_probes_is_left_open() -> None:
     """A probe each 10 s cannot tell 3 s from 5 s."""
     finding = judge(failover(), series=pings(AT, 12.0, 10.0)[:1], rule=EventImpact(outage=12.0))
-    assert finding.why is Why.CADENCE
+    assert finding.why is InconclusiveReason.CADENCE
 
 
 def test_nothing_to_measure_by() -> None:
@@ -151,8 +151,8 @@ def test_nothing_to_measure_by() -> None:
     blind = judge(failover())
     assert blind.outcome is Outcome.NOT_APPLICABLE
     assert "no generator tells what was sent" in blind.reason
-    assert judge(failover(), rule=EventImpact(outage=1.0)).why is Why.NO_REFERENCE
-    assert judge(failover(), series=pings(AT, 3.0), rule=EventImpact(loss=9.0)).why is Why.NO_REFERENCE
+    assert judge(failover(), rule=EventImpact(outage=1.0)).why is InconclusiveReason.NO_REFERENCE
+    assert judge(failover(), series=pings(AT, 3.0), rule=EventImpact(loss=9.0)).why is InconclusiveReason.NO_REFERENCE
     assert judge(load=packets(stopped(AT, 3.0))).outcome is Outcome.NOT_APPLICABLE
     seen = Event("link.down", "dut", "interface=eth0", 300 * S, None)
     assert judge(seen, load=packets(stopped(AT, 3.0))).outcome is Outcome.NOT_APPLICABLE, "seen, not done"
@@ -167,7 +167,7 @@ def test_the_deadline_of_an_event_is_the_limit_of_its_way_back() -> None:
     assert "not back within 30 s" in late.reason
     down = packets(stopped(AT, 900))
     early = judge(failover(deadline_ns=900 * S), load=tuple(s.between(0, 400 * S) for s in down), end=400)
-    assert early.why is Why.PENDING
+    assert early.why is InconclusiveReason.PENDING
     assert judge(failover(), load=down).outcome is Outcome.WARN, "it never came back, and nobody set a limit"
 
 
@@ -193,8 +193,11 @@ def test_the_peak_of_the_latency_is_told() -> None:
     """Of several quantiles the one that rose most, against its median before."""
     quiet, high = np.full(N, 0.002), np.full(N, 0.002)
     high[301:306] = 0.080
-    load = (*packets(stopped(AT, 2.0)), readings("load.latency", quiet, 1.0, object="quantile=p50"),
-            readings("load.latency", high, 1.0, object="quantile=p99"))  # fmt: skip
+    load = (
+        *packets(stopped(AT, 2.0)),
+        readings("load.latency", quiet, 1.0, object="quantile=p50"),
+        readings("load.latency", high, 1.0, object="quantile=p99"),
+    )
     finding = judge(failover(), load=load)
     assert "latency peak 80 ms (2 ms before)" in finding.reason
     assert finding.numbers["latency_peak"] == pytest.approx(0.08)
@@ -202,9 +205,14 @@ def test_the_peak_of_the_latency_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
-    [(0.002, 0.004, Outcome.FAIL), (0.002, 0.0028, Outcome.PASS), (0.00005, 0.00008, Outcome.PASS),
-     (0.00005, 0.0002, Outcome.FAIL), (0.002, 0.001, Outcome.PASS)],
-)  # fmt: skip
+    [
+        (0.002, 0.004, Outcome.FAIL),
+        (0.002, 0.0028, Outcome.PASS),
+        (0.00005, 0.00008, Outcome.PASS),
+        (0.00005, 0.0002, Outcome.FAIL),
+        (0.002, 0.001, Outcome.PASS),
+    ],
+)
 def test_a_latency_that_stays_higher_is_not_back(before: float, after: float, expected: Outcome) -> None:
     """By over a millisecond, or over the double of a short one; a shorter one is no harm."""
     rng = np.random.default_rng(5)
@@ -316,7 +324,7 @@ def test_a_planned_event_that_did_not_happen_fails() -> None:
     came = Event("vrrp.change", "dut", "", 301 * S, None)
     rule, case = EventImpact(), Case("dut", "", Window(0, N * S), events=(event, came), load=load, ledgers=(listener,))
     assert {f.object: f.outcome for f in rule.judge(case)}["event=failover"] is Outcome.PASS
-    assert judge(event, load=load).why is Why.NO_REFERENCE
+    assert judge(event, load=load).why is InconclusiveReason.NO_REFERENCE
     reboots = judge(failover(expect={"reboot": 1}, deadline_ns=400 * S), load=load)
     assert reboots.outcome is Outcome.PASS, "the rule reboot judges that"
 

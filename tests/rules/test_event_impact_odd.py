@@ -32,19 +32,34 @@ def test_no_numbers_and_no_events_break_it(seed: int) -> None:
         value = rng.choice([0.0, 1.0, np.nan, np.inf, 1e308, -1e308, 17.0], n) * rng.choice([1.0, 1e-3], n)
         return readings(metric, value, float(rng.choice([0.5, 3.0])), object=name)
 
-    names = ("load.tx.packets", "load.rx.packets", "load.lost.packets", "load.offered.rate", "load.request.rate",
-             "load.rx.bytes", "load.latency")  # fmt: skip
+    names = (
+        "load.tx.packets",
+        "load.rx.packets",
+        "load.lost.packets",
+        "load.offered.rate",
+        "load.request.rate",
+        "load.rx.bytes",
+        "load.latency",
+    )
     load = tuple(wild(m) for m in names if rng.random() < 0.6)
     peer = "peer=gw,protocol=icmp"
-    series = (*(wild(m, peer) for m in ("reach.up", "reach.sent", "reach.lost", "reach.round_trip")),
-              wild("system.cpu.utilization"))  # fmt: skip
+    series = (
+        *(wild(m, peer) for m in ("reach.up", "reach.sent", "reach.lost", "reach.round_trip")),
+        wild("system.cpu.utilization"),
+    )
     events = tuple(
-        Event("failover" if rng.random() < 0.5 else "config", "dut", "", int(rng.integers(-50, 400)) * S,
-              int(rng.integers(-50, 400)) * S if rng.random() < 0.5 else None, {},
-              {"outage": int(rng.integers(0, 3))} if rng.random() < 0.5 else {},
-              int(rng.integers(-50, 400)) * S if rng.random() < 0.5 else None)
+        Event(
+            "failover" if rng.random() < 0.5 else "config",
+            "dut",
+            "",
+            int(rng.integers(-50, 400)) * S,
+            int(rng.integers(-50, 400)) * S if rng.random() < 0.5 else None,
+            {},
+            {"outage": int(rng.integers(0, 3))} if rng.random() < 0.5 else {},
+            int(rng.integers(-50, 400)) * S if rng.random() < 0.5 else None,
+        )
         for _ in range(int(rng.integers(0, 6)))
-    )  # fmt: skip
+    )
     rule = EventImpact(outage=float(rng.integers(0, 2)), loss=float(rng.integers(0, 2)))
     case = Case("dut", "", Window(0, 300 * S), series, events=events, load=load)
     for finding in rule.judge(case):

@@ -18,9 +18,18 @@ def finding(rule: str, *marks: tuple[float, float, str], thing: str = "", window
     """A failure with marks from second to second."""
     told = tuple(Mark(round(a * S), round(b * S), text) for a, b, text in marks)
     return Finding(
-        rule, 1, Outcome.FAIL, "dut", "", thing, window, "d", f"{rule} of {thing or 'the device'}",
-        int(window.seconds), marks=told,
-    )  # fmt: skip
+        rule,
+        1,
+        Outcome.FAIL,
+        "dut",
+        "",
+        thing,
+        window,
+        "d",
+        f"{rule} of {thing or 'the device'}",
+        int(window.seconds),
+        marks=told,
+    )
 
 
 def oom(at_s: float, name: str, window: Window = DAY, where: str = "Out of memory") -> Finding:

@@ -9,7 +9,7 @@ import pytest
 
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.gap import Gap
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Silence, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Ledger, Outcome, Silence, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series
 
@@ -124,7 +124,7 @@ def test_several_silences_are_told_with_the_worst_first() -> None:
 def test_a_source_that_never_answered_is_no_pass() -> None:
     """Inconclusive where it is required, a warning where it is not; nothing due is not applicable."""
     never = Ledger("dut", "snmp", 10.0, 360, 0, {"timeout": 360}, None, ("no answer within 2 s",))
-    assert judge(case(never)).why is Why.GAP
+    assert judge(case(never)).why is InconclusiveReason.GAP
     assert judge(case(replace(never, required=False))).outcome is Outcome.WARN
     assert judge(case(replace(never, due=0))).outcome is Outcome.NOT_APPLICABLE
     assert Gap().judge(case())[0].outcome is Outcome.NOT_APPLICABLE
@@ -152,7 +152,14 @@ def test_odd_readings_and_accounts_raise_nothing(seed: int) -> None:
     flow = tuple(some(m) for m in ("load.tx.packets", "load.rx.packets", "load.offered.rate", "load.requests"))
     account = Ledger("dut", "snmp", 1.0, 90, int(rng.integers(0, 90)), {}, None, silences=silences)
     events = (Event("reboot", "dut", "", 5 * S, None), Event("upgrade", "dut", "", 50 * S, 2, expect={"reboot": 1}))
-    made = Case("dut", "", Window(0, 90 * S), tuple(some(m) for m in Gap().metrics), events=events[: seed % 3],
-                ledgers=(account, replace(account, source="ssh")), load=flow[seed % 2 :])  # fmt: skip
+    made = Case(
+        "dut",
+        "",
+        Window(0, 90 * S),
+        tuple(some(m) for m in Gap().metrics),
+        events=events[: seed % 3],
+        ledgers=(account, replace(account, source="ssh")),
+        load=flow[seed % 2 :],
+    )
     for finding in Gap().judge(made):
         check_complete(Gap(), made, finding)

@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 
 from soakwatch_rules.detectors.generator_health import GeneratorHealth
-from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import counter, readings
 from soakwatch_rules.series import Series
 
 S = 10**9
 N = 601
-PHASES = (Phase("soak", Window(0, 400 * S)), Phase("stress", Window(400 * S, 500 * S)),
-          Phase("recovery", Window(500 * S, N * S)))  # fmt: skip
+PHASES = (
+    Phase("soak", Window(0, 400 * S)),
+    Phase("stress", Window(400 * S, 500 * S)),
+    Phase("recovery", Window(500 * S, N * S)),
+)
 
 
 def gauge(metric: str, value: float | np.ndarray, name: str = "") -> Series:
@@ -49,7 +52,7 @@ def test_achieved_is_within_one_per_cent(ratio: float, healthy: bool) -> None:
     """Half a per cent is nothing; three per cent too little or too much are the generator's fault, never a failure."""
     finding = judge(told(), sent(10_000.0 * ratio))
     assert finding.outcome is (Outcome.PASS if healthy else Outcome.INCONCLUSIVE)
-    assert finding.why is (None if healthy else Why.GENERATOR)
+    assert finding.why is (None if healthy else InconclusiveReason.GENERATOR)
     assert finding.measured == pytest.approx(ratio)
 
 
@@ -58,7 +61,7 @@ def test_a_shortfall_in_one_phase_is_not_diluted() -> None:
     rate = np.full(N, 10_000.0)
     rate[400:500] = 9_500
     finding = judge(told(), sent(rate))
-    assert finding.why is Why.GENERATOR
+    assert finding.why is InconclusiveReason.GENERATOR
     assert "in the phase stress" in finding.reason
     assert finding.marks[0].begin_ns == 400 * S
 
@@ -91,7 +94,7 @@ def test_few_packets_come_by_chance() -> None:
 def test_each_part_is_judged_by_itself(series: Series, text: str) -> None:
     """A full queue, a busy generator, a fallen counter or too little headroom each make it inconclusive."""
     finding = judge(told(), series)
-    assert finding.why is Why.GENERATOR
+    assert finding.why is InconclusiveReason.GENERATOR
     assert text in finding.reason
     assert finding.settle
 
@@ -108,7 +111,7 @@ def test_the_end_is_drained() -> None:
     rate = np.repeat([10_000.0, 0.0], [590, N - 590])
     late = np.repeat([10_000.0, 0.0], [592, N - 592])
     still = judge(sent(rate), sent(0.98 * np.full(N, 10_000.0), "load.rx.packets"))
-    assert still.why is Why.GENERATOR
+    assert still.why is InconclusiveReason.GENERATOR
     assert "more were still coming" in still.reason
     drained = judge(sent(rate), sent(0.98 * late, "load.rx.packets"))
     assert drained.outcome is Outcome.PASS
@@ -120,9 +123,12 @@ def test_the_end_is_drained() -> None:
 def requests(rate: np.ndarray, latency: float | np.ndarray, failed: float | np.ndarray = 0.0) -> tuple[Series, ...]:
     """A request generator of 4 connections that was told 100 requests a second."""
     return (
-        gauge("load.offered.rate", 100.0), sent(rate, "load.requests"), sent(failed, "load.failures"),
-        gauge("load.connections", 4.0), gauge("load.latency", latency, "quantile=p99"),
-    )  # fmt: skip
+        gauge("load.offered.rate", 100.0),
+        sent(rate, "load.requests"),
+        sent(failed, "load.failures"),
+        gauge("load.connections", 4.0),
+        gauge("load.latency", latency, "quantile=p99"),
+    )
 
 
 def test_a_generator_that_waits_for_the_device_is_not_blamed() -> None:
@@ -133,7 +139,7 @@ def test_a_generator_that_waits_for_the_device_is_not_blamed() -> None:
     assert finding.outcome is Outcome.PASS
     assert any("50." in doubt and "waited for the device" in doubt for doubt in finding.doubts)
     blamed = judge(*requests(rate, np.full(N, 0.005)))
-    assert blamed.why is Why.GENERATOR, "with answers in 5 ms it had connections to spare"
+    assert blamed.why is InconclusiveReason.GENERATOR, "with answers in 5 ms it had connections to spare"
 
 
 def test_a_device_that_hangs_is_not_the_generators_fault() -> None:
@@ -154,7 +160,7 @@ def test_only_what_is_known_is_judged() -> None:
     assert finding.outcome is Outcome.PASS
     assert sum(doubt.startswith("not known") for doubt in finding.doubts) == 5
     assert judge(gauge("load.latency", 0.01, "quantile=p99")).outcome is Outcome.NOT_APPLICABLE
-    assert judge(told().between(0, 1)).why is Why.TOO_FEW
+    assert judge(told().between(0, 1)).why is InconclusiveReason.TOO_FEW
     assert judge().outcome is Outcome.NOT_APPLICABLE
 
 
@@ -173,7 +179,7 @@ def test_two_generator_objects_are_told_apart() -> None:
     """The port that sent too little is named."""
     ports = [replace(s, object=f"port={i}") for i, r in enumerate((10_000.0, 9_000.0)) for s in (told(), sent(r))]
     finding = judge(*ports)
-    assert finding.why is Why.GENERATOR
+    assert finding.why is InconclusiveReason.GENERATOR
     assert finding.measured == pytest.approx(0.9)
 
 
@@ -199,14 +205,18 @@ def test_the_headroom_is_stated_in_what_the_generator_tells(load: Series, ceilin
     assert finding.reason.endswith("18.0 % headroom")
     assert finding.numbers["headroom"] == pytest.approx(0.18)
     busy = judge(load, replace(ceiling, value=0.9 * ceiling.values))
-    assert busy.why is Why.GENERATOR
+    assert busy.why is InconclusiveReason.GENERATOR
     assert "91.1 % of its calibrated ceiling" in busy.reason
 
 
 def test_bits_are_held_against_their_ceiling_only_where_nothing_else_is() -> None:
     """Small packets reach the ceiling of packets long before that of bits."""
-    finding = judge(told(), gauge("load.ceiling.packet.rate", 20_000.0), gauge("load.tx.bit.rate", 1e9),
-                    gauge("load.ceiling.bit.rate", 1e9))  # fmt: skip
+    finding = judge(
+        told(),
+        gauge("load.ceiling.packet.rate", 20_000.0),
+        gauge("load.tx.bit.rate", 1e9),
+        gauge("load.ceiling.bit.rate", 1e9),
+    )
     assert finding.outcome is Outcome.PASS
     assert finding.reason.count("headroom") == 1
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.growth import Growth
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.scenarios.synthetic import (
     LEVEL,
     PROCESS,
@@ -37,9 +37,13 @@ T = np.asarray(np.arange(1440) * 60.0, dtype=np.float64)
 
 
 def judge(
-    series: Series, seconds: float = DAY, *, events: tuple[Event, ...] = (), load: tuple[Series, ...] = (),
+    series: Series,
+    seconds: float = DAY,
+    *,
+    events: tuple[Event, ...] = (),
+    load: tuple[Series, ...] = (),
     rule: Growth | None = None,
-) -> Finding:  # fmt: skip
+) -> Finding:
     """The one finding of one series in a window that begins at 0."""
     case = Case("dut", series.object, Window(0, round(seconds * S)), (series,), events=events, load=load)
     finding = (rule or Growth()).judge(case)[0]
@@ -200,26 +204,26 @@ def test_the_questions_that_were_asked(value: NDArray[np.float64], outcome: Outc
     finding = judge(percent(value))
     assert finding.outcome is outcome
     if outcome is Outcome.INCONCLUSIVE:
-        assert finding.why is Why.RESOLUTION
+        assert finding.why is InconclusiveReason.RESOLUTION
         assert "more" in finding.settle
 
 
 def test_too_short_and_too_few() -> None:
     """Under two hours, or under 16 readings, nothing is said, whatever the readings; the missing time is named."""
     short = judge(leak(noise(1, seconds=3600), A_DAY), 3600)
-    assert (short.outcome, short.why) == (Outcome.INCONCLUSIVE, Why.TOO_SHORT)
+    assert (short.outcome, short.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_SHORT)
     assert short.settle == "needs 1 h more without a restart"
     few = judge(leak(noise(1, cadence_s=7200), A_DAY))
-    assert (few.outcome, few.why) == (Outcome.INCONCLUSIVE, Why.TOO_FEW)
+    assert (few.outcome, few.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_FEW)
     assert "4 more readings" in few.settle
     hole = judge(noise(1).between(0, 30000 * S))
-    assert (hole.outcome, hole.why) == (Outcome.INCONCLUSIVE, Why.GAP)
+    assert (hole.outcome, hole.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
 
 
 def test_inconclusive_names_the_hours() -> None:
     """Six hours of noise with a memory do not decide; what is missing is told in hours, and is about right."""
     finding = judge(noise(3, seconds=21600, phi=0.9), 21600)
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.NOISE)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NOISE)
     assert finding.settle.startswith("needs ")
     assert finding.settle.endswith(" more at this noise")
 
@@ -246,7 +250,7 @@ def test_lives_are_judged_each() -> None:
 def test_many_short_lives_are_no_pass() -> None:
     """A process that restarts every hour is never judged, so it never passes."""
     finding = judge(noise(4), events=tuple(restart(3600.0 * i) for i in range(1, 24)))
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.TOO_SHORT)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_SHORT)
 
 
 def test_growth_after_a_release_is_not_told_from_a_sawtooth() -> None:
@@ -254,7 +258,7 @@ def test_growth_after_a_release_is_not_told_from_a_sawtooth() -> None:
     late = np.where(T < DAY / 2, 0.0, T - DAY / 2)
     calm = noise(3)
     finding = judge(step(replace(calm, value=calm.values + 0.3 * A_DAY * late), -0.2 * LEVEL, 0.5))
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.RELEASE)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.RELEASE)
 
 
 def test_what_was_freed_inside_the_run_is_a_warning() -> None:
@@ -316,7 +320,7 @@ def test_a_load_that_only_rises_explains_nothing_for_sure() -> None:
     """A leak beside a ramp of the load is inconclusive; beside a ramp that is too small to explain it, it fails."""
     ramp, slight = 1000 + 400 * T / DAY, 1000 + 100 * T / DAY
     finding = judge(leak(noise(1), 0.2 * A_DAY), load=loaded(ramp))
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
     assert "load" in finding.settle
     assert judge(leak(noise(1), 0.2 * A_DAY), load=loaded(slight)).outcome is Outcome.FAIL
 
@@ -350,9 +354,17 @@ def test_any_numbers_give_a_complete_finding(
 
 @pytest.mark.parametrize(
     "bad",
-    [{"tolerance": 0.0}, {"horizon": 0.0}, {"fail": 1.0}, {"clear": 0.8}, {"free": 0.0}, {"follow": 2.0},
-     {"shortest": math.inf}, {"tolerance": math.nan}],
-)  # fmt: skip
+    [
+        {"tolerance": 0.0},
+        {"horizon": 0.0},
+        {"fail": 1.0},
+        {"clear": 0.8},
+        {"free": 0.0},
+        {"follow": 2.0},
+        {"shortest": math.inf},
+        {"tolerance": math.nan},
+    ],
+)
 def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None:
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="growth"):

@@ -9,7 +9,7 @@ import pytest
 
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.hang import Hang
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Silence, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Ledger, Outcome, Silence, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series
 
@@ -155,7 +155,7 @@ def test_a_reboot_explains_it() -> None:
     event = Event("reboot", "dut", "", 1050 * S, None)
     quiet = case(cpu(), ledgers=(ledger("snmp", (1000, 1120)),), flow=load((1001, 1119)))
     assert judge(replace(quiet, events=(event,))).outcome is Outcome.PASS
-    assert judge(quiet).why is Why.UNREAD, "without boot id and uptime a reboot cannot be excluded"
+    assert judge(quiet).why is InconclusiveReason.UNREAD, "without boot id and uptime a reboot cannot be excluded"
 
 
 def test_a_device_that_never_comes_back_hung() -> None:
@@ -187,7 +187,7 @@ def test_without_the_loads_figures_it_only_warns() -> None:
     silent = (ledger("snmp", (1000, 1120)),)
     assert judge(case(uptimes(10.0, N), cpu(), ledgers=silent)).outcome is Outcome.WARN
     hot = judge(case(uptimes(10.0, N), without(cpu((900, 1200)), 1001, 1119), ledgers=silent))
-    assert hot.why is Why.NO_REFERENCE
+    assert hot.why is InconclusiveReason.NO_REFERENCE
     assert "CPU was at 100.0 %" in hot.reason
     assert judge(case(uptimes(10.0, N), ledgers=(ledger("snmp"),))).outcome is Outcome.PASS
 
@@ -223,7 +223,7 @@ def test_several_devices_share_the_doubt() -> None:
 def test_no_answer_and_nothing_polled_are_no_pass() -> None:
     """A source that never answered is inconclusive without a silence; no source at all is not applicable."""
     never = Ledger("dut", "snmp", 10.0, N, 0, {"timeout": N}, None)
-    assert judge(case(ledgers=(never,))).why is Why.TOO_FEW
+    assert judge(case(ledgers=(never,))).why is InconclusiveReason.TOO_FEW
     assert judge(case()).outcome is Outcome.NOT_APPLICABLE
 
 
@@ -249,7 +249,14 @@ def test_odd_readings_and_accounts_raise_nothing(seed: int) -> None:
     flow = tuple(some(m) for m in ("load.tx.packets", "load.rx.packets", "load.offered.rate", "load.requests"))
     account = Ledger("dut", "snmp", 1.0, 90, int(rng.integers(0, 90)), {}, None, silences=silences)
     events = (Event("reboot", "dut", "", 5 * S, None), Event("upgrade", "dut", "", 50 * S, 2, expect={"reboot": 1}))
-    made = Case("dut", "", Window(0, 90 * S), tuple(some(m) for m in Hang().metrics), events=events[: seed % 3],
-                ledgers=(account, replace(account, source="ssh")), load=flow[seed % 2 :])  # fmt: skip
+    made = Case(
+        "dut",
+        "",
+        Window(0, 90 * S),
+        tuple(some(m) for m in Hang().metrics),
+        events=events[: seed % 3],
+        ledgers=(account, replace(account, source="ssh")),
+        load=flow[seed % 2 :],
+    )
     for finding in Hang().judge(made):
         check_complete(Hang(), made, finding)

@@ -31,14 +31,17 @@ def said(*events: Event, watch: str = "web", series: tuple[Series, ...] = (alarm
     return finding
 
 
-@pytest.mark.parametrize(("event", "watch", "outcome"), [
-    (fell(50), "web", Outcome.FAIL),
-    (fell(50, "vpp_main"), "web", Outcome.WARN),
-    (fell(50, "vpp_main", "77"), "web", Outcome.FAIL),  # by its pid: the watch has a name of its own
-    (fell(50, "a-program-with-"), "a-program-with-a-long-name", Outcome.FAIL),  # the kernel cuts names
-    (fell(50, "worker-3"), "worker-*", Outcome.FAIL),
-    (fell(50, "thread-9", line="thread-9[9]: segfault at 0 ip 0 error 4 in web[400000+1000]"), "web", Outcome.FAIL),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("event", "watch", "outcome"),
+    [
+        (fell(50), "web", Outcome.FAIL),
+        (fell(50, "vpp_main"), "web", Outcome.WARN),
+        (fell(50, "vpp_main", "77"), "web", Outcome.FAIL),  # by its pid: the watch has a name of its own
+        (fell(50, "a-program-with-"), "a-program-with-a-long-name", Outcome.FAIL),  # the kernel cuts names
+        (fell(50, "worker-3"), "worker-*", Outcome.FAIL),
+        (fell(50, "thread-9", line="thread-9[9]: segfault at 0 ip 0 error 4 in web[400000+1000]"), "web", Outcome.FAIL),
+    ],
+)
 def test_whose_segfault_it_is(event: Event, watch: str, outcome: Outcome) -> None:
     """By name, pid, glob, or the program in which a thread fell."""
     assert said(event, watch=watch).outcome is outcome

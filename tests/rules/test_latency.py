@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from soakwatch_rules.detectors.latency import Latency
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.slowdown import alike, block_medians, load_slope, slowness
@@ -33,9 +33,14 @@ def times(value: Floats, factor: float, begin: float, end: float = 1.0) -> Float
 
 
 def judge(
-    value: Floats, rule: Latency | None = None, *, metric: str = "load.latency", thing: str = "quantile=p99",
-    load: Floats | None = None, **more: object,
-) -> Finding:  # fmt: skip
+    value: Floats,
+    rule: Latency | None = None,
+    *,
+    metric: str = "load.latency",
+    thing: str = "quantile=p99",
+    load: Floats | None = None,
+    **more: object,
+) -> Finding:
     """The finding of a run of a reading a minute."""
     window = Window(0, value.size * 60 * S)
     known: tuple[Series, ...] = () if load is None else (readings("load.offered.rate", load, 60.0),)
@@ -144,13 +149,13 @@ def test_a_gradual_rise_without_a_known_load() -> None:
     """It may be a wave of the load, or a device that slows down: inconclusive; with the load known it fails."""
     value = calm() * 3.0 ** (np.arange(N) / N)
     finding = judge(value)
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.CYCLE)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.CYCLE)
     assert "load.offered.rate" in finding.settle
     assert judge(value, load=np.full(N, 1000.0)).outcome is Outcome.FAIL
 
 
-@pytest.mark.parametrize(("n", "why"), [(5, Why.TOO_FEW), (19, Why.TOO_SHORT)])
-def test_too_little_decides_nothing(n: int, why: Why) -> None:
+@pytest.mark.parametrize(("n", "why"), [(5, InconclusiveReason.TOO_FEW), (19, InconclusiveReason.TOO_SHORT)])
+def test_too_little_decides_nothing(n: int, why: InconclusiveReason) -> None:
     """A few readings are no level; what would settle it is said."""
     finding = judge(calm()[:n])
     assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, why)

@@ -11,7 +11,7 @@ from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
 from soakwatch_rules.detectors.recovery import Recovery
 from soakwatch_rules.lent import DOUBT
-from soakwatch_rules.rule import Case, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 
@@ -50,22 +50,25 @@ def test_recovery_without_a_calm_of_its_own_takes_the_lent_one(level: float, out
     assert finding.outcome is outcome, finding.reason
     assert f"{DOUBT}, under a load that is not known here" in finding.doubts
     (unknown,) = Recovery().judge(stressed((), after_stress(level)))
-    assert (unknown.outcome, unknown.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert (unknown.outcome, unknown.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
 
 
 def test_recovery_takes_no_lent_readings_that_lie_farther_apart() -> None:
     """Means of thirty of them would say nothing of means of thirty of its own."""
     sparse = noisy("system.cpu.utilization", np.full(200, 0.3), 0, every_s=60)
     (finding,) = Recovery().judge(stressed((sparse,), after_stress(0.3)))
-    assert finding.why is Why.NO_REFERENCE
+    assert finding.why is InconclusiveReason.NO_REFERENCE
 
 
 def test_recovery_prefers_its_own_calm() -> None:
     """The lent level is another: that does not matter."""
     own = noisy("system.cpu.utilization", np.repeat([0.6, 0.8, 0.6], [180, 60, 360]), BEGIN)
     at = BEGIN + 1800 * S
-    phases = (Phase("soak", Window(BEGIN, at)), Phase("stress", Window(at, at + 600 * S)),
-              Phase("recovery", Window(at + 600 * S, at + 4200 * S)))  # fmt: skip
+    phases = (
+        Phase("soak", Window(BEGIN, at)),
+        Phase("stress", Window(at, at + 600 * S)),
+        Phase("recovery", Window(at + 600 * S, at + 4200 * S)),
+    )
     case = Case("dut", "", Window(BEGIN, at + 4200 * S), (own,), phases=phases, baseline=(LENT,))
     (finding,) = Recovery().judge(case)
     assert finding.outcome is Outcome.PASS

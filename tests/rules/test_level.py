@@ -9,16 +9,27 @@ import pytest
 
 from soakwatch_rules.checks import CHECKS, cases, check_calm, check_complete, check_definition, quiet
 from soakwatch_rules.detectors.level import Level
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Why, Window, wanted
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Window, wanted
 from soakwatch_rules.scenarios.synthetic import PROCESS, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.votes import voted
 
 S = 10**9
 ALL_SET = Level(
-    temperature=1e4, cpu=1, core=1, memory=1, swap=1, disk=1, connections=1, queue=1, process_memory=1e12,
-    descriptors=1e4, threads=1e4, processes=1e4, latency=10,
-)  # fmt: skip
+    temperature=1e4,
+    cpu=1,
+    core=1,
+    memory=1,
+    swap=1,
+    disk=1,
+    connections=1,
+    queue=1,
+    process_memory=1e12,
+    descriptors=1e4,
+    threads=1e4,
+    processes=1e4,
+    latency=10,
+)
 
 
 def sensor(*values: float, cadence: float = 10.0) -> Series:
@@ -97,7 +108,7 @@ def test_without_a_limit_it_says_so_and_reads_nothing() -> None:
 def test_a_limit_for_what_was_not_read_is_no_pass() -> None:
     """A limit whose metric is missing is inconclusive and names it."""
     finding = Level(temperature=80).judge(Case("dut", "", Window(0, 100 * S)))[0]
-    assert finding.why is Why.UNREAD
+    assert finding.why is InconclusiveReason.UNREAD
     assert "system.temperature" in finding.reason
 
 
@@ -108,7 +119,7 @@ def test_a_share_is_of_what_the_device_states() -> None:
     finding = judge(stated, Level(memory=0.9))
     assert finding.outcome is Outcome.FAIL
     assert finding.limit == 900
-    assert judge(used, Level(memory=0.9)).why is Why.NO_REFERENCE
+    assert judge(used, Level(memory=0.9)).why is InconclusiveReason.NO_REFERENCE
 
 
 def test_latency_is_judged_for_the_device_by_its_99th_percentile() -> None:
@@ -132,8 +143,8 @@ def test_a_restart_ends_the_count() -> None:
 
 def test_too_little_is_no_pass() -> None:
     """Four readings, or fewer than half of those expected, decide nothing; what was seen still fails."""
-    assert judge(sensor(70, 70, 70, 70)).why is Why.TOO_FEW
-    assert judge(sensor(*[70] * 20), seconds=1000).why is Why.GAP
+    assert judge(sensor(70, 70, 70, 70)).why is InconclusiveReason.TOO_FEW
+    assert judge(sensor(*[70] * 20), seconds=1000).why is InconclusiveReason.GAP
     assert judge(sensor(*[90] * 20), seconds=1000).outcome is Outcome.FAIL
 
 
@@ -161,7 +172,10 @@ def test_all_limits_together_honour_the_checks() -> None:
         assert len(findings) >= 12
         for finding in findings:
             check_complete(ALL_SET, case, finding)
-            assert finding.outcome is Outcome.PASS or finding.why in {Why.NO_REFERENCE, Why.UNREAD}
+            assert finding.outcome is Outcome.PASS or finding.why in {
+                InconclusiveReason.NO_REFERENCE,
+                InconclusiveReason.UNREAD,
+            }
 
 
 @pytest.mark.parametrize("bad", [{"needed": 6.0}, {"leave": 0.0}, {"temperature": -1.0}, {"cpu": float("inf")}])
@@ -191,4 +205,4 @@ def test_connections_are_those_of_a_linux_and_of_a_device() -> None:
     findings = rule.judge(case)
     assert [(f.metric, f.outcome) for f in findings] == [("system.sessions", Outcome.FAIL)]
     bare = rule.judge(replace(case, series=(track,)))
-    assert bare[0].why is Why.NO_REFERENCE, "nothing states the size of the only table"
+    assert bare[0].why is InconclusiveReason.NO_REFERENCE, "nothing states the size of the only table"

@@ -14,7 +14,7 @@ from soakwatch_rules.detectors.generator_health import GeneratorHealth
 from soakwatch_rules.detectors.loss import Loss
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.standstill import stops_of_rate
@@ -33,8 +33,10 @@ def case(*load: Series, series: tuple[Series, ...] = (), **more: object) -> Case
 def packets(lost: Floats, per_s: float = 1000.0) -> tuple[Series, Series]:
     """Packets sent and received, of which so many are lost in each 10 s."""
     sent = np.full(AT.size, per_s * 10)
-    return (readings("load.tx.packets", np.cumsum(sent), 10.0),
-            readings("load.rx.packets", np.cumsum(sent - lost), 10.0))  # fmt: skip
+    return (
+        readings("load.tx.packets", np.cumsum(sent), 10.0),
+        readings("load.rx.packets", np.cumsum(sent - lost), 10.0),
+    )
 
 
 def judge(made: Case, rule: Loss | None = None) -> Finding:
@@ -53,8 +55,11 @@ def none() -> Floats:
 @pytest.mark.parametrize("kind", ["packets", "requests", "connections"])
 def test_each_kind_has_its_own_limit(kind: str) -> None:
     """Half a per cent fails by default, and not where the plan allows a per cent of that kind."""
-    names = {"packets": ("load.tx.packets", "load.rx.packets"), "requests": ("load.failures", "load.requests"),
-             "connections": ("load.connections.failed", "load.connections.opened")}[kind]  # fmt: skip
+    names = {
+        "packets": ("load.tx.packets", "load.rx.packets"),
+        "requests": ("load.failures", "load.requests"),
+        "connections": ("load.connections.failed", "load.connections.opened"),
+    }[kind]
     first = 1000 * AT if kind == "packets" else 5 * AT
     made = case(readings(names[0], first, 10.0), readings(names[1], 995 * AT, 10.0))
     assert judge(made).outcome is Outcome.FAIL
@@ -83,8 +88,9 @@ def test_a_counter_that_begins_anew_loses_nothing() -> None:
         other[150:] -= other[149]
         anew = case(replace(sent, value=other), replace(back, value=value))
         assert judge(anew).outcome is Outcome.PASS
-    wraps = [replace(s, value=((s.value.astype(np.uint64) + 2**32 - 10**6) % 2**32).astype(np.uint64))
-             for s in (sent, back)]  # fmt: skip
+    wraps = [
+        replace(s, value=((s.value.astype(np.uint64) + 2**32 - 10**6) % 2**32).astype(np.uint64)) for s in (sent, back)
+    ]
     assert judge(case(*wraps)).outcome is Outcome.PASS
 
 
@@ -134,7 +140,7 @@ def test_a_load_that_is_not_offered_is_not_lost() -> None:
     assert judge(case(answers, phases=cooled)).outcome is Outcome.PASS
     turned = (Phase("soak", Window(0, 3000 * S)), Phase("recovery", Window(3000 * S, 3600 * S)))
     finding = judge(case(answers, phases=turned))
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
 
 
 def test_failures_of_an_unknown_number_are_left_open() -> None:
@@ -147,8 +153,12 @@ def test_failures_of_an_unknown_number_are_left_open() -> None:
 def test_questions_and_answers_are_no_packets_that_come_back() -> None:
     """Acknowledgements of 64 bytes for packets of 1500: their number says nothing, that they stop does."""
     up, down = 1000 * AT, 500 * AT
-    load = [readings("load.tx.packets", up, 10.0), readings("load.rx.packets", down, 10.0),
-            readings("load.tx.bytes", 1500 * up, 10.0), readings("load.rx.bytes", 64 * down, 10.0)]  # fmt: skip
+    load = [
+        readings("load.tx.packets", up, 10.0),
+        readings("load.rx.packets", down, 10.0),
+        readings("load.tx.bytes", 1500 * up, 10.0),
+        readings("load.rx.bytes", 64 * down, 10.0),
+    ]
     assert judge(case(*load)).outcome is Outcome.PASS
     load[1] = readings("load.rx.packets", np.minimum(down, down[200]), 10.0)
     assert judge(case(*load)).outcome is Outcome.FAIL
@@ -156,8 +166,11 @@ def test_questions_and_answers_are_no_packets_that_come_back() -> None:
 
 def test_under_stress_only_a_standstill_counts() -> None:
     """Half of an overload may be lost (overload_loss judges it); next to all of it for ten seconds may not."""
-    cut = (Phase("soak", Window(0, 1200 * S)), Phase("stress", Window(1200 * S, 1800 * S)),
-           Phase("recovery", Window(1800 * S, 3600 * S)))  # fmt: skip
+    cut = (
+        Phase("soak", Window(0, 1200 * S)),
+        Phase("stress", Window(1200 * S, 1800 * S)),
+        Phase("recovery", Window(1800 * S, 3600 * S)),
+    )
     lost = none()
     lost[121:181] = 5000
     assert judge(case(*packets(lost), phases=cut)).outcome is Outcome.PASS
@@ -169,7 +182,7 @@ def test_a_silence_of_the_generator_is_no_pass() -> None:
     """Figures that end half-way tell nothing of the other half."""
     half = [s.between(0, 1800 * S) for s in packets(none())]
     finding = judge(case(*half))
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.GAP)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
 
 
 def test_overload_that_the_receiver_could_not_take() -> None:
@@ -179,13 +192,20 @@ def test_overload_that_the_receiver_could_not_take() -> None:
     sent = np.where(over, 12_000.0, 10_000.0)
     out = np.where(over, 10_000.0, 10_000.0)
     back = np.where(over, 0.95 * out, out)
-    load = [readings(name, np.cumsum(value), 10.0)
-            for name, value in (("load.tx.packets", sent), ("load.rx.packets", back))]  # fmt: skip
+    load = [
+        readings(name, np.cumsum(value), 10.0) for name, value in (("load.tx.packets", sent), ("load.rx.packets", back))
+    ]
     rule = OverloadLoss(capacity=1000.0)
     assert rule.judge(case(*load, phases=cut))[0].outcome is Outcome.FAIL
-    ports = [readings("system.network.packets", np.cumsum(value), 10.0, object=f"interface={name},direction={way}")
-             for name, way, value in (("e0", "receive", sent), ("e0", "transmit", none()), ("e1", "receive", none()),
-                                      ("e1", "transmit", out))]  # fmt: skip
+    ports = [
+        readings("system.network.packets", np.cumsum(value), 10.0, object=f"interface={name},direction={way}")
+        for name, way, value in (
+            ("e0", "receive", sent),
+            ("e0", "transmit", none()),
+            ("e1", "receive", none()),
+            ("e1", "transmit", out),
+        )
+    ]
     finding = rule.judge(case(*load, phases=cut, series=tuple(ports)))[0]
     assert finding.outcome is Outcome.WARN
     assert "the generator's receiver or the path lost that, not the device" in finding.reason
@@ -227,7 +247,7 @@ def test_a_noise_that_hides_every_outage_says_so() -> None:
     rule = EventImpact(outage=2.0)
     quiet = case(readings("load.request.rate", rate, 1.0), events=(replace(event, expect={}),))
     (finding,) = rule.judge(quiet)
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.NOISE)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NOISE)
     stopped = rate.copy()
     stopped[1801:1861] = 0
     (finding,) = rule.judge(case(readings("load.request.rate", stopped, 1.0), events=(event,)))

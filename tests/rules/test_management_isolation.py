@@ -12,7 +12,7 @@ from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
 from soakwatch_rules.pressure import pressure
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Silence, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Ledger, Outcome, Phase, Silence, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series
 
@@ -63,9 +63,13 @@ def cpu(level: float = 0.4, silent: tuple[int, int] | None = None) -> Series:
 
 
 def judge(
-    *series: Series, ledgers: tuple[Ledger, ...] = (), phases: tuple[Phase, ...] = PHASES,
-    load: tuple[Series, ...] = (), events: tuple[Event, ...] = (), rule: ManagementIsolation | None = None,
-) -> list[Finding]:  # fmt: skip
+    *series: Series,
+    ledgers: tuple[Ledger, ...] = (),
+    phases: tuple[Phase, ...] = PHASES,
+    load: tuple[Series, ...] = (),
+    events: tuple[Event, ...] = (),
+    rule: ManagementIsolation | None = None,
+) -> list[Finding]:
     """All findings on the device, each complete."""
     case = Case("dut", "", Window(0, N * S), series, phases=phases, ledgers=ledgers, load=load, events=events)
     made = rule or ManagementIsolation()
@@ -114,7 +118,7 @@ def test_few_requests_leave_it_open() -> None:
     sent = readings("reach.sent", 3.0 * np.arange(19.0), 100.0, object=PEER)
     lost = readings("reach.lost", np.array([0.0] * 10 + [2.0] * 9), 100.0, object=PEER)
     (finding,) = judge(sent, lost)
-    assert finding.why is Why.TOO_FEW
+    assert finding.why is InconclusiveReason.TOO_FEW
     assert "too few requests to be sure" in finding.reason
 
 
@@ -124,7 +128,7 @@ def test_probes_that_could_not_tell_are_not_applicable() -> None:
     (finding,) = judge(up)
     assert finding.outcome is Outcome.NOT_APPLICABLE
     gone = probed(1.0, "reach.up").between(0, 890 * S)
-    assert judge(gone)[0].why is Why.TOO_FEW
+    assert judge(gone)[0].why is InconclusiveReason.TOO_FEW
 
 
 def test_a_device_that_starves_its_management_is_told_from_a_dead_path() -> None:
@@ -169,8 +173,15 @@ def test_a_reboot_and_what_was_announced_are_told_and_no_hang() -> None:
     hung = judge(cpu(1.0, gap), uptimes(10.0, 180), ledgers=ledgers, load=(sent, back))
     assert [f.outcome for f in hung] == [Outcome.FAIL]
     assert "did not reboot" in hung[0].reason
-    case = Case("dut", "", Window(0, N * S), (cpu(1.0, gap), uptimes(10.0, 180)), phases=PHASES,
-                ledgers=ledgers, load=(sent, back))  # fmt: skip
+    case = Case(
+        "dut",
+        "",
+        Window(0, N * S),
+        (cpu(1.0, gap), uptimes(10.0, 180)),
+        phases=PHASES,
+        ledgers=ledgers,
+        load=(sent, back),
+    )
     assert Hang().judge(case)[0].outcome is Outcome.FAIL
 
 
@@ -217,7 +228,7 @@ def test_what_listens_and_what_pings_has_no_finding_of_polls() -> None:
     assert judge(trips(0.001), ledgers=(ledger("dut/syslog"), ledger("dut/icmp"))) != []
     assert [f.object for f in judge(trips(0.001), ledgers=(ledger("dut/syslog"), ledger("dut/icmp")))] == [PEER]
     (never,) = judge(ledgers=(Ledger("dut", "dut/snmp", 10.0, 180, 0, {"timeout": 180}, None),))
-    assert never.why is Why.GAP
+    assert never.why is InconclusiveReason.GAP
     (slow,) = judge(ledgers=(ledger("dut/snmp", interval=300.0),))
     assert slow.outcome is Outcome.NOT_APPLICABLE
 
@@ -249,9 +260,14 @@ def test_no_numbers_break_it(seed: int) -> None:
 
 
 def looked(
-    under_load: float, before: float = 0.05, *, surveys: int = 6, surveys_under_load: int = 6, lost: int = 0,
+    under_load: float,
+    before: float = 0.05,
+    *,
+    surveys: int = 6,
+    surveys_under_load: int = 6,
+    lost: int = 0,
     source: str = "snmp",
-) -> Series:  # fmt: skip
+) -> Series:
     """The lengths of looks each ten seconds: every so many is a survey, which takes ten times as long.
 
     Of those under load every ``lost``-th was not answered.
@@ -308,8 +324,9 @@ def test_more_surveys_are_no_slower_device() -> None:
 def lossy(each: int, missed: int = 0) -> Ledger:
     """The account of a source that lost every so many-th look under load, alone: no silence."""
     lost = {"timeout": 60 // each} if each else {}
-    return Ledger("dut", "dut/snmp", 10.0, 180, 180 - sum(lost.values()), lost | ({"missed": missed} if missed else {}),
-                  None)  # fmt: skip
+    return Ledger(
+        "dut", "dut/snmp", 10.0, 180, 180 - sum(lost.values()), lost | ({"missed": missed} if missed else {}), None
+    )
 
 
 def test_looks_that_are_lost_one_at_a_time() -> None:
@@ -358,8 +375,15 @@ def test_looks_of_an_earlier_baseline_stand_in_for_low_load() -> None:
     all_stress = (Phase("stress", Window(0, N * S)),)
     before = looked(0.05)
     before = replace(before, time_ns=before.time_ns - 10_000 * S)
-    case = Case("dut", "", Window(0, N * S), (looked(2.0, 2.0),), phases=all_stress, ledgers=(ledger("dut/snmp"),),
-                baseline=(before,))  # fmt: skip
+    case = Case(
+        "dut",
+        "",
+        Window(0, N * S),
+        (looked(2.0, 2.0),),
+        phases=all_stress,
+        ledgers=(ledger("dut/snmp"),),
+        baseline=(before,),
+    )
     finding = of_looks(list(ManagementIsolation().judge(case)))
     assert finding.outcome is Outcome.FAIL
     assert any("earlier run's baseline" in doubt for doubt in finding.doubts)

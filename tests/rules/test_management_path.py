@@ -16,10 +16,10 @@ from tests.rules.test_management_isolation import (
     lossy,
     of_looks,
     probed,
-)  # fmt: skip
+)
 
 from soakwatch_rules.blame import UP
-from soakwatch_rules.rule import Finding, Ledger, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Finding, InconclusiveReason, Ledger, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series
 
@@ -32,8 +32,12 @@ def constant(peer_down: tuple[int, int], forwarding: bool = True) -> tuple[tuple
     away = (at >= peer_down[0]) & (at < peer_down[1])
     sent = readings("load.tx.packets", 1000 * at, 1.0)
     back = 1000 * at - (0 if forwarding else 1000 * np.clip(at - peer_down[0], 0, peer_down[1] - peer_down[0]))
-    probe = (probed(np.where(away, 0.0, 1.0), UP), probed(at + 1, "reach.sent"), probed(np.cumsum(away), "reach.lost"),
-             probed(0.005))  # fmt: skip
+    probe = (
+        probed(np.where(away, 0.0, 1.0), UP),
+        probed(at + 1, "reach.sent"),
+        probed(np.cumsum(away), "reach.lost"),
+        probed(0.005),
+    )
     return probe, (sent, readings("load.rx.packets", back, 1.0))
 
 
@@ -51,13 +55,13 @@ def test_a_cut_path_is_never_the_devices() -> None:
     found = judge(*probe, cpu(0.4, gap), ledgers=ledgers, load=load, phases=CONSTANT)
     assert {f.outcome for f in found} == {Outcome.INCONCLUSIVE}
     finding = of_peer(found)
-    assert finding.why is Why.GAP
+    assert finding.why is InconclusiveReason.GAP
     assert "397 more in 6 min 38 s in which all management was silent and the load went through" in finding.reason
     assert "under low load" not in finding.reason.replace("nothing under low load to compare with", "")
     assert finding.numbers["lost_share"] == 0.0
     assert "lost_share_low" not in finding.numbers
     polls = [f for f in found if f.object == "dut/snmp"]
-    assert polls[0].why is Why.NO_REFERENCE
+    assert polls[0].why is InconclusiveReason.NO_REFERENCE
     assert "the path's: all management was silent, and the load went through" in polls[0].reason
 
 
@@ -100,10 +104,10 @@ def test_without_low_load_only_the_absolute_limit_fails() -> None:
     away = np.arange(N) % 5 == 0
     series = (probed(np.arange(1.0, N + 1), "reach.sent"), probed(np.cumsum(away), "reach.lost"))
     finding = of_peer(judge(*series, load=load, phases=CONSTANT))
-    assert finding.why is Why.NO_REFERENCE
+    assert finding.why is InconclusiveReason.NO_REFERENCE
     assert "nothing under low load to compare with" in finding.reason
     slow = of_peer(judge(*series, probed(2.0), load=load, phases=CONSTANT))
     assert slow.outcome is Outcome.FAIL
     assert of_peer(judge(*probe, load=load, phases=CONSTANT)).outcome is Outcome.PASS
     looks_lost = of_looks(judge(looked(0.05, lost=4), ledgers=(lossy(4),), phases=(PHASES[1],)))
-    assert looks_lost.why is Why.NO_REFERENCE
+    assert looks_lost.why is InconclusiveReason.NO_REFERENCE

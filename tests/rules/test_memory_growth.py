@@ -90,9 +90,14 @@ def test_tolerance_on_readings_without_noise(last: float, expected: Outcome) -> 
 
 @pytest.mark.parametrize(
     ("first", "last", "expected"),
-    [(0.0, 1.0, Outcome.FAIL), (0.0, 0.0, Outcome.PASS), (-100.0, -90.0, Outcome.FAIL), (-100.0, -97.0, Outcome.PASS),
-     (-100.0, -110.0, Outcome.PASS)],
-)  # fmt: skip
+    [
+        (0.0, 1.0, Outcome.FAIL),
+        (0.0, 0.0, Outcome.PASS),
+        (-100.0, -90.0, Outcome.FAIL),
+        (-100.0, -97.0, Outcome.PASS),
+        (-100.0, -110.0, Outcome.PASS),
+    ],
+)
 def test_zero_and_negative_levels(first: float, last: float, expected: Outcome) -> None:
     """From zero any rise is growth; below zero the tolerance is a share of the size of the level."""
     finding = judge(staged([first] * 8, [first] * 8, [last] * 8))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
-from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.capacity import carried, excess
@@ -60,7 +60,7 @@ def test_excess_over_a_stated_capacity(collapsed: float, expected: Outcome) -> N
     assert finding.measured == pytest.approx(collapsed * 300 / 302.5, rel=1e-6)
     assert finding.limit == pytest.approx(0.03)
     if expected is Outcome.INCONCLUSIVE:
-        assert finding.why is Why.NOISE
+        assert finding.why is InconclusiveReason.NOISE
         assert finding.settle == "measure the capacity to ± 0.49 %"
     assert judge(OverloadLoss(capacity=CAPACITY, error=0.0), load).outcome is (
         Outcome.PASS if collapsed < 0.01 else Outcome.FAIL
@@ -89,7 +89,7 @@ def test_a_soak_without_loss_is_a_bound() -> None:
     assert finding.numbers["capacity_is_bound"] == 1
     assert finding.smallest_detectable == pytest.approx(0.06)
     far = judge(OverloadLoss(), traffic([(500, 300), (1500, 600), (500, 900)]))
-    assert (far.outcome, far.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert (far.outcome, far.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
     assert "ramp" in far.settle
     broken = judge(OverloadLoss(), traffic([(500, 300), (1500, 600), (500, 900)], collapsed=0.6))
     assert broken.outcome is Outcome.FAIL
@@ -101,7 +101,7 @@ def test_no_loss_needs_no_capacity() -> None:
     only = phases(("stress", 300))
     assert judge(OverloadLoss(), traffic([(1000, 300)]), only).outcome is Outcome.PASS
     lost = judge(OverloadLoss(), traffic([(1500, 300)]), only)
-    assert (lost.outcome, lost.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert (lost.outcome, lost.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
 
 
 def test_packets_may_come_back_late() -> None:
@@ -159,7 +159,7 @@ def test_where_it_does_not_apply() -> None:
     assert judge(rule, ()).outcome is Outcome.NOT_APPLICABLE
     assert rule.judge(Case("gen", "", Window(0, S), role="generator", load=load)) == ()
     unseen = judge(rule, tuple(series.between(0, 350 * S) for series in load))
-    assert (unseen.outcome, unseen.why) == (Outcome.INCONCLUSIVE, Why.GAP)
+    assert (unseen.outcome, unseen.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
 
 
 def test_capacity_by_hand() -> None:
@@ -264,7 +264,7 @@ def test_what_the_generator_loses_by_itself_is_not_held_against_the_device(share
     finding = judge(rule, load)
     assert finding.outcome is expected
     if expected is Outcome.INCONCLUSIVE:
-        assert finding.why is Why.GENERATOR
+        assert finding.why is InconclusiveReason.GENERATOR
         assert f"up to {100 * share:.3g} % by itself (calibrated), which explains it" in finding.reason
         assert finding.numbers["own_loss"] == share
         assert finding.settle

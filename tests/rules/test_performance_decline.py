@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
-from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.decline import fall
@@ -111,11 +111,15 @@ def test_where_it_does_not_apply_or_is_too_short() -> None:
     assert PerformanceDecline().judge(replace(case, role="generator")) == ()
     assert judge(replace(case, load=())).outcome is Outcome.NOT_APPLICABLE
     short = judge(replace(case, window=Window(0, 3600 * S)))
-    assert (short.outcome, short.why, short.settle) == (Outcome.INCONCLUSIVE, Why.TOO_SHORT, "needs 1 h more")
+    assert (short.outcome, short.why, short.settle) == (
+        Outcome.INCONCLUSIVE,
+        InconclusiveReason.TOO_SHORT,
+        "needs 1 h more",
+    )
     few = judge(replace(case, load=(case.load[0].between(0, 100 * S),)))
-    assert (few.outcome, few.why) == (Outcome.INCONCLUSIVE, Why.TOO_FEW)
+    assert (few.outcome, few.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_FEW)
     dead = judge(run(np.zeros(N)))
-    assert (dead.outcome, dead.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert (dead.outcome, dead.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
 
 
 def test_outcomes_do_not_depend_on_the_unit() -> None:

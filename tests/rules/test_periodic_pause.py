@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from soakwatch_rules.detectors.periodic_pause import PeriodicPause
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Silence, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Ledger, Outcome, Phase, Silence, Window
 from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.pauses import by_chance, dips, level_without, rhythm, running_level, standstills
@@ -218,8 +218,8 @@ def test_periodic_silences_warn() -> None:
 
 def test_too_little_never_passes() -> None:
     """Under 16 readings, half of the readings, or no throughput at all."""
-    assert judge(run(rate(10))).why is Why.TOO_FEW
-    assert judge(replace(run(rate()), window=Window(0, 3000 * S))).why is Why.GAP
+    assert judge(run(rate(10))).why is InconclusiveReason.TOO_FEW
+    assert judge(replace(run(rate()), window=Window(0, 3000 * S))).why is InconclusiveReason.GAP
     assert judge(Case("dut", "", Window(0, S))).outcome is Outcome.NOT_APPLICABLE
     assert PeriodicPause().judge(replace(run(rate()), role="generator")) == ()
 

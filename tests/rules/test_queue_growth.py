@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from soakwatch_rules.detectors.queue_growth import QueueGrowth
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 
@@ -88,7 +88,7 @@ def test_a_busier_queue_is_load_and_no_leak() -> None:
     # every 30th reading finds the queue empty
     busy = np.where(np.arange(N) % 30 == 0, 0.0, 100 + 800 * np.linspace(0, 1, N))
     alone = judge(queue(busy))
-    assert (alone.outcome, alone.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert (alone.outcome, alone.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
     assert "load, not leak" in alone.reason
     grown = judge(queue(busy), sent(0.3))
     assert grown.outcome is Outcome.WARN
@@ -129,9 +129,13 @@ def test_too_short_never_passes() -> None:
     short = queue(depth()).between(0, 3600 * S)
     case = Case("dut", "queue=0", Window(0, 3600 * S), (short,))
     finding = QueueGrowth().judge(case)[0]
-    assert (finding.outcome, finding.why, finding.settle) == (Outcome.INCONCLUSIVE, Why.TOO_SHORT, "needs 1 h more")
+    assert (finding.outcome, finding.why, finding.settle) == (
+        Outcome.INCONCLUSIVE,
+        InconclusiveReason.TOO_SHORT,
+        "needs 1 h more",
+    )
     few = judge(queue(depth()).between(0, 100 * S))
-    assert (few.outcome, few.why) == (Outcome.INCONCLUSIVE, Why.TOO_FEW)
+    assert (few.outcome, few.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_FEW)
     assert QueueGrowth().judge(Case("dut", "", Window(0, S)))[0].outcome is Outcome.NOT_APPLICABLE
 
 

@@ -47,9 +47,11 @@ def test_a_reboot_for_another_reason_is_not_the_announced_one() -> None:
     assert untold.outcome is Outcome.PASS
     assert any("announced cause is not known" in doubt for doubt in untold.doubts)
     twice = judge(
-        boots(40, 50), intent, happened("reboot", reboot_reason="reload"),
+        boots(40, 50),
+        intent,
+        happened("reboot", reboot_reason="reload"),
         replace(happened("reboot", reboot_reason="kernel panic"), begin_ns=50 * S),
-    )  # fmt: skip
+    )
     assert twice.outcome is Outcome.FAIL
     assert "1 reboot: before" in twice.reason
     assert "kernel panic" in twice.reason

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.detectors.recovery import Recovery
 from soakwatch_rules.episodes import episodes
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import noise, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.equivalence import correlation_time, reference, returned, trend
@@ -126,7 +126,7 @@ def test_a_swing_whose_mean_is_back_is_not_back(phi: float, seed: int) -> None:
 def test_what_swings_to_the_end_is_pending() -> None:
     """A level that swings by 40 % around what it was before has not come back; it is told by how much it swings."""
     finding = judge(shaped("endless swing"))
-    assert (finding.outcome, finding.why, finding.measured) == (Outcome.INCONCLUSIVE, Why.PENDING, None)
+    assert (finding.outcome, finding.why, finding.measured) == (Outcome.INCONCLUSIVE, InconclusiveReason.PENDING, None)
     assert "still swings by" in finding.reason
 
 
@@ -147,7 +147,7 @@ def test_too_late_fails() -> None:
 def test_what_may_still_come_back_is_pending() -> None:
     """With three hours to recover, two without a return decide nothing, and say that one is missing."""
     finding = judge(shaped("never"), rule=Recovery(within=10800))
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.PENDING)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.PENDING)
     assert "1 h more" in finding.settle
 
 
@@ -181,7 +181,7 @@ def test_the_baseline_phase_is_used_and_the_load_decides() -> None:
     del edges["soak"]
     edges["ramp"] = (1800.0, 3600.0)
     finding = judge(idle, phases=phased(edges), load=(offered,))
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
     assert "load" in finding.reason
 
 
@@ -237,10 +237,16 @@ def test_what_is_left_adds_up() -> None:
 
 
 LEVELS = {
-    "system.cpu.utilization": 0.4, "system.cpu.module.utilization": 0.4, "system.memory.usage": 4e9,
-    "system.memory.pool.usage": 4e8, "queue.depth": 400.0, "queue.usage": 4e6, "load.latency": 0.002,
-    "system.sessions": 40_000.0, "system.conntrack.count": 40_000.0,
-}  # fmt: skip
+    "system.cpu.utilization": 0.4,
+    "system.cpu.module.utilization": 0.4,
+    "system.memory.usage": 4e9,
+    "system.memory.pool.usage": 4e8,
+    "queue.depth": 400.0,
+    "queue.usage": 4e6,
+    "load.latency": 0.002,
+    "system.sessions": 40_000.0,
+    "system.conntrack.count": 40_000.0,
+}
 
 
 @pytest.mark.parametrize("metric", LEVELS)
@@ -269,8 +275,13 @@ def test_the_worst_repetition_decides() -> None:
 
 def test_spikes_in_quick_succession_do_not_hold_up_the_rest() -> None:
     """A spike followed by five minutes is too short to judge; the stress after it is judged, and that is told."""
-    edges = {"soak": (0, 2700), "spike": (2700, 3300), "soak1": (3300, 3600), "stress": (3600, 4200),
-             "recovery": (4200, END)}  # fmt: skip
+    edges = {
+        "soak": (0, 2700),
+        "spike": (2700, 3300),
+        "soak1": (3300, 3600),
+        "stress": (3600, 4200),
+        "recovery": (4200, END),
+    }
     finding = judge(shaped("step"), phases=phased(edges))
     assert finding.outcome is Outcome.PASS
     assert finding.numbers["episodes"] == 2
@@ -290,19 +301,26 @@ def test_too_little_after_or_before() -> None:
     """Nine minutes of recovery are too short for two windows, five readings before tell no level."""
     short = phased({**PHASES, "recovery": (4200, 4740)})
     finding = judge(shaped("step"), phases=short)
-    assert (finding.why, "1 min more" in finding.settle) == (Why.TOO_SHORT, True)
+    assert (finding.why, "1 min more" in finding.settle) == (InconclusiveReason.TOO_SHORT, True)
     early = phased({"soak": (0, 50), "stress": (50, 4200), "recovery": (4200, END)})
-    assert judge(shaped("step"), phases=early).why is Why.NO_REFERENCE
+    assert judge(shaped("step"), phases=early).why is InconclusiveReason.NO_REFERENCE
     series = shaped("step")
     thin = replace(series, time_ns=series.time_ns[::3], value=series.value[::3])
-    assert judge(thin).why is Why.GAP
+    assert judge(thin).why is InconclusiveReason.GAP
 
 
 def test_neighbouring_stress_phases_are_one_episode() -> None:
     """A spike, a ramp and stress in a row are one; a recovery between makes two; a cooldown ends the time after."""
-    edges = {"soak": (0.0, 100.0), "spike": (100.0, 110.0), "ramp": (110.0, 120.0), "stress": (120.0, 130.0),
-             "recovery1": (130.0, 200.0), "stress2": (200.0, 210.0), "soak2": (210.0, 300.0),
-             "cooldown": (300.0, 400.0)}  # fmt: skip
+    edges = {
+        "soak": (0.0, 100.0),
+        "spike": (100.0, 110.0),
+        "ramp": (110.0, 120.0),
+        "stress": (120.0, 130.0),
+        "recovery1": (130.0, 200.0),
+        "stress2": (200.0, 210.0),
+        "soak2": (210.0, 300.0),
+        "cooldown": (300.0, 400.0),
+    }
     case = Case("dut", "", window(0, 400), phases=phased(edges))
     first, second = episodes(case, 3600 * S, 60 * S)
     assert (first.stress, first.after, first.bounded) == (window(100, 130), window(130, 200), True)
@@ -312,8 +330,14 @@ def test_neighbouring_stress_phases_are_one_episode() -> None:
 
 def test_neighbouring_recoveries_are_one() -> None:
     """A recovery in two levels of load is one: the time after lasts to the end of the second; a soak ends it."""
-    edges = {"soak": (0.0, 100.0), "spike": (100.0, 110.0), "recovery1": (110.0, 113.0), "recovery2": (113.0, 200.0),
-             "soak2": (200.0, 210.0), "recovery3": (210.0, 300.0)}  # fmt: skip
+    edges = {
+        "soak": (0.0, 100.0),
+        "spike": (100.0, 110.0),
+        "recovery1": (110.0, 113.0),
+        "recovery2": (113.0, 200.0),
+        "soak2": (200.0, 210.0),
+        "recovery3": (210.0, 300.0),
+    }
     (made,) = episodes(Case("dut", "", window(0, 300), phases=phased(edges)), 3600 * S, 60 * S)
     assert (made.after, made.bounded) == (window(110, 200), True)
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from soakwatch_rules.detectors.run_difference import RunDifference
-from soakwatch_rules.rule import Case, Finding, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.scenarios.synthetic import PROCESS, noise, readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.changepoints import best_split, history, probability
@@ -96,7 +96,7 @@ def test_outcomes(old: list[float], new: float, metric: str, expected: Outcome) 
 def test_one_earlier_run_has_no_spread() -> None:
     """The difference is told, and that nobody knows how runs differ."""
     finding = judge([100], 130)
-    assert finding.why is Why.NO_REFERENCE
+    assert finding.why is InconclusiveReason.NO_REFERENCE
     assert "+30.0 %" in finding.reason
     assert finding.measured == pytest.approx(0.3)
     assert "two earlier runs" in finding.settle
@@ -105,7 +105,7 @@ def test_one_earlier_run_has_no_spread() -> None:
 def test_noise_between_runs_says_how_many_are_needed() -> None:
     """At a spread of 4 % two runs are too few; the number that would do is told."""
     finding = judge([97.2, 102.8], 101)
-    assert finding.why is Why.NOISE
+    assert finding.why is InconclusiveReason.NOISE
     needed = runs_needed(0.0396, 0.10)
     assert needed is not None
     assert f"needs {needed} earlier runs" in finding.settle
@@ -117,7 +117,7 @@ def test_without_earlier_runs_nothing_is_said() -> None:
     now = constant(100)
     empty = replace(now, time_ns=now.time_ns[:3], value=now.value[:3])
     finding = RunDifference().judge(Case("dut", PROCESS, Window(0, 1000 * S), (now,), earlier=(empty, empty)))[0]
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.NO_REFERENCE)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
 
 
 def test_the_begin_of_a_run_does_not_count() -> None:
@@ -215,8 +215,9 @@ def test_smallest_detectable_is_found_in_four_of_five() -> None:
     rng = np.random.default_rng(5)
     made = [difference(1 + 0.05 * rng.standard_normal(10), 1 + 0.05 * rng.standard_normal(3)) for _ in range(200)]
     size = 1 + float(np.mean([d.smallest for d in made if d is not None and d.smallest is not None]))
-    found = [difference(1 + 0.05 * rng.standard_normal(10), size * (1 + 0.05 * rng.standard_normal(3)))
-             for _ in range(500)]  # fmt: skip
+    found = [
+        difference(1 + 0.05 * rng.standard_normal(10), size * (1 + 0.05 * rng.standard_normal(3))) for _ in range(500)
+    ]
     assert 0.70 <= np.mean([d.rose for d in found if d is not None]) <= 0.95
 
 

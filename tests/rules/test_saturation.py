@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from soakwatch_rules.detectors.saturation import Saturation
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 
@@ -145,7 +145,7 @@ def test_coarse_and_thin_readings() -> None:
     thin = series("system.sessions", used(), "table=sessions")
     thin = replace(thin, time_ns=thin.time_ns[:500], value=thin.value[:500])
     finding = judge(thin)
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.GAP)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
 
 
 @pytest.mark.parametrize("bad", [{"enter": 1.1}, {"leave": 0.99}, {"leave": 0.0}, {"lasting": -1.0}])

@@ -13,7 +13,7 @@ import pytest
 
 from soakwatch_rules.detectors.step_change import StepChange
 from soakwatch_rules.explanations import median_load
-from soakwatch_rules.rule import Case, Event, Finding, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import (
     LEVEL,
     PROCESS,
@@ -220,14 +220,14 @@ def test_too_short_says_how_much_is_missing() -> None:
     short = noise(1, METRIC, 3600, 10.0)
     case = Case("dut", PROCESS, Window(0, 3600 * S), (short,))
     finding = StepChange().judge(case)[0]
-    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, Why.TOO_SHORT)
+    assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_SHORT)
     assert "1 h more" in finding.settle
 
 
 def test_few_readings_never_pass() -> None:
     """Less than half of the expected readings is inconclusive, though a step that is there is still warned of."""
     sparse = replace(day(1), cadence_s=20.0)
-    assert judge(sparse).why is Why.GAP
+    assert judge(sparse).why is InconclusiveReason.GAP
     assert judge(replace(stepped(), cadence_s=20.0)).outcome is Outcome.WARN
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Outcome, Why
+from soakwatch_rules.rule import InconclusiveReason, Outcome
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import blocks, how_many, winsorised
 from soakwatch_rules.stats.cycles import cycles, released
@@ -228,7 +228,7 @@ def test_answers_for_a_day() -> None:
     assert leaking.allowed * DAY == pytest.approx(5, rel=0.01), "the leak does not raise its own tolerance"
     even = judged(flat(1) + 5 * T / DAY)
     assert even.outcome is Outcome.INCONCLUSIVE
-    assert even.why is Why.NOISE
+    assert even.why is InconclusiveReason.NOISE
 
 
 def test_the_line_is_pivoted_at_the_blocks_centre() -> None:
@@ -252,13 +252,15 @@ def test_the_line_of_a_late_leak_begins_where_it_bends() -> None:
 def test_too_few_readings_and_gaps() -> None:
     """Fewer than 16 readings, or more than half of the blocks empty, are never an answer."""
     few = judge_trend(T[:15], flat(1)[:15] + T[:15], allowed=FIVE)
-    assert (few.outcome, few.why) == (Outcome.INCONCLUSIVE, Why.TOO_FEW)
+    assert (few.outcome, few.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_FEW)
     hole = judge_trend(T[:600], flat(1)[:600], allowed=FIVE, span_s=(0.0, DAY))
-    assert (hole.outcome, hole.why) == (Outcome.INCONCLUSIVE, Why.GAP)
+    assert (hole.outcome, hole.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
 
 
-@pytest.mark.parametrize(("quantum", "floor", "outcome"), [(None, 0.0, "pass"), (1.0, 0.0, "inconclusive"),
-                                                          (1.0, 1.0, "pass"), (0.1, 0.0, "pass")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("quantum", "floor", "outcome"),
+    [(None, 0.0, "pass"), (1.0, 0.0, "inconclusive"), (1.0, 1.0, "pass"), (0.1, 0.0, "pass")],
+)
 def test_a_constant_reading_hides_one_quantum(quantum: float | None, floor: float, outcome: str) -> None:
     """A constant of 10 with steps of 1 hides 10 % a day, unless growth of one step a run is nobody's concern."""
     made = judge_trend(
@@ -267,14 +269,14 @@ def test_a_constant_reading_hides_one_quantum(quantum: float | None, floor: floa
     assert made.outcome == outcome
     assert made.mode == "constant"
     if outcome == "inconclusive":
-        assert made.why is Why.RESOLUTION
+        assert made.why is InconclusiveReason.RESOLUTION
         assert made.hours_needed == pytest.approx(24), "0.5 a day needs two days for one step"
 
 
 def test_coarse_readings() -> None:
     """Whole percents of a rise from 25 to 26.25 % tell nothing at 5 % a day; a rise to 35 % fails."""
     coarse = judged(np.round(25 + 1.25 * T / DAY))
-    assert (coarse.outcome, coarse.why) == (Outcome.INCONCLUSIVE, Why.RESOLUTION)
+    assert (coarse.outcome, coarse.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.RESOLUTION)
     assert judged(np.round(25 + 10 * T / DAY)).outcome is Outcome.FAIL
 
 
@@ -296,7 +298,7 @@ def test_few_cycles_of_a_sawtooth() -> None:
     teeth = flat(4, 0.3) + 20 * ((T / 32000) % 1.0)
     assert (judged(teeth).outcome, judged(teeth).waived) == (Outcome.PASS, "cycles")
     made = judged(teeth + 20 * T / DAY)
-    assert (made.outcome, made.why, made.mode) == (Outcome.INCONCLUSIVE, Why.CYCLE, "floor")
+    assert (made.outcome, made.why, made.mode) == (Outcome.INCONCLUSIVE, InconclusiveReason.CYCLE, "floor")
     assert made.hours_needed is not None
     assert made.hours_needed > 0
     assert judged(flat(4, 0.3) + 20 * ((T / 10800 + 0.5) % 1.0)).outcome is Outcome.PASS
@@ -348,7 +350,7 @@ def test_any_numbers_give_an_answer(value: list[float], allowed: float, statisti
     assert 0 <= made.probability <= 1
     assert (made.outcome is Outcome.INCONCLUSIVE) == (made.why is not None)
     if len(value) < 16:
-        assert made.why is Why.TOO_FEW
+        assert made.why is InconclusiveReason.TOO_FEW
 
 
 def test_families_are_named_once() -> None:

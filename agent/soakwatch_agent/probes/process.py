@@ -106,7 +106,7 @@ class ProcessProbe:
                 cpu_s=(owner.stat.user + owner.stat.system) / self._hz,
                 zombie="yes" if stat is not None else "no",
             )
-            watched.slots.release(slot, corpse=stat is not None)
+            watched.slots.release(slot, zombie=stat is not None)
 
     def _births(self) -> Dict[int, List[Portrait]]:
         births: Dict[int, List[Portrait]] = {}
@@ -168,7 +168,7 @@ class ProcessProbe:
                         started=self._started(slot.owner.identity[1]),
                         reason="the pidfile names another process",
                     )
-                    watched.slots.release(slot, corpse=False)
+                    watched.slots.release(slot, zombie=False)
         seatings, homeless = watched.slots.seat(births)
         if homeless:
             total = len(watched.slots.taken) + homeless
@@ -206,11 +206,11 @@ class ProcessProbe:
 
     def _tell_dead(self, slot: Slot) -> None:
         self._notes.sample("process.up", slot.thing, 0)
-        if slot.corpse is not None:
-            pid, start = slot.corpse
+        if slot.zombie is not None:
+            pid, start = slot.zombie
             stat = self._census.stat(pid)
             if stat is None or stat.start != start:
-                slot.corpse = None
+                slot.zombie = None
             else:
                 self._notes.sample("process.state", slot.thing, ord(stat.state))
 
@@ -235,7 +235,7 @@ class ProcessProbe:
         self._tell_memory(thing, pid)
         notes.sample("process.threads", thing, stat.threads)
         self._tell_files(thing, pid)
-        if now_ns >= slot.dear_ns:
+        if now_ns >= slot.next_expensive_ns:
             self._tell_file_limit(thing, pid)
             self._tell_shares_of_memory(slot, pid, now_ns)
 
@@ -302,7 +302,7 @@ class ProcessProbe:
             if memory.pss > 0:  # psutil has 0 where the kernel tells nothing, and a kernel thread has none
                 notes.sample("process.memory.pss", thing, memory.pss)
                 notes.sample("process.memory.uss", thing, memory.uss)
-        slot.dear_ns = now_ns + max(int(_DEAR_NS * 0.95), (time.perf_counter_ns() - begin) * _DEAR_SHARE)
+        slot.next_expensive_ns = now_ns + max(int(_DEAR_NS * 0.95), (time.perf_counter_ns() - begin) * _DEAR_SHARE)
 
     def close(self) -> None:
         """Nothing stays open."""

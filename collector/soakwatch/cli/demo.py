@@ -47,8 +47,17 @@ class Service:
         self._process.communicate()
 
     def _start(self) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", SERVICE, "--name", self._name, "--port", str(self.port),
-                   "--leak", str(self._leak_bytes)]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            SERVICE,
+            "--name",
+            self._name,
+            "--port",
+            str(self.port),
+            "--leak",
+            str(self._leak_bytes),
+        ]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -76,8 +85,12 @@ def demo_plan(ports: tuple[int, ...]) -> Plan:
             {"command": {"interval": "1s", "run": [sys.executable, "-m", GENERATOR, *urls, "--profile", load]}}
         ],
     }
-    phases = [{"baseline": f"{BASELINE_S}s"}, {"soak": f"{SOAK_S}s"}, {"spike": f"{SPIKE_S}s"},
-              {"recovery": f"{RECOVERY_S}s"}]  # fmt: skip
+    phases = [
+        {"baseline": f"{BASELINE_S}s"},
+        {"soak": f"{SOAK_S}s"},
+        {"spike": f"{SPIKE_S}s"},
+        {"recovery": f"{RECOVERY_S}s"},
+    ]
     host = {"role": "monitor", "sources": [{"local": {"interval": "1s"}}], "watch": {"processes": []}}
     plan = {"name": "demo", "phases": phases, "targets": {**watched, "generator": generator, "host": host}}
     return plan_from_text(yaml.safe_dump(plan, sort_keys=False), "demo plan")

@@ -17,7 +17,7 @@ from soakwatch.core.clock import Clock
 from soakwatch.core.errors import MonitorBroken, RecordError
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.engine.baseline_freeze import freeze
-from soakwatch.engine.context import Course
+from soakwatch.engine.context import RunContext
 from soakwatch.engine.finish import conclude
 from soakwatch.engine.notify.notifying import FINISH_S
 from soakwatch.engine.soak import Soak
@@ -37,7 +37,7 @@ DRAW_EVERY_S = 1.0
 
 
 def run_to_the_end(
-    course: Course, record: Record, clock: Clock, *, verdict_shown: bool = True, web: WebPlan | None = None
+    course: RunContext, record: Record, clock: Clock, *, verdict_shown: bool = True, web: WebPlan | None = None
 ) -> int:
     """Watch the run, end it, judge it, write and print everything; the exit code of the verdict.
 
@@ -73,8 +73,15 @@ def run_to_the_end(
                 if verdict_shown:
                     from soakwatch.report.terminal import print_verdict  # heavy: no running collector needs it
 
-                    print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()),
-                                  files=view.artifact_entries(), sinks=sink_accounts(view), source=view)  # fmt: skip
+                    print_verdict(
+                        verdict,
+                        console,
+                        withdrawn=view.withdrawn(),
+                        closer=closer_looks(view.events()),
+                        files=view.artifact_entries(),
+                        sinks=sink_accounts(view),
+                        source=view,
+                    )
             sinks.finish()
             _finish_notifying(soak, record, console)
     except RecordError as error:
@@ -119,7 +126,7 @@ def _finish_notifying(soak: Soak, record: Record, console: Console) -> None:
 
 
 async def _watch(
-    course: Course, record: Record, clock: Clock, console: Console, sinks: SinksBeside
+    course: RunContext, record: Record, clock: Clock, console: Console, sinks: SinksBeside
 ) -> tuple[Soak, int]:
     loop = asyncio.get_running_loop()
     soak = Soak(course, record, clock)

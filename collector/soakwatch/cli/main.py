@@ -14,19 +14,19 @@ from collections.abc import Iterator, Sequence
 import click
 
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_USAGE, PlanError, SoakwatchError
-from soakwatch.core.registry import Shelf
+from soakwatch.core.registry import PluginFolder
 from soakwatch.core.suggest import hint
 
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE: neither a pass nor a fail
 
-COMMANDS = Shelf("soakwatch.cli.commands", "command")
+COMMANDS = PluginFolder("soakwatch.cli.commands", "command")
 
 
 class Commands(click.Group):
     """The group whose commands are the files of a folder; listing them imports none of them."""
 
-    shelf: Shelf = COMMANDS
+    shelf: PluginFolder = COMMANDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Every command by name."""

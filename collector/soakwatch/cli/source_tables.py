@@ -7,14 +7,14 @@ import typing
 import click
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.registry import INSTALLED, Registry, Shelf
+from soakwatch.core.registry import INSTALLED, PluginFolder, Registry
 from soakwatch.core.suggest import hint
 from soakwatch.core.tables import show_table
 from soakwatch.core.units import show_seconds
 from soakwatch.sources.registry import poller_module
 
 
-def show_sources(shelf: Shelf) -> None:
+def show_sources(shelf: PluginFolder) -> None:
     """The list of a shelf."""
     names = shelf.names()
     if not names:
@@ -23,7 +23,7 @@ def show_sources(shelf: Shelf) -> None:
     show_table((shelf.word, "what it is for"), [(name, shelf.summary(name)) for name in names])
 
 
-def show_source(shelf: Shelf, name: str, registry: Registry = INSTALLED) -> None:
+def show_source(shelf: PluginFolder, name: str, registry: Registry = INSTALLED) -> None:
     """One source: its docstring and its keys. Raises PlanError for a name that is not on the shelf."""
     if name not in shelf.names():
         raise PlanError(f"unknown {shelf.word} {name!r}{hint(name, shelf.names())}")

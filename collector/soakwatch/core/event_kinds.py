@@ -22,13 +22,13 @@ _OWN_AFFAIRS = ("hook.", "script.", "event.", "notify.")
 _LONGEST = 120
 
 
-def bookkeeping(kind: str) -> bool:
+def is_internal(kind: str) -> bool:
     """Whether events of this kind tell of the watching, or of what was there before, and of nothing that happened.
 
     >>> bookkeeping("device.identity"), bookkeeping("source.spool.lost"), bookkeeping("link.down")
     (True, True, False)
     """
-    return kind in _OLD_NEWS or kind.startswith(_ACCOUNTS) or own_affair(kind)
+    return kind in _OLD_NEWS or kind.startswith(_ACCOUNTS) or is_run_admin(kind)
 
 
 def matters(kind: str) -> bool:
@@ -37,10 +37,10 @@ def matters(kind: str) -> bool:
     >>> matters("process.restart"), matters("phase.turn"), matters("source.spool.lost")
     (True, False, False)
     """
-    return not (bookkeeping(kind) or kind.startswith("phase."))
+    return not (is_internal(kind) or kind.startswith("phase."))
 
 
-def own_affair(kind: str) -> bool:
+def is_run_admin(kind: str) -> bool:
     """Whether events of this kind tell what became of scripts, hooks and notifications, or what people said of the run
     itself: nothing that was done to a target, so no rule is to look at them.
 

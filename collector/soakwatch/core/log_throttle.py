@@ -8,7 +8,7 @@ _log = logging.getLogger("soakwatch")
 _PAUSES_S = (0.0, 60.0, 300.0, 1800.0, 3600.0)  # a 72 h outage is about 75 lines, not 259,200
 
 
-class Complaint:
+class ThrottledLog:
     """The log lines of one source."""
 
     def __init__(self, who: str) -> None:

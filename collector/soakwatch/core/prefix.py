@@ -17,7 +17,7 @@ def without(target: str, sentence: str) -> str:
     return rest or sentence
 
 
-def said_of(target: str, source: str, sentence: str) -> str:
+def prefixed(target: str, source: str, sentence: str) -> str:
     """Target, source and sentence, as one; where the sentence itself begins with them they are not said twice.
 
     >>> said_of("fw2", "traps", "fw2: port 162 is taken"), said_of("fw2", "gnmi", "fw2: gnmi needs grpc")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class PluginFolder:
     """One folder of modules: ``package`` is its import name, ``word`` what one of them is called."""
 
     package: str
@@ -85,15 +85,15 @@ class Shelf:
 class Registry:
     """Where a plan's names are looked up."""
 
-    pollers: Shelf
-    loads: Shelf
-    rules: Shelf
+    pollers: PluginFolder
+    loads: PluginFolder
+    rules: PluginFolder
 
 
 INSTALLED = Registry(
-    Shelf("soakwatch.sources.pollers", "poller", "soakwatch.pollers"),
-    Shelf("soakwatch.sources.loads", "load"),
-    Shelf("soakwatch_rules.detectors", "rule"),
+    PluginFolder("soakwatch.sources.pollers", "poller", "soakwatch.pollers"),
+    PluginFolder("soakwatch.sources.loads", "load"),
+    PluginFolder("soakwatch_rules.detectors", "rule"),
 )
 
 

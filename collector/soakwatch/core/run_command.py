@@ -21,7 +21,7 @@ _LEFT_OPEN_S = 1.0  # how long what it left behind may keep its output open
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CommandResult:
     """How a command ended: ``failure`` in a few words, "" if all is well; ``over`` if it was killed because the run was
     over. ``output`` is what it said (both streams as they came), without secrets."""
 
@@ -32,25 +32,35 @@ class Said:
 
 
 async def run_command(
-    words: Sequence[str], environment: Mapping[str, str], timeout_s: float, over: asyncio.Event, redaction: Redaction,
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    timeout_s: float,
+    over: asyncio.Event,
+    redaction: Redaction,
     most: int = MOST_OUTPUT,
-) -> Said:  # fmt: skip
+) -> CommandResult:
     """Run it to its end, or for ``timeout_s``, or until ``over`` is set; what it started in its process group ends
     with it. Never raises but for cancellation, after which nothing of it is left either."""
     loop = asyncio.get_running_loop()
-    begun, heard = loop.time(), Heard(most)
+    begun, heard = loop.time(), BoundedOutput(most)
     async with AsyncExitStack() as ears:
         # Pipes of our own: asyncio's keep a process that has ended waiting for whoever still holds its output open.
         said, complaints = await _ear(ears, heard.take), await _ear(ears, heard.take_error)
         try:
             process = await asyncio.create_subprocess_exec(
-                *words, stdin=DEVNULL, stdout=said.mouth, stderr=complaints.mouth, start_new_session=True,
+                *words,
+                stdin=DEVNULL,
+                stdout=said.mouth,
+                stderr=complaints.mouth,
+                start_new_session=True,
                 env={**os.environ, **environment},
-            )  # fmt: skip
+            )
         except OSError as error:
-            return Said(f"cannot start {words[0]}: {error.strerror}", b"", 0.0)
+            return CommandResult(f"cannot start {words[0]}: {error.strerror}", b"", 0.0)
         except ValueError:
-            return Said(f"cannot start {words[0]}: its words hold a character that no command can have", b"", 0.0)
+            return CommandResult(
+                f"cannot start {words[0]}: its words hold a character that no command can have", b"", 0.0
+            )
         finally:
             said.shut()
             complaints.shut()
@@ -66,16 +76,16 @@ async def run_command(
     took_s = loop.time() - begun
     if not in_time:
         why = "the run was over" if over.is_set() else f"it did not end within {show_seconds(timeout_s)}"
-        return Said(f"it was killed: {why}", output, took_s, over.is_set())
+        return CommandResult(f"it was killed: {why}", output, took_s, over.is_set())
     code = process.returncode or 0
     if code == 0:
-        return Said("", output, took_s)
+        return CommandResult("", output, took_s)
     how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     words_left = redaction.text(last_words(redaction.output(heard.errors)))
-    return Said(f"{how}: {words_left}" if words_left else how, output, took_s)
+    return CommandResult(f"{how}: {words_left}" if words_left else how, output, took_s)
 
 
-class Heard:
+class BoundedOutput:
     """The begin and the end of what is said; what lies between is counted."""
 
     def __init__(self, most: int) -> None:
@@ -134,7 +144,7 @@ def _signal(process: Process, number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-class _Ear(asyncio.Protocol):
+class _PipeReader(asyncio.Protocol):
     """One end of a pipe; ``mouth`` is the other, for the process. ``quiet`` is done when nobody holds that open."""
 
     def __init__(self, mouth: int, heard: Callable[[bytes], None], quiet: asyncio.Future[None]) -> None:
@@ -154,10 +164,10 @@ class _Ear(asyncio.Protocol):
         os.close(self.mouth)
 
 
-async def _ear(stack: AsyncExitStack, heard: Callable[[bytes], None]) -> _Ear:
+async def _ear(stack: AsyncExitStack, heard: Callable[[bytes], None]) -> _PipeReader:
     loop = asyncio.get_running_loop()
     end, mouth = os.pipe()
-    ear = _Ear(mouth, heard, loop.create_future())
+    ear = _PipeReader(mouth, heard, loop.create_future())
     transport, _ = await loop.connect_read_pipe(lambda: ear, io.FileIO(end))
     stack.push_async_callback(_closed, transport, ear.quiet)
     return ear

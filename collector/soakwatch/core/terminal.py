@@ -5,9 +5,29 @@ from __future__ import annotations
 import unicodedata
 
 _PLAIN = {
-    "✗": "x", "✓": "+", "–": "-", "—": "-", "…": "...", "±": "+-", "µ": "u", "·": "-", "→": "->", "×": "x", "°": " ",
-    "≥": ">=", "≤": "<=", "━": "#", "─": "-", "│": "|", "█": "#", "░": ".", "▲": "^", "“": '"', "”": '"', "’": "'",
-}  # fmt: skip
+    "✗": "x",
+    "✓": "+",
+    "–": "-",
+    "—": "-",
+    "…": "...",
+    "±": "+-",
+    "µ": "u",
+    "·": "-",
+    "→": "->",
+    "×": "x",
+    "°": " ",
+    "≥": ">=",
+    "≤": "<=",
+    "━": "#",
+    "─": "-",
+    "│": "|",
+    "█": "#",
+    "░": ".",
+    "▲": "^",
+    "“": '"',
+    "”": '"',
+    "’": "'",
+}
 
 
 def spells(encoding: str, signs: str) -> bool:
@@ -23,7 +43,7 @@ def spells(encoding: str, signs: str) -> bool:
     return True
 
 
-def spelled(text: str, encoding: str) -> str:
+def encodable(text: str, encoding: str) -> str:
     """The text in signs that the encoding has; what has no likeness there is a question mark.
 
     >>> spelled("✗ 5 µs ± 1 … é", "ascii"), spelled("✗ ±", "utf-8")

@@ -19,7 +19,7 @@ SENTENCE = "fetching what the agent kept"
 Keep = Callable[[], Awaitable[bool]]
 
 
-async def catch_up(
+async def backfill(
     sources: Sequence[PolledSource], end_ns: int, keep: Keep, stop: asyncio.Event, *, resumed: bool
 ) -> None:
     """Ask each source again until it has no looks from before ``end_ns`` left: at most ``LONGEST_S``, ``HURRIED_S``

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.engine.phases import Phasing
+from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.judge.baseline import META, PHASE, baseline_of, frozen_in, frozen_of
 from soakwatch.record import Record, RecordView
 
@@ -33,7 +33,7 @@ class Freezing:
         self._frozen_ns: int | None = None  # the end of the phase
         self._task: asyncio.Task[None] | None = None
 
-    def look(self, phasing: Phasing, now_ns: int) -> None:
+    def look(self, phasing: PhaseTimeline, now_ns: int) -> None:
         """Freeze it if a baseline phase is over."""
         now = phasing.now
         ends = [s.end_ns for s in phasing.stretches if now is not None and s.name == PHASE and s.end_ns <= now.begin_ns]
@@ -52,9 +52,15 @@ class Freezing:
     async def _freeze(self) -> None:
         with suppress(OSError, TimeoutError):
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", __name__, str(self._folder), stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL,
+                sys.executable,
+                "-m",
+                __name__,
+                str(self._folder),
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=DEVNULL,
                 start_new_session=True,
-            )  # fmt: skip
+            )
             try:
                 async with asyncio.timeout(_LONGEST_S):
                     told, _ = await process.communicate()
@@ -66,7 +72,7 @@ class Freezing:
                 await self._keep(told.decode().strip())
 
 
-def worked_out(folder: Path) -> str | None:
+def compute_baseline(folder: Path) -> str | None:
     """What a record should hold of its baseline; None where it does, or there is none. Raises RecordError."""
     from soakwatch.judge.recorded import recorded_rules
     from soakwatch.plan.rules import planned_rules
@@ -82,7 +88,7 @@ def worked_out(folder: Path) -> str | None:
 
 def freeze(record: Record, folder: Path) -> None:
     """Freeze the baseline of a run that has ended, if that was not done before. Raises RecordError."""
-    text = worked_out(folder)
+    text = compute_baseline(folder)
     if text is not None:
         record.set_meta(META, text)
 
@@ -91,7 +97,7 @@ def main() -> int:
     """Print what is to be kept."""
     os.nice(10)
     try:
-        text = worked_out(Path(sys.argv[1]))
+        text = compute_baseline(Path(sys.argv[1]))
     except SoakwatchError:
         return 1
     if text is not None:

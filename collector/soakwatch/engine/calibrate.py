@@ -67,8 +67,9 @@ def length_of(text: str) -> float:
     """
     length_s = seconds(text)
     if not LEAST_S <= length_s <= 86400:
-        raise ValueError(f"{text!r} is no time for a level, since a rate is held for {HELD_S:g} s: write {LEAST_S:g}s "
-                         "to 24h")  # fmt: skip
+        raise ValueError(
+            f"{text!r} is no time for a level, since a rate is held for {HELD_S:g} s: write {LEAST_S:g}s to 24h"
+        )
     return length_s
 
 

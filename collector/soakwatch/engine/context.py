@@ -11,7 +11,7 @@ from soakwatch_rules.rule import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RunContext:
     """What a run sets out with: its plan, where it is kept, when it began, and what of it is already recorded.
 
     ``begun_ns`` (the begins of the phases so far), ``told`` (the planned events so far) and ``said`` (the identities of

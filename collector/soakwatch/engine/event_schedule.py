@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from soakwatch.core.units import show_seconds
-from soakwatch.engine.phases import Phasing
+from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.plan import EventPlan
-from soakwatch.plan.timeline import Stretch
+from soakwatch.plan.timeline import PhaseInterval
 from soakwatch_rules.rule import Event
 
 SKIPPED = "event.skipped"
@@ -51,10 +51,10 @@ class Occurrence:
         return Event(SKIPPED, self.planned.target or "", "", self.begin_ns, self.begin_ns, detail)
 
 
-class Occurring:
+class EventSchedule:
     """Which planned events are due. ``told`` are those of an earlier life of the monitor: they are not begun again."""
 
-    def __init__(self, events: Sequence[EventPlan], phasing: Phasing, told: Iterable[Event] = ()) -> None:
+    def __init__(self, events: Sequence[EventPlan], phasing: PhaseTimeline, told: Iterable[Event] = ()) -> None:
         self._events, self._phasing = tuple(events), phasing
         self._start_ns = phasing.stretches[0].begin_ns
         self._done: dict[tuple[int, int], int] = {}  # event and base -> how many of its times are over
@@ -106,13 +106,13 @@ class Occurring:
             if not self._done.get((index, base.begin_ns))
         )
 
-    def _bases(self, planned: EventPlan) -> Iterator[Stretch]:
+    def _bases(self, planned: EventPlan) -> Iterator[PhaseInterval]:
         if planned.phase is None:
-            yield Stretch("run", self._start_ns, self._phasing.end_ns)
+            yield PhaseInterval("run", self._start_ns, self._phasing.end_ns)
         else:
             yield from (stretch for stretch in self._begun() if stretch.name == planned.phase)
 
-    def _begun(self) -> Sequence[Stretch]:
+    def _begun(self) -> Sequence[PhaseInterval]:
         return self._phasing.stretches[: len(self._phasing.stretches) - len(self._phasing.due_ns())]
 
     def _next(self, index: int, planned: EventPlan) -> Iterator[tuple[int, int]]:

@@ -19,9 +19,12 @@ def _that_stand(said: Iterable[Finding], verdict: Iterable[Finding]) -> list[Fin
 
 
 def conclude(
-    folder: Path, record: Record, end_ns: int, told: Callable[[str], None] | None = None,
+    folder: Path,
+    record: Record,
+    end_ns: int,
+    told: Callable[[str], None] | None = None,
     heard: Callable[[Verdict], None] | None = None,
-) -> Verdict:  # fmt: skip
+) -> Verdict:
     """Judge a run that has ended, keep the findings in its record, close it, and write its reports beside it.
 
     ``heard`` is told the verdict while the record can still take what that sets off.

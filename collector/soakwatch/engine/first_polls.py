@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.prefix import said_of
+from soakwatch.core.prefix import prefixed
 from soakwatch.engine.polling import Looked
 from soakwatch.plan import SourcePlan
 from soakwatch.sources.abc import SourceUnready
@@ -25,7 +25,7 @@ class PlanRefused(PlanError):  # noqa: N818 - it is what became of the plan
     """The sources could not be opened as the plan says: the run ended before it had begun."""
 
 
-class Opening:
+class FirstPolls:
     """Which sources have looked for the first time, and what they said of the plan, in its order."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Opening:
             self._looked += 1
             problems = _problems(failure, insist=insist)
             if problems:
-                self._said[number] = tuple(f"{place}{said_of(target, label, problem)}" for problem in problems)
+                self._said[number] = tuple(f"{place}{prefixed(target, label, problem)}" for problem in problems)
                 self._wrong.set()
             if self._looked == self._expected:
                 self._complete.set()

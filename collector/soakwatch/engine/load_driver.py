@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from soakwatch.sources.abc import Driven, Facts, Poller, SourceFailed, Telling
+from soakwatch.sources.abc import Drivable, Facts, Identifies, Poller, SourceFailed
 from soakwatch_agent.sample import Answer, Sample
 
 LEVEL = "load.level"
 
 
-class Throttle:
+class LoadController:
     """The level that the plan wants of every driven load; None until a phase says one."""
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Throttle:
 
     def attached(self, poller: Poller) -> Poller:
         """The poller under this throttle; one that cannot be driven as it is."""
-        if not isinstance(poller, Driven):
+        if not isinstance(poller, Drivable):
             return poller
         load = DrivenLoad(poller, poller, self)
         self._loads.append(load)
@@ -41,7 +41,7 @@ class Throttle:
 class DrivenLoad:
     """A poller that follows the throttle before each look, and says with the look what it was told."""
 
-    def __init__(self, poller: Poller, driven: Driven, throttle: Throttle) -> None:
+    def __init__(self, poller: Poller, driven: Drivable, throttle: LoadController) -> None:
         self._poller, self._driven, self._throttle = poller, driven, throttle
         self._told: float | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -57,7 +57,7 @@ class DrivenLoad:
 
     def facts(self) -> Facts:
         """See Telling."""
-        return self._poller.facts() if isinstance(self._poller, Telling) else Facts({})
+        return self._poller.facts() if isinstance(self._poller, Identifies) else Facts({})
 
     async def follow(self, timeout_s: float) -> None:
         """Follow now, between two looks."""

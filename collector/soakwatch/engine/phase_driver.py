@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from soakwatch.engine.event_schedule import Occurring
-from soakwatch.engine.load_driver import Throttle
-from soakwatch.engine.phases import Phasing
+from soakwatch.engine.event_schedule import EventSchedule
+from soakwatch.engine.load_driver import LoadController
+from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.scripts import Scripts
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.plan import Plan
@@ -21,16 +21,23 @@ ORIGIN, OWN_ORIGIN = "plan", "monitor"
 _FOLLOW_S = 5.0  # how long a load may take to follow before the run goes on
 
 
-class Turning:
+class PhaseDriver:
     """The course of one run through its plan. ``turn`` is called at every due time, and now and then in between."""
 
     def __init__(
-        self, plan: Plan, start_ns: int, record: Record, committer: Committer, now_ns: Callable[[], int],
-        phasing: Phasing, occurring: Occurring, scripts: Scripts,
-    ) -> None:  # fmt: skip
+        self,
+        plan: Plan,
+        start_ns: int,
+        record: Record,
+        committer: Committer,
+        now_ns: Callable[[], int],
+        phasing: PhaseTimeline,
+        occurring: EventSchedule,
+        scripts: Scripts,
+    ) -> None:
         self._plan, self._start_ns = plan, start_ns
         self._record, self._committer, self._now_ns = record, committer, now_ns
-        self.phasing, self.throttle = phasing, Throttle()
+        self.phasing, self.throttle = phasing, LoadController()
         self._untold: list[Event] = []
         self._occurring, self._scripts = occurring, scripts
         self._one_at_a_time = asyncio.Lock()

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from soakwatch.engine.steady_state import Settling
+from soakwatch.engine.steady_state import SteadyStateDetector
 from soakwatch.plan.phase import UNTIL_LOAD, UNTIL_SETTLED, PhasePlan
-from soakwatch.plan.timeline import Stretch, shifted, stretches
+from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
 from soakwatch_agent.sample import Sample
 from soakwatch_rules.rule import Event
 
@@ -22,14 +22,14 @@ _COUNTED = frozenset({"load.tx.packets", "load.requests", "load.tx.bytes"})
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PhaseChange:
     """A phase that begins, and the event that tells why it does now; None where only its time came."""
 
-    stretch: Stretch
+    stretch: PhaseInterval
     event: Event | None = None
 
 
-class Phasing:
+class PhaseTimeline:
     """Which phase a run is in. ``saw`` and ``heard`` are told what comes by; ``turns`` gives what begins now."""
 
     def __init__(self, phases: Iterable[PhasePlan], start_ns: int, begun_ns: Sequence[int] = ()) -> None:
@@ -37,7 +37,7 @@ class Phasing:
         self._begun = len(begun_ns)
         self._came_ns: int | None = None  # when the condition of the phase that goes on came
         self._counted: dict[tuple[int, str, str], float] = {}
-        self._settling = Settling()
+        self._settling = SteadyStateDetector()
 
     @property
     def end_ns(self) -> int:
@@ -45,7 +45,7 @@ class Phasing:
         return self.stretches[-1].end_ns
 
     @property
-    def now(self) -> Stretch | None:
+    def now(self) -> PhaseInterval | None:
         """The phase that goes on; None before the first."""
         return self.stretches[self._begun - 1] if self._begun else None
 
@@ -82,7 +82,7 @@ class Phasing:
         ):
             self._came_ns = event.begin_ns
 
-    def turn(self, now_ns: int) -> Turn | None:
+    def turn(self, now_ns: int) -> PhaseChange | None:
         """The next phase, if its time or the condition of the one before has come; to be asked until it gives None.
 
         ``begun`` tells that it is in the record; until then the same one is given again. The last phase may end early
@@ -100,7 +100,7 @@ class Phasing:
         following = self.stretches[self._begun]
         if following.begin_ns > now_ns:
             return None
-        return Turn(following, None if now is None or not now.until else self._told(now, following.name))
+        return PhaseChange(following, None if now is None or not now.until else self._told(now, following.name))
 
     def ended(self) -> Event | None:
         """Why the last phase ended when it did; None if it has no condition, or the run ended before it."""
@@ -111,9 +111,9 @@ class Phasing:
         """The phase that ``turn`` gave is in the record."""
         self._begun += 1
         self._came_ns = None
-        self._settling = Settling()
+        self._settling = SteadyStateDetector()
 
-    def _see_settled(self, now: Stretch, now_ns: int) -> None:
+    def _see_settled(self, now: PhaseInterval, now_ns: int) -> None:
         if now.until == UNTIL_SETTLED and self._came_ns is None and self._settling.since(now.begin_ns):
             self._came_ns = now_ns
 
@@ -126,7 +126,7 @@ class Phasing:
         )
         self.stretches = (*self.stretches[:at], cut, *rest)
 
-    def _told(self, now: Stretch, to: str) -> Event:
+    def _told(self, now: PhaseInterval, to: str) -> Event:
         if self._came_ns is None:
             reason = f"{_AWAITED.get(now.until, f'no {now.until}')} within the longest time of {now.name}"
         else:

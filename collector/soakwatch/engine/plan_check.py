@@ -13,7 +13,7 @@ from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
-from soakwatch.sources.abc import Facts, Poller, Site, SourceFailed, SourceUnready, Telling, timing
+from soakwatch.sources.abc import Facts, Identifies, Poller, SourceContext, SourceFailed, SourceUnready, timing
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer, Fault, Sample, object_labels
@@ -83,7 +83,7 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
     clock = SteadyClock()
     interval = source.config.interval
     limit = timing(0, interval, source.config.timeout).timeout_s
-    site = Site(
+    site = SourceContext(
         target.name, target.role, target.processes, target.interfaces, folder, clock.now_ns, interval, trial=True
     )
     answers: list[Answer] = []
@@ -103,7 +103,7 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
                 await asyncio.sleep(max(0.0, renewal_s + AFTER_RENEWAL_S - (clock.now_ns() - begin_ns) * 1e-9))
                 answer, took_ns = await _answer(poller, clock, limit)
                 answers.append(answer)
-            facts = poller.facts() if isinstance(poller, Telling) else None
+            facts = poller.facts() if isinstance(poller, Identifies) else None
     except TimeoutError:
         return SourceLook(target, source, f"no answer within {limit:g} s")
     except (SourceFailed, SoakwatchError) as failure:
@@ -118,9 +118,16 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
     faults = {key: fault for key, fault in told.items() if key not in well}
     faults |= {(fault.metric, fault.object): fault for fault in answers[-1].faults}
     return SourceLook(
-        target, source, None, took_ns * 1e-9, len(answers[-1].samples), tuple(series.values()),
-        tuple(faults.values()), facts, _device_cpu_s(answers),
-    )  # fmt: skip
+        target,
+        source,
+        None,
+        took_ns * 1e-9,
+        len(answers[-1].samples),
+        tuple(series.values()),
+        tuple(faults.values()),
+        facts,
+        _device_cpu_s(answers),
+    )
 
 
 async def _answer(poller: Poller, clock: SteadyClock, limit_s: float) -> tuple[Answer, int]:
@@ -139,7 +146,7 @@ async def _answer(poller: Poller, clock: SteadyClock, limit_s: float) -> tuple[A
 
 def _renewal_s(poller: Poller, answers: Sequence[Answer]) -> float:
     """How long one more look should wait for increases of what the device renews seldom, 0 if for none."""
-    if not isinstance(poller, Telling):
+    if not isinstance(poller, Identifies):
         return 0.0
     brought = {sample.metric for answer in answers for sample in answer.samples}
     waited = [s for name, s in poller.facts().cadences.items() if name not in brought and s <= LONGEST_RENEWAL_S]

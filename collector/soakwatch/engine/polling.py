@@ -19,20 +19,20 @@ from typing import Self
 from soakwatch.core.clock import Clock
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.event_kinds import IDENTITY
-from soakwatch.core.log_throttle import Complaint
+from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.core.prefix import without
 from soakwatch.core.units import show_seconds
-from soakwatch.engine.recorded_polls import KnownLooks
+from soakwatch.engine.recorded_polls import RecordedPolls
 from soakwatch.sources.abc import (
-    Closer,
+    BackfilledPoll,
+    Backfills,
+    CapturesDetail,
     Facts,
+    Identifies,
     LoginRefused,
     Poller,
-    Recovered,
-    Recovering,
     SourceFailed,
     SourceUnready,
-    Telling,
     Timing,
 )
 from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample, object_text
@@ -68,10 +68,20 @@ class PolledSource:
     """
 
     def __init__(
-        self, source: int, label: str, when: Timing, connect: Connect, clock: Clock, put: Callable[[Poll], None],
-        tell: Tell | None = None, looked: Looked | None = None, known: KnownLooks | None = None,
-        *, timed: bool = False, opens_s: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        source: int,
+        label: str,
+        when: Timing,
+        connect: Connect,
+        clock: Clock,
+        put: Callable[[Poll], None],
+        tell: Tell | None = None,
+        looked: Looked | None = None,
+        known: RecordedPolls | None = None,
+        *,
+        timed: bool = False,
+        opens_s: float = 0.0,
+    ) -> None:
         self.source, self.label, self.when = source, label, when
         self.outcomes: Counter[PollOutcome] = Counter()
         self.recovered = 0  # looks that came late; ``outcomes`` has their due times as they ended then
@@ -79,7 +89,7 @@ class PolledSource:
         self._opens_s = max(opens_s, when.timeout_s)
         self._poller: Poller | None = None
         self._stack = AsyncExitStack()
-        self._complaint = Complaint(label)
+        self._complaint = ThrottledLog(label)
         self._slot = -1  # the last due time that is accounted for
         self._busy_until_ns = when.anchor_ns
         self._failures = 0
@@ -114,21 +124,21 @@ class PolledSource:
         self._slot = slot
         due_ns = self._due_ns(slot)
         if start_ns < self._hold_until_ns:
-            self._note(Poll(self.source, due_ns, start_ns, 0, PollOutcome.HELD_BACK, None, NOTHING))
+            self._emit(Poll(self.source, due_ns, start_ns, 0, PollOutcome.HELD_BACK, None, NOTHING))
             return
         self._behind = True  # until the look has ended well: it may be given up at the end of the run
-        outcome, error, answer, made_up = await self._look(start_ns)
+        outcome, error, answer, made_up = await self._poll_once(start_ns)
         if made_up and self._known is not None:
             await self._known.learn(min(look.start_ns for look in made_up))
         end_ns = self._clock.now_ns()
         self._busy_until_ns = end_ns
-        self._hand_in(made_up, self._due_ns(self._slot_at(end_ns) + 1))  # two clocks are never quite one
+        self._emit_backfilled(made_up, self._due_ns(self._slot_at(end_ns) + 1))  # two clocks are never quite one
         if self._timed and outcome is PollOutcome.OK:
             took = Sample(
                 DURATION, object_text(source=self.label.partition("/")[2]), (end_ns - start_ns) * 1e-9, start_ns
             )
             answer = Answer((*answer.samples, took), answer.events, answer.faults)
-        self._note(Poll(self.source, due_ns, start_ns, end_ns - start_ns, outcome, error, answer))
+        self._emit(Poll(self.source, due_ns, start_ns, end_ns - start_ns, outcome, error, answer))
         self._behind = outcome is not PollOutcome.OK or bool(made_up)
         self._answered_ns = due_ns if outcome is PollOutcome.OK else self._answered_ns
         if not self._refuse():
@@ -138,14 +148,14 @@ class PolledSource:
 
     def look_closer(self, when_ns: int, why: str) -> None:
         """Something happened to this source's target at that time; a source that can looks closer."""
-        if isinstance(self._poller, Closer):
+        if isinstance(self._poller, CapturesDetail):
             self._poller.look_closer(when_ns, why)
 
     async def last_look(self, end_ns: int) -> None:
         """At the end: the closer looks that are still under way, as far as they go. They come with the last answered
         look, so that they stand for none that was lost."""
         poller, due_ns = self._poller, self._answered_ns
-        if isinstance(poller, Closer) and due_ns is not None:
+        if isinstance(poller, CapturesDetail) and due_ns is not None:
             with suppress(Exception):  # as in _look
                 async with asyncio.timeout(min(self.when.timeout_s, LAST_LOOK_S)):
                     for answer in await poller.last_look(end_ns):
@@ -160,7 +170,7 @@ class PolledSource:
     def may_be_behind(self, *, resumed: bool) -> bool:
         """Whether this source may have looks that nobody fetched; in a ``resumed`` run also one that never opened."""
         never_opened = self._poller is None
-        return self._behind and (resumed if never_opened else isinstance(self._poller, Recovering))
+        return self._behind and (resumed if never_opened else isinstance(self._poller, Backfills))
 
     async def catch_up(self, end_ns: int, *, resumed: bool) -> int | None:
         """Ask once more after the end, for looks that were made before it; how many came, None if it failed as well.
@@ -178,11 +188,11 @@ class PolledSource:
                 async with asyncio.timeout(self.when.timeout_s):
                     if self._poller is None and resumed:
                         self._poller = await self._open()
-                    if isinstance(self._poller, Recovering):
+                    if isinstance(self._poller, Backfills):
                         answer = await self._poller.poll(asked_ns)
                 failed = False
         finally:  # what came before a timeout, or before somebody gave up, is here all the same
-            if isinstance(self._poller, Recovering):
+            if isinstance(self._poller, Backfills):
                 with suppress(Exception):
                     brought = self._keep_late(self._poller.recovered(), answer, asked_ns)
         return None if failed and not brought else brought
@@ -199,13 +209,13 @@ class PolledSource:
             overrun = due_ns < self._busy_until_ns
             outcome = PollOutcome.OVERRUN if overrun else PollOutcome.MISSED
             error = "the look before was still under way" if overrun else "the monitor was late"
-            self._note(Poll(self.source, due_ns, due_ns, 0, outcome, error, NOTHING))
+            self._emit(Poll(self.source, due_ns, due_ns, 0, outcome, error, NOTHING))
 
-    def _note(self, poll: Poll) -> None:
+    def _emit(self, poll: Poll) -> None:
         self.outcomes[poll.outcome] += 1
         self._put(poll)
 
-    def _hand_in(self, made_up: Iterable[Recovered], before_ns: int) -> int:
+    def _emit_backfilled(self, made_up: Iterable[BackfilledPoll], before_ns: int) -> int:
         """Put looks that the source made by itself under their due times, and count them; one from later is none.
 
         They come before the look that brought them, so that readings arrive in order where that can be.
@@ -218,29 +228,31 @@ class PolledSource:
                 self._put(Poll(self.source, due_ns, look.start_ns, took_ns, PollOutcome.OK, None, look.answer))
         return self.recovered - before
 
-    def _keep_late(self, made_up: Iterable[Recovered], answer: Answer, asked_ns: int) -> int:
+    def _keep_late(self, made_up: Iterable[BackfilledPoll], answer: Answer, asked_ns: int) -> int:
         """The looks, and the answer if it is the look of the last due time: what was seen then has its own time."""
-        brought = self._hand_in(islice(made_up, MOST_RECOVERED), asked_ns + 1)
+        brought = self._emit_backfilled(islice(made_up, MOST_RECOVERED), asked_ns + 1)
         due_ns = self._due_ns(self._slot_at(asked_ns))
         seen_ns = [sample.time_ns for sample in answer.samples if due_ns <= sample.time_ns < asked_ns]
         if not seen_ns:
             return brought
         samples = tuple(sample for sample in answer.samples if sample.time_ns <= asked_ns)
         events = tuple(event for event in answer.events if event.begin_ns <= asked_ns)
-        return brought + self._hand_in([Recovered(min(seen_ns), 0, Answer(samples, events, answer.faults))], asked_ns)
+        return brought + self._emit_backfilled(
+            [BackfilledPoll(min(seen_ns), 0, Answer(samples, events, answer.faults))], asked_ns
+        )
 
-    async def _look(self, start_ns: int) -> tuple[PollOutcome, str | None, Answer, Sequence[Recovered]]:
+    async def _poll_once(self, start_ns: int) -> tuple[PollOutcome, str | None, Answer, Sequence[BackfilledPoll]]:
         limit_s = self._opens_s if self._poller is None else self.when.timeout_s
         try:
             async with asyncio.timeout(limit_s):
                 if self._poller is None:
                     self._poller = await self._open()
                 answer = await self._poller.poll(start_ns)
-            made_up: Sequence[Recovered] = ()
-            if isinstance(self._poller, Recovering):
+            made_up: Sequence[BackfilledPoll] = ()
+            if isinstance(self._poller, Backfills):
                 made_up = tuple(islice(self._poller.recovered(), MOST_RECOVERED))
-            if isinstance(self._poller, Telling):
-                answer = self._told(self._poller.facts(), start_ns, answer)
+            if isinstance(self._poller, Identifies):
+                answer = self._with_identity_event(self._poller.facts(), start_ns, answer)
         except TimeoutError:
             sentence = f"no answer within {limit_s:g} s"
             self._failure = SourceFailed(sentence)
@@ -264,7 +276,7 @@ class PolledSource:
         # The type and no text: an unforeseen exception may quote a secret.
         return f"the {self.label} poller raised {type(failure).__name__}"
 
-    def _told(self, facts: Facts, now_ns: int, answer: Answer) -> Answer:
+    def _with_identity_event(self, facts: Facts, now_ns: int, answer: Answer) -> Answer:
         """The answer, and with it what the source says of itself, where that is new."""
         if dict(facts.cadences) != self._cadences:
             self._cadences, self._untold = dict(facts.cadences), True

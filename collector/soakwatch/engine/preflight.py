@@ -1,6 +1,6 @@
 """One look at every source when a run is planned for later: who gives the command can still mend what is wrong.
 
-What belongs to a run stays untouched (``Site.trial``), and a load that is a command is not started.
+What belongs to a run stays untouched (``SourceContext.trial``), and a load that is a command is not started.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import PlanError, SoakwatchError
-from soakwatch.core.prefix import said_of
+from soakwatch.core.prefix import prefixed
 from soakwatch.core.registry import INSTALLED, Registry
-from soakwatch.engine.first_polls import OPENS_S, Opening
+from soakwatch.engine.first_polls import OPENS_S, FirstPolls
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
 from soakwatch.plan.sources import labelled
-from soakwatch.sources.abc import Site, SourceFailed, SourceUnready, timing
+from soakwatch.sources.abc import SourceContext, SourceFailed, SourceUnready, timing
 from soakwatch.sources.registry import poller_module
 
 LEAST_AHEAD_S = 5.0
@@ -27,7 +27,7 @@ _LONGEST_S = 60.0
 _SPARE_S = 2.0  # between the last of these looks and the start
 
 
-def look_beforehand(plan: Plan, now_ns: int, registry: Registry = INSTALLED) -> tuple[str, ...]:
+def preflight(plan: Plan, now_ns: int, registry: Registry = INSTALLED) -> tuple[str, ...]:
     """Sentences about sources that cannot be looked at now; () for a run that begins at once.
 
     Raises PlanRefused with every sentence about sources that the plan gets wrong: waiting mends none of them.
@@ -40,7 +40,7 @@ def look_beforehand(plan: Plan, now_ns: int, registry: Registry = INSTALLED) -> 
 
 
 async def _look_everywhere(plan: Plan, folder: Path, longest_s: float, registry: Registry) -> tuple[str, ...]:
-    opening, troubles = Opening(), []
+    opening, troubles = FirstPolls(), []
     async with asyncio.TaskGroup() as group:
         for target in plan.targets:
             for label, planned in labelled(target.sources):
@@ -55,7 +55,7 @@ async def _look_everywhere(plan: Plan, folder: Path, longest_s: float, registry:
         looked(failure if isinstance(failure, PlanError) else None)
         if isinstance(failure, str):
             place = f"{planned.place}: " if planned.place else ""
-            sentences.append(f"{place}{said_of(name, label, failure)}")
+            sentences.append(f"{place}{prefixed(name, label, failure)}")
     opening.check()
     return tuple(sentences)
 
@@ -67,8 +67,9 @@ async def _look(
     clock, config = SteadyClock(), planned.config
     opens_s = OPENS_S if target.role == "generator" and config.timeout is None else 0.0
     limit_s = min(max(timing(0, config.interval, config.timeout).timeout_s, opens_s), longest_s)
-    site = Site(target.name, target.role, target.processes, target.interfaces, folder, clock.now_ns, config.interval,
-                trial=True)  # fmt: skip
+    site = SourceContext(
+        target.name, target.role, target.processes, target.interfaces, folder, clock.now_ns, config.interval, trial=True
+    )
     try:
         async with AsyncExitStack() as stack, asyncio.timeout(limit_s):
             poller = await poller_module(planned.poller, registry).start(config, site, stack)

@@ -18,7 +18,7 @@ in between, and no source looks so often by itself."""
 Read = Callable[[], Awaitable[NDArray[np.int64]]]
 
 
-class KnownLooks:
+class RecordedPolls:
     """When the answered looks of one source began that were made before ``before_ns``; ``read`` brings them, sorted.
 
     They are read when the first such look is handed in: most sources of a resumed run never hand in one.

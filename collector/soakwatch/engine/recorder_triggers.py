@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Protocol
 
-from soakwatch.core.event_kinds import bookkeeping, of_finding, words_of
+from soakwatch.core.event_kinds import is_internal, of_finding, words_of
 from soakwatch.record import StoredEvent
 from soakwatch.record.findings import identity_of
 from soakwatch_rules.rule import Finding, Outcome
@@ -27,7 +27,7 @@ class Hearing(Protocol):
         ...
 
 
-class CloserLooks:
+class RecorderTriggers:
     """Tells sources when something happened to their target; what happened to no target in particular, to all.
 
     Nothing from before ``since_ns`` is told: an earlier life of the monitor has looked at that.
@@ -45,7 +45,7 @@ class CloserLooks:
     def hear_event(self, stored: StoredEvent) -> None:
         """An event that was recorded, whoever told it. Book-keeping is none."""
         event = stored.event
-        if not bookkeeping(event.kind):
+        if not is_internal(event.kind):
             self._tell(event.target, event.begin_ns, words_of(event.kind, event.object))
 
     def hear_findings(self, findings: Iterable[Finding], judged_ns: int) -> None:

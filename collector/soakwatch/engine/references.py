@@ -9,7 +9,7 @@ from soakwatch.judge import calibration as reference
 from soakwatch.judge import imported_baseline as baseline_lent
 from soakwatch.judge.baseline import PHASE
 from soakwatch.judge.calibration import Chosen
-from soakwatch.judge.imported_baseline import Lent
+from soakwatch.judge.imported_baseline import ImportedBaseline
 from soakwatch.plan import Plan
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import Record
@@ -17,11 +17,11 @@ from soakwatch.runs.catalog import find_run
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
+class References:
     """What was chosen, and sentences about what is not used."""
 
     reference: Chosen = reference.NONE
-    lent: Lent | None = None
+    lent: ImportedBaseline | None = None
     warnings: tuple[str, ...] = ()
 
     def sentences(self, now_s: float) -> tuple[str, ...]:
@@ -42,10 +42,10 @@ class Against:
             baseline_lent.keep(record, self.lent)
 
 
-NOTHING = Against()
+NOTHING = References()
 
 
-def against(plan: Plan, named: Path | None, baseline: str | None, runs: Path, now_s: float) -> Against:
+def against(plan: Plan, named: Path | None, baseline: str | None, runs: Path, now_s: float) -> References:
     """What a run of ``plan`` is held against: ``named`` and ``baseline`` of the command line go before the plan's keys.
 
     Raises PlanError for a reference that was named and cannot be used, RecordError for such a baseline.
@@ -53,10 +53,10 @@ def against(plan: Plan, named: Path | None, baseline: str | None, runs: Path, no
     choice = reference.chosen(plan, named, now_s)
     run = baseline or plan.baseline
     if not run:
-        return Against(choice, None, choice.warnings)
+        return References(choice, None, choice.warnings)
     folder = find_run(run, runs)
     if any(phase.name == PHASE for phase in plan.phases):
         told = f"the plan has a baseline phase of its own: that of {folder.name} is not used"
-        return Against(choice, None, (*choice.warnings, told))
-    lent = baseline_lent.lend(folder, plan, planned_rules(plan.rules))
-    return Against(choice, lent, (*choice.warnings, *lent.warnings))
+        return References(choice, None, (*choice.warnings, told))
+    lent = baseline_lent.import_baseline(folder, plan, planned_rules(plan.rules))
+    return References(choice, lent, (*choice.warnings, *lent.warnings))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from soakwatch.core.redaction import Redaction
-from soakwatch.core.run_command import Said, run_command
+from soakwatch.core.run_command import CommandResult, run_command
 from soakwatch.plan import EventPlan
 from soakwatch.record import Artifact, artifact_name
 from soakwatch.record.notes import Notes
@@ -59,7 +59,7 @@ class Scripts:
             detail = {"event": event.kind, "reason": said.failure}
             await self._notes.event(Event(FAILED, event.target, "", end_ns, end_ns, detail))
 
-    async def _kept(self, event: Event, number: int, said: Said) -> dict[str, str]:
+    async def _kept(self, event: Event, number: int, said: CommandResult) -> dict[str, str]:
         """Its output as an artifact, if it said anything; what the event is told of that."""
         if not said.output:
             return {}

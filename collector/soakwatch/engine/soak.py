@@ -14,14 +14,14 @@ from soakwatch.core.clock import Clock
 from soakwatch.core.event_kinds import STOP, matters
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.roles import GENERATOR
-from soakwatch.engine.backfill import SENTENCE, catch_up
+from soakwatch.engine.backfill import SENTENCE, backfill
 from soakwatch.engine.baseline_freeze import Freezing
-from soakwatch.engine.context import Course
-from soakwatch.engine.event_schedule import Occurring
+from soakwatch.engine.context import RunContext
+from soakwatch.engine.event_schedule import EventSchedule
 from soakwatch.engine.hooks.opening import hooks_of, surroundings
 from soakwatch.engine.notify.opening import notifying_of
-from soakwatch.engine.phase_driver import Turning
-from soakwatch.engine.phases import Phasing
+from soakwatch.engine.phase_driver import PhaseDriver
+from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.scheduler import Timers
 from soakwatch.engine.scripts import Scripts
 from soakwatch.engine.self_monitor import LoopLag
@@ -31,7 +31,7 @@ from soakwatch.judge.live.client import LiveJudge
 from soakwatch.judge.live.waking import Waking
 from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import look_text
-from soakwatch.plan.timeline import Stretch
+from soakwatch.plan.timeline import PhaseInterval
 from soakwatch.record import Record, RecordFull
 from soakwatch.record.marks import ORIGIN as TOLD
 from soakwatch.record.notes import Notes
@@ -49,28 +49,32 @@ FRESH_INTERVALS = 4.0  # a generator that has said nothing for so long is not sh
 class Soak:
     """One run from its first poll to its last: ``watch`` is awaited, ``status`` may be asked at any time."""
 
-    def __init__(self, course: Course, record: Record, clock: Clock, *, threaded: bool = True) -> None:
+    def __init__(self, course: RunContext, record: Record, clock: Clock, *, threaded: bool = True) -> None:
         self.course = course
         self._record, self._clock = record, clock
         self._committer = Committer(record, clock.now_ns, threaded=threaded)
-        self._phasing = Phasing(course.plan.phases, course.start_ns, course.begun_ns)
+        self._phasing = PhaseTimeline(course.plan.phases, course.start_ns, course.begun_ns)
         notes = Notes(record, self._committer)
         self._scripts = Scripts(
             notes, clock.now_ns, surroundings(course.plan, course.folder), redaction_of(course.plan.text)
         )
-        self._turning = Turning(
-            course.plan, course.start_ns, record, self._committer, clock.now_ns, self._phasing,
-            Occurring(course.plan.events, self._phasing, course.told), self._scripts,
-        )  # fmt: skip
+        self._turning = PhaseDriver(
+            course.plan,
+            course.start_ns,
+            record,
+            self._committer,
+            clock.now_ns,
+            self._phasing,
+            EventSchedule(course.plan.events, self._phasing, course.told),
+            self._scripts,
+        )
         self.hooks = hooks_of(course.plan, course.folder, notes, clock.now_ns, course.said)
-        self.notifying = notifying_of(
-            course.plan, course.folder, course.start_ns, clock.now_ns, resumed=course.resumed
-        )  # fmt: skip
+        self.notifying = notifying_of(course.plan, course.folder, course.start_ns, clock.now_ns, resumed=course.resumed)
         self._notes = notes
         self._greeted, self._announced = course.resumed, False
         self._armed: set[int] = set()  # times at which something is planned, and a timer set
         self._timers: Timers | None = None
-        self._sources = Sources(course, record, self._committer, clock, self._take)
+        self._sources = Sources(course, record, self._committer, clock, self._on_poll)
         self._doing = ""
         self._load: dict[tuple[str, str], tuple[float, int]] = {}
         self._stops = course.stop_on_fail or bool(course.stop_rules)
@@ -95,7 +99,7 @@ class Soak:
         return self._phasing.end_ns
 
     @property
-    def stretches(self) -> tuple[Stretch, ...]:
+    def stretches(self) -> tuple[PhaseInterval, ...]:
         """The phases with their times, as they were and as they are planned now."""
         return self._phasing.stretches
 
@@ -198,7 +202,7 @@ class Soak:
         behind = [source for source in self._sources.polled if source.may_be_behind(resumed=resumed)]
         if behind and self.trouble is None:
             self._doing = SENTENCE
-            await catch_up(behind, end_ns, self._keep, self._stop, resumed=resumed)
+            await backfill(behind, end_ns, self._keep, self._stop, resumed=resumed)
             self._doing = ""
 
     async def _finish_hooks(self) -> None:
@@ -215,7 +219,7 @@ class Soak:
         with contextlib.suppress(RecordFull):  # it is frozen at the end at the latest
             await self._committer.call(self._record.set_meta, BASELINE, text)
 
-    def _take(self, poll: Poll) -> None:
+    def _on_poll(self, poll: Poll) -> None:
         self._committer.take(poll)
         self._waking.saw(poll)
         role = self._sources.roles.get(poll.source, "")

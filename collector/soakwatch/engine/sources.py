@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from soakwatch.core.clock import Clock, aligned
 from soakwatch.core.errors import RecordError
 from soakwatch.core.roles import DUT, GENERATOR, MONITOR
-from soakwatch.engine.context import Course
-from soakwatch.engine.first_polls import OPENS_S, Opening
-from soakwatch.engine.load_driver import Throttle
+from soakwatch.engine.context import RunContext
+from soakwatch.engine.first_polls import OPENS_S, FirstPolls
+from soakwatch.engine.load_driver import LoadController
 from soakwatch.engine.polling import Connect, Looked, PolledSource
-from soakwatch.engine.recorded_polls import KnownLooks
-from soakwatch.engine.recorder_triggers import CloserLooks
+from soakwatch.engine.recorded_polls import RecordedPolls
+from soakwatch.engine.recorder_triggers import RecorderTriggers
 from soakwatch.engine.self_monitor import INTERVAL_S, LoopLag, SelfWatch
 from soakwatch.plan import SourcePlan
 from soakwatch.plan.sources import labelled
 from soakwatch.record import Record, RecordView, Source
 from soakwatch.record.queue import Committer
-from soakwatch.sources.abc import Poller, Site, Timing, timing
+from soakwatch.sources.abc import Poller, SourceContext, Timing, timing
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
 
@@ -34,15 +34,15 @@ class Sources:
     """All sources of one run. ``roles`` and ``interval_ns`` are by the number that the record gave a source."""
 
     def __init__(
-        self, course: Course, record: Record, committer: Committer, clock: Clock, put: Callable[[Poll], None]
+        self, course: RunContext, record: Record, committer: Committer, clock: Clock, put: Callable[[Poll], None]
     ) -> None:
         self._course, self._record, self._committer, self._clock, self._put = course, record, committer, clock, put
-        self.opening, self.closer = Opening(), CloserLooks(course.unwatched_ns)
+        self.opening, self.closer = FirstPolls(), RecorderTriggers(course.unwatched_ns)
         self.polled: list[PolledSource] = []
         self.roles: dict[int, str] = {}
         self.interval_ns: dict[int, int] = {}
 
-    async def open(self, stack: AsyncExitStack, lag: LoopLag, throttle: Throttle, end_ns: int) -> None:
+    async def open(self, stack: AsyncExitStack, lag: LoopLag, throttle: LoadController, end_ns: int) -> None:
         """Make them known, those of the plan and the monitor's own; nothing is asked yet."""
         course, begin_ns = self._course, max(self._clock.now_ns(), self._course.start_ns)
         for target in course.plan.targets:
@@ -50,12 +50,23 @@ class Sources:
             for label, planned in labelled(target.sources):
                 config = planned.config
                 source = await self._committer.call(
-                    self._record.source, target.name, planned.poller, label, round(config.interval * 1e9),
+                    self._record.source,
+                    target.name,
+                    planned.poller,
+                    label,
+                    round(config.interval * 1e9),
                     config.required,
-                )  # fmt: skip
+                )
                 self.roles[source.id] = target.role
-                site = Site(target.name, target.role, target.processes, target.interfaces, course.folder,
-                            self._clock.now_ns, config.interval)  # fmt: skip
+                site = SourceContext(
+                    target.name,
+                    target.role,
+                    target.processes,
+                    target.interfaces,
+                    course.folder,
+                    self._clock.now_ns,
+                    config.interval,
+                )
                 when = timing(_anchor(begin_ns, config.interval), config.interval, config.timeout)
                 # A run that was planned for the weekend begins without its generator, and says so.
                 insist = target.role == GENERATOR and config.required and course.plan.start is None
@@ -77,9 +88,17 @@ class Sources:
         await self._add(stack, own, timing(_anchor(begin_ns, INTERVAL_S), INTERVAL_S), connect_own, end_ns)
 
     async def _add(
-        self, stack: AsyncExitStack, source: Source, when: Timing, connect: Connect, end_ns: int,
-        looked: Looked | None = None, *, timed: bool = False, opens_s: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        stack: AsyncExitStack,
+        source: Source,
+        when: Timing,
+        connect: Connect,
+        end_ns: int,
+        looked: Looked | None = None,
+        *,
+        timed: bool = False,
+        opens_s: float = 0.0,
+    ) -> None:
         for lost in self._gap(source, min(when.anchor_ns, end_ns)):
             self._committer.take(lost)
         label = f"{source.target}/{source.label}"
@@ -94,9 +113,10 @@ class Sources:
         async def read() -> NDArray[np.int64]:
             return await self._committer.call(_answered_ns, self._course.folder, source.id)
 
-        known = KnownLooks(read, when.anchor_ns, when.interval_ns) if self._course.resumed else None
-        polled = PolledSource(source.id, label, when, connect, self._clock, self._put, tell, looked, known,
-                              timed=timed, opens_s=opens_s)  # fmt: skip
+        known = RecordedPolls(read, when.anchor_ns, when.interval_ns) if self._course.resumed else None
+        polled = PolledSource(
+            source.id, label, when, connect, self._clock, self._put, tell, looked, known, timed=timed, opens_s=opens_s
+        )
         self.polled.append(await stack.enter_async_context(polled))
         self.interval_ns[source.id] = when.interval_ns
         self.closer.add(source.target, polled)
@@ -129,7 +149,7 @@ def _answered_ns(folder: Path, source: int) -> NDArray[np.int64]:
         return np.zeros(0, dtype=np.int64)  # a look that is kept twice does less harm than one that is lost
 
 
-def _connector(planned: SourcePlan, site: Site, throttle: Throttle | None) -> Connect:
+def _connector(planned: SourcePlan, site: SourceContext, throttle: LoadController | None) -> Connect:
     module = poller_module(planned.poller)
 
     async def connect(stack: AsyncExitStack) -> Poller:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from soakwatch.core.clock import Clock, SteadyClock
 from soakwatch.core.errors import RecordError
-from soakwatch.engine.context import Course
+from soakwatch.engine.context import RunContext
 from soakwatch.engine.phase_driver import ORIGIN
-from soakwatch.engine.references import NOTHING, Against
+from soakwatch.engine.references import NOTHING, References
 from soakwatch.judge.memory import SHARED_KEY, shared_text
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.judge.poll_mode import META as POLL_MODE
@@ -27,9 +27,20 @@ from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_rules.rule import Event
 
 _PACKAGES = (
-    "soakwatch", "psutil", "numpy", "scipy", "APScheduler", "pcodec", "pydantic", "bokeh", "gufo-snmp", "pysnmp",
-    "asyncssh", "httpx", "prometheus-client",
-)  # fmt: skip
+    "soakwatch",
+    "psutil",
+    "numpy",
+    "scipy",
+    "APScheduler",
+    "pcodec",
+    "pydantic",
+    "bokeh",
+    "gufo-snmp",
+    "pysnmp",
+    "asyncssh",
+    "httpx",
+    "prometheus-client",
+)
 _OWN_FILES = frozenset({RECORD, f"{RECORD}-wal", f"{RECORD}-shm", f"{RECORD}-journal", "record.lock", "known_hosts"})
 
 
@@ -42,9 +53,15 @@ def versions() -> Mapping[str, str]:
 
 
 def begin(
-    plan: Plan, folder: Path, clock: Clock, command: Sequence[str], *, stop_on_fail: bool, against: Against = NOTHING,
+    plan: Plan,
+    folder: Path,
+    clock: Clock,
+    command: Sequence[str],
+    *,
+    stop_on_fail: bool,
+    against: References = NOTHING,
     stop_rules: Collection[str] = (),
-) -> tuple[Course, Record]:  # fmt: skip
+) -> tuple[RunContext, Record]:
     """A new record in ``folder``, with what the run is held against, and its course. The caller closes the record.
 
     A live failure of any rule (``stop_on_fail``), or of one of ``stop_rules`` or of the plan's, ends it.
@@ -73,12 +90,10 @@ def begin(
     except RecordError:
         record.close()
         raise
-    return Course(plan, folder, start_ns, stop_on_fail, stop_rules=plan.stop_on_fail | set(stop_rules)), record
+    return RunContext(plan, folder, start_ns, stop_on_fail, stop_rules=plan.stop_on_fail | set(stop_rules)), record
 
 
-def resume(
-    folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
-) -> tuple[Course, Record, Clock]:  # fmt: skip
+def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()) -> tuple[RunContext, Record, Clock]:
     """The record of a run whose monitor died, the rest of its course, and a clock that goes on from its last sample.
 
     The gap is an event of the record. Raises RecordError if the run has ended or is still being written.
@@ -105,7 +120,7 @@ def resume(
     record.add_event("", Event("gap", "", "", last_ns, now_ns, {"cause": UNWATCHED}), "monitor")
     told = tuple(stored.event for stored in planned)
     stops = plan.stop_on_fail | set(stop_rules)
-    return Course(plan, folder, int(start), stop_on_fail, begun_ns, told, said, due_ns, stops), record, clock
+    return RunContext(plan, folder, int(start), stop_on_fail, begun_ns, told, said, due_ns, stops), record, clock
 
 
 def discard(folder: Path) -> bool:

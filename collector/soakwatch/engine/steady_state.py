@@ -17,7 +17,7 @@ _FLOORS = {"system.cpu.utilization": 0.02, "system.memory.usage": 0.0, "system.m
 _MOST = 600  # readings of one level
 
 
-class Settling:
+class SteadyStateDetector:
     """The newest readings of the devices' CPU and memory.
 
     They have settled when each of them drifts by less than 2 % of itself (CPU: or 2 points) across the last minute, or

@@ -17,36 +17,90 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".gz")
 _OPTIONS = (
-    click.option("--map", "meanings", multiple=True, metavar="COLUMN=METRIC[,LABEL=VALUE][:UNIT]",
-                 help="What a column is ('soakwatch metrics' lists them); of a database "
-                 "MEASUREMENT.FIELD=METRIC, or FILE.yaml. May be repeated."),
-    click.option("--unit", "units", multiple=True, metavar="COLUMN=UNIT",
-                 help="Unit of a column: %, KB, KiB, MB, ms, pps … May be repeated."),
-    click.option("--kind", "kinds", multiple=True, metavar="COLUMN=KIND",
-                 help="gauge (default) or counter, of a column outside of the catalogue."),
-    click.option("--growth", "growths", multiple=True, metavar="[COLUMN=]up|down",
-                 help="The lasting direction that is bad, of columns outside of the catalogue.  [up]"),
+    click.option(
+        "--map",
+        "meanings",
+        multiple=True,
+        metavar="COLUMN=METRIC[,LABEL=VALUE][:UNIT]",
+        help="What a column is ('soakwatch metrics' lists them); of a database "
+        "MEASUREMENT.FIELD=METRIC, or FILE.yaml. May be repeated.",
+    ),
+    click.option(
+        "--unit",
+        "units",
+        multiple=True,
+        metavar="COLUMN=UNIT",
+        help="Unit of a column: %, KB, KiB, MB, ms, pps … May be repeated.",
+    ),
+    click.option(
+        "--kind",
+        "kinds",
+        multiple=True,
+        metavar="COLUMN=KIND",
+        help="gauge (default) or counter, of a column outside of the catalogue.",
+    ),
+    click.option(
+        "--growth",
+        "growths",
+        multiple=True,
+        metavar="[COLUMN=]up|down",
+        help="The lasting direction that is bad, of columns outside of the catalogue.  [up]",
+    ),
     click.option("--by", "by", multiple=True, metavar="COLUMN", help="A column that tells objects apart (host, pod)."),
     click.option("--skip", "skip", multiple=True, metavar="COLUMN", help="Leave a column out."),
     click.option("--time", "time", metavar="COLUMN", help="The column of times, by name or number."),
-    click.option("--time-format", "time_format", metavar="FORMAT",
-                 help="s, ms, us, ns, elapsed, iso, or a strptime format, where it is not told right."),
+    click.option(
+        "--time-format",
+        "time_format",
+        metavar="FORMAT",
+        help="s, ms, us, ns, elapsed, iso, or a strptime format, where it is not told right.",
+    ),
     click.option("--tz", "zone", metavar="ZONE", help="Zone of times that tell none, such as Europe/Berlin.  [UTC]"),
     click.option("--start", "start", metavar="TIME", help="When a table began whose times count from its start."),
     click.option("--target", "target", metavar="NAME", help="Name of the target.  [name of the file]"),
-    click.option("--role", "role", multiple=True, metavar="[TARGET=]ROLE",
-                 help="Role of the target, or of one of several: dut, generator, monitor. May be repeated.  [dut]"),
-    click.option("--phase", "phases", multiple=True, metavar="NAME=BEGIN..END",
-                 help="A phase of the run: times, or durations from its first reading (soak=30m..22h, "
-                 "recovery=22h..). May be repeated."),
-    click.option("--events", "events", metavar="FILE",
-                 help="What happened: CSV or YAML with kind, begin and, if need be, end, target, object, expect "
-                 "(reboot=1), within."),
+    click.option(
+        "--role",
+        "role",
+        multiple=True,
+        metavar="[TARGET=]ROLE",
+        help="Role of the target, or of one of several: dut, generator, monitor. May be repeated.  [dut]",
+    ),
+    click.option(
+        "--phase",
+        "phases",
+        multiple=True,
+        metavar="NAME=BEGIN..END",
+        help="A phase of the run: times, or durations from its first reading (soak=30m..22h, "
+        "recovery=22h..). May be repeated.",
+    ),
+    click.option(
+        "--events",
+        "events",
+        metavar="FILE",
+        help="What happened: CSV or YAML with kind, begin and, if need be, end, target, object, expect "
+        "(reboot=1), within.",
+    ),
     click.option("--delimiter", "delimiter", metavar="SIGN", help="Sign between cells, where it is not told right."),
     click.option("--decimal", "decimal", metavar="SIGN", help="Decimal sign, where it is not told right."),
-)  # fmt: skip
-NAMES = ("meanings", "units", "kinds", "growths", "by", "skip", "time", "time_format", "zone", "start", "target",
-         "role", "phases", "events", "delimiter", "decimal")  # fmt: skip
+)
+NAMES = (
+    "meanings",
+    "units",
+    "kinds",
+    "growths",
+    "by",
+    "skip",
+    "time",
+    "time_format",
+    "zone",
+    "start",
+    "target",
+    "role",
+    "phases",
+    "events",
+    "delimiter",
+    "decimal",
+)
 
 
 def table_options(command: F) -> F:
@@ -58,8 +112,15 @@ def table_options(command: F) -> F:
 
 def table_told(given: Mapping[str, object]) -> tuple[str, ...]:
     """Which of the options were given, as a person writes them."""
-    written = {"meanings": "--map", "units": "--unit", "kinds": "--kind", "growths": "--growth", "zone": "--tz",
-               "phases": "--phase", "time_format": "--time-format"}  # fmt: skip
+    written = {
+        "meanings": "--map",
+        "units": "--unit",
+        "kinds": "--kind",
+        "growths": "--growth",
+        "zone": "--tz",
+        "phases": "--phase",
+        "time_format": "--time-format",
+    }
     return tuple(written.get(n, f"--{n}") for n in NAMES if given.get(n))
 
 

@@ -82,8 +82,10 @@ def _merged(parts: list[Imported]) -> list[Imported]:
                 continue
             first, before = known[key]
             if before.unit != one.unit or before.kind != one.kind:
-                raise DataError(f"{part.file}: {one.column} is in {one.unit} here and in {before.unit} in "
-                                f"{parts[first].file}: say its unit with --unit '{one.column}=…'")  # fmt: skip
+                raise DataError(
+                    f"{part.file}: {one.column} is in {one.unit} here and in {before.unit} in "
+                    f"{parts[first].file}: say its unit with --unit '{one.column}=…'"
+                )
             known[key] = first, _joined(before, one)
     merged = [
         replace(part, series=tuple(one for first, one in known.values() if first == at))

@@ -245,8 +245,10 @@ class _Wide:
         """The readings of a chunk."""
         whole_chunk = not bool(moments.bad.any())
         timed = ~moments.bad
-        pieces = [(labels, mask, *self._timed(chunk, moments, mask, whole_chunk and mask is None))
-                  for labels, mask in self._objects(chunk, timed)]  # fmt: skip
+        pieces = [
+            (labels, mask, *self._timed(chunk, moments, mask, whole_chunk and mask is None))
+            for labels, mask in self._objects(chunk, timed)
+        ]
         for at in self._read:
             name, cells = self._table.columns[at], chunk.cells[at]
             value, bad = numbers(cells, self._table.decimal)
@@ -259,8 +261,12 @@ class _Wide:
                 stack.add(time_ns, line, kept if time_ns.size == kept.size else kept[timed if mask is None else mask])
 
     def _timed(
-        self, chunk: Chunk, moments: Moments, mask: NDArray[np.bool_] | None, every: bool  # noqa: FBT001
-    ) -> tuple[Ints, Ints]:  # fmt: skip
+        self,
+        chunk: Chunk,
+        moments: Moments,
+        mask: NDArray[np.bool_] | None,
+        every: bool,  # noqa: FBT001
+    ) -> tuple[Ints, Ints]:
         if every:
             return moments.time_ns, chunk.line
         chosen = ~moments.bad if mask is None else mask
@@ -292,9 +298,7 @@ class _Long:
         """The readings of a chunk."""
         cells = chunk.cells[self._places["value"]]
         value, bad = numbers(cells, self._table.decimal)
-        self._found.troubles.setdefault("value", Trouble()).add(
-            chunk.line, cells, bad, int((~np.isnan(value)).sum())
-        )  # fmt: skip
+        self._found.troubles.setdefault("value", Trouble()).add(chunk.line, cells, bad, int((~np.isnan(value)).sum()))
         exact = whole(cells)
         blank = ("",) * len(cells)
         words = ("target", "metric", "object", "unit")
@@ -321,8 +325,10 @@ class _Long:
         target = target or self._target
         told, first = self._units.setdefault((target, metric, name), (unit, line))
         if told != unit:
-            raise DataError(f"{self._table.name}:{line}: {metric} is in {unit or 'no unit'} here and in "
-                            f"{told or 'no unit'} in line {first}: write all of a series in one unit")  # fmt: skip
+            raise DataError(
+                f"{self._table.name}:{line}: {metric} is in {unit or 'no unit'} here and in "
+                f"{told or 'no unit'} in line {first}: write all of a series in one unit"
+            )
         column = Column(metric, target, (), name, unit or None)
         self._columns[key] = column
         return column

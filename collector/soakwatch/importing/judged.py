@@ -38,8 +38,10 @@ def told_of_rules(file: str, series: Sequence[ImportedSeries], names: Sequence[s
             continue
         more = " …" if len(rule.metrics) > _SHOWN else ""
         wanted = ", ".join(rule.metrics[:_SHOWN]) + more
-        idle.append(f"{file}: {name} judges {wanted}, and nothing of it is here: say which column is one of them "
-                    f"with --map 'COLUMN=METRIC' (columns: {columns})")  # fmt: skip
+        idle.append(
+            f"{file}: {name} judges {wanted}, and nothing of it is here: say which column is one of them "
+            f"with --map 'COLUMN=METRIC' (columns: {columns})"
+        )
     if names and len(idle) == len(set(names)):
         raise DataError(idle[0])
     if names or not outside:

@@ -74,8 +74,12 @@ def polls_of(axes: Sequence[Ints], begin_ns: int | None = None, end_ns: int | No
         answered = np.concatenate([answered, np.zeros(filled.size, dtype=np.bool_)])[order]
         time_ns = np.concatenate([time_ns, filled])[order]
     lost = np.zeros(before.size, dtype=np.bool_), np.zeros(behind.size, dtype=np.bool_)
-    return Polls(np.concatenate([before, time_ns, behind]), np.concatenate([lost[0], answered, lost[1]]), interval_ns,
-                 regular=True)  # fmt: skip
+    return Polls(
+        np.concatenate([before, time_ns, behind]),
+        np.concatenate([lost[0], answered, lost[1]]),
+        interval_ns,
+        regular=True,
+    )
 
 
 def _outside(time_ns: Ints, interval_ns: int, begin_ns: int | None, end_ns: int | None, most: int) -> tuple[Ints, Ints]:

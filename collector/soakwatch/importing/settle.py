@@ -81,8 +81,10 @@ def read_table(path: str, target: str, told: Options) -> Imported:
     if disordered:
         notes.append(f"{file}: {disordered} {_lines(disordered)} earlier than the one before: sorted by time")
     if repeated:
-        notes.append(f"{file}: {repeated} {_lines(repeated)} at a time that was there already: the last one counts"
-                     " (--by COLUMN tells objects apart)")  # fmt: skip
+        notes.append(
+            f"{file}: {repeated} {_lines(repeated)} at a time that was there already: the last one counts"
+            " (--by COLUMN tells objects apart)"
+        )
     if not made:
         raise DataError(f"{file} holds no reading: nothing can be judged")
     series_all = tuple(_load_apart(made.values(), target))
@@ -114,8 +116,10 @@ def _of_cells(file: str, gathered: Gathered, told: Options) -> Iterator[str]:
         if not trouble.bad:
             continue
         if trouble.bad > trouble.good:
-            raise DataError(f"{file}: column {column}: more than half of its cells are no numbers ({trouble.told()}): "
-                            f"mend them, or leave the column out with --skip '{column}'")  # fmt: skip
+            raise DataError(
+                f"{file}: column {column}: more than half of its cells are no numbers ({trouble.told()}): "
+                f"mend them, or leave the column out with --skip '{column}'"
+            )
         cells = "1 cell is no number" if trouble.bad == 1 else f"{trouble.bad} cells are no numbers"
         yield f"{file}: column {column}: {cells} and counted as missing ({trouble.told()})"
 
@@ -139,8 +143,10 @@ def _settled(
     twin = made.get((column.target, named.metric, named.object))
     if scale is None or (twin is not None and not named.imported):
         if twin is not None and column.name in told.meanings:
-            raise DataError(f"{file}: columns {twin.column} and {column.name} would both be {named.metric} of the same "
-                            "object: give them labels, such as --map COLUMN=METRIC,process=NAME")  # fmt: skip
+            raise DataError(
+                f"{file}: columns {twin.column} and {column.name} would both be {named.metric} of the same "
+                "object: give them labels, such as --map COLUMN=METRIC,process=NAME"
+            )
         bears = named.metric if scale is None else ""
         if scale is not None and twin is not None:
             guess = ""

@@ -18,7 +18,7 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds
 from soakwatch.core.yaml import Plain, parse
 from soakwatch.plan.phase import PHASES
-from soakwatch.runs.mark_event import MOST_EVENTS, Ask, MarkRefused, check_ask
+from soakwatch.runs.mark_event import MOST_EVENTS, EventRequest, MarkRefused, check_ask
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.times import TimeOptions, time_reading
 from soakwatch_rules.rule import Event, Phase, Window
@@ -57,7 +57,7 @@ class EventSaid:
     """An event, with the place that tells of it."""
 
     place: str
-    ask: Ask
+    ask: EventRequest
     begin: Moment
     end: Moment | None
 
@@ -229,11 +229,19 @@ def _event(place: str, row: Mapping[str, Plain], zone: str | None) -> EventSaid:
         raise ValueError(f"the {row['kind']} has no begin: write a time, or 2h from the first reading")
     within_s = None if "within" not in row else seconds(row["within"])
     labels = {key: str(value) for key, value in row.items() if key not in _KEYS and key not in _BEGIN}
-    ask = Ask("mark", str(row["kind"]), target=str(row.get("target", "")), object=str(row.get("object", "")),
-              expect=_expected(row.get("expect")), within_s=within_s, labels=labels)  # fmt: skip
+    ask = EventRequest(
+        "mark",
+        str(row["kind"]),
+        target=str(row.get("target", "")),
+        object=str(row.get("object", "")),
+        expect=_expected(row.get("expect")),
+        within_s=within_s,
+        labels=labels,
+    )
     check_ask(ask)
-    return EventSaid(place, ask, moment_of(str(begin), zone),
-                     moment_of(str(row["end"]), zone) if "end" in row else None)  # fmt: skip
+    return EventSaid(
+        place, ask, moment_of(str(begin), zone), moment_of(str(row["end"]), zone) if "end" in row else None
+    )
 
 
 def _expected(told: Plain) -> dict[str, int]:

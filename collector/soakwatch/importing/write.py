@@ -92,17 +92,30 @@ def write_record(
             "ended_ns": str(last_ns),
             GROWTH_KEY: json.dumps({one.metric: one.growth for one in series if one.growth and _outside(one)}),
             RULES_KEY: json.dumps(list(rules)),
-            IMPORTED_KEY: json.dumps([
-                {"file": part.file, "notes": list(part.notes),
-                 "readings": Counter(one.target for one in part.series if measures(one.value)),
-                 UNREAD: account((one.column, one.target, one.metric, one.wanted, one.value)
-                                 for one in part.series if _outside(one)),
-                 LEFT_OUT: [{"column": one.column, "target": one.target, "why": one.refused,
-                             "share": one.refused_share} for one in part.series if one.refused],
-                 "columns": {one.column: f"{one.target} {one.metric} {one.object}".strip() for one in part.series}}
-                for part in imported
-            ]),
-        }  # fmt: skip
+            IMPORTED_KEY: json.dumps(
+                [
+                    {
+                        "file": part.file,
+                        "notes": list(part.notes),
+                        "readings": Counter(one.target for one in part.series if measures(one.value)),
+                        UNREAD: account(
+                            (one.column, one.target, one.metric, one.wanted, one.value)
+                            for one in part.series
+                            if _outside(one)
+                        ),
+                        LEFT_OUT: [
+                            {"column": one.column, "target": one.target, "why": one.refused, "share": one.refused_share}
+                            for one in part.series
+                            if one.refused
+                        ],
+                        "columns": {
+                            one.column: f"{one.target} {one.metric} {one.object}".strip() for one in part.series
+                        },
+                    }
+                    for part in imported
+                ]
+            ),
+        }
         for key, value in facts.items():
             record.set_meta(key, value)
         record.finish()
@@ -155,7 +168,5 @@ def _stretches(polls: Polls, series: Sequence[ImportedSeries], why: str) -> Iter
                 continue
             time_ns = one.time_ns[first:last]
             position = where[low:high][np.searchsorted(times, time_ns, side="right") - 1] - begin
-            found.append(
-                Readings(one.metric, one.object, one.unit, one.kind, position, time_ns, one.value[first:last])
-            )  # fmt: skip
+            found.append(Readings(one.metric, one.object, one.unit, one.kind, position, time_ns, one.value[first:last]))
         yield Stretch(polls.time_ns[begin:end], polls.answered[begin:end], why, found)

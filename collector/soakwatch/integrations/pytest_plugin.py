@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from soakwatch.integrations.child_run import Companion
     from soakwatch.record import StoredEvent
-    from soakwatch.runs.attached import OpenEvent, Said, SoakRun
+    from soakwatch.runs.attached import InterimVerdict, OpenEvent, SoakRun
 
 _VARIABLE = "SOAKWATCH_RUN"  # attached.run_meant, without its imports
 _DEFAULT_KIND = "test"
@@ -60,19 +60,32 @@ class Soak:
         return None if self._run is None else self._run.name
 
     def event(
-        self, kind: str, *, target: str = "", object: str = "", expect: Mapping[str, int] | None = None,  # noqa: A002
-        within: str | float | None = None, labels: Mapping[str, str] | None = None,
-    ) -> AbstractContextManager[OpenEvent]:  # fmt: skip
+        self,
+        kind: str,
+        *,
+        target: str = "",
+        object: str = "",  # noqa: A002
+        expect: Mapping[str, int] | None = None,
+        within: str | float | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> AbstractContextManager[OpenEvent]:
         """A block that is an event; see ``soakwatch.api.mark``."""
         if self._run is None:
             return _silent(kind)
         return self._run.event(kind, target=target, object=object, expect=expect, within=within, labels=labels)
 
     def mark(
-        self, kind: str, at: datetime | str | None = None, until: datetime | str | None = None, *, target: str = "",
-        object: str = "", expect: Mapping[str, int] | None = None, within: str | float | None = None,  # noqa: A002
+        self,
+        kind: str,
+        at: datetime | str | None = None,
+        until: datetime | str | None = None,
+        *,
+        target: str = "",
+        object: str = "",  # noqa: A002
+        expect: Mapping[str, int] | None = None,
+        within: str | float | None = None,
         labels: Mapping[str, str] | None = None,
-    ) -> StoredEvent | None:  # fmt: skip
+    ) -> StoredEvent | None:
         """A moment that is told now, or a stretch that is over; None without a run."""
         if self._run is None:
             return None
@@ -80,7 +93,7 @@ class Soak:
             kind, at, until, target=target, object=object, expect=expect, within=within, labels=labels
         )
 
-    def verdict(self) -> Said | None:
+    def verdict(self) -> InterimVerdict | None:
         """What is said of the run so far, judged now; None without a run."""
         return None if self._run is None else self._run.verdict()
 
@@ -269,12 +282,12 @@ class _Told:
 
 def _silent(kind: str) -> AbstractContextManager[OpenEvent]:
     from soakwatch.runs.attached import EventBlock
-    from soakwatch.runs.mark_event import Ask
+    from soakwatch.runs.mark_event import EventRequest
 
-    return EventBlock(None, Ask("begin", kind))
+    return EventBlock(None, EventRequest("begin", kind))
 
 
-def _say(item: pytest.Item, session: _Session, told_before: int) -> Said | None:
+def _say(item: pytest.Item, session: _Session, told_before: int) -> InterimVerdict | None:
     """The section of a test that told events, and what is said of the device meanwhile; None if it told none."""
     told = session.run.told[told_before:]
     if not told:

@@ -26,7 +26,7 @@ from typing import ClassVar
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.integrations.attach import attach
 from soakwatch.record import StoredEvent
-from soakwatch.runs.attached import RUN_VARIABLE, Said, SoakRun, run_meant
+from soakwatch.runs.attached import RUN_VARIABLE, InterimVerdict, SoakRun, run_meant
 from soakwatch.runs.mark_event import MarkRefused, moment_text
 from soakwatch_rules.rule import Outcome
 
@@ -58,9 +58,14 @@ class SoakEvents:
         return metadata.version("soakwatch")
 
     def begin_soak_event(
-        self, kind: str, target: str = "", object: str = "", expect: str | Mapping[str, int] = "", within: str = "",  # noqa: A002
+        self,
+        kind: str,
+        target: str = "",
+        object: str = "",  # noqa: A002
+        expect: str | Mapping[str, int] = "",
+        within: str = "",
         **labels: str,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """Begins an event of ``kind``, a word such as ``failover``; `End Soak Event` ends it. Returns its begin.
 
         ``expect`` says what it brings and must bring (``reboot=1``; several with commas), ``within`` how long after its
@@ -82,17 +87,30 @@ class SoakEvents:
         return moment_text(stored.event.end_ns or stored.event.begin_ns)
 
     def mark_soak_event(
-        self, kind: str, target: str = "", object: str = "", at: str = "", until: str = "",  # noqa: A002
-        expect: str | Mapping[str, int] = "", within: str = "", **labels: str,
-    ) -> str:  # fmt: skip
+        self,
+        kind: str,
+        target: str = "",
+        object: str = "",  # noqa: A002
+        at: str = "",
+        until: str = "",
+        expect: str | Mapping[str, int] = "",
+        within: str = "",
+        **labels: str,
+    ) -> str:
         """Marks a moment (now, or ``at``: ISO 8601 with a zone); with ``until`` a stretch that is over.
 
         | Mark Soak Event | config | target=dut | ticket=4711 |
         """
         stored = self._run().mark(
-            kind, at or None, until or None, target=target, object=object, expect=_counts(expect),
-            within=within or None, labels=_texts(labels),
-        )  # fmt: skip
+            kind,
+            at or None,
+            until or None,
+            target=target,
+            object=object,
+            expect=_counts(expect),
+            within=within or None,
+            labels=_texts(labels),
+        )
         return moment_text(stored.event.begin_ns)
 
     def soak_verdict_should_be(self, *outcomes: str, scope: str = "test") -> str:
@@ -115,7 +133,7 @@ class SoakEvents:
             raise AssertionError(f"the soak verdict is {said.outcome.value}, not {' or '.join(wanted)}: {said.reason}")
         return said.reason
 
-    def _said(self, scope: str) -> Said:
+    def _said(self, scope: str) -> InterimVerdict:
         run = self._run()
         told: list[StoredEvent] = run.told
         if scope == "run" or not told:

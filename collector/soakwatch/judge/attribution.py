@@ -12,15 +12,30 @@ from soakwatch_agent.sample import object_text
 from soakwatch_rules.rule import Rule
 from soakwatch_rules.series import Series
 
-RETURNED: Final = frozenset({
-    "load.latency", "load.jitter", "load.loss", "load.lost.packets", "load.disordered.packets", "load.request.rate",
-    "load.rx.packets", "load.rx.bytes", "load.rx.packet.rate", "load.rx.bit.rate", "load.requests", "load.failures",
-    "load.failure.rate", "load.connections.failed", "load.connection.rate", "load.flow.latency",
-})  # fmt: skip
+RETURNED: Final = frozenset(
+    {
+        "load.latency",
+        "load.jitter",
+        "load.loss",
+        "load.lost.packets",
+        "load.disordered.packets",
+        "load.request.rate",
+        "load.rx.packets",
+        "load.rx.bytes",
+        "load.rx.packet.rate",
+        "load.rx.bit.rate",
+        "load.requests",
+        "load.failures",
+        "load.failure.rate",
+        "load.connections.failed",
+        "load.connection.rate",
+        "load.flow.latency",
+    }
+)
 """Where the generator is healthy, these tell of what lies between it and itself."""
 
 
-def bearer(rule: Rule, key: SeriesKey, roles: Mapping[str, str]) -> str:
+def judged_target(rule: Rule, key: SeriesKey, roles: Mapping[str, str]) -> str:
     """Whose case a series belongs to: its own target's, but for what came back over the only device there is.
 
     Of several devices nobody knows which it is due to. A rule that looks at whole targets has the load beside it.

@@ -49,7 +49,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class BaselineSnapshot:
     """A frozen baseline: ``run`` is the earlier run that lent it, "" for the run's own; ``left_out`` counts series
     beyond the most that are kept."""
 
@@ -61,9 +61,12 @@ class Frozen:
     def text(self) -> str:
         """How the record keeps it, with a hash over everything else."""
         told: dict[str, object] = {
-            "run": self.run, "begin_ns": self.window.begin_ns, "end_ns": self.window.end_ns,
-            "left_out": self.left_out, "series": [asdict(level) for level in self.levels],
-        }  # fmt: skip
+            "run": self.run,
+            "begin_ns": self.window.begin_ns,
+            "end_ns": self.window.end_ns,
+            "left_out": self.left_out,
+            "series": [asdict(level) for level in self.levels],
+        }
         return json.dumps({**told, "sha256": _hash(told)}, sort_keys=True)
 
 
@@ -94,17 +97,17 @@ def metrics_of(rules: Iterable[Rule]) -> tuple[str, ...]:
     return tuple(sorted({metric for rule in rules if rule.manner.baseline for metric in wanted(rule)}))
 
 
-def frozen_of(record: Kept, rules: Iterable[Rule]) -> Frozen | None:
+def frozen_of(record: Kept, rules: Iterable[Rule]) -> BaselineSnapshot | None:
     """The run's own baseline; None where it had none, or no rule looks at it."""
     window = baseline_of(record.phases())
     if window is None:
         return None
     keys = sorted(record.keys(metrics_of(rules)))
     read = (record.series(key, window.begin_ns, window.end_ns) for key in keys[:MOST_SERIES])
-    return Frozen("", window, levels_of(read), max(0, len(keys) - MOST_SERIES))
+    return BaselineSnapshot("", window, levels_of(read), max(0, len(keys) - MOST_SERIES))
 
 
-def frozen_in(text: str | None) -> Frozen | None:
+def frozen_in(text: str | None) -> BaselineSnapshot | None:
     """What a record holds of it; None where it holds none, or what it holds has another hash than it says."""
     try:
         told = json.loads(text or "{}")
@@ -113,7 +116,7 @@ def frozen_in(text: str | None) -> Frozen | None:
             return None
         levels = tuple(Level(**{**one, "quantiles": tuple(one["quantiles"])}) for one in told["series"])
         window = Window(int(told["begin_ns"]), int(told["end_ns"]))
-        return Frozen(str(told["run"]), window, levels, int(told["left_out"]))
+        return BaselineSnapshot(str(told["run"]), window, levels, int(told["left_out"]))
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
 
@@ -134,9 +137,16 @@ def _level(series: Series) -> Level | None:
     median = float(np.median(value))
     low, quarter, upper, high = (float(one) for one in np.quantile(value, _QUANTILES))
     return Level(
-        series.target, series.metric, series.object, read.trait.unit, int(value.size), median,
-        MAD * float(np.median(np.abs(value - median))), (low, quarter, upper, high), period(read.seconds, value),
-    )  # fmt: skip
+        series.target,
+        series.metric,
+        series.object,
+        read.trait.unit,
+        int(value.size),
+        median,
+        MAD * float(np.median(np.abs(value - median))),
+        (low, quarter, upper, high),
+        period(read.seconds, value),
+    )
 
 
 def period(time_s: _FLOATS, value: _FLOATS) -> float | None:

@@ -227,9 +227,12 @@ def write_reference(
         for name, (sources, ceilings) in found.items()
     }
     data = {
-        "version": VERSION, "made": made.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), "record": record,
-        "soakwatch": version, "generators": generators,
-    }  # fmt: skip
+        "version": VERSION,
+        "made": made.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "record": record,
+        "soakwatch": version,
+        "generators": generators,
+    }
     text = _HEAD + yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
     draft = file.with_name(f".{file.name}.new")
     try:
@@ -240,8 +243,14 @@ def write_reference(
 
 
 def _shape_of(one: Ceiling) -> Mapping[str, float]:
-    told = {"rate": one.rate, "held_s": one.window.seconds, "loss": one.loss, "cpu": one.cpu,
-            "queue_full": one.queue_full, "level": one.level}  # fmt: skip
+    told = {
+        "rate": one.rate,
+        "held_s": one.window.seconds,
+        "loss": one.loss,
+        "cpu": one.cpu,
+        "queue_full": one.queue_full,
+        "level": one.level,
+    }
     return {key: _rounded(value) for key, value in told.items() if value is not None}
 
 

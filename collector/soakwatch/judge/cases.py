@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 
-from soakwatch.core.event_kinds import own_affair
+from soakwatch.core.event_kinds import is_run_admin
 from soakwatch.core.roles import DUT
-from soakwatch.judge.attribution import bearer, labelled
+from soakwatch.judge.attribution import judged_target, labelled
 from soakwatch.judge.baseline import baseline_of
 from soakwatch.judge.calibration import SOURCE as REFERENCE
 from soakwatch.judge.derived_events import derived_events
 from soakwatch.judge.imported_baseline import SERIES_META as LENT
 from soakwatch.judge.imported_baseline import unpacked
-from soakwatch.judge.judged_record import Judged
+from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.lifetime import lifetime
 from soakwatch.judge.planned import Planned
 from soakwatch.judge.poll_mode import poll_modes
@@ -30,17 +30,17 @@ OF_LIVES = frozenset({"process_restart"})
 """Rules that judge whether a thing was there: they look at the whole window, others from its birth to its death."""
 
 
-class Court:
+class CaseBuilder:
     """What all cases of one record share; series are read one at a time, so memory does not grow with the record."""
 
-    def __init__(self, record: Judged, earlier: Sequence[Judged] = ()) -> None:
+    def __init__(self, record: JudgeableRecord, earlier: Sequence[JudgeableRecord] = ()) -> None:
         self._record, self._earlier = record, tuple(earlier)
         self.roles = dict(record.roles())
         self.devices = sum(role == DUT for role in self.roles.values())
         self.window = record.window()
         self.planned = Planned.of(record)
         self.phases = record.phases()
-        events = tuple(stored.event for stored in record.events() if not own_affair(stored.event.kind))
+        events = tuple(stored.event for stored in record.events() if not is_run_admin(stored.event.kind))
         self.events = (*events, *derived_events(record, events))
         self._families: dict[str, int] = {}
         self._accounts: dict[Window, tuple[Ledger, ...]] = {}
@@ -75,16 +75,16 @@ class Court:
             return
         keys = sorted(self._record.keys(wanted(rule)) if wanted(rule) else (), key=_order)
         for target in sorted(self.roles):
-            for objects in _grouped(rule, [key for key in keys if bearer(rule, key, self.roles) == target]):
+            for objects in _grouped(rule, [key for key in keys if judged_target(rule, key, self.roles) == target]):
                 yield target, objects
 
-    def seeing(self, record: Judged) -> Court:
+    def seeing(self, record: JudgeableRecord) -> CaseBuilder:
         """The same court with another view of the same record: readings and accounts come from there."""
         other = copy(self)
         other.look_through(record)
         return other
 
-    def look_through(self, record: Judged) -> None:
+    def look_through(self, record: JudgeableRecord) -> None:
         """Go on with another view of the same record."""
         self._record, self._accounts, self._families, self._polling = record, {}, {}, {}
         self._load = self._read_load()
@@ -121,7 +121,7 @@ class Court:
             devices=self.devices,
             earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
             family=self._family(rule),
-        )  # fmt: skip
+        )
 
     def _family(self, rule: Rule) -> int:
         """How many cases of devices the rule judges in this run."""

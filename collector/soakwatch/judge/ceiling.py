@@ -46,17 +46,20 @@ _LOST = {
 _BACK = {
     "packets": (("load.rx.packets", "load.tx.packets"), ("load.rx.packet.rate", "load.tx.packet.rate")),
     "bits": (
-        ("load.rx.packets", "load.tx.packets"), ("load.rx.bytes", "load.tx.bytes"),
+        ("load.rx.packets", "load.tx.packets"),
+        ("load.rx.bytes", "load.tx.bytes"),
         ("load.rx.bit.rate", "load.tx.bit.rate"),
     ),
     "requests": (),
-}  # fmt: skip
+}
 """What came back of what was sent: the loss of a generator that counts both."""
-METRICS = tuple(sorted(
-    {"load.cpu.utilization", "load.queue_full", "load.level", "load.loss"}
-    | {metric for kind in KINDS for metric, _ in kind.sent}
-    | {metric for pairs in (*_LOST.values(), *_BACK.values()) for pair in pairs for metric in pair}
-))  # fmt: skip
+METRICS = tuple(
+    sorted(
+        {"load.cpu.utilization", "load.queue_full", "load.level", "load.loss"}
+        | {metric for kind in KINDS for metric, _ in kind.sent}
+        | {metric for pairs in (*_LOST.values(), *_BACK.values()) for pair in pairs for metric in pair}
+    )
+)
 """Everything that is looked at."""
 
 

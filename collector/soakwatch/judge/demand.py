@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from soakwatch_rules.memory_verdict import BOTH
-from soakwatch_rules.rule import Finding, Outcome, Why
+from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
 
-_OF_THE_RUN = frozenset({Why.CADENCE, Why.TOO_SHORT})
+_OF_THE_RUN = frozenset({InconclusiveReason.CADENCE, InconclusiveReason.TOO_SHORT})
 """No reading is missing: the run as it was planned cannot show this. ``check`` says so beforehand."""
-_OF_THE_READINGS = frozenset({Why.NOISE, Why.RESOLUTION, Why.CYCLE, Why.RELEASE})
+_OF_THE_READINGS = frozenset(
+    {InconclusiveReason.NOISE, InconclusiveReason.RESOLUTION, InconclusiveReason.CYCLE, InconclusiveReason.RELEASE}
+)
 """A figure was found, and it is not certain."""
 _ASKED_BY_THE_RUN = frozenset({"coverage", "gap", "generator_health", "event_impact"})
 """Rules that look at what this very run did: its polls, its load, its events."""
 _EACH = "recovery"  # it looks at every series of a target after a stress: those that came back speak for the rest
-_NOT_COMPARED = frozenset({Why.NOISE, Why.NO_REFERENCE, Why.RESOLUTION})
+_NOT_COMPARED = frozenset({InconclusiveReason.NOISE, InconclusiveReason.NO_REFERENCE, InconclusiveReason.RESOLUTION})
 _QUEUE = "queue."  # what a stress is made to fill: that it drains is shown or not
 _LIKELY = 0.5  # from here on it is more likely beyond its limit
 _ENOUGH = 0.5  # of the expected readings: with fewer it is the missing ones that leave it open
@@ -74,11 +76,11 @@ class Demand:
             return True
         if rule in self.insisted or rule in _ASKED_BY_THE_RUN:
             return False
-        if why is Why.TOO_FEW:
+        if why is InconclusiveReason.TOO_FEW:
             whole = finding.coverage is not None and finding.coverage >= _ENOUGH and finding.samples > 1
             return whole and rule not in self.named
         if why in _OF_THE_RUN:
-            return why is Why.CADENCE or rule not in self.named
+            return why is InconclusiveReason.CADENCE or rule not in self.named
         return why in _OF_THE_READINGS and within(finding)
 
 

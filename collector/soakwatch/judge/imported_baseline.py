@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.core.errors import RecordError
-from soakwatch.judge.baseline import META, MOST_SERIES, Frozen, baseline_of, levels_of, metrics_of
+from soakwatch.judge.baseline import META, MOST_SERIES, BaselineSnapshot, baseline_of, levels_of, metrics_of
 from soakwatch.plan import Plan
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.blocks import decode, decode_ints, encode
@@ -36,7 +36,7 @@ _LENGTH = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
-class Lent:
+class ImportedBaseline:
     """What an earlier run lends, and sentences about what it does not."""
 
     run: str
@@ -47,7 +47,7 @@ class Lent:
     setup: str  # of that run, as the record keeps it for the report to say what changed since
 
 
-def lend(folder: Path, plan: Plan, rules: Iterable[Rule]) -> Lent:
+def import_baseline(folder: Path, plan: Plan, rules: Iterable[Rule]) -> ImportedBaseline:
     """The baseline of the run in ``folder``, for a run of ``plan`` judged by these rules.
 
     Raises RecordError if it cannot be read or has no baseline phase.
@@ -66,14 +66,14 @@ def lend(folder: Path, plan: Plan, rules: Iterable[Rule]) -> Lent:
     kept = tuple(series for series in read if len(series))
     if not kept:
         warnings.append(f"the baseline of {run} holds no readings that the rules of this plan look at")
-    return Lent(run, window, kept, max(0, len(keys) - MOST_SERIES), tuple(warnings), setup)
+    return ImportedBaseline(run, window, kept, max(0, len(keys) - MOST_SERIES), tuple(warnings), setup)
 
 
-def keep(record: Record, lent: Lent) -> None:
+def keep(record: Record, lent: ImportedBaseline) -> None:
     """Copy a lent baseline into the record of a run that begins. Raises RecordError."""
     record.set_meta(SERIES_META, packed(lent.series))
     record.set_meta(EARLIER, lent.setup)
-    record.set_meta(META, Frozen(lent.run, lent.window, levels_of(lent.series), lent.left_out).text())
+    record.set_meta(META, BaselineSnapshot(lent.run, lent.window, levels_of(lent.series), lent.left_out).text())
 
 
 def packed(series: Sequence[Series]) -> str:

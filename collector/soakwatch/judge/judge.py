@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.attribution import RETURNED
-from soakwatch.judge.cases import Court
+from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.demand import Demand
-from soakwatch.judge.judged_record import Judged
+from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.memory import of_memory
 from soakwatch.judge.unread import unread
 from soakwatch.judge.verdict import Verdict, fold
-from soakwatch_rules.rule import Case, Finding, Outcome, Rule, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rule, Window
 from soakwatch_rules.traffic_verdict import agreed, of_shared_load, of_the_management_path
 
 ACCOUNTS = frozenset({"coverage", "generator_health"})  # in doubt of these nobody knows what the device stood
 GENERATOR_RULE = "generator_health"
-_TOO_BRIEF = frozenset({Why.TOO_SHORT, Why.TOO_FEW})
+_TOO_BRIEF = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.TOO_FEW})
 _ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPLICABLE}
 
 
@@ -40,11 +40,11 @@ class RuleUse:
 
 
 def judge(
-    record: Judged,
+    record: JudgeableRecord,
     run: str,
     rules: Iterable[RuleUse],
     told: Callable[[str], None] | None = None,
-    earlier: Sequence[Judged] = (),
+    earlier: Sequence[JudgeableRecord] = (),
     *,
     goes_on: bool = False,
 ) -> Verdict:
@@ -55,7 +55,7 @@ def judge(
     ``earlier`` are the records of other runs, with which the rules that compare runs compare this one.
     """
     uses = sorted(rules, key=lambda use: use.rule.name)
-    court = Court(record, earlier)
+    court = CaseBuilder(record, earlier)
     findings = [
         of_role(finding, court.roles.get(finding.target, DUT), court.devices)
         for use in uses
@@ -85,9 +85,17 @@ def judge(
     )
     accounts = court.accounts(court.window)
     return fold(
-        run, court.window, court.roles, findings, accounts, court.phases, demand, planned_s, court.events,
+        run,
+        court.window,
+        court.roles,
+        findings,
+        accounts,
+        court.phases,
+        demand,
+        planned_s,
+        court.events,
         goes_on=goes_on,
-    )  # fmt: skip
+    )
 
 
 def _never_begun(rule: Rule, case: Case) -> Finding:
@@ -104,7 +112,7 @@ def _never_begun(rule: Rule, case: Case) -> Finding:
         definition=rule.definition(),
         reason=f"the {phases} phase, in which this is judged, never began",
         samples=0,
-        why=Why.NOT_BEGUN if case.series else None,
+        why=InconclusiveReason.NOT_BEGUN if case.series else None,
         settle=f"let the run reach its {phases} phase" if case.series else "",
     )
 
@@ -152,7 +160,7 @@ def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding
         replace(
             f,
             outcome=Outcome.INCONCLUSIVE,
-            why=Why.GENERATOR,
+            why=InconclusiveReason.GENERATOR,
             reason=f"the generator was at fault ({fault.reason}); without that: {f.outcome}, {f.reason}",
             settle="mend the generator, then run again",
         )

@@ -10,7 +10,7 @@ from soakwatch_rules.rule import Ledger, Phase, Window
 from soakwatch_rules.series import Series
 
 
-class Judged(Protocol):
+class JudgeableRecord(Protocol):
     """The parts of a record that judging needs."""
 
     def meta(self, key: str) -> str | None:

@@ -11,8 +11,8 @@ from soakwatch_rules.memory_verdict import of_shared_hosts, one_verdict
 from soakwatch_rules.rule import Finding, Outcome, Rule
 
 if TYPE_CHECKING:
-    from soakwatch.judge.cases import Court
-    from soakwatch.judge.judged_record import Judged
+    from soakwatch.judge.cases import CaseBuilder
+    from soakwatch.judge.judged_record import JudgeableRecord
 
 SHARED_KEY: Final = "shared"
 """Under which a record keeps the targets on which other programs run beside what is watched."""
@@ -25,12 +25,14 @@ def shared_text(targets: Iterable[str]) -> str:
     return json.dumps(sorted(targets))
 
 
-def shared_of(record: Judged) -> frozenset[str]:
+def shared_of(record: JudgeableRecord) -> frozenset[str]:
     """The targets that are no device by themselves."""
     return frozenset(map(str, json.loads(record.meta(SHARED_KEY) or "[]")))
 
 
-def of_memory(findings: Sequence[Finding], court: Court, record: Judged, rules: Iterable[Rule]) -> list[Finding]:
+def of_memory(
+    findings: Sequence[Finding], court: CaseBuilder, record: JudgeableRecord, rules: Iterable[Rule]
+) -> list[Finding]:
     """The findings with one verdict on memory: sums beside their parts, the literal method beside the shape."""
     used = {rule.name: rule for rule in rules if rule.name in _GROWTH}
     alone = getattr(used.get("memory_growth"), "decides", 0.0) > 0 or "growth" not in used
@@ -39,7 +41,7 @@ def of_memory(findings: Sequence[Finding], court: Court, record: Judged, rules: 
     return of_shared_hosts(made if alone else one_verdict(made), shared_of(record))
 
 
-def _beside_parts(findings: Sequence[Finding], court: Court, rules: Mapping[str, Rule]) -> list[Finding]:
+def _beside_parts(findings: Sequence[Finding], court: CaseBuilder, rules: Mapping[str, Rule]) -> list[Finding]:
     failed: dict[str, frozenset[str]] = {}
     for finding in findings:
         if finding.rule == "growth" and finding.metric in PARTS and finding.outcome is Outcome.FAIL:
@@ -52,7 +54,7 @@ def _beside_parts(findings: Sequence[Finding], court: Court, rules: Mapping[str,
     ]
 
 
-def _one(finding: Finding, court: Court, rule: Rule, failed: frozenset[str]) -> Finding:
+def _one(finding: Finding, court: CaseBuilder, rule: Rule, failed: frozenset[str]) -> Finding:
     keys = [
         key
         for target, keys in court.subjects(rule)

@@ -15,7 +15,7 @@ from soakwatch_agent.sample import object_text
 from soakwatch_rules import polling
 
 if TYPE_CHECKING:
-    from soakwatch.judge.judged_record import Judged
+    from soakwatch.judge.judged_record import JudgeableRecord
     from soakwatch.plan import TargetPlan
 
 META: Final = "poll_mode"
@@ -31,7 +31,7 @@ def planned_text(targets: Iterable[TargetPlan]) -> str:
     return json.dumps({one.name: list(one.poll_mode) for one in targets if one.poll_mode is not None})
 
 
-def poll_modes(record: Judged, target: str) -> Mapping[str, str]:
+def poll_modes(record: JudgeableRecord, target: str) -> Mapping[str, str]:
     """What polls on a target and what says so, by object: "" is the total, and ``polling.EVERY`` everything."""
     planned = json.loads(record.meta(META) or "{}").get(target)
     if planned == []:
@@ -44,7 +44,7 @@ def poll_modes(record: Judged, target: str) -> Mapping[str, str]:
     return {**told, **_of_the_total(record, target, told)}
 
 
-def _of_the_total(record: Judged, target: str, told: Mapping[str, str]) -> dict[str, str]:
+def _of_the_total(record: JudgeableRecord, target: str, told: Mapping[str, str]) -> dict[str, str]:
     """The total is busy because of the cores that poll where the others have room."""
     keys = [key for key in record.keys([TOTAL, polling.CORE]) if key.target == target]
     total = next((record.series(key).finite().values for key in keys if key.metric == TOTAL), np.empty(0))
@@ -64,7 +64,7 @@ def _of_the_total(record: Judged, target: str, told: Mapping[str, str]) -> dict[
     return {"": f"{polls} of its {polls + len(others)} cores poll, and the others have room"}
 
 
-def _driver(record: Judged, target: str) -> str:
+def _driver(record: JudgeableRecord, target: str) -> str:
     """The packet driver that answered on a target, by the objects that its asks make."""
     for key in record.keys(_DRIVEN):
         word = key.object.partition("=")[2]
@@ -74,7 +74,7 @@ def _driver(record: Judged, target: str) -> str:
     return ""
 
 
-def _apart(record: Judged, target: str) -> list[int]:
+def _apart(record: JudgeableRecord, target: str) -> list[int]:
     """The cores that the system keeps apart, as the description of the machine has them: ``2-3,6``."""
     told = json.loads(record.meta("fingerprint") or "{}").get(target, {}).get("cpu", {})
     found: set[int] = set()

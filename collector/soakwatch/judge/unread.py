@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from soakwatch.record.meta_keys import LEFT_OUT, UNREAD
 from soakwatch.record.reader import IMPORTED_KEY
 from soakwatch_agent.metric import BY_NAME
-from soakwatch_rules.rule import Finding, Outcome, Rule, Why, Window
+from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Rule, Window
 
 RULE = "coverage"
 _VERSION = 1
@@ -30,15 +30,30 @@ _DEFINITION = (
     "every column of readings is judged by a rule: one that goes by the name of a resource and is judged by none, or "
     "more than half of them, make it inconclusive"
 )
-_RESOURCE = frozenset((
-    *("memory", "mem", "heap", "rss", "pss", "vsz", "swap", "cpu", "load", "util", "utilization", "utilisation"),
-    *("latency", "delay", "response", "rt", "rtt", "jitter", "ping", "pause", "pauses", "busy", "used", "available"),
-    *("drop", "drops", "dropped", "loss", "lost", "error", "errors", "err", "fail", "fails", "failed", "failure"),
-    *("failures", "retrans", "retransmits", "timeout", "timeouts", "restarts", "crashes", "usage", "free"),
-    *("throughput", "tps", "qps", "rps", "pps", "bps", "mbps", "gbps", "bandwidth", "requests", "packets"),
-    *("connections", "conns", "conn", "sessions", "session", "flows", "queue", "qlen", "backlog", "fd", "fds"),
-    *("files", "threads", "disk", "temperature", "temp"),
-))  # fmt: skip
+_RESOURCE = frozenset(
+    (
+        *("memory", "mem", "heap", "rss", "pss", "vsz", "swap", "cpu", "load", "util", "utilization", "utilisation"),
+        *(
+            "latency",
+            "delay",
+            "response",
+            "rt",
+            "rtt",
+            "jitter",
+            "ping",
+            "pause",
+            "pauses",
+            "busy",
+            "used",
+            "available",
+        ),
+        *("drop", "drops", "dropped", "loss", "lost", "error", "errors", "err", "fail", "fails", "failed", "failure"),
+        *("failures", "retrans", "retransmits", "timeout", "timeouts", "restarts", "crashes", "usage", "free"),
+        *("throughput", "tps", "qps", "rps", "pps", "bps", "mbps", "gbps", "bandwidth", "requests", "packets"),
+        *("connections", "conns", "conn", "sessions", "session", "flows", "queue", "qlen", "backlog", "fd", "fds"),
+        *("files", "threads", "disk", "temperature", "temp"),
+    )
+)
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -111,7 +126,7 @@ def _left_out(column: Mapping[str, object], window: Window) -> Finding:
         "it inconclusive",
         reason=f"column {name}: {column['why']}, {100 * share:.2g} % of its readings",
         samples=0,
-        why=Why.UNREAD if many else None,
+        why=InconclusiveReason.UNREAD if many else None,
         settle=f"say its unit with --unit '{name}=UNIT', or leave it out with --skip '{name}'" if many else "",
     )
 
@@ -141,7 +156,7 @@ def _finding(target: str, window: Window, columns: Sequence[Mapping[str, object]
         definition=_DEFINITION,
         reason=reason,
         samples=0,
-        why=Why.UNREAD if outcome is Outcome.INCONCLUSIVE else None,
+        why=InconclusiveReason.UNREAD if outcome is Outcome.INCONCLUSIVE else None,
         settle=f"{settle}, or leave it out with --skip '{names[0]}'" if outcome is Outcome.INCONCLUSIVE else "",
     )
 

@@ -198,10 +198,13 @@ def _headline(
         return told + (f" ({_counted(warned, 'warning')})" if warned else "")
     parts = []
     for target in (t for t in targets if t.outcome is outcome):
-        rules = _rules([
-            f for place, f in enumerate(findings)
-            if f.target == target.target and f.outcome is outcome and place not in waived
-        ])  # fmt: skip
+        rules = _rules(
+            [
+                f
+                for place, f in enumerate(findings)
+                if f.target == target.target and f.outcome is outcome and place not in waived
+            ]
+        )
         said = (
             f"{target.target} failed {rules}" if outcome is Outcome.FAIL else f"{target.target}: {rules} inconclusive"
         )

@@ -43,9 +43,17 @@ from soakwatch.sources.abc import SourceConfig, WatchedProcess
 from soakwatch.sources.registry import poller_module
 
 __all__ = [
-    "EventPlan", "HookPlan", "Plan", "SourcePlan", "TargetPlan", "load_plan", "plan_from_text", "plan_text",
-    "process_data", "quick_plan",
-]  # fmt: skip
+    "EventPlan",
+    "HookPlan",
+    "Plan",
+    "SourcePlan",
+    "TargetPlan",
+    "load_plan",
+    "plan_from_text",
+    "plan_text",
+    "process_data",
+    "quick_plan",
+]
 
 WHOLE_RUN = "soak"
 """The one phase of a plan that names none."""
@@ -228,11 +236,23 @@ def _plan(document: Document, registry: Registry) -> Plan:
         raise plan_error(document.origin, found)
     stop = shape.stop_on_fail if isinstance(shape.stop_on_fail, list) else rule_names(registry)
     return Plan(
-        shape.name, duration, phases, tuple(targets), rules, shape.start, events, tuple(shape.hooks),
-        frozenset(stop if shape.stop_on_fail else ()), shape.reference or "", shape.baseline or "",
-        document.origin, dump(data), web, tuple(_sink(sink) for sink in shape.sinks),
+        shape.name,
+        duration,
+        phases,
+        tuple(targets),
+        rules,
+        shape.start,
+        events,
+        tuple(shape.hooks),
+        frozenset(stop if shape.stop_on_fail else ()),
+        shape.reference or "",
+        shape.baseline or "",
+        document.origin,
+        dump(data),
+        web,
+        tuple(_sink(sink) for sink in shape.sinks),
         tuple(shape.notify),
-    )  # fmt: skip
+    )
 
 
 def _sink(shape: SinkShape) -> Influxdb:
@@ -352,9 +372,14 @@ def _target(
         watched[watch.name] = watch
     everything = interfaces is None or INTERFACES_ALL in interfaces
     made = TargetPlan(
-        name, shape.role, sources, tuple(watched.values()), None if everything else tuple(interfaces or ()),
-        shape.shared, _polling(shape.poll_mode),
-    )  # fmt: skip
+        name,
+        shape.role,
+        sources,
+        tuple(watched.values()),
+        None if everything else tuple(interfaces or ()),
+        shape.shared,
+        _polling(shape.poll_mode),
+    )
     return made, found
 
 

@@ -79,9 +79,12 @@ class EventPlan:
 
 
 def events_of(
-    document: Document, shapes: Sequence[EventShape], duration: float, phases: Sequence[PhasePlan],
+    document: Document,
+    shapes: Sequence[EventShape],
+    duration: float,
+    phases: Sequence[PhasePlan],
     targets: tuple[str, ...],
-) -> tuple[tuple[EventPlan, ...], list[Problem]]:  # fmt: skip
+) -> tuple[tuple[EventPlan, ...], list[Problem]]:
     """The planned events, and what is wrong with them beside the rest of the plan."""
     events: list[EventPlan] = []
     found: list[Problem] = []
@@ -90,9 +93,19 @@ def events_of(
         path: Path = ("events", index)
         timeout_s = TIMEOUT_S if shape.timeout is None else shape.timeout
         events.append(
-            EventPlan(shape.kind, shape.at, shape.lasts, shape.within, dict(shape.expect), shape.target, shape.every,
-                      shape.phase, shape.run or (), timeout_s)
-        )  # fmt: skip
+            EventPlan(
+                shape.kind,
+                shape.at,
+                shape.lasts,
+                shape.within,
+                dict(shape.expect),
+                shape.target,
+                shape.every,
+                shape.phase,
+                shape.run or (),
+                timeout_s,
+            )
+        )
         slips = {kind: slip(kind, own) for kind in shape.expect}
         found += [document.problem((*path, "expect", kind), told, key=True) for kind, told in slips.items() if told]
         if shape.target is not None and shape.target not in targets:

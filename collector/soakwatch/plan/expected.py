@@ -8,13 +8,39 @@ from difflib import get_close_matches
 from soakwatch.core.registry import rules as rule_names
 
 KINDS = (
-    "config.change", "core.dump", "cpu.hog", "device.crash", "failover", "hardware.fault", "kernel.oom", "kernel.oops",
-    "kernel.panic", "license", "link.down", "link.up", "memory.low", "module.restart", "outage", "process.crash",
-    "process.exit", "process.restart", "process.start", "reboot", "reboot.requested", "reboot.unexpected", "watchdog",
-)  # fmt: skip
+    "config.change",
+    "core.dump",
+    "cpu.hog",
+    "device.crash",
+    "failover",
+    "hardware.fault",
+    "kernel.oom",
+    "kernel.oops",
+    "kernel.panic",
+    "license",
+    "link.down",
+    "link.up",
+    "memory.low",
+    "module.restart",
+    "outage",
+    "process.crash",
+    "process.exit",
+    "process.restart",
+    "process.start",
+    "reboot",
+    "reboot.requested",
+    "reboot.unexpected",
+    "watchdog",
+)
 """The kinds that probes, receivers and profiles tell, and what ``event_impact`` measures."""
-_OF_RULES = {"core_dump": "core.dump", "oom_kill": "kernel.oom", "process_restart": "process.restart",
-             "hang": "outage", "periodic_pause": "outage", "event_impact": "outage"}  # fmt: skip
+_OF_RULES = {
+    "core_dump": "core.dump",
+    "oom_kill": "kernel.oom",
+    "process_restart": "process.restart",
+    "hang": "outage",
+    "periodic_pause": "outage",
+    "event_impact": "outage",
+}
 _MEANT = ("process.restart", "process.exit", "device.crash", "core.dump", "kernel.oom", "kernel.panic", "link.down")
 """The kinds that may be meant by their last words."""
 _LIKE = 0.75

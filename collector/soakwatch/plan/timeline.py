@@ -9,7 +9,7 @@ from soakwatch.plan.phase import PhasePlan
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class PhaseInterval:
     """One phase on the run's clock."""
 
     name: str
@@ -19,19 +19,19 @@ class Stretch:
     until: str = ""
 
 
-def stretches(phases: Iterable[PhasePlan], start_ns: int) -> tuple[Stretch, ...]:
+def stretches(phases: Iterable[PhasePlan], start_ns: int) -> tuple[PhaseInterval, ...]:
     """The phases of a plan with their times, each as long as it can be."""
     begin_ns, found = start_ns, []
     for phase in phases:
         end_ns = begin_ns + round(phase.seconds * 1e9)
-        found.append(Stretch(phase.name, begin_ns, end_ns, phase.load, phase.until))
+        found.append(PhaseInterval(phase.name, begin_ns, end_ns, phase.load, phase.until))
         begin_ns = end_ns
     return tuple(found)
 
 
-def shifted(planned: Sequence[Stretch], begun_ns: Sequence[int]) -> tuple[Stretch, ...]:
+def shifted(planned: Sequence[PhaseInterval], begun_ns: Sequence[int]) -> tuple[PhaseInterval, ...]:
     """The phases where those that began did so at these times, and the others follow without a break."""
-    made: list[Stretch] = []
+    made: list[PhaseInterval] = []
     for at, stretch in enumerate(planned):
         begin_ns = begun_ns[at] if at < len(begun_ns) else made[-1].end_ns if made else stretch.begin_ns
         made.append(replace(stretch, begin_ns=begin_ns, end_ns=begin_ns + stretch.end_ns - stretch.begin_ns))

@@ -105,9 +105,11 @@ def _axis(
 ) -> int:
     every = np.array_equal(readings.position, np.arange(stretch.time_ns.size))
     moved = bool(offsets.any())
-    key = b"" if every and not moved else hashlib.blake2b(
-        readings.position.tobytes() + offsets.tobytes(), digest_size=16
-    ).digest()  # fmt: skip
+    key = (
+        b""
+        if every and not moved
+        else hashlib.blake2b(readings.position.tobytes() + offsets.tobytes(), digest_size=16).digest()
+    )
     if key not in axes:
         axis = sql.execute(
             "INSERT INTO axis (chunk, first_ns, last_ns, positions, offsets) VALUES (?,?,?,?,?)",

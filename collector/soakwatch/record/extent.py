@@ -15,7 +15,7 @@ from soakwatch.record.files import record_file
 from soakwatch.record.model import SeriesKey
 from soakwatch.record.recent import Ints
 from soakwatch.record.snapshot import open_snapshot
-from soakwatch.record.trouble import damaged, told
+from soakwatch.record.trouble import as_record_error, damaged
 
 _SHARED = (
     "SELECT block.series FROM block JOIN axis ON axis.id = block.axis JOIN chunk ON chunk.id = axis.chunk"
@@ -56,7 +56,7 @@ def extent_of(folder_or_file: Path) -> Extent:
         try:
             return _counted(sql)
         except sqlite3.Error as error:
-            raise told(error, path) from None
+            raise as_record_error(error, path) from None
         except (ValueError, LookupError, TypeError) as error:
             raise damaged(path, str(error)) from None
 

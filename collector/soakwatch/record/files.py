@@ -14,7 +14,7 @@ from pathlib import Path
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record.schema import RECORD_NAME, version_of
-from soakwatch.record.trouble import told
+from soakwatch.record.trouble import as_record_error
 
 BUSY_S = 10.0  # a reader that copies, or an event from outside, is done long before
 BESIDE = ("-wal", "-journal")
@@ -77,7 +77,7 @@ def take_lock(path: Path) -> int:
     try:
         descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise told(error, path) from None
+        raise as_record_error(error, path) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

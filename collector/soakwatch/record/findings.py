@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import cast
 
-from soakwatch_rules.rule import Finding, Forecast, Mark, Outcome, Why, Window
+from soakwatch_rules.rule import Finding, Forecast, InconclusiveReason, Mark, Outcome, Window
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -38,11 +38,14 @@ def finding_to_json(finding: Finding) -> str:
         "numbers": {name: _out(value) for name, value in f.numbers.items()},
         "doubts": list(f.doubts),
         "why": None if f.why is None else f.why.value,
-        "forecast": None if f.forecast is None else [
-            f.forecast.what, *(_out(x) for x in (f.forecast.after_s, f.forecast.low_s, f.forecast.high_s)),
+        "forecast": None
+        if f.forecast is None
+        else [
+            f.forecast.what,
+            *(_out(x) for x in (f.forecast.after_s, f.forecast.low_s, f.forecast.high_s)),
             _out(f.forecast.confidence),
         ],
-    }  # fmt: skip
+    }
     return json.dumps(body, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
@@ -73,7 +76,7 @@ def finding_from_json(text: str) -> Finding:
         marks=tuple(Mark(*mark) for mark in cast("list[tuple[int, int | None, str]]", body["marks"])),
         numbers={name: _number(value) for name, value in cast("Mapping[str, Json]", body["numbers"]).items()},
         doubts=tuple(cast("list[str]", body["doubts"])),
-        why=None if body.get("why") is None else Why(cast("str", body["why"])),
+        why=None if body.get("why") is None else InconclusiveReason(cast("str", body["why"])),
         forecast=_forecast(body.get("forecast")),
     )
 

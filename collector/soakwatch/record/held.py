@@ -26,7 +26,7 @@ from soakwatch.record.reader import IMPORTED_KEY, trait_of
 from soakwatch.record.recent import Ints, Recent, typed_runs
 from soakwatch.record.rows import last_time, sources_of
 from soakwatch.record.snapshot import open_snapshot
-from soakwatch.record.trouble import damaged, told
+from soakwatch.record.trouble import as_record_error, damaged
 from soakwatch_rules.series import Series
 
 _AT_ONCE = 500  # blocks that are fetched by one statement
@@ -154,8 +154,9 @@ class HeldView:
     def _sealed_since(self, begin_ns: int) -> set[int]:
         rows = self._sql.execute(
             "SELECT DISTINCT series FROM chunk JOIN block ON block.id BETWEEN first_block AND last_block"
-            " WHERE last_ns>=?", (begin_ns,)
-        )  # fmt: skip
+            " WHERE last_ns>=?",
+            (begin_ns,),
+        )
         return {number for (number,) in rows}
 
     def _known(self, metric: str, number: int, source: int, unit: str, kind: str) -> Known:
@@ -206,8 +207,10 @@ class HeldView:
 
     def _counted(self, before: Counted) -> Counted:
         axes = np.zeros(1 + self._most("axis"), dtype=np.int64)
-        found = self._sql.execute("SELECT axis.id, polls, positions FROM axis JOIN chunk ON chunk.id = axis.chunk"
-                                  " WHERE last_block>?", (before.until,))  # fmt: skip
+        found = self._sql.execute(
+            "SELECT axis.id, polls, positions FROM axis JOIN chunk ON chunk.id = axis.chunk WHERE last_block>?",
+            (before.until,),
+        )
         for axis, polls, positions in found:
             axes[axis] = polls if positions is None else decode_ints(positions).size
         readings = np.zeros(1 + self._most("series"), dtype=np.int64)
@@ -228,7 +231,7 @@ class HeldView:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise told(error, self.path) from None
+            raise as_record_error(error, self.path) from None
         except (ValueError, LookupError, TypeError) as error:
             raise damaged(self.path, str(error)) from None
 

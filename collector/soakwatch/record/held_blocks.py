@@ -131,8 +131,9 @@ class Blocks:
         until = held.columns.shape[1] - 1
         rows = sql.execute(
             "SELECT axis.id, first_ns, axis.last_ns, source, first_block, last_block FROM axis"
-            " JOIN chunk ON chunk.id = axis.chunk WHERE axis.id>? ORDER BY axis.id", (until,)
-        ).fetchall()  # fmt: skip
+            " JOIN chunk ON chunk.id = axis.chunk WHERE axis.id>? ORDER BY axis.id",
+            (until,),
+        ).fetchall()
         if rows:
             new = np.array(rows, dtype=np.int64).T
             grown = np.zeros((5, new[0, -1] - until), dtype=np.int64)

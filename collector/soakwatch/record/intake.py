@@ -35,7 +35,7 @@ _REMEMBERED = 256  # shapes of polls; more means that they do not repeat
 _CHOICES = 64  # of the readings of one shape
 
 
-class Intake:
+class PollPacker:
     """Admits readings and packs them; writes new series and layouts through ``connection`` as they appear.
 
     Whoever rolls back a transaction must make a new Intake, for this one remembers what was rolled back.

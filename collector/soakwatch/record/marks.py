@@ -15,7 +15,7 @@ from soakwatch.record.rows import EVENT_COLUMNS, event_of
 from soakwatch.record.schema import SCHEMA_VERSION, version_of
 from soakwatch.record.standing import insert_event
 from soakwatch.record.text import storable
-from soakwatch.record.trouble import told
+from soakwatch.record.trouble import as_record_error
 from soakwatch.record.writer import Record
 from soakwatch_rules.rule import Event
 
@@ -87,4 +87,4 @@ def marks(path: Path) -> Iterator[Marks]:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
     except sqlite3.Error as error:
-        raise told(error, file) from None
+        raise as_record_error(error, file) from None

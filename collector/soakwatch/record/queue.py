@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import ParamSpec, Protocol, TypeVar
 
 from soakwatch.core.errors import RecordError
-from soakwatch.core.log_throttle import Complaint
+from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
 
 P = ParamSpec("P")
@@ -39,7 +39,7 @@ class Committer:
         self._record, self._now_ns = record, now_ns
         self._waiting: deque[Poll] = deque()
         self._thread: Executor | None = ThreadPoolExecutor(1, "record") if threaded else None
-        self._complaint = Complaint("record")
+        self._complaint = ThrottledLog("record")
         self._held = 0
         self._given_up = 0
         self.trouble: str | None = None  # why the last batch could not be written; None when all is well

@@ -35,7 +35,7 @@ from soakwatch.record.owners import Owner, silence_ns
 from soakwatch.record.replay import Replay
 from soakwatch.record.rows import EVENT_COLUMNS, OUTCOME_NUMBERS, OUTCOMES, event_of, last_time, sources_of
 from soakwatch.record.snapshot import open_snapshot
-from soakwatch.record.trouble import damaged, told
+from soakwatch.record.trouble import as_record_error, damaged
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Poll, PollOutcome
 from soakwatch_rules.rule import Finding, Ledger, Phase, Window
@@ -303,7 +303,7 @@ class RecordView:
         except sqlite3.ProgrammingError:
             raise RecordError(f"{self.path} is closed") from None
         except (sqlite3.Error, OSError) as error:
-            raise told(error, self.path) from None
+            raise as_record_error(error, self.path) from None
         except (ValueError, LookupError, TypeError) as error:
             raise damaged(self.path, str(error)) from None
 
@@ -318,8 +318,8 @@ class RecordView:
         """Which lasting direction is bad, of metrics outside of the catalogue."""
         if self._directions is None:
             with self._reading():
-                told = json.loads(self.meta(GROWTH_KEY) or "{}")
-                self._directions = {metric: _GROWTH[word] for metric, word in told.items()}
+                as_record_error = json.loads(self.meta(GROWTH_KEY) or "{}")
+                self._directions = {metric: _GROWTH[word] for metric, word in as_record_error.items()}
         return self._directions
 
     def _is_imported(self) -> bool:

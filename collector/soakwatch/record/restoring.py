@@ -9,7 +9,7 @@ from pathlib import Path
 
 from soakwatch.record.files import connect, record_file
 from soakwatch.record.text import storable
-from soakwatch.record.trouble import told
+from soakwatch.record.trouble import as_record_error
 
 SeriesRow = tuple[str, str, str, int, str, str]
 """Target, metric, object, the number of the source that brings it, unit and kind."""
@@ -19,7 +19,7 @@ FaultRow = tuple[int, str, str, str, int, int, int]
 
 def restore_tables(
     folder: Path, series: Iterable[SeriesRow], faults: Iterable[FaultRow], errors: Iterable[str]
-) -> None:  # fmt: skip
+) -> None:
     """Write series, faults and the texts of errors into a record that has none, in their order. Raises RecordError."""
     path = record_file(folder)
     try:
@@ -36,4 +36,4 @@ def restore_tables(
             sql.executemany("INSERT INTO error (text) VALUES (?)", ((storable(text),) for text in errors))
             sql.execute("COMMIT")
     except sqlite3.Error as error:
-        raise told(error, path) from None
+        raise as_record_error(error, path) from None

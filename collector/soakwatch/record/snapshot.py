@@ -13,7 +13,7 @@ from pathlib import Path
 from soakwatch.core.units import show_bytes
 from soakwatch.record.files import BESIDE, BUSY_S, lies_beside
 from soakwatch.record.schema import SCHEMA_VERSION, migrate, version_of
-from soakwatch.record.trouble import damaged, told
+from soakwatch.record.trouble import as_record_error, damaged
 
 
 def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
@@ -34,7 +34,7 @@ def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
             connection.execute("ROLLBACK")
             connection = _migrated(connection, version, stack)
     except (sqlite3.Error, OSError) as error:
-        raise told(error, path) from None
+        raise as_record_error(error, path) from None
     return connection
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
-from soakwatch.record.intake import Intake
+from soakwatch.record.intake import PollPacker
 from soakwatch.record.model import Source
 from soakwatch.record.rows import OUTCOME_NUMBERS, last_time, sources_of
 from soakwatch.record.sealing import count_recent
@@ -30,13 +30,13 @@ POLL_INSERT = (
 )
 
 
-class Standing:
+class WriterState:
     """Worked out from the file; void once a transaction was rolled back, for it remembers what that one did."""
 
     def __init__(self, sql: sqlite3.Connection) -> None:
         self._sql = sql
         self.sources = {source.id: source for source in sources_of(sql)}
-        self.intake = Intake(sql, self.sources)
+        self.intake = PollPacker(sql, self.sources)
         self.recent = dict(count_recent(sql))  # source -> polls, samples that are not sealed
         self.polls_ns = last_time(sql, None)
         self._next_seq: dict[int, int] = dict(

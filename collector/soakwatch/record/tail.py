@@ -23,7 +23,7 @@ from soakwatch.record.model import SeriesKey, Source, StoredEvent, StoredFault
 from soakwatch.record.recent import POLL_COLUMNS, Ints, PollRow, unpack
 from soakwatch.record.rows import EVENT_COLUMNS, event_of, sources_of
 from soakwatch.record.snapshot import open_snapshot
-from soakwatch.record.trouble import damaged, told
+from soakwatch.record.trouble import as_record_error, damaged
 
 Words = NDArray[np.uint64]
 
@@ -121,7 +121,7 @@ class Tail:
             try:
                 return self._news(sql)
             except sqlite3.Error as error:
-                raise told(error, self.path) from None
+                raise as_record_error(error, self.path) from None
             except (ValueError, LookupError, TypeError) as error:
                 raise damaged(self.path, str(error)) from None
 
@@ -132,7 +132,7 @@ class Tail:
             try:
                 whole = Columns(sql).polls_as_they_came(source, 0, 2**63 - 1)
             except sqlite3.Error as error:
-                raise told(error, self.path) from None
+                raise as_record_error(error, self.path) from None
             except (ValueError, LookupError, TypeError) as error:
                 raise damaged(self.path, str(error)) from None
         return accounted(whole.of(slice(self._read.get(source, 0))))  # they are numbered from 1 without a hole

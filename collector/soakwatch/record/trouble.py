@@ -28,7 +28,7 @@ def damaged(path: Path, why: str) -> RecordError:
     )
 
 
-def told(error: Exception, path: Path) -> RecordError:
+def as_record_error(error: Exception, path: Path) -> RecordError:
     """The error that a person sees for one of sqlite3 or of the file system."""
     if isinstance(error, RecordError):
         return error

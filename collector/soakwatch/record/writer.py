@@ -21,9 +21,9 @@ from soakwatch.record.model import Artifact, Source, StoredEvent
 from soakwatch.record.rows import CADENCES, EVENT_COLUMNS, event_of, last_time
 from soakwatch.record.schema import RECORD_NAME, SCHEMA_VERSION, migrate, version_of
 from soakwatch.record.sealing import SEAL_POLLS, SEAL_SAMPLES, drop_unused_layouts, seal_oldest
-from soakwatch.record.standing import POLL_INSERT, Standing, change_event, insert_event
+from soakwatch.record.standing import POLL_INSERT, WriterState, change_event, insert_event
 from soakwatch.record.text import storable
-from soakwatch.record.trouble import RecordFull, damaged, told
+from soakwatch.record.trouble import RecordFull, as_record_error, damaged
 from soakwatch_agent.sample import Poll
 from soakwatch_rules.rule import Event, Finding, Outcome
 
@@ -43,7 +43,7 @@ class Record:
         self._guard = threading.RLock()
         self._closed = False
         self._pause = 0  # puts until sealing is tried again after the disk refused it
-        self._standing = Standing(connection)
+        self._standing = WriterState(connection)
         self._stale = False  # a transaction was rolled back: the standing must be worked out again
 
     @classmethod
@@ -53,7 +53,7 @@ class Record:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise told(error, folder) from None
+            raise as_record_error(error, folder) from None
         if path.exists():
             raise RecordError(f"{folder} already holds a record: go on with `soakwatch resume`, or name a new folder")
         try:
@@ -84,7 +84,7 @@ class Record:
                 migrate(connection, version_of(connection, path))
                 record = cls(path, connection, descriptor)
             except sqlite3.Error as error:
-                raise told(error, path) from None
+                raise as_record_error(error, path) from None
             except (ValueError, LookupError) as error:
                 raise damaged(path, str(error)) from None
             undo.pop_all()
@@ -168,13 +168,13 @@ class Record:
         with self._writing() as sql:
             return insert_event(sql, target, event, origin)
 
-    def end_event(self, number: int, end_ns: int | None, told: Mapping[str, str] | None = None) -> None:
+    def end_event(self, number: int, end_ns: int | None, as_record_error: Mapping[str, str] | None = None) -> None:
         """Say when an event ended (None: as was said before), and what is ``told`` of it besides what was.
 
         Raises RecordError if there is no such event.
         """
         with self._writing() as sql:
-            change_event(sql, self.path, number, end_ns, told or {})
+            change_event(sql, self.path, number, end_ns, as_record_error or {})
 
     def events_after(self, number: int) -> tuple[StoredEvent, ...]:
         """The events with a higher number, also those that other processes added."""
@@ -306,13 +306,13 @@ class Record:
             try:
                 yield self._connection
             except (sqlite3.Error, OSError) as error:
-                raise told(error, self.path) from None
+                raise as_record_error(error, self.path) from None
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         with self._reading() as sql:
             if self._stale:
-                self._standing = Standing(sql)
+                self._standing = WriterState(sql)
                 self._stale = False
             sql.execute("BEGIN IMMEDIATE")
             try:
@@ -370,4 +370,4 @@ def add_outside_event(path: Path, target: str, event: Event, origin: str = "user
             connection.execute("COMMIT")
             return number
     except sqlite3.Error as error:
-        raise told(error, file) from None
+        raise as_record_error(error, file) from None

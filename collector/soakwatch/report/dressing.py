@@ -18,10 +18,16 @@ _A_DAY = 20 * 3600.0  # from here on a time of day alone would be ambiguous
 def blank(x_range: Range, y_range: Range, height: int, unit: str, seconds: float, *, log: bool, small: bool) -> Any:
     """A figure with a time axis of ``seconds`` and an axis of values in ``unit``; a ``small`` one has no tools."""
     plot: Any = figure(
-        x_axis_type="datetime", x_range=x_range, y_range=y_range, height=height, y_axis_type="log" if log else "linear",
-        min_width=160 if small else 280, sizing_mode="stretch_width", tools="" if small else _TOOLS,
+        x_axis_type="datetime",
+        x_range=x_range,
+        y_range=y_range,
+        height=height,
+        y_axis_type="log" if log else "linear",
+        min_width=160 if small else 280,
+        sizing_mode="stretch_width",
+        tools="" if small else _TOOLS,
         toolbar_location=None if small else "right",
-    )  # fmt: skip
+    )
     if not small:  # the same for all, so that moments stand below one another
         plot.min_border_left, plot.min_border_right = _BORDERS
     plot.toolbar.logo = None

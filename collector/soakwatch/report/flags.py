@@ -46,12 +46,14 @@ def draw_flags(plot: Any, flags: Sequence[Flag], window: Window) -> list[LegendI
         _draw_bars(plot, [flag for flag in here if not flag.moment], window, height, colour)
         clusters = _clusters(here, window)
         edge = window.begin_ns + (window.end_ns - window.begin_ns) // 120  # a mark at the very edge would be cut
-        source = ColumnDataSource({
-            "x": [max(some[0].begin_ns, edge) // 10**6 for some in clusters],
-            "y": [height] * len(clusters),
-            "number": [_numbers(some) for some in clusters],
-            "text": [_texts(some) for some in clusters],
-        })  # fmt: skip
+        source = ColumnDataSource(
+            {
+                "x": [max(some[0].begin_ns, edge) // 10**6 for some in clusters],
+                "y": [height] * len(clusters),
+                "number": [_numbers(some) for some in clusters],
+                "text": [_texts(some) for some in clusters],
+            }
+        )
         mark = Scatter(x="x", y="y", marker=shape, size=9, fill_color=GROUND, line_color=colour, line_width=1.8)
         drawn = put(plot, source, mark, axis="band", over=True)
         plot.add_tools(HoverTool(renderers=[drawn], tooltips=[(f"finding, {outcome.value}", "@text")]))

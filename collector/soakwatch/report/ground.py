@@ -49,30 +49,41 @@ def phase_rows(phases: Sequence[Phase], window: Window) -> ColumnDataSource:
         row = next((i for i, end in enumerate(rows) if end <= begin), len(rows))
         rows[row : row + 1] = [begin + width]
         heights.append(1 - 0.085 * row)
-    return ColumnDataSource({
-        "x": [max(phase.window.begin_ns, window.begin_ns) // 10**6 for phase in phases],
-        "y": heights,
-        "text": [plain(phase.name) for phase in phases],
-    }, name="phase-names")  # fmt: skip
+    return ColumnDataSource(
+        {
+            "x": [max(phase.window.begin_ns, window.begin_ns) // 10**6 for phase in phases],
+            "y": heights,
+            "text": [plain(phase.name) for phase in phases],
+        },
+        name="phase-names",
+    )
 
 
 def phase_strips(phases: Sequence[Phase]) -> ColumnDataSource:
     """Where the phases are shaded, in which colour."""
-    return ColumnDataSource({
-        "x0": [phase.window.begin_ns // 10**6 for phase in phases],
-        "x1": [phase.window.end_ns // 10**6 for phase in phases],
-        "colour": [PHASES.get(phase.name, GREY) for phase in phases],
-        "alpha": [0.13 if phase.name in PHASES else 0.0 for phase in phases],
-    }, name="phases")  # fmt: skip
+    return ColumnDataSource(
+        {
+            "x0": [phase.window.begin_ns // 10**6 for phase in phases],
+            "x1": [phase.window.end_ns // 10**6 for phase in phases],
+            "colour": [PHASES.get(phase.name, GREY) for phase in phases],
+            "alpha": [0.13 if phase.name in PHASES else 0.0 for phase in phases],
+        },
+        name="phases",
+    )
 
 
 def draw_phases(plot: Any, strips: ColumnDataSource | None, names: ColumnDataSource | None) -> None:
     """Shade the phases and name them; the plot gets its axis from 0 to 1 for what has no value, named band."""
     if strips is not None:
         look = VStrip(
-            x0="x0", x1="x1", fill_color="colour", fill_alpha="alpha", line_color=GREY, line_alpha=0.35,
+            x0="x0",
+            x1="x1",
+            fill_color="colour",
+            fill_alpha="alpha",
+            line_color=GREY,
+            line_alpha=0.35,
             line_dash="dotted",
-        )  # fmt: skip
+        )
         put(plot, strips, look).level = "underlay"
     plot.extra_y_ranges = {"band": Range1d(start=0, end=1)}
     plot.extra_y_scales = {"band": LinearScale(), "load": LinearScale()}
@@ -112,9 +123,13 @@ def draw_load(
         elif place == 0 and not bool(np.isnan(curve.value).any()):
             put(plot, source, VArea(x="time", y1=0, y2="value", fill_color=GREY, fill_alpha=0.14), axis="load")
         stroke = Line(
-            x="time", y="value", line_color=BLACK if over else GREY, line_width=1, line_alpha=0.9 if over else 0.75,
+            x="time",
+            y="value",
+            line_color=BLACK if over else GREY,
+            line_width=1,
+            line_alpha=0.9 if over else 0.75,
             line_dash=DASHES[place % len(DASHES)],
-        )  # fmt: skip
+        )
         line = put(plot, source, stroke, axis="load")
         items.append(item(f"load: {name_of(curve)}" if len(load) > 1 else "load (right axis)", line))
     return items
@@ -131,8 +146,11 @@ def draw_marks(plot: Any, marks: Sequence[Mark], word: str, window: Window, *, n
     """A solid vertical for each moment of a finding, with its number where asked."""
     rows: list[Row] = [(mark.begin_ns, mark.end_ns, mark.text) for mark in marks[:_MOST_EVENTS]]
     if numbered and rows:
-        source = {"x": [x // 10**6 for x, _, _ in rows], "text": [str(n) for n, _ in enumerate(rows, 1)],
-                  "y": [0.89 - 0.09 * (n % 3) for n in range(len(rows))]}  # fmt: skip
+        source = {
+            "x": [x // 10**6 for x, _, _ in rows],
+            "text": [str(n) for n, _ in enumerate(rows, 1)],
+            "y": [0.89 - 0.09 * (n % 3) for n in range(len(rows))],
+        }
         look: dict[str, Any] = {"text_baseline": "top", "text_font_style": "bold", "text_color": BLACK, "x_offset": 3}
         words(plot, ColumnDataSource(source), "text", **look)
     return draw_moments(plot, rows, word, BLACK if numbered else VERMILION, 0.3, "solid", window)
@@ -158,11 +176,16 @@ def draw_moments(
     drawn = [line]
     if spans:
         long = (window.end_ns - window.begin_ns) / 10**6 / 20
-        strip = ColumnDataSource({
-            "x0": [x for x, _, _ in spans], "x1": [x for _, x, _ in spans],
-            "text": [plain(t) for _, _, t in spans],
-            "alpha": [min(0.07, alpha) if end - begin > long else alpha for begin, end, _ in spans],  # hides no phase
-        })  # fmt: skip
+        strip = ColumnDataSource(
+            {
+                "x0": [x for x, _, _ in spans],
+                "x1": [x for _, x, _ in spans],
+                "text": [plain(t) for _, _, t in spans],
+                "alpha": [
+                    min(0.07, alpha) if end - begin > long else alpha for begin, end, _ in spans
+                ],  # hides no phase
+            }
+        )
         area = VStrip(x0="x0", x1="x1", fill_color=colour, fill_alpha="alpha", line_color=None)
         drawn.append(put(plot, strip, area))
     plot.add_tools(HoverTool(renderers=drawn, tooltips=[(name, "@text")], line_policy="nearest"))

@@ -11,7 +11,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import NOT_REQUIRED, Verdict
 from soakwatch.report.load import Generator, figure_of
 from soakwatch.report.moments import first_failure_ns, told_moments
-from soakwatch_rules.rule import Finding, Outcome, Why, Window
+from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.wording.words import counted
 from soakwatch_rules.wording.words import lasting as took
 
@@ -44,20 +44,20 @@ _PLAIN: Mapping[str, str] = {
     "saturation": "something in it ran full",
     "step_change": "a level jumped and stayed",
 }
-_DOUBTS: Mapping[Why, str] = {
-    Why.TOO_SHORT: "the run was too short",
-    Why.TOO_FEW: "there were too few readings",
-    Why.CADENCE: "it was read too seldom",
-    Why.RESOLUTION: "its readings are too coarse",
-    Why.GAP: "too much of it could not be read",
-    Why.GENERATOR: "the traffic generator did not do its part",
-    Why.CYCLE: "it swings more slowly than the run was long",
-    Why.RELEASE: "it had not settled",
-    Why.NOISE: "its readings are too restless",
-    Why.UNREAD: "what is needed could not be read",
-    Why.PENDING: "something was not over at the end",
-    Why.NO_REFERENCE: "there is nothing to compare it with",
-    Why.NOT_BEGUN: "a phase of the plan never began",
+_DOUBTS: Mapping[InconclusiveReason, str] = {
+    InconclusiveReason.TOO_SHORT: "the run was too short",
+    InconclusiveReason.TOO_FEW: "there were too few readings",
+    InconclusiveReason.CADENCE: "it was read too seldom",
+    InconclusiveReason.RESOLUTION: "its readings are too coarse",
+    InconclusiveReason.GAP: "too much of it could not be read",
+    InconclusiveReason.GENERATOR: "the traffic generator did not do its part",
+    InconclusiveReason.CYCLE: "it swings more slowly than the run was long",
+    InconclusiveReason.RELEASE: "it had not settled",
+    InconclusiveReason.NOISE: "its readings are too restless",
+    InconclusiveReason.UNREAD: "what is needed could not be read",
+    InconclusiveReason.PENDING: "something was not over at the end",
+    InconclusiveReason.NO_REFERENCE: "there is nothing to compare it with",
+    InconclusiveReason.NOT_BEGUN: "a phase of the plan never began",
 }
 _GROWTH = frozenset({"growth", "memory_growth", "queue_growth"})
 _MOST = 3

@@ -20,10 +20,14 @@ _UNITS = {metric.name: metric.unit for metric in CATALOGUE}
 _STATED = {
     used: limit
     for limit in sorted(name for name in _UNITS if name.endswith(".limit"))
-    for used in (f"{limit.removesuffix('limit')}usage", f"{limit.removesuffix('limit')}count",
-                 f"{limit.removesuffix('limit')}depth", limit.removesuffix(".limit"))
+    for used in (
+        f"{limit.removesuffix('limit')}usage",
+        f"{limit.removesuffix('limit')}count",
+        f"{limit.removesuffix('limit')}depth",
+        limit.removesuffix(".limit"),
+    )
     if _UNITS.get(used) == _UNITS[limit]
-}  # fmt: skip
+}
 """What is used up, and the metric in which the device states, in the same unit, how much there is."""
 _SHARES = ("system.memory.utilization", "system.memory.pool.utilization", "system.sessions.utilization")
 _PROCESSORS = ("system.cpu.utilization", "system.cpu.module.utilization")
@@ -85,10 +89,17 @@ def _judged(finding: Finding) -> Room | None:
     words = "" if finding.forecast is None else forecast_words(finding.forecast)
     after_s = math.inf if finding.forecast is None or not words else finding.forecast.after_s
     return Room(
-        finding.target, (finding.metric, finding.object), quantity(measured, finding.unit), "",
-        quantity(limit, finding.unit), f"{_RULE}{finding.rule}", (limit - measured) / abs(limit), words,
-        after_s, finding,
-    )  # fmt: skip
+        finding.target,
+        (finding.metric, finding.object),
+        quantity(measured, finding.unit),
+        "",
+        quantity(limit, finding.unit),
+        f"{_RULE}{finding.rule}",
+        (limit - measured) / abs(limit),
+        words,
+        after_s,
+        finding,
+    )
 
 
 Key = tuple[str, str, str]
@@ -147,10 +158,17 @@ def _room(series: Series, limit: float, growth: Finding | None) -> Room | None:
     high = float(values.max())
     words, after_s = _outlook(series.metric, growth)
     return Room(
-        series.target, (series.metric, series.object), quantity(high, unit), quantity(float(np.median(end)), unit),
-        quantity(limit, unit), "the device" if series.metric in _STATED else "all there is", (limit - high) / limit,
-        words, after_s, growth,
-    )  # fmt: skip
+        series.target,
+        (series.metric, series.object),
+        quantity(high, unit),
+        quantity(float(np.median(end)), unit),
+        quantity(limit, unit),
+        "the device" if series.metric in _STATED else "all there is",
+        (limit - high) / limit,
+        words,
+        after_s,
+        growth,
+    )
 
 
 def _outlook(metric: str, growth: Finding | None) -> tuple[str, float]:

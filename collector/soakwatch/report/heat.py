@@ -93,10 +93,16 @@ def blank_heat(heat: Heat, x_range: Range1d, seconds: float) -> Any:
     plot = blank(x_range, y_range, max(rows * row, 60) + _FRAME, "", seconds, log=False, small=False)
     plot.add_layout(
         BoxAnnotation(
-            fill_color=GROUND, fill_alpha=1.0, line_color=None, hatch_pattern="/", hatch_color=GREY, hatch_alpha=0.4,
-            hatch_scale=7.0, level="underlay",
+            fill_color=GROUND,
+            fill_alpha=1.0,
+            line_color=None,
+            hatch_pattern="/",
+            hatch_color=GREY,
+            hatch_alpha=0.4,
+            hatch_scale=7.0,
+            level="underlay",
         )
-    )  # fmt: skip
+    )
     plot.ygrid.visible = plot.xgrid.visible = False
     every = math.ceil(_LABEL / row)
     named = [(rows - place - 0.5, heat.names[place]) for place in range(0, rows, every)]
@@ -123,22 +129,38 @@ def draw_heat(plot: Any, heat: Heat) -> None:
     source = ColumnDataSource(
         {
             "image": [heat.cells[place : place + 1] for place in range(rows)],
-            "x": [begin] * rows, "y": [rows - place - 1 for place in range(rows)], "dw": [end - begin] * rows,
+            "x": [begin] * rows,
+            "y": [rows - place - 1 for place in range(rows)],
+            "dw": [end - begin] * rows,
             "name": [plain(name) for name in heat.names],
         },
         name=f"heat:{heat.key}",
-    )  # fmt: skip
+    )
     cells = put(plot, source, Image(image="image", x="x", y="y", dw="dw", dh=0.94, color_mapper=mapper))
     tips = [
-        ("from (UTC)", "$x{%F %T}"), ("series", "@name"),
+        ("from (UTC)", "$x{%F %T}"),
+        ("series", "@name"),
         (heat.how, f"@image{{0,0.[000]}} {tip_unit(heat.unit)}".rstrip()),
-    ]  # fmt: skip
+    ]
     plot.add_tools(HoverTool(renderers=[cells], tooltips=tips, formatters={"$x": "datetime"}))
     bar = ColorBar(
-        color_mapper=mapper, title=PlainText(text=plain(heat.unit)), orientation="horizontal", width=_BAR, height=8,
-        location="right", padding=2, margin=0, label_standoff=3, title_text_font_size="11px", title_text_color=TEXT,
-        title_text_font_style="normal", title_standoff=2, major_label_text_font_size="11px",
-        major_label_text_color=TEXT, formatter=BasicTickFormatter(use_scientific=False), background_fill_color=None,
-    )  # fmt: skip
+        color_mapper=mapper,
+        title=PlainText(text=plain(heat.unit)),
+        orientation="horizontal",
+        width=_BAR,
+        height=8,
+        location="right",
+        padding=2,
+        margin=0,
+        label_standoff=3,
+        title_text_font_size="11px",
+        title_text_color=TEXT,
+        title_text_font_style="normal",
+        title_standoff=2,
+        major_label_text_font_size="11px",
+        major_label_text_color=TEXT,
+        formatter=BasicTickFormatter(use_scientific=False),
+        background_fill_color=None,
+    )
     plot.add_layout(bar, "below")
     dress_axis(plot.yaxis[0])

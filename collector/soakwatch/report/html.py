@@ -95,8 +95,16 @@ def _environment() -> Environment:
         finalize=lambda value: isolated(printable(value, lines=True)) if type(value) is str else value,
     )
     environment.filters |= {
-        "utc": utc, "span": span_text, "iso": iso, "number": number, "quantity": quantity, "extent": extent,
-        "share": share_text, "bytes": show_bytes, "duration": show_seconds, "zoom": zoom_of,
-    }  # fmt: skip
+        "utc": utc,
+        "span": span_text,
+        "iso": iso,
+        "number": number,
+        "quantity": quantity,
+        "extent": extent,
+        "share": share_text,
+        "bytes": show_bytes,
+        "duration": show_seconds,
+        "zoom": zoom_of,
+    }
     environment.globals |= {"symbols": SYMBOLS, "subject": subject}
     return environment

@@ -206,10 +206,18 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
         Trace(_word(key), shown(source.series(key))[0]) for metric, rest in sorted(by_metric.items()) for key in rest
     ]
     return Generator(
-        target, name, offered, answered, failed, failures, _with_readings(latencies), _worth(others),
-        tuple(one for one in packets if one is not None), tuple(one for one in bits if one is not None),
+        target,
+        name,
+        offered,
+        answered,
+        failed,
+        failures,
+        _with_readings(latencies),
+        _worth(others),
+        tuple(one for one in packets if one is not None),
+        tuple(one for one in bits if one is not None),
         None if loss is None else Trace("lost", loss),
-    )  # fmt: skip
+    )
 
 
 def _worth(traces: list[Trace]) -> tuple[Trace, ...]:

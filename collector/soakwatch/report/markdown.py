@@ -23,9 +23,12 @@ _ESCAPED = str.maketrans({char: "\\" + char for char in "\\`*_[]|~"})
 
 
 def render_markdown(
-    verdict: Verdict, withdrawn: Withdrawn = (), closer: Sequence[CloserLook] = (),
-    files: Sequence[ArtifactEntry] = (), sinks: Sequence[SinkAccount] = (),
-) -> str:  # fmt: skip
+    verdict: Verdict,
+    withdrawn: Withdrawn = (),
+    closer: Sequence[CloserLook] = (),
+    files: Sequence[ArtifactEntry] = (),
+    sinks: Sequence[SinkAccount] = (),
+) -> str:
     """The verdict, the targets, what happened, the coverage; the rest folded. What is left out is counted.
 
     ``withdrawn`` are the warnings of live judging that did not last, ``closer`` what the flight recorders were asked

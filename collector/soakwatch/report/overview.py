@@ -106,9 +106,13 @@ def draw_panel(drawing: Drawing, panel: Panel, flags: Sequence[Flag] = ()) -> tu
             elements.append((name, small, True))
     elif panel.curves:
         element = drawing.draw(
-            panel.curves, names=panel.names, flags=flags, height=HEIGHT, limit=panel.limit,
+            panel.curves,
+            names=panel.names,
+            flags=flags,
+            height=HEIGHT,
+            limit=panel.limit,
             load=not all(curve.key.metric.startswith("load.") and not _late(curve) for curve in panel.curves),
-        )  # fmt: skip
+        )
         elements = [(panel.title, element, False)]
     else:
         return ()
@@ -233,11 +237,15 @@ def _drawn(
         worst = sorted(seen, key=lambda one: (one.key not in objected, -one.high))[:MOST_ROWS]
         rows = sorted(worst, key=lambda one: order_of(one.key))
         heat = Heat(
-            target, json.dumps([target, topic.title], ensure_ascii=False, separators=(",", ":")),
+            target,
+            json.dumps([target, topic.title], ensure_ascii=False, separators=(",", ":")),
             tuple(label(one.key, several=several) for one in rows),
-            (np.stack([one.row for one in rows]) * scale.factor).astype(np.float32), window, scale.label, topic.how,
+            (np.stack([one.row for one in rows]) * scale.factor).astype(np.float32),
+            window,
+            scale.label,
+            topic.how,
             seen[0].unit == "By",
-        )  # fmt: skip
+        )
         notes.insert(0, f"the {topic.how} of each {show_seconds(heat.bin_s)}, hatched where nothing was read")
         if len(rows) < len(seen):
             notes.append(f"{len(rows)} of {len(seen)} series: those with findings, then the highest")
@@ -249,9 +257,15 @@ def _drawn(
     if any(curve.rate for curve in curves):
         notes.append("counters as rates")
     return Panel(
-        target, topic.title, metrics, tuple(curves), tuple(label(one.key, several=several) for one in shown), heat,
-        None if heat else _limit(source, target, topic, scale, max(one.high for one in seen)), "; ".join(notes),
-    )  # fmt: skip
+        target,
+        topic.title,
+        metrics,
+        tuple(curves),
+        tuple(label(one.key, several=several) for one in shown),
+        heat,
+        None if heat else _limit(source, target, topic, scale, max(one.high for one in seen)),
+        "; ".join(notes),
+    )
 
 
 def _scale(seen: Sequence[Glance]) -> Scale:

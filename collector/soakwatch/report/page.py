@@ -129,9 +129,16 @@ def open_page(source: ReportSource, verdict: Verdict, earlier: ReportSource | No
     phases = verdict.phases or source.phases()
     drawing = Drawing(verdict.window, phases, events, [curve_of(one, POINTS) for one in alike[:4]])
     return Page(
-        source, verdict, drawing, load, events, frozenset(source.keys()), closer_looks(stored), earlier,
+        source,
+        verdict,
+        drawing,
+        load,
+        events,
+        frozenset(source.keys()),
+        closer_looks(stored),
+        earlier,
         acknowledgements(stored),
-    )  # fmt: skip
+    )
 
 
 def worst_first(finding: Finding) -> tuple[object, ...]:

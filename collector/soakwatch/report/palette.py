@@ -10,28 +10,57 @@ from soakwatch_rules.rule import Outcome
 
 # Okabe and Ito's palette, for a light ground
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
-    "#000000", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7",
-)  # fmt: skip
+    "#000000",
+    "#e69f00",
+    "#56b4e9",
+    "#009e73",
+    "#f0e442",
+    "#0072b2",
+    "#d55e00",
+    "#cc79a7",
+)
 LINES = (BLUE, VERMILION, GREEN, BLACK, PURPLE, ORANGE, SKY)
 DASHES = ("solid", "dashed", "dotted")
 GROUND, GRID, OUTLINE, AXIS, TEXT, GREY, NAME = (
-    "#ffffff", "#e6e6e6", "#cccccc", "#999999", "#444444", "#767676", "#333333",
-)  # fmt: skip
+    "#ffffff",
+    "#e6e6e6",
+    "#cccccc",
+    "#999999",
+    "#444444",
+    "#767676",
+    "#333333",
+)
 HALO = "#fefefe"
 """Around what is drawn over a heat map; not the ground's colour, so that a dark page can tell the two apart."""
 
 DARK = {
-    BLACK: "#eef1f4", ORANGE: "#f5c04a", SKY: "#a5dcfa", GREEN: "#2cc094", YELLOW: "#f0e442", BLUE: "#4c9fe6",
-    VERMILION: "#f2793a", PURPLE: "#e3a3c8", GROUND: "#1d2126", GRID: "#343a41", OUTLINE: "#4a525a", AXIS: "#8b949d",
-    TEXT: "#c6ccd2", GREY: "#9aa3ab", NAME: "#cdd3d9", HALO: "#101214",
-}  # fmt: skip
+    BLACK: "#eef1f4",
+    ORANGE: "#f5c04a",
+    SKY: "#a5dcfa",
+    GREEN: "#2cc094",
+    YELLOW: "#f0e442",
+    BLUE: "#4c9fe6",
+    VERMILION: "#f2793a",
+    PURPLE: "#e3a3c8",
+    GROUND: "#1d2126",
+    GRID: "#343a41",
+    OUTLINE: "#4a525a",
+    AXIS: "#8b949d",
+    TEXT: "#c6ccd2",
+    GREY: "#9aa3ab",
+    NAME: "#cdd3d9",
+    HALO: "#101214",
+}
 """What each colour of a light page becomes on a dark one."""
 
 PHASES = {  # the soak itself is not shaded
-
-    "baseline": SKY, "ramp": YELLOW, "stress": ORANGE, "spike": VERMILION, "recovery": GREEN,
+    "baseline": SKY,
+    "ramp": YELLOW,
+    "stress": ORANGE,
+    "spike": VERMILION,
+    "recovery": GREEN,
     "cooldown": PURPLE,
-}  # fmt: skip
+}
 OUTCOMES = {
     Outcome.FAIL: (VERMILION, "square_x"),
     Outcome.INCONCLUSIVE: (PURPLE, "diamond"),

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from soakwatch.core.formatting import printable
-from soakwatch.core.terminal import spelled, spells
+from soakwatch.core.terminal import encodable, spells
 from soakwatch.report.sparks import BLOCKS, PLAIN
 
 Part = str | tuple[str, str]
@@ -17,7 +17,7 @@ Part = str | tuple[str, str]
 _NARROWEST = 30
 
 
-class Paper:
+class ConsoleWriter:
     """Lines and tables on a console. All text may come from anywhere: none of it steers the terminal."""
 
     def __init__(self, console: Console) -> None:
@@ -68,16 +68,20 @@ class Paper:
         for at, title in enumerate(head):
             last = at == len(head) - 1
             drawn.add_column(
-                title, justify="right" if at in right else "left", no_wrap=at in right, overflow="fold",
-                ratio=1 if last else None, max_width=None if last or at in right else max(self.width // 3, 12),
-            )  # fmt: skip
+                title,
+                justify="right" if at in right else "left",
+                no_wrap=at in right,
+                overflow="fold",
+                ratio=1 if last else None,
+                max_width=None if last or at in right else max(self.width // 3, 12),
+            )
         for row in rows:
             drawn.add_row(*(self._text([cell]) for cell in row))
         self._console.print(drawn, markup=False, highlight=False, emoji=False)
 
     def _text(self, parts: Sequence[Part]) -> Text:
         told = [(part, "") if isinstance(part, str) else part for part in parts]
-        return Text.assemble(*((spelled(printable(words), self._console.encoding), style) for words, style in told))
+        return Text.assemble(*((encodable(printable(words), self._console.encoding), style) for words, style in told))
 
     def _print(self, text: Text) -> None:
         self._console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)

@@ -217,10 +217,12 @@ class Drawing:
             tips.append(("line", "$name"))
         plot.add_tools(
             HoverTool(
-                renderers=drawn, tooltips=tips, formatters={"@time": "datetime"},
+                renderers=drawn,
+                tooltips=tips,
+                formatters={"@time": "datetime"},
                 mode="mouse" if len(curves) > 1 else "vline",
             )
-        )  # fmt: skip
+        )
         return [LegendItem(label=literal(name), renderers=[line]) for name, line in zip(names, drawn, strict=True)]
 
     def _line(self, plot: Any, place: int, curve: Curve, name: str) -> Any:
@@ -277,8 +279,16 @@ def _explain(plot: Any, items: Sequence[LegendItem], ncols: int | Literal["auto"
     if not items:
         return
     legend = Legend(
-        items=list(items), orientation="horizontal", location="top_left", border_line_color=None, margin=4,
-        spacing=14 if ncols == "auto" else 4, label_standoff=4, label_text_font_size="11px", glyph_height=12,
-        label_text_color=TEXT, ncols=ncols,
-    )  # fmt: skip
+        items=list(items),
+        orientation="horizontal",
+        location="top_left",
+        border_line_color=None,
+        margin=4,
+        spacing=14 if ncols == "auto" else 4,
+        label_standoff=4,
+        label_text_font_size="11px",
+        glyph_height=12,
+        label_text_color=TEXT,
+        ncols=ncols,
+    )
     plot.add_layout(legend, "below")

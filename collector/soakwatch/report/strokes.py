@@ -16,9 +16,13 @@ def put(
 ) -> Any:
     """Draw a glyph on the axis of values of this name, ``over`` the others if asked; the renderer, for legends."""
     renderer: Any = GlyphRenderer(
-        data_source=source, glyph=glyph, nonselection_glyph=None, muted_glyph=None, y_range_name=axis,
+        data_source=source,
+        glyph=glyph,
+        nonselection_glyph=None,
+        muted_glyph=None,
+        y_range_name=axis,
         level="overlay" if over else "glyph",
-    )  # fmt: skip
+    )
     if name:
         renderer.name = name
     plot.renderers.append(renderer)

@@ -15,7 +15,7 @@ from soakwatch.report.artifacts import files_text
 from soakwatch.report.closer import CloserLook, closer_text
 from soakwatch.report.headline import headline
 from soakwatch.report.page import Page, open_page
-from soakwatch.report.paper import Paper, Part
+from soakwatch.report.paper import ConsoleWriter, Part
 from soakwatch.report.sinks import SinkAccount
 from soakwatch.report.sparks import sparkline
 from soakwatch.report.terminal_findings import STYLES, drawn_of, head, print_causes
@@ -39,10 +39,16 @@ _FEW = 5
 
 
 def print_verdict(
-    verdict: Verdict, console: Console, series: Sequence[Series] = (), withdrawn: Withdrawn = (),
-    closer: Sequence[CloserLook] = (), files: Sequence[ArtifactEntry] = (), sinks: Sequence[SinkAccount] = (),
-    source: ReportSource | None = None, earlier: ReportSource | None = None,
-) -> None:  # fmt: skip
+    verdict: Verdict,
+    console: Console,
+    series: Sequence[Series] = (),
+    withdrawn: Withdrawn = (),
+    closer: Sequence[CloserLook] = (),
+    files: Sequence[ArtifactEntry] = (),
+    sinks: Sequence[SinkAccount] = (),
+    source: ReportSource | None = None,
+    earlier: ReportSource | None = None,
+) -> None:
     """Print the verdict; plain lines without colour, uncut, where ``console`` is not a terminal.
 
     Findings are told by their causes. With ``source``, the record, there is also what only it can tell: the chain of
@@ -51,7 +57,7 @@ def print_verdict(
     warnings of live judging that did not last, ``closer`` what the flight recorders were asked for, ``sinks`` how the
     databases beside the run fared.
     """
-    paper = Paper(console)
+    paper = ConsoleWriter(console)
     page = None if source is None else open_page(source, verdict, earlier)
     _head(paper, verdict, page)
     _targets(paper, verdict)
@@ -79,7 +85,7 @@ def print_verdict(
         paper.gap()
 
 
-def _head(paper: Paper, verdict: Verdict, page: Page | None) -> None:
+def _head(paper: ConsoleWriter, verdict: Verdict, page: Page | None) -> None:
     window, outcome = verdict.window, verdict.outcome
     paper.say((f"{SYMBOLS[outcome]} {verdict.words}", STYLES[outcome]), (f"  {verdict.run}", "bold"), hang=2)
     if page is not None:
@@ -88,7 +94,7 @@ def _head(paper: Paper, verdict: Verdict, page: Page | None) -> None:
     paper.say(f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}")
 
 
-def _targets(paper: Paper, verdict: Verdict) -> None:
+def _targets(paper: ConsoleWriter, verdict: Verdict) -> None:
     paper.gap()
     if not paper.terminal:
         for target in verdict.targets:
@@ -107,7 +113,7 @@ def _doubtful(cause: Cause) -> bool:
     return cause.kind is CauseKind.UNSETTLED or cause.headline.endswith(NOT_REQUIRED)
 
 
-def _passed(paper: Paper, verdict: Verdict) -> None:
+def _passed(paper: ConsoleWriter, verdict: Verdict) -> None:
     told = passed(verdict.findings)
     if told:
         paper.title("Passed")
@@ -116,9 +122,13 @@ def _passed(paper: Paper, verdict: Verdict) -> None:
 
 
 def _accounts(
-    paper: Paper, verdict: Verdict, page: Page | None, closer: Sequence[CloserLook], files: Sequence[ArtifactEntry],
+    paper: ConsoleWriter,
+    verdict: Verdict,
+    page: Page | None,
+    closer: Sequence[CloserLook],
+    files: Sequence[ArtifactEntry],
     sinks: Sequence[SinkAccount],
-) -> None:  # fmt: skip
+) -> None:
     """What was watched how well, and what else the record holds."""
     if not paper.terminal:
         paper.gap()

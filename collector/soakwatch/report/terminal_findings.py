@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from soakwatch.core.formatting import SYMBOLS, quantity, subject
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.page import IDENTITIES, Page
-from soakwatch.report.paper import Paper, Part
+from soakwatch.report.paper import ConsoleWriter, Part
 from soakwatch.report.sparks import pointers, spark_words, sparkline
 from soakwatch.report.told import about, chain, confidence_text, figures, framed, kind_words, members, standing
 from soakwatch_rules.causes import Cause, CauseKind
@@ -44,7 +44,7 @@ def drawn_of(page: Page | None, given: Sequence[Series]) -> Drawn:
 
 
 def print_causes(
-    paper: Paper, verdict: Verdict, chosen: Sequence[Cause], drawn: Drawn, page: Page | None = None
+    paper: ConsoleWriter, verdict: Verdict, chosen: Sequence[Cause], drawn: Drawn, page: Page | None = None
 ) -> None:
     """The causes in their order; the first ``MOST_CAUSES``, and how many there are beyond."""
     for cause in chosen[:MOST_CAUSES]:
@@ -62,25 +62,29 @@ def head(outcome: Outcome, words: str) -> Part:
     return f"{SYMBOLS[outcome]} {words}", STYLES[outcome]
 
 
-def _finding(paper: Paper, verdict: Verdict, cause: Cause, drawn: Drawn, page: Page | None) -> None:
+def _finding(paper: ConsoleWriter, verdict: Verdict, cause: Cause, drawn: Drawn, page: Page | None) -> None:
     finding = verdict.findings[cause.leading]
     what = subject(finding.metric, finding.object)
     paper.say(
-        head(finding.outcome, standing(finding)), (f"  {finding.target}  {finding.rule}", "bold"),
-        f"  {what}", hang=_IN,
-    )  # fmt: skip
+        head(finding.outcome, standing(finding)),
+        (f"  {finding.target}  {finding.rule}", "bold"),
+        f"  {what}",
+        hang=_IN,
+    )
     paper.say(cause.headline, indent=_IN)
     _evidence(paper, verdict, finding, drawn, page)
 
 
-def _cause(paper: Paper, verdict: Verdict, cause: Cause, drawn: Drawn, page: Page | None) -> None:
+def _cause(paper: ConsoleWriter, verdict: Verdict, cause: Cause, drawn: Drawn, page: Page | None) -> None:
     """What happened, its time line with lags, the figures of the leading finding, and the others in a line each."""
     lead, *others = members(verdict, cause)
     sure = "" if cause.confidence is None else f", confidence {confidence_text(cause.confidence)}"
     paper.say(
-        head(cause.outcome, cause.outcome.value), (f"  {cause.target or 'several targets'}  {lead.rule}", "bold"),
-        f"  {kind_words(cause)}{sure}", hang=_IN,
-    )  # fmt: skip
+        head(cause.outcome, cause.outcome.value),
+        (f"  {cause.target or 'several targets'}  {lead.rule}", "bold"),
+        f"  {kind_words(cause)}{sure}",
+        hang=_IN,
+    )
     paper.say(cause.headline, indent=_IN)
     for when, mark in chain(cause, _MOMENTS):
         paper.say(f"{when:>19}  {mark.text}", indent=_IN, hang=_IN + 21)
@@ -104,7 +108,7 @@ def _cause(paper: Paper, verdict: Verdict, cause: Cause, drawn: Drawn, page: Pag
         paper.say(f"… and {left} more findings of this cause in the report", indent=_IN)
 
 
-def _evidence(paper: Paper, verdict: Verdict, finding: Finding, drawn: Drawn, page: Page | None) -> None:
+def _evidence(paper: ConsoleWriter, verdict: Verdict, finding: Finding, drawn: Drawn, page: Page | None) -> None:
     paper.say("; ".join(figures(finding)), indent=_IN)
     if finding.forecast is not None and (words := forecast_words(finding.forecast)):
         paper.say(("if it goes on: ", "bold"), words, indent=_IN)
@@ -123,7 +127,7 @@ def _evidence(paper: Paper, verdict: Verdict, finding: Finding, drawn: Drawn, pa
             paper.say((below, STYLES[finding.outcome]), indent=_IN)
 
 
-def _beside(paper: Paper, finding: Finding, page: Page) -> None:
+def _beside(paper: ConsoleWriter, finding: Finding, page: Page) -> None:
     """The load in its window, and what somebody said of it."""
     if finding.outcome in {Outcome.FAIL, Outcome.WARN}:
         told = []

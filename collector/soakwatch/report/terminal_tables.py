@@ -16,13 +16,13 @@ from soakwatch.report.headroom import rooms
 from soakwatch.report.load import Figure
 from soakwatch.report.losses import losses_of, within
 from soakwatch.report.page import Page
-from soakwatch.report.paper import Paper, Part
+from soakwatch.report.paper import ConsoleWriter, Part
 from soakwatch.report.sections import chain
 from soakwatch.report.sparks import strip
 from soakwatch.report.terminal_findings import head
 from soakwatch.report.told import about
 from soakwatch_rules.causes import Cause, doubts
-from soakwatch_rules.rule import Finding, Ledger, Outcome, Why
+from soakwatch_rules.rule import Finding, InconclusiveReason, Ledger, Outcome
 from soakwatch_rules.wording.words import counted
 
 _MOMENTS, _ROOMS, _DOUBTS, _SOURCES, _STREAMS, _MACHINES, _CHANGES = 12, 12, 10, 40, 6, 4, 8
@@ -31,7 +31,7 @@ _FIGURES = 20
 _WIDE = 100
 
 
-def print_chain(paper: Paper, page: Page) -> None:
+def print_chain(paper: ConsoleWriter, page: Page) -> None:
     """What broke first and what followed, with lags and the load then; left out where nothing happened."""
     told = chain.facts(page)
     rows = cast("list[chain.Row]", told["rows"])
@@ -62,7 +62,7 @@ def _whose(row: chain.Row) -> Part:
     return head(row.outcome, name) if row.outcome is not None else (f"· {name}", "dim")
 
 
-def _moments(paper: Paper, rows: Sequence[chain.Row]) -> None:
+def _moments(paper: ConsoleWriter, rows: Sequence[chain.Row]) -> None:
     """A table; the day stands once where it is the same."""
     one_day = len({row.when[:10] for row in rows}) == 1
     loaded = any(row.load for row in rows)
@@ -70,13 +70,12 @@ def _moments(paper: Paper, rows: Sequence[chain.Row]) -> None:
     for row in rows:
         when = row.when[11:19] if one_day else row.when[:19]
         text: Part = (row.text, "bold") if row.first else row.text
-        cells.append([when, (row.lag, "bold"), *([row.load or "-"] if loaded else []),
-                      _whose(row), text])  # fmt: skip
+        cells.append([when, (row.lag, "bold"), *([row.load or "-"] if loaded else []), _whose(row), text])
     day = f"{rows[0].when[:10]} UTC" if one_day else "UTC"
     paper.table([day, "lag", *(["load then"] if loaded else []), "target", "what happened"], cells, right=[1])
 
 
-def print_headroom(paper: Paper, page: Page) -> None:
+def print_headroom(paper: ConsoleWriter, page: Page) -> None:
     """How much of each limit was left, the worst first, and when it is reached if it goes on."""
     found, _ = rooms(page.source, page.verdict.findings)
     near = [room for room in found if room.target != "monitor" and room.room < 1]
@@ -96,7 +95,7 @@ def print_headroom(paper: Paper, page: Page) -> None:
         paper.say((f"{counted(whole, 'more limit')} with ample headroom", "dim"))
 
 
-def print_doubts(paper: Paper, findings: Sequence[Finding], causes: Sequence[Cause]) -> None:
+def print_doubts(paper: ConsoleWriter, findings: Sequence[Finding], causes: Sequence[Cause]) -> None:
     """What could not be judged and why, a line for each reason: what is in doubt (``causes``), and what does not
     apply."""
     idle = [place for place, f in enumerate(findings) if f.outcome is Outcome.NOT_APPLICABLE]
@@ -107,7 +106,7 @@ def print_doubts(paper: Paper, findings: Sequence[Finding], causes: Sequence[Cau
     waived = {place for cause in causes if cause.headline.endswith(NOT_REQUIRED) for place in cause.findings}
     paper.title("What could not be judged")
     for row in rows[:_DOUBTS]:
-        coarse = all(findings[place].why is Why.CADENCE for place in row.places)
+        coarse = all(findings[place].why is InconclusiveReason.CADENCE for place in row.places)
         note = f" {NOT_OBSERVABLE if coarse else NOT_REQUIRED}" if waived.issuperset(row.places) else ""
         paper.say(head(row.outcome, row.outcome.value), f"  {', '.join(row.targets)}  {row.words}{note}", hang=4)
         paper.say((f"of {row.about or 'the target'}", "dim"), indent=4)
@@ -119,7 +118,7 @@ def print_doubts(paper: Paper, findings: Sequence[Finding], causes: Sequence[Cau
         paper.say((f"… and {len(beside) - _DOUBTS} more that do not apply", "dim"))
 
 
-def print_coverage(paper: Paper, verdict: Verdict, page: Page | None) -> None:
+def print_coverage(paper: ConsoleWriter, verdict: Verdict, page: Page | None) -> None:
     """The account of each source; on a terminal with a strip of the time in which its polls were lost."""
     if not paper.terminal:
         for ledger in verdict.ledgers:
@@ -145,7 +144,7 @@ def print_coverage(paper: Paper, verdict: Verdict, page: Page | None) -> None:
         paper.say(("█ answered  ░ polls lost" if paper.blocks else "# answered  . polls lost", "dim"))
 
 
-def print_load(paper: Paper, page: Page) -> None:
+def print_load(paper: ConsoleWriter, page: Page) -> None:
     """What each generator did over the run, and whether it did its part."""
     if not page.load:
         return
@@ -161,7 +160,7 @@ def print_load(paper: Paper, page: Page) -> None:
             paper.say(head(finding.outcome, finding.outcome.value), f"  {finding.target}: {finding.reason}", hang=4)
 
 
-def print_compared(paper: Paper, page: Page) -> None:
+def print_compared(paper: ConsoleWriter, page: Page) -> None:
     """This run beside the earlier ones that were named, the figures of the load first."""
     rows = compared(page.verdict)
     beside = rows or figures_of(page)
@@ -183,7 +182,7 @@ def _said(one: Beside) -> Part:
     return head(one.outcome, f"{one.outcome.value}{f' ({one.told})' if one.told else ''}")
 
 
-def print_setup(paper: Paper, page: Page) -> None:
+def print_setup(paper: ConsoleWriter, page: Page) -> None:
     """What was tested on what, and what changed since the named earlier run."""
     machines = _machines(page)
     versions = _tree(page.source.meta("versions"))
@@ -223,7 +222,7 @@ def _account(ledger: Ledger) -> tuple[str, str]:
     return f"{ledger.got} of {ledger.due} polls", gap_text + late + (f"; {lost}" if lost else "")
 
 
-def _strips(paper: Paper, page: Page, width: int) -> Mapping[str, str]:
+def _strips(paper: ConsoleWriter, page: Page, width: int) -> Mapping[str, str]:
     """A strip for each source, by its label."""
     sources, window = page.source.sources(), page.verdict.window
     made = {}

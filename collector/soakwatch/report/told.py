@@ -12,10 +12,14 @@ from soakwatch_rules.rule import Finding, Mark, Outcome
 from soakwatch_rules.wording.words import counted
 
 _KINDS = {
-    CauseKind.INCIDENT: "one incident", CauseKind.EVENT: "after an event", CauseKind.LOAD: "with a change of load",
-    CauseKind.GROWTH: "one growth", CauseKind.GENERATOR: "generator at fault", CauseKind.UNSETTLED: "one reason",
+    CauseKind.INCIDENT: "one incident",
+    CauseKind.EVENT: "after an event",
+    CauseKind.LOAD: "with a change of load",
+    CauseKind.GROWTH: "one growth",
+    CauseKind.GENERATOR: "generator at fault",
+    CauseKind.UNSETTLED: "one reason",
     CauseKind.FINDING: "alone",
-}  # fmt: skip
+}
 Withdrawn = Sequence[tuple[int, Finding]]
 """Warnings of live judging that a later look did not find again, each with the time (UTC ns) of that look."""
 

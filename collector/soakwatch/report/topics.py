@@ -38,8 +38,10 @@ TOPICS = (
     Topic(
         "CPU",
         (
-            ("system.cpu.utilization", "system.cpu.core.utilization"), ("system.cpu.module.utilization",),
-            ("system.cpu.module.average",), ("load.cpu.utilization",),
+            ("system.cpu.utilization", "system.cpu.core.utilization"),
+            ("system.cpu.module.utilization",),
+            ("system.cpu.module.average",),
+            ("load.cpu.utilization",),
         ),
         how="mean",
     ),
@@ -47,7 +49,9 @@ TOPICS = (
     Topic(
         "Memory",
         (
-            ("system.memory.usage",), ("system.memory.utilization",), ("system.memory.pool.usage",),
+            ("system.memory.usage",),
+            ("system.memory.utilization",),
+            ("system.memory.pool.usage",),
             ("system.memory.pool.utilization",),
         ),
         limit="system.memory.limit",
@@ -60,7 +64,11 @@ TOPICS = (
     Topic(
         "Loss",
         (
-            ("load.loss",), ("load.failure.rate",), ("load.failures",), ("load.lost.packets",), ("load.flow.loss",),
+            ("load.loss",),
+            ("load.failure.rate",),
+            ("load.failures",),
+            ("load.lost.packets",),
+            ("load.flow.loss",),
             ("reach.lost",),
         ),
         calm=True,
@@ -68,15 +76,19 @@ TOPICS = (
     Topic(
         "Throughput",
         (
-            ("load.tx.bit.rate", "load.rx.bit.rate"), ("load.tx.packet.rate", "load.rx.packet.rate"),
-            ("load.request.rate", "load.offered.rate"), ("load.tx.packets", "load.rx.packets"), ("load.requests",),
-            ("system.network.io",), ("system.network.packets",),
+            ("load.tx.bit.rate", "load.rx.bit.rate"),
+            ("load.tx.packet.rate", "load.rx.packet.rate"),
+            ("load.request.rate", "load.offered.rate"),
+            ("load.tx.packets", "load.rx.packets"),
+            ("load.requests",),
+            ("system.network.io",),
+            ("system.network.packets",),
         ),
     ),
     Topic("How late the monitor was", (("monitor.loop.lag", "monitor.sink.lag"),)),
     Topic("Memory of the monitor", (("monitor.memory.usage",),)),
     Topic("CPU of the monitor", (("monitor.cpu.time",),), how="mean"),
-)  # fmt: skip
+)
 """The standard panels in the order of the page; the monitor's own come last."""
 
 _QUIET = frozenset(metric.name for metric in CATALOGUE if metric.kind == STATE)

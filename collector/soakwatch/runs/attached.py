@@ -15,7 +15,7 @@ from soakwatch.core.units import seconds
 from soakwatch.judge.verdict import ACCOUNTS
 from soakwatch.record import RecordView, StoredEvent
 from soakwatch.record.outside import is_written
-from soakwatch.runs.mark_event import Ask, MarkRefused, moment, tell
+from soakwatch.runs.mark_event import EventRequest, MarkRefused, moment, record_event
 from soakwatch_rules.rule import Finding, Outcome, Window
 
 RUN_VARIABLE = "SOAKWATCH_RUN"
@@ -27,7 +27,7 @@ _TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class InterimVerdict:
     """What is said of a run, or of a part of it: ``outcome`` (fail, inconclusive, warn, pass), why, and by what.
 
     ``until_ns`` is how far the record reached, None if it is empty.
@@ -38,7 +38,7 @@ class Said:
     findings: tuple[Finding, ...] = ()
     until_ns: int | None = None
 
-    def during(self, begin_ns: int, end_ns: int) -> Said:
+    def during(self, begin_ns: int, end_ns: int) -> InterimVerdict:
         """What of it concerns a stretch of time, as far as can be said now.
 
         A finding concerns it if one of its marks lies in it; one without marks (a leak, an announcement that was not
@@ -49,22 +49,22 @@ class Said:
         for outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN):
             alarms = [one for one in concerned if one.outcome is outcome and (outcome is Outcome.FAIL or one.marks)]
             if alarms:
-                return Said(outcome, _reasons(alarms), tuple(alarms), self.until_ns)
+                return InterimVerdict(outcome, _reasons(alarms), tuple(alarms), self.until_ns)
         cleared = [
             one
             for one in self.findings
             if one.outcome in _JUDGED and one.rule not in ACCOUNTS and _covers(one.window, begin_ns, end_ns)
         ]
         if self.until_ns is None or self.until_ns < end_ns:
-            return Said(Outcome.INCONCLUSIVE, "the record does not reach its end yet", (), self.until_ns)
+            return InterimVerdict(Outcome.INCONCLUSIVE, "the record does not reach its end yet", (), self.until_ns)
         if not cleared:
-            return Said(Outcome.INCONCLUSIVE, "no rule has enough data of it yet", (), self.until_ns)
+            return InterimVerdict(Outcome.INCONCLUSIVE, "no rule has enough data of it yet", (), self.until_ns)
         rules = len({one.rule for one in cleared})
         told = f"nothing failed in it, {rules} rule{'s' if rules > 1 else ''} looked at it"
-        return Said(Outcome.PASS, told, tuple(cleared), self.until_ns)
+        return InterimVerdict(Outcome.PASS, told, tuple(cleared), self.until_ns)
 
 
-class Way(Protocol):
+class RunClient(Protocol):
     """How a run is reached: by its folder, or by a URL."""
 
     @property
@@ -72,11 +72,11 @@ class Way(Protocol):
         """The run's name, for people."""
         ...
 
-    def tell(self, ask: Ask) -> StoredEvent:
+    def tell(self, ask: EventRequest) -> StoredEvent:
         """Keep an event. Raises MarkRefused, RecordError, SoakwatchError."""
         ...
 
-    def said(self, until_ns: int | None) -> Said:
+    def said(self, until_ns: int | None) -> InterimVerdict:
         """What is said of the run so far, when its record has reached a time (with patience)."""
         ...
 
@@ -92,20 +92,20 @@ class LocalRun:
         """The name of its folder."""
         return self.path.name if self.path.is_dir() else self.path.parent.name
 
-    def tell(self, ask: Ask) -> StoredEvent:
+    def tell(self, ask: EventRequest) -> StoredEvent:
         """Keep an event in its record. Raises MarkRefused and RecordError."""
-        return tell(self.path, ask, time.time_ns())
+        return record_event(self.path, ask, time.time_ns())
 
-    def said(self, until_ns: int | None) -> Said:
+    def said(self, until_ns: int | None) -> InterimVerdict:
         """The verdict of what is recorded, judged now: seconds for a run of days. Raises RecordError."""
         from soakwatch.judge.recorded import judge_record
 
-        reached(lambda: self._last_ns() if is_written(self.path) else until_ns, until_ns)
+        wait_until_recorded(lambda: self._last_ns() if is_written(self.path) else until_ns, until_ns)
         with RecordView.open(self.path) as view:
             if not view.counts().polls:
-                return Said(Outcome.INCONCLUSIVE, "the record holds no poll yet")
+                return InterimVerdict(Outcome.INCONCLUSIVE, "the record holds no poll yet")
             verdict, last_ns = judge_record(view), view.last_ns
-        return Said(verdict.outcome, verdict.reason, verdict.findings, last_ns)
+        return InterimVerdict(verdict.outcome, verdict.reason, verdict.findings, last_ns)
 
     def _last_ns(self) -> int | None:
         with RecordView.open(self.path) as view:
@@ -124,7 +124,7 @@ class OpenEvent:
 class SoakRun:
     """A run to which events are told. Safe to keep: nothing is open between two calls."""
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: RunClient) -> None:
         self._way = way
         self.told: list[StoredEvent] = []
         """What was told here, in order; an event that ended stands where it began."""
@@ -135,41 +135,69 @@ class SoakRun:
         return self._way.name
 
     def event(
-        self, kind: str, *, target: str = "", object: str = "", expect: Mapping[str, int] | None = None,  # noqa: A002
-        within: str | float | None = None, labels: Mapping[str, str] | None = None,
-    ) -> EventBlock:  # fmt: skip
+        self,
+        kind: str,
+        *,
+        target: str = "",
+        object: str = "",  # noqa: A002
+        expect: Mapping[str, int] | None = None,
+        within: str | float | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> EventBlock:
         """A block that is an event: it begins with it and ends with it, however it ends.
 
         ``expect`` is what it brings (``{"reboot": 1}``), ``within`` (``"5m"``, or seconds) how long after its begin all
         must be over. If the block raises, the label ``error`` tells the exception's type. Raises MarkRefused.
         """
-        ask = Ask("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {})
+        ask = EventRequest("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {})
         return EventBlock(self, ask)
 
     def mark(
-        self, kind: str, at: datetime | str | None = None, until: datetime | str | None = None, *, target: str = "",
-        object: str = "", expect: Mapping[str, int] | None = None, within: str | float | None = None,  # noqa: A002
+        self,
+        kind: str,
+        at: datetime | str | None = None,
+        until: datetime | str | None = None,
+        *,
+        target: str = "",
+        object: str = "",  # noqa: A002
+        expect: Mapping[str, int] | None = None,
+        within: str | float | None = None,
         labels: Mapping[str, str] | None = None,
-    ) -> StoredEvent:  # fmt: skip
+    ) -> StoredEvent:
         """A moment (default: now), or with ``until`` a stretch that is over. Raises MarkRefused."""
         return self.tell(
-            Ask("mark", kind, _ns(at), _ns(until), target, object, expect or {}, _seconds(within), labels or {})
+            EventRequest(
+                "mark", kind, _ns(at), _ns(until), target, object, expect or {}, _seconds(within), labels or {}
+            )
         )
 
     def begin(
-        self, kind: str, *, target: str = "", object: str = "", expect: Mapping[str, int] | None = None,  # noqa: A002
-        within: str | float | None = None, labels: Mapping[str, str] | None = None,
-    ) -> StoredEvent:  # fmt: skip
+        self,
+        kind: str,
+        *,
+        target: str = "",
+        object: str = "",  # noqa: A002
+        expect: Mapping[str, int] | None = None,
+        within: str | float | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> StoredEvent:
         """Begin an event that somebody ends later. Raises MarkRefused."""
-        return self.tell(Ask("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {}))
+        return self.tell(
+            EventRequest("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {})
+        )
 
     def end(
-        self, kind: str, *, target: str = "", object: str = "", labels: Mapping[str, str] | None = None,  # noqa: A002
-    ) -> StoredEvent:  # fmt: skip
+        self,
+        kind: str,
+        *,
+        target: str = "",
+        object: str = "",  # noqa: A002
+        labels: Mapping[str, str] | None = None,
+    ) -> StoredEvent:
         """End the newest open event of a kind, whoever began it. Raises MarkRefused."""
-        return self.tell(Ask("end", kind, None, None, target, object, labels=labels or {}))
+        return self.tell(EventRequest("end", kind, None, None, target, object, labels=labels or {}))
 
-    def verdict(self, until_ns: int | None = None) -> Said:
+    def verdict(self, until_ns: int | None = None) -> InterimVerdict:
         """What is said of the run so far, judged when its record has reached a time (UTC ns; default: as it is now).
 
         ``during`` of the answer is what concerns a stretch of it. Rules that wait for something after an event (the
@@ -177,7 +205,7 @@ class SoakRun:
         """
         return self._way.said(until_ns)
 
-    def tell(self, ask: Ask) -> StoredEvent:
+    def tell(self, ask: EventRequest) -> StoredEvent:
         """Keep what is told."""
         stored = self._way.tell(ask)
         places = [at for at, other in enumerate(self.told) if other.id == stored.id]
@@ -191,7 +219,7 @@ class SoakRun:
 class EventBlock:
     """The block of ``SoakRun.event``; without a run nothing is told."""
 
-    def __init__(self, run: SoakRun | None, ask: Ask) -> None:
+    def __init__(self, run: SoakRun | None, ask: EventRequest) -> None:
         self._run, self._ask = run, ask
         self._open = OpenEvent(ask.kind)
 
@@ -220,7 +248,7 @@ def run_meant(environment: Mapping[str, str]) -> str | None:
     return environment.get(RUN_VARIABLE) or None
 
 
-def reached(last_ns: Callable[[], int | None], until_ns: int | None) -> None:
+def wait_until_recorded(last_ns: Callable[[], int | None], until_ns: int | None) -> None:
     """Wait until a record has reached a time; no longer than ``PATIENCE_S``."""
     deadline = time.monotonic() + PATIENCE_S
     while until_ns is not None and (last_ns() or 0) < until_ns and time.monotonic() < deadline:

@@ -89,8 +89,15 @@ def line_of(view: RecordView, folder: Path) -> RunLine:
     """How the run stands whose record is open. Raises RecordError if it holds nothing."""
     window = view.window()
     state = "ended" if view.meta("ended_ns") else "running" if is_written(folder) else "broken off"
-    return RunLine(folder, view.meta("run") or folder.name, window.begin_ns, window.seconds, state,
-                   view.meta("verdict"), _size(folder))  # fmt: skip
+    return RunLine(
+        folder,
+        view.meta("run") or folder.name,
+        window.begin_ns,
+        window.seconds,
+        state,
+        view.meta("verdict"),
+        _size(folder),
+    )
 
 
 def unreadable(folder: Path, why: str) -> RunLine:

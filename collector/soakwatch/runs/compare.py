@@ -42,7 +42,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class OutcomeRow:
     """One line of the matrix: a rule and a target, and what came of it in each run."""
 
     rule: str
@@ -57,7 +57,7 @@ class Judged:
         return len(said - {None}) > 1 or (None in said and bool(said & _OBJECTIONS))
 
 
-def matrix(runs: Sequence[Sequence[Finding]]) -> tuple[Judged, ...]:
+def matrix(runs: Sequence[Sequence[Finding]]) -> tuple[OutcomeRow, ...]:
     """What each rule said of each target in each run; what differs first, then the worst first."""
     found: list[dict[tuple[str, str], list[Finding]]] = []
     for findings in runs:
@@ -67,10 +67,12 @@ def matrix(runs: Sequence[Sequence[Finding]]) -> tuple[Judged, ...]:
         found.append(by_rule)
     keys = {key for by_rule in found for key in by_rule}
     order = [*Outcome, None]
-    rows = [Judged(rule, target, tuple(_cell(by_rule.get((rule, target), ())) for by_rule in found))
-            for rule, target in keys]  # fmt: skip
+    rows = [
+        OutcomeRow(rule, target, tuple(_cell(by_rule.get((rule, target), ())) for by_rule in found))
+        for rule, target in keys
+    ]
 
-    def rank(row: Judged) -> tuple[object, ...]:
+    def rank(row: OutcomeRow) -> tuple[object, ...]:
         worst = min(order.index(cell.outcome) for cell in row.cells)
         return (worst > 2, not row.differs, worst, row.rule, natural(row.target))
 

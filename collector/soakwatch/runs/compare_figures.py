@@ -97,7 +97,7 @@ FIGURES = (
     Figure("dropped from queues", "queue.dropped", _sum, _count, role=DUT),
     Figure("memory of the process at the end", "process.memory.usage", _last, _plain, role=DUT),
     Figure("CPU of the process, mean", "process.cpu.utilization", _mean, _share, role=DUT),
-)  # fmt: skip
+)
 _GROWTH, _RISE = "memory_growth", "rise_per_hour"
 
 

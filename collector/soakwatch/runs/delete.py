@@ -16,10 +16,22 @@ from soakwatch.runs.catalog import RECORD
 from soakwatch.runs.summary import RunSummary, summary_of
 
 _MOST_FILES = 10_000
-_OWN = frozenset({
-    RECORD, f"{RECORD}-wal", f"{RECORD}-shm", f"{RECORD}-journal", "record.lock", "report.html", "report.md",
-    "junit.xml", "verdict.json", "known_hosts", "web.token", "web.url",
-})  # fmt: skip
+_OWN = frozenset(
+    {
+        RECORD,
+        f"{RECORD}-wal",
+        f"{RECORD}-shm",
+        f"{RECORD}-journal",
+        "record.lock",
+        "report.html",
+        "report.md",
+        "junit.xml",
+        "verdict.json",
+        "known_hosts",
+        "web.token",
+        "web.url",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

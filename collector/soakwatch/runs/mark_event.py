@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, bookkeeping
+from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, is_internal
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import show_seconds
 from soakwatch.plan.expected import slip
@@ -40,7 +40,7 @@ class MarkConflict(MarkRefused):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class EventRequest:
     """What somebody tells of an event.
 
     ``deed``: "mark" is a moment, or a stretch if ``until_ns`` is given; "begin" leaves it open; "end" ends the open
@@ -60,7 +60,7 @@ class Ask:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def tell(run: Path, ask: Ask, now_ns: int) -> StoredEvent:
+def record_event(run: Path, ask: EventRequest, now_ns: int) -> StoredEvent:
     """Keep what is told in the record of a run: its folder, or its file.
 
     ``now_ns`` is what the clock of the run says, or the wall clock. Raises MarkRefused (MarkConflict for an event that
@@ -124,11 +124,11 @@ def moment_text(time_ns: int) -> str:
     return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
 
 
-def check_ask(ask: Ask) -> None:
+def check_ask(ask: EventRequest) -> None:
     """Refuse what makes no sense whatever the run is. Raises MarkRefused."""
     if len(ask.kind) > _LONGEST_KIND or EVENT_KIND.fullmatch(ask.kind) is None:
         raise MarkRefused(f"{ask.kind[:60]!r} is not a kind of event: write a lower-case word such as failover")
-    own = bookkeeping(ask.kind) and ask.kind not in {STOP, ACKNOWLEDGED}
+    own = is_internal(ask.kind) and ask.kind not in {STOP, ACKNOWLEDGED}
     if own or ask.kind.startswith(_OWN):
         raise MarkRefused(f"{ask.kind} is a word for the run's own book-keeping: call the event something else")
     if ask.deed == "end" and (ask.expect or ask.within_s is not None):
@@ -158,7 +158,7 @@ def _check_text(name: str, text: str) -> None:
         raise MarkRefused(f"{name} is one line of printable text, {_LONGEST_TEXT} characters at most")
 
 
-def _within_the_run(kept: Marks, ask: Ask, at_ns: int) -> None:
+def _within_the_run(kept: Marks, ask: EventRequest, at_ns: int) -> None:
     start, ended = kept.meta("start_ns"), kept.meta("ended_ns")
     if start is not None and at_ns < int(start) - SLACK_NS:
         raise MarkRefused(
@@ -200,7 +200,7 @@ def _overlap(begin_ns: int, end_ns: int | None, begun_ns: int, ended_ns: int | N
     return (ended_ns is None or begin_ns < ended_ns) and (end_ns is None or begun_ns < end_ns)
 
 
-def _end(kept: Marks, ask: Ask, at_ns: int) -> StoredEvent:
+def _end(kept: Marks, ask: EventRequest, at_ns: int) -> StoredEvent:
     found = _open_event(kept.opened(), ask)
     begin_ns = found.event.begin_ns
     if at_ns < begin_ns and ask.at_ns is not None:
@@ -208,7 +208,7 @@ def _end(kept: Marks, ask: Ask, at_ns: int) -> StoredEvent:
     return kept.end(found, max(at_ns, begin_ns), ask.labels)
 
 
-def _open_event(opened: Iterable[StoredEvent], ask: Ask) -> StoredEvent:
+def _open_event(opened: Iterable[StoredEvent], ask: EventRequest) -> StoredEvent:
     """The open event that an end means: of exactly its target and object, else the only one that fits what it names."""
     every = tuple(opened)
     fit = [

@@ -21,7 +21,7 @@ from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import Rate, look_of
 from soakwatch.judge.recorded import recorded_plan
 from soakwatch.plan import Plan
-from soakwatch.plan.timeline import Stretch, shifted, stretches
+from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
 from soakwatch.record import RecordView, SeriesKey, StoredEvent
 from soakwatch.record.model import Source, source_label
 from soakwatch.record.outside import is_written
@@ -31,10 +31,18 @@ Standing = Literal["waiting", "running", "ended", "broken off"]
 RECOUNT_NS = 60 * 10**9
 """Polls that came late take the place of lost ones: how all polls ended is counted anew so often."""
 SELF = "monitor"
-LOAD_METRICS = frozenset({
-    "load.request.rate", "load.failure.rate", "load.tx.packet.rate", "load.rx.packet.rate", "load.tx.bit.rate",
-    "load.rx.bit.rate", "load.loss", "load.latency",
-})  # fmt: skip
+LOAD_METRICS = frozenset(
+    {
+        "load.request.rate",
+        "load.failure.rate",
+        "load.tx.packet.rate",
+        "load.rx.packet.rate",
+        "load.tx.bit.rate",
+        "load.rx.bit.rate",
+        "load.loss",
+        "load.latency",
+    }
+)
 _FRESH_NS = 180 * 10**9  # what the monitor said of itself longer ago than this is not how it is
 _LOAD_NS = 30 * 10**9  # nor is a load of which nobody has heard for so long
 _MOST_LOAD, _EVENTS = 100, 64
@@ -236,7 +244,7 @@ class StateReader:
         return self._plan
 
     @staticmethod
-    def _stretches(view: RecordView, plan: Plan, start_ns: int) -> tuple[Stretch, ...]:
+    def _stretches(view: RecordView, plan: Plan, start_ns: int) -> tuple[PhaseInterval, ...]:
         begun = [phase.window.begin_ns for phase in view.phases()]
         return shifted(stretches(plan.phases, start_ns), begun)
 
@@ -265,10 +273,15 @@ class StateReader:
             kept.until_ns = int(polls.due_ns[-1])
             self._counts[source.id] = kept
         return SourceState(
-            target=source.target, source=source.name, label=source_label(source, sources),
-            role=source.role or roles.get(source.target, ""), interval_s=source.interval_ns * 1e-9,
-            outcomes=dict(told.outcomes), last_ok_ns=told.last_ok_ns, failing_since_ns=told.lost_ns,
-        )  # fmt: skip
+            target=source.target,
+            source=source.name,
+            label=source_label(source, sources),
+            role=source.role or roles.get(source.target, ""),
+            interval_s=source.interval_ns * 1e-9,
+            outcomes=dict(told.outcomes),
+            last_ok_ns=told.last_ok_ns,
+            failing_since_ns=told.lost_ns,
+        )
 
 
 def _told(count: _Count, due_ns: NDArray[np.int64], outcome: NDArray[np.int64], words: Sequence[str]) -> _Count:
@@ -282,7 +295,9 @@ def _told(count: _Count, due_ns: NDArray[np.int64], outcome: NDArray[np.int64], 
     return _Count(count.until_ns, outcomes, last_ok_ns, lost_ns, count.counted_ns)
 
 
-def _phases(view: RecordView, planned: Sequence[Stretch], standing: Standing, now_ns: int) -> tuple[PhaseState, ...]:
+def _phases(
+    view: RecordView, planned: Sequence[PhaseInterval], standing: Standing, now_ns: int
+) -> tuple[PhaseState, ...]:
     """The phases as they were, then those to come."""
     been = view.phases()
     made: list[PhaseState] = []
@@ -292,11 +307,14 @@ def _phases(view: RecordView, planned: Sequence[Stretch], standing: Standing, no
         end_ns = stretch.end_ns if goes_on and stretch is not None else phase.window.end_ns
         made.append(
             PhaseState(
-                phase.name, phase.window.begin_ns, max(end_ns, now_ns) if goes_on else end_ns,
-                "now" if goes_on else "over", None if stretch is None else stretch.load,
+                phase.name,
+                phase.window.begin_ns,
+                max(end_ns, now_ns) if goes_on else end_ns,
+                "now" if goes_on else "over",
+                None if stretch is None else stretch.load,
                 "" if stretch is None else stretch.until,
             )
-        )  # fmt: skip
+        )
     if standing in {"waiting", "running"}:
         made += [PhaseState(s.name, s.begin_ns, s.end_ns, "planned", s.load, s.until) for s in planned[len(been) :]]
     return tuple(made)

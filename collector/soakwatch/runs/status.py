@@ -79,7 +79,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class RunSnapshot:
     """One look at a run. ``over`` says that nothing more will come of it; ``verdict`` is None where there is none."""
 
     status: Status

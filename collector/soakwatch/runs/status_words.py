@@ -31,23 +31,23 @@ def span(seconds: float) -> str:
     return show_seconds(round(seconds)) if seconds >= 0.5 else "0s"
 
 
-def worrying(status: Status) -> list[Finding]:
+def alarms(status: Status) -> list[Finding]:
     """The live findings that somebody should know of, in their order."""
     return [f for f in status.findings if f.outcome in {Outcome.FAIL, Outcome.WARN}]
 
 
-def ahead(finding: Finding) -> str:
+def forecast_text(finding: Finding) -> str:
     """What comes of it if it goes on like this; "" if nothing is foreseen."""
     return "" if finding.forecast is None else forecast_words(finding.forecast)
 
 
 def finding_words(finding: Finding) -> str:
     """A live finding in one line, with its early warning."""
-    told = f"{finding.reason}; if it goes on: {ahead(finding)}" if ahead(finding) else finding.reason
-    return harmless(f"{headed(finding)}: {told}")
+    told = f"{finding.reason}; if it goes on: {forecast_text(finding)}" if forecast_text(finding) else finding.reason
+    return harmless(f"{title(finding)}: {told}")
 
 
-def headed(finding: Finding) -> str:
+def title(finding: Finding) -> str:
     """Outcome, rule and subject."""
     where = " ".join(part for part in (finding.target, finding.metric, finding.object) if part)
     return f"{finding.outcome.value.upper()} {finding.rule} {where}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from soakwatch.core.event_kinds import STOP
 from soakwatch.record import StoredEvent
-from soakwatch.runs.mark_event import Ask, MarkConflict, MarkRefused, tell
+from soakwatch.runs.mark_event import EventRequest, MarkConflict, MarkRefused, record_event
 from soakwatch.runs.state import StateReader
 
 LONGEST_REASON = 500
@@ -28,4 +28,4 @@ def end_run(folder: Path, reason: str, by: str, now_ns: int) -> StoredEvent:
     told_ns = max((one.event.begin_ns for one in state.events if one.event.kind == STOP), default=0)
     if now_ns - told_ns < _AGAIN_NS:
         raise MarkConflict("stop was requested already: the run ends after its last polls")
-    return tell(folder, Ask("mark", STOP, labels={"reason": reason or "none given", "by": by}), now_ns)
+    return record_event(folder, EventRequest("mark", STOP, labels={"reason": reason or "none given", "by": by}), now_ns)

@@ -23,9 +23,13 @@ from soakwatch_rules.rule import Finding, Outcome
 
 _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
 _USUAL = (
-    "system.memory.utilization", "system.memory.usage", "process.memory.usage", "system.cpu.utilization",
-    "process.cpu.utilization", "load.latency",
-)  # fmt: skip
+    "system.memory.utilization",
+    "system.memory.usage",
+    "process.memory.usage",
+    "system.cpu.utilization",
+    "process.cpu.utilization",
+    "load.latency",
+)
 """What is shown of a run of which nothing was said: what mostly tells most, first."""
 _LEAST, _MOST_TRIED = 10, 30
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, bookkeeping
+from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, is_internal
 from soakwatch.core.units import show_seconds
 from soakwatch.plan import Plan
-from soakwatch.plan.timeline import Stretch
+from soakwatch.plan.timeline import PhaseInterval
 from soakwatch.record import StoredEvent
 from soakwatch.runs.state import Coming, PhaseState, RunState, SourceState, what_comes
 from soakwatch.runs.status import SourceStatus, Status
@@ -47,15 +47,19 @@ def status_of(state: RunState, keys: str = LEAVES_IT) -> Status:
         place=place_words(state.phases),
         coming=coming_words(state.coming, state.now_ns),
         own=own_words(
-            own.get("monitor.memory.usage"), own.get("monitor.loop.lag"), int(missed[0]) if missed else None,
+            own.get("monitor.memory.usage"),
+            own.get("monitor.loop.lag"),
+            int(missed[0]) if missed else None,
             own.get("monitor.disk.free"),
-        ) if goes_on else "",
+        )
+        if goes_on
+        else "",
         keys=keys,
         rates=state.rates,
-    )  # fmt: skip
+    )
 
 
-def course_words(stretches: Sequence[Stretch], plan: Plan, now_ns: int) -> tuple[str, str]:
+def course_words(stretches: Sequence[PhaseInterval], plan: Plan, now_ns: int) -> tuple[str, str]:
     """Which phase of how many a run is in, and what comes next, by its phases as they are planned now."""
     end_ns = stretches[-1].end_ns
     phases = [
@@ -104,7 +108,7 @@ def _since_begin(state: RunState, time_ns: int | None) -> float | None:
 def worth_showing(stored: StoredEvent) -> bool:
     """Whether an event tells of something that happened to a device, or was said of the run."""
     kind = stored.event.kind
-    return kind in {STOP, ACKNOWLEDGED} or not (bookkeeping(kind) or kind.startswith("phase."))
+    return kind in {STOP, ACKNOWLEDGED} or not (is_internal(kind) or kind.startswith("phase."))
 
 
 def event_words(stored: StoredEvent) -> str:

@@ -59,8 +59,14 @@ def main() -> int:
         try:
 
             def tell(state: State, *, done: bool = False) -> None:
-                told = {"cursor": state.cursor, "trouble": state.trouble, "written": writer.written,
-                        "refused": writer.refused, "why": latest[0] if latest else None, "done": done}  # fmt: skip
+                told = {
+                    "cursor": state.cursor,
+                    "trouble": state.trouble,
+                    "written": writer.written,
+                    "refused": writer.refused,
+                    "why": latest[0] if latest else None,
+                    "done": done,
+                }
                 print(json.dumps(told), flush=True)
 
             feed = Feed(folder, folder.name, writer, wishes.stop, tell, cursor)

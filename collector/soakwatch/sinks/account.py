@@ -70,21 +70,27 @@ def account_of(path: Path, view: RecordView, extent: Extent) -> dict[str, object
             [s.key.target, s.key.metric, s.key.object, s.source, s.unit, s.kind, s.whole, s.readings]
             for s in extent.series
         ],
-        "left_out": [
-            [number, times] for number, one in enumerate(extent.series) if (times := _left_out(view, one))
-        ],
+        "left_out": [[number, times] for number, one in enumerate(extent.series) if (times := _left_out(view, one))],
         "phases": [list(phase) for phase in phases],
         "spans": [[span.begin_ns, span.end_ns] for span in view.spans()],
         "events": [
-            [number, origin, e.target, e.kind, e.object, e.begin_ns, e.end_ns, dict(e.detail), dict(e.expect),
-             e.deadline_ns]
+            [
+                number,
+                origin,
+                e.target,
+                e.kind,
+                e.object,
+                e.begin_ns,
+                e.end_ns,
+                dict(e.detail),
+                dict(e.expect),
+                e.deadline_ns,
+            ]
             for number, origin, e in events
         ],
-        "faults": [
-            [f.source, f.metric, f.object, f.text, f.first_ns, f.last_ns, f.count] for f in view.faults()
-        ],
+        "faults": [[f.source, f.metric, f.object, f.text, f.first_ns, f.last_ns, f.count] for f in view.faults()],
         "errors": list(extent.errors),
-    }  # fmt: skip
+    }
 
 
 def _left_out(view: RecordView, one: SeriesExtent) -> list[int]:

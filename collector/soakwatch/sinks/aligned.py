@@ -19,29 +19,31 @@ MEASUREMENT = "soakwatch_aligned"
 ZERO_NS = 4_102_444_800_000_000_000
 """2100-01-01T00:00:00Z."""
 MINUTE_NS = 60_000_000_000
-METRICS = frozenset({
-    "system.cpu.utilization",
-    "system.cpu.module.utilization",
-    "system.memory.usage",
-    "system.memory.utilization",
-    "process.memory.usage",
-    "process.cpu.utilization",
-    "queue.depth",
-    "queue.dropped",
-    "system.network.packet.dropped",
-    "system.forwarding.dropped",
-    "system.ip.dropped",
-    "system.memory.pool.usage",
-    "system.sessions",
-    "load.request.rate",
-    "load.requests",
-    "load.tx.packet.rate",
-    "load.tx.packets",
-    "load.tx.bit.rate",
-    "load.tx.bytes",
-    "load.latency",
-    "load.lost.packets",
-})  # fmt: skip
+METRICS = frozenset(
+    {
+        "system.cpu.utilization",
+        "system.cpu.module.utilization",
+        "system.memory.usage",
+        "system.memory.utilization",
+        "process.memory.usage",
+        "process.cpu.utilization",
+        "queue.depth",
+        "queue.dropped",
+        "system.network.packet.dropped",
+        "system.forwarding.dropped",
+        "system.ip.dropped",
+        "system.memory.pool.usage",
+        "system.sessions",
+        "load.request.rate",
+        "load.requests",
+        "load.tx.packet.rate",
+        "load.tx.packets",
+        "load.tx.bit.rate",
+        "load.tx.bytes",
+        "load.latency",
+        "load.lost.packets",
+    }
+)
 """What two releases or two nights are held against each other by; counters as their rate per second."""
 
 
@@ -65,8 +67,12 @@ def aligned(view: RecordView, run: str) -> Iterator[bytes]:
         times, values = series.time_ns[after], series.values[after]
         if not times.size:
             continue
-        tags = {"run": run, "target": series_key.target, "role": roles.get(series_key.target, ""),
-                "metric": series_key.metric}  # fmt: skip
+        tags = {
+            "run": run,
+            "target": series_key.target,
+            "role": roles.get(series_key.target, ""),
+            "metric": series_key.metric,
+        }
         head = key(MEASUREMENT, tags, object_labels(series_key.object))
         minutes, starts, counts = np.unique((times - begin_ns) // MINUTE_NS, return_index=True, return_counts=True)
         with np.errstate(over="ignore"):

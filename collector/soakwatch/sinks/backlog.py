@@ -10,7 +10,7 @@ from pathlib import Path
 from soakwatch.record.blocks import decode_ints
 from soakwatch.record.files import record_file
 from soakwatch.record.snapshot import open_snapshot
-from soakwatch.record.trouble import told
+from soakwatch.record.trouble import as_record_error
 from soakwatch.sinks.feed import cursor_numbers
 
 
@@ -40,7 +40,7 @@ def backlog(path: Path, cursor: str) -> Backlog:
                     polls += behind
                     oldest.append(_due_ns(sql, source, read.get(source, 0) + 1))
         except sqlite3.Error as error:
-            raise told(error, file) from None
+            raise as_record_error(error, file) from None
     return Backlog(polls, min((one for one in oldest if one is not None), default=None))
 
 

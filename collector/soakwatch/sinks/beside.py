@@ -130,9 +130,13 @@ class SinkBeside:
             if self._over.is_set():
                 return
             self._process = process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
                 start_new_session=True,
-            )  # fmt: skip
+            )
             self._say(f"{self.cursor}\n")
             if self._ending.is_set():
                 self._say("end\n")
@@ -187,9 +191,13 @@ class SinksBeside:
     """All sinks of a run, from ``start`` to ``close``; without a sink nothing happens."""
 
     def __init__(
-        self, sinks: Sequence[Influxdb], folder: Path, record: Record, now_ns: Callable[[], int],
+        self,
+        sinks: Sequence[Influxdb],
+        folder: Path,
+        record: Record,
+        now_ns: Callable[[], int],
         complain: Callable[[str], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.all = tuple(SinkBeside(number, to, folder, record, complain) for number, to in enumerate(sinks))
         self._folder, self._record, self._now_ns, self._complain = folder, record, now_ns, complain
         self._quiet = threading.Event()

@@ -21,7 +21,7 @@ from soakwatch.sinks.influxdb.write import Passing, Pauses, Writer
 from soakwatch.sinks.late import Late
 from soakwatch.sinks.lines import alike, decimals, key, line, table_block, text
 from soakwatch.sinks.replay import Replay
-from soakwatch.sinks.told import Events, Opinions, phase_lines
+from soakwatch.sinks.told import Events, FindingLines, phase_lines
 from soakwatch_agent.sample import PollOutcome, object_labels
 
 OPINIONS_EVERY_S = 30.0
@@ -59,7 +59,7 @@ class Feed:
         self._roles: Mapping[str, str] = {}
         self._phases: Phases = ()
         self._heads: dict[tuple[int, str], bytes] = {}
-        self._events, self._opinions, self._late = Events(run), Opinions(run), Late(path)
+        self._events, self._opinions, self._late = Events(run), FindingLines(run), Late(path)
         self._pending: tuple[News, str] | None = None
         self._opined = -OPINIONS_EVERY_S
 
@@ -101,7 +101,7 @@ class Feed:
         if back is None:
             return False
         self._tail = Tail(self._path, lambda _: True, back)
-        self._pending, self._opinions, self._late = None, Opinions(self._run), Late(self._path)
+        self._pending, self._opinions, self._late = None, FindingLines(self._run), Late(self._path)
         self._opined = -OPINIONS_EVERY_S
         self.state.cursor = cursor_text(back)
         self._told(self.state)
@@ -150,16 +150,28 @@ class Feed:
 
     def _polls(self, batch: Batch) -> Block:
         source = self._sources[batch.source]
-        tags = {"run": self._run, "target": source.target, "role": self._roles.get(source.target, ""),
-                "source": self._labels[batch.source]}  # fmt: skip
+        tags = {
+            "run": self._run,
+            "target": source.target,
+            "role": self._roles.get(source.target, ""),
+            "source": self._labels[batch.source],
+        }
         polls = batch.polls
         made_up = self._late.made_up_for(source, polls, batch.first_seq)
         order = np.argsort(polls.due_ns, kind="stable")
-        phases = {int(at): phase for phase, begin, end in stretches(self._phases, polls.due_ns[order])
-                  for at in order[begin:end]}  # fmt: skip
-        rows = zip(polls.due_ns.tolist(), polls.outcome.tolist(), polls.error.tolist(),
-                   decimals(batch.duration_ns / np.float64(1e9)),
-                   decimals((polls.start_ns - polls.due_ns) / np.float64(1e9)), strict=True)  # fmt: skip
+        phases = {
+            int(at): phase
+            for phase, begin, end in stretches(self._phases, polls.due_ns[order])
+            for at in order[begin:end]
+        }
+        rows = zip(
+            polls.due_ns.tolist(),
+            polls.outcome.tolist(),
+            polls.error.tolist(),
+            decimals(batch.duration_ns / np.float64(1e9)),
+            decimals((polls.start_ns - polls.due_ns) / np.float64(1e9)),
+            strict=True,
+        )
         made: list[bytes] = []
         heads: dict[tuple[str, int, str], bytes] = {}
         for at, (due_ns, number, error, lasted, late) in enumerate(rows):

@@ -19,7 +19,7 @@ from soakwatch.record.files import record_file
 from soakwatch.record.model import Source
 from soakwatch.record.rows import OUTCOME_NUMBERS
 from soakwatch.record.snapshot import open_snapshot
-from soakwatch.record.trouble import told
+from soakwatch.record.trouble import as_record_error
 from soakwatch_agent.sample import PollOutcome
 
 Loss = tuple[int, int]
@@ -52,7 +52,7 @@ class Late:
             try:
                 around = Columns(sql).polls_as_they_came(source.id, low - source.interval_ns, high + source.interval_ns)
             except sqlite3.Error as error:
-                raise told(error, file) from None
+                raise as_record_error(error, file) from None
         account = accounted(around)
         made_up = (around.outcome != _OK) & np.isin(around.due_ns, account.polls.due_ns[account.late])
         return frozenset(zip(around.due_ns[made_up].tolist(), around.outcome[made_up].tolist(), strict=True))

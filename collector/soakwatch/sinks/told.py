@@ -60,7 +60,7 @@ class Events:
 
 
 @dataclass(slots=True)
-class Opinions:
+class FindingLines:
     """Findings and the verdict as lines, and of them only what is new since the last time."""
 
     run: str

@@ -76,7 +76,7 @@ class Facts:
 
 
 @runtime_checkable
-class Telling(Protocol):
+class Identifies(Protocol):
     """A poller that can say what it talks to. The record keeps it as an event, again whenever the identity changes."""
 
     def facts(self) -> Facts:
@@ -85,7 +85,7 @@ class Telling(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class BackfilledPoll:
     """One look that the source made by itself while nobody could fetch it; times are steady times of the run."""
 
     start_ns: int
@@ -94,10 +94,10 @@ class Recovered:
 
 
 @runtime_checkable
-class Recovering(Protocol):
+class Backfills(Protocol):
     """A poller whose source looks by itself and keeps what could not be fetched (the agent's spool)."""
 
-    def recovered(self) -> Iterable[Recovered]:
+    def recovered(self) -> Iterable[BackfilledPoll]:
         """Looks that were made up for since the last call, oldest first, a bounded number at a time.
 
         Each is put in the record under the due time that it belongs to, where the poll had been lost.
@@ -106,7 +106,7 @@ class Recovering(Protocol):
 
 
 @runtime_checkable
-class Closer(Protocol):
+class CapturesDetail(Protocol):
     """A poller that can look closer at a moment afterwards (the agent's flight recorder)."""
 
     def look_closer(self, when_ns: int, why: str) -> None:
@@ -119,7 +119,7 @@ class Closer(Protocol):
 
 
 @runtime_checkable
-class Driven(Protocol):
+class Drivable(Protocol):
     """A load that the run itself starts, changes and stops, because its plan says ``drive: true``."""
 
     async def drive(self, level: float) -> None:
@@ -137,7 +137,7 @@ class WatchedProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SourceContext:
     """Where a source stands: its target, what to watch there, the run's folder and its steady clock."""
 
     target: str

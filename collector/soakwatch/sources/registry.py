@@ -11,9 +11,9 @@ from typing import Literal
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry, loads, pollers
 from soakwatch.core.suggest import hint
-from soakwatch.sources.abc import Poller, Site, SourceConfig
+from soakwatch.sources.abc import Poller, SourceConfig, SourceContext
 
-Start = Callable[[SourceConfig, Site, AsyncExitStack], Awaitable[Poller]]
+Start = Callable[[SourceConfig, SourceContext, AsyncExitStack], Awaitable[Poller]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from soakwatch.core.clock import SteadyClock
-from soakwatch.sources.abc import Recovered, Site, SourceFailed
+from soakwatch.sources.abc import BackfilledPoll, SourceContext, SourceFailed
 from soakwatch.sources.pollers.agent import AgentPoller, Config
 from soakwatch.sources.pollers.agent import start as start_poller
 from soakwatch_agent.sample import Answer
@@ -128,7 +128,7 @@ class Follower:
     clock: SteadyClock
     interval_ns: int = INTERVAL_NS
     answers: list[tuple[int, Answer]] = field(default_factory=list)
-    late: list[Recovered] = field(default_factory=list)
+    late: list[BackfilledPoll] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
     async def poll(self, times: int = 1) -> None:
@@ -165,5 +165,5 @@ def config(**keys: object) -> Config:
 async def follow(keys: Config, folder: Path, stack: AsyncExitStack, clock: SteadyClock | None = None) -> Follower:
     """A collector that is connected."""
     clock = clock or SteadyClock()
-    site = Site("dut", "dut", (), None, folder, clock.now_ns, INTERVAL_NS * 1e-9)
+    site = SourceContext("dut", "dut", (), None, folder, clock.now_ns, INTERVAL_NS * 1e-9)
     return Follower(await start_poller(keys, site, stack), clock)

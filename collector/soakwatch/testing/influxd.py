@@ -61,10 +61,18 @@ class Influxd:
         """Starts it and waits until it answers. Raises AssertionError with what it said if it does not."""
         log = self.folder / "influxd.log"
         command = [
-            str(self.program), "--http-bind-address", f"127.0.0.1:{self.port}", "--reporting-disabled",
-            "--bolt-path", str(self.folder / "influxd.bolt"), "--sqlite-path", str(self.folder / "influxd.sqlite"),
-            "--engine-path", str(self.folder / "engine"), *self.options,
-        ]  # fmt: skip
+            str(self.program),
+            "--http-bind-address",
+            f"127.0.0.1:{self.port}",
+            "--reporting-disabled",
+            "--bolt-path",
+            str(self.folder / "influxd.bolt"),
+            "--sqlite-path",
+            str(self.folder / "influxd.sqlite"),
+            "--engine-path",
+            str(self.folder / "engine"),
+            *self.options,
+        ]
         self.process = started(command, log, self._well, {**os.environ, "HOME": str(self.folder)})
 
     def _well(self) -> bool:
@@ -87,8 +95,13 @@ class Influxd:
 
     def set_up(self) -> None:
         """Makes the organisation, the bucket and the token."""
-        told = {"username": "soak", "password": secrets.token_urlsafe(16), "org": ORG, "bucket": BUCKET,
-                "token": self.token}  # fmt: skip
+        told = {
+            "username": "soak",
+            "password": secrets.token_urlsafe(16),
+            "org": ORG,
+            "bucket": BUCKET,
+            "token": self.token,
+        }
         self.ask("POST", "/api/v2/setup", json=told).raise_for_status()
 
     def make_bucket(self, name: str, keep_s: int = 0) -> None:

@@ -38,14 +38,28 @@ def event(name: str, data: object) -> str:
 
 
 def start(
-    *, server: bool = False, udp: bool = True, streams: int = 1, length: int = 1000, rate: int = 8_000_000,
-    reverse: bool = False, bidir: bool = False,
-) -> dict[str, object]:  # fmt: skip
+    *,
+    server: bool = False,
+    udp: bool = True,
+    streams: int = 1,
+    length: int = 1000,
+    rate: int = 8_000_000,
+    reverse: bool = False,
+    bidir: bool = False,
+) -> dict[str, object]:
     """The object ``start``; ``rate`` is of each stream."""
     peer = {"host": "127.0.0.1", "port": 5201}
     return {
-        "connected": [{"socket": 5 + 2 * number, "local_host": "127.0.0.1", "local_port": 40000 + number,
-                       "remote_host": "127.0.0.1", "remote_port": 5201} for number in range(streams)],
+        "connected": [
+            {
+                "socket": 5 + 2 * number,
+                "local_host": "127.0.0.1",
+                "local_port": 40000 + number,
+                "remote_host": "127.0.0.1",
+                "remote_port": 5201,
+            }
+            for number in range(streams)
+        ],
         "version": f"iperf {VERSION}",
         "system_info": "Linux stand-in",
         "timestamp": {"time": "Thu, 01 Jan 2026 00:00:00 GMT", "timesecs": 1767225600},
@@ -56,24 +70,54 @@ def start(
         "sock_bufsize": 0,
         "sndbuf_actual": 212992,
         "rcvbuf_actual": 212992,
-        "test_start": {"protocol": "UDP" if udp else "TCP", "num_streams": streams, "blksize": length, "omit": 0,
-                       "duration": 0, "bytes": 0, "blocks": 0, "reverse": int(reverse), "tos": 0,
-                       "target_bitrate": rate, "bidir": int(bidir), "fqrate": 0, "interval": 1},
-    }  # fmt: skip
+        "test_start": {
+            "protocol": "UDP" if udp else "TCP",
+            "num_streams": streams,
+            "blksize": length,
+            "omit": 0,
+            "duration": 0,
+            "bytes": 0,
+            "blocks": 0,
+            "reverse": int(reverse),
+            "tos": 0,
+            "target_bitrate": rate,
+            "bidir": int(bidir),
+            "fqrate": 0,
+            "interval": 1,
+        },
+    }
 
 
 def share(
-    begin: float, end: float, *, sender: bool, packets: int, length: int = 1000, udp: bool = True, lost: int = 0,
-    whole: bool = False, number: int = 0, rtt: int = 250,
-) -> dict[str, object]:  # fmt: skip
+    begin: float,
+    end: float,
+    *,
+    sender: bool,
+    packets: int,
+    length: int = 1000,
+    udp: bool = True,
+    lost: int = 0,
+    whole: bool = False,
+    number: int = 0,
+    rtt: int = 250,
+) -> dict[str, object]:
     """What one stream (or all, ``whole``) moved; ``lost`` is the receiver's."""
     moved = (packets - lost) * length
     told: dict[str, object] = {} if whole else {"socket": 5 + 2 * number}
-    told |= {"start": begin, "end": end, "seconds": end - begin, "bytes": moved,
-             "bits_per_second": moved * 8 / (end - begin) if end > begin else 0}  # fmt: skip
+    told |= {
+        "start": begin,
+        "end": end,
+        "seconds": end - begin,
+        "bytes": moved,
+        "bits_per_second": moved * 8 / (end - begin) if end > begin else 0,
+    }
     if udp and not sender:
-        told |= {"jitter_ms": 0.04, "lost_packets": lost, "packets": packets,
-                 "lost_percent": 100 * lost / packets if packets else 0}  # fmt: skip
+        told |= {
+            "jitter_ms": 0.04,
+            "lost_packets": lost,
+            "packets": packets,
+            "lost_percent": 100 * lost / packets if packets else 0,
+        }
     elif udp:
         told["packets"] = packets
     elif sender:
@@ -83,14 +127,24 @@ def share(
 
 
 def interval(
-    begin: float, end: float, *, sender: bool, packets: int, streams: int = 1, length: int = 1000, udp: bool = True,
+    begin: float,
+    end: float,
+    *,
+    sender: bool,
+    packets: int,
+    streams: int = 1,
+    length: int = 1000,
+    udp: bool = True,
     lost: int = 0,
-) -> dict[str, object]:  # fmt: skip
+) -> dict[str, object]:
     """An object of ``intervals``; ``packets`` and ``lost`` are of each stream."""
-    each = [share(begin, end, sender=sender, packets=packets, length=length, udp=udp, lost=lost, number=number)
-            for number in range(streams)]  # fmt: skip
-    total = share(begin, end, sender=sender, packets=packets * streams, length=length, udp=udp, lost=lost * streams,
-                  whole=True)  # fmt: skip
+    each = [
+        share(begin, end, sender=sender, packets=packets, length=length, udp=udp, lost=lost, number=number)
+        for number in range(streams)
+    ]
+    total = share(
+        begin, end, sender=sender, packets=packets * streams, length=length, udp=udp, lost=lost * streams, whole=True
+    )
     return {"streams": each, "sum": total}
 
 
@@ -99,12 +153,23 @@ def end(
 ) -> dict[str, object]:
     """The object ``end``; ``heard`` says that the other side told its figures, else they are zeros."""
     sent = share(0, seconds, sender=True, packets=packets, length=length, udp=udp, whole=True)
-    received = share(0, seconds, sender=False, packets=packets if heard else 0, length=length, udp=udp,
-                     lost=lost if heard else 0, whole=True)  # fmt: skip
+    received = share(
+        0,
+        seconds,
+        sender=False,
+        packets=packets if heard else 0,
+        length=length,
+        udp=udp,
+        lost=lost if heard else 0,
+        whole=True,
+    )
     stream = {"udp": {"socket": 5, "out_of_order": 3, "sender": True}} if udp else {"sender": sent}
-    return {"streams": [stream], "sum_sent": sent, "sum_received": received,
-            "cpu_utilization_percent": {"host_total": 12.5, "host_user": 2.5, "host_system": 10.0,
-                                        "remote_total": 1.0}}  # fmt: skip
+    return {
+        "streams": [stream],
+        "sum_sent": sent,
+        "sum_received": received,
+        "cpu_utilization_percent": {"host_total": 12.5, "host_user": 2.5, "host_system": 10.0, "remote_total": 1.0},
+    }
 
 
 def _say(lines: Iterable[str]) -> None:
@@ -148,8 +213,19 @@ def _send(told: argparse.Namespace, control: socket.socket, *, server: bool) -> 
 def _one(told: argparse.Namespace, begin: float, until: float, per_second: float, *, server: bool) -> int:
     packets: int = round(until * per_second) - round(begin * per_second)
     lost = _LOST if server and told.mood == "lossy" and packets > _LOST else 0
-    line = event("interval", interval(begin, until, sender=not server, packets=packets, streams=told.streams,
-                                      length=told.length, udp=told.udp, lost=lost))  # fmt: skip
+    line = event(
+        "interval",
+        interval(
+            begin,
+            until,
+            sender=not server,
+            packets=packets,
+            streams=told.streams,
+            length=told.length,
+            udp=told.udp,
+            lost=lost,
+        ),
+    )
     if told.mood == "garbage":
         _say(["\x00\x1b[31m{not json", '{"event":', "[1,2", '{"event":"interval","data":[]}', "x" * 5000])
     if told.mood == "half":

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from soakwatch.sources.abc import Driven, Facts, Poller, Site, Telling
+from soakwatch.sources.abc import Drivable, Facts, Identifies, Poller, SourceContext
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.sample import Answer
 
@@ -21,15 +21,21 @@ class LoadBench:
     """One load and its clock; a context. ``keys`` are those of a plan, ``begin_ns`` is when the run begins."""
 
     def __init__(
-        self, name: str, keys: dict[str, object], *, role: str = "generator", interval_s: float = 1.0,
-        begin_ns: int = BEGIN_NS, trial: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        keys: dict[str, object],
+        *,
+        role: str = "generator",
+        interval_s: float = 1.0,
+        begin_ns: int = BEGIN_NS,
+        trial: bool = False,
+    ) -> None:
         module = poller_module(name)
         self._config = module.config.model_validate(keys)
         self._start = module.start
         self.now_ns = begin_ns
         self._begin_ns = begin_ns
-        self._site = Site("tg", role, (), None, Path(), lambda: self.now_ns, interval_s, trial=trial)
+        self._site = SourceContext("tg", role, (), None, Path(), lambda: self.now_ns, interval_s, trial=trial)
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
         self._poller: Poller | None = None
@@ -61,14 +67,14 @@ class LoadBench:
     def drive(self, level: float) -> None:
         """Drive the load. Raises SourceFailed as the load does, TypeError for one that cannot be driven."""
         poller: object = self._poller
-        if not isinstance(poller, Driven):
+        if not isinstance(poller, Drivable):
             raise TypeError("this load is not driven")
         self._runner.run(poller.drive(level))
 
     def facts(self) -> Facts:
         """What the load tells of itself."""
         poller: object = self._poller
-        return poller.facts() if isinstance(poller, Telling) else Facts({})
+        return poller.facts() if isinstance(poller, Identifies) else Facts({})
 
     def wait(self, seconds: float) -> None:
         """Let the load go on by itself for a while of real time."""

@@ -100,28 +100,40 @@ class OtgServer:
         going = [flow for flow in out if flow.sending]
         coming = [flow for flow in back if flow.sending]
         return {
-            "name": name, "location": f"eth-{name}", "link": self.ports[name], "capture": "stopped",
-            "frames_tx": sum(flow.tx for flow in out), "frames_rx": sum(flow.rx for flow in back),
-            "bytes_tx": sum(flow.tx * flow.size for flow in out), "bytes_rx": sum(f.rx * f.size for f in back),
+            "name": name,
+            "location": f"eth-{name}",
+            "link": self.ports[name],
+            "capture": "stopped",
+            "frames_tx": sum(flow.tx for flow in out),
+            "frames_rx": sum(flow.rx for flow in back),
+            "bytes_tx": sum(flow.tx * flow.size for flow in out),
+            "bytes_rx": sum(f.rx * f.size for f in back),
             "frames_tx_rate": float(sum(flow.step for flow in going)),
             "frames_rx_rate": float(sum(flow.step - flow.lost for flow in coming)),
             "bytes_tx_rate": float(sum(flow.step * flow.size for flow in going)),
             "bytes_rx_rate": float(sum((flow.step - flow.lost) * flow.size for flow in coming)),
-            "transmit": "started" if going else "stopped", "last_change": 1_767_225_600_000_000_000,
-        }  # fmt: skip
+            "transmit": "started" if going else "stopped",
+            "last_change": 1_767_225_600_000_000_000,
+        }
 
     def _flow(self, flow: FakeFlow) -> list[dict[str, Any]]:
         going = flow.step if flow.sending else 0
         row: dict[str, Any] = {
-            "name": flow.name, "port_tx": flow.tx_port, "port_rx": flow.rx_port,
+            "name": flow.name,
+            "port_tx": flow.tx_port,
+            "port_rx": flow.rx_port,
             "transmit": "started" if flow.sending else "stopped",
-            "frames_tx": flow.tx, "frames_rx": flow.rx,
-            "bytes_tx": flow.tx * flow.size, "bytes_rx": flow.rx * flow.size,
-            "frames_tx_rate": float(going), "frames_rx_rate": float(going - flow.lost if going else 0),
-            "tx_rate_bps": float(going * flow.size * 8), "rx_rate_bps": float(going * flow.size * 8),
+            "frames_tx": flow.tx,
+            "frames_rx": flow.rx,
+            "bytes_tx": flow.tx * flow.size,
+            "bytes_rx": flow.rx * flow.size,
+            "frames_tx_rate": float(going),
+            "frames_rx_rate": float(going - flow.lost if going else 0),
+            "tx_rate_bps": float(going * flow.size * 8),
+            "rx_rate_bps": float(going * flow.size * 8),
             "loss": 100.0 * (flow.tx - flow.rx) / flow.tx if flow.tx else 0.0,
             "timestamps": {"first_timestamp_ns": 1.5e9, "last_timestamp_ns": 2.5e9},
-        }  # fmt: skip
+        }
         if flow.latency_ns is not None:
             low, mean, high = flow.latency_ns
             row["latency"] = {"minimum_ns": low, "average_ns": mean, "maximum_ns": high}
@@ -176,8 +188,13 @@ class OtgServer:
 
 def _configured(flow: FakeFlow) -> dict[str, Any]:
     ends = {"choice": "port", "port": {"tx_name": flow.tx_port, "rx_names": [flow.rx_port]}}
-    return {"name": flow.name, "tx_rx": ends, "rate": flow.rate, "duration": {"choice": "continuous"},
-            "metrics": {"enable": True, "loss": True}}  # fmt: skip
+    return {
+        "name": flow.name,
+        "tx_rx": ends,
+        "rate": flow.rate,
+        "duration": {"choice": "continuous"},
+        "metrics": {"enable": True, "loss": True},
+    }
 
 
 def _error(status: int, text: str) -> tuple[int, Any]:

@@ -74,17 +74,28 @@ class PktgenServer:
 
     def _value(self, text: str) -> Tree | None:
         if text == "pktgen.info":
-            return {"Pktgen_Version": f"{self.dialect[2:]}.07.1", "DPDK_Version": "DPDK 22.07.0", "maxPktSize": 1518,
-                    "Lua_Version": "Lua 5.4", "Pktgen_Copyright": 'Copyright "(c)"\nIntel'}  # fmt: skip
+            return {
+                "Pktgen_Version": f"{self.dialect[2:]}.07.1",
+                "DPDK_Version": "DPDK 22.07.0",
+                "maxPktSize": 1518,
+                "Lua_Version": "Lua 5.4",
+                "Pktgen_Copyright": 'Copyright "(c)"\nIntel',
+            }
         call = _CALL.match(text)
         if call is None:
             return None
         words = [quoted or plain for quoted, plain in _ARGUMENT.findall(call[2])]
         known: dict[str, Callable[[list[str]], Tree | None]] = {
-            "portStats": self._port_stats, "linkState": self._links, "isSending": self._sending,
-            "pktStats": self._packets, "portInfo": self._info, "start": self._start, "stop": self._stop,
-            "set": self._set, "clr": self._clear,
-        }  # fmt: skip
+            "portStats": self._port_stats,
+            "linkState": self._links,
+            "isSending": self._sending,
+            "pktStats": self._packets,
+            "portInfo": self._info,
+            "start": self._start,
+            "stop": self._stop,
+            "set": self._set,
+            "clr": self._clear,
+        }
         function = known.get(call[1])
         return function(words) if function is not None else None
 
@@ -107,24 +118,36 @@ class PktgenServer:
                     port.tx += port.step
                     port.rx += port.step - port.lost
         if new:
-            return _counted({
-                number: {"curr": _counters(port, port.tx, port.rx), "ext": {"tx_failed": port.more.get("tx_failed", 0)},
-                         "qstats": {0: {"ipackets": port.rx, "opackets": port.tx, "errors": 0}}}
-                for number, port in self._chosen(words[0])
-            })  # fmt: skip
+            return _counted(
+                {
+                    number: {
+                        "curr": _counters(port, port.tx, port.rx),
+                        "ext": {"tx_failed": port.more.get("tx_failed", 0)},
+                        "qstats": {0: {"ipackets": port.rx, "opackets": port.tx, "errors": 0}},
+                    }
+                    for number, port in self._chosen(words[0])
+                }
+            )
         if words[1] == "rate":
             return _counted({number: self._rates(port) for number, port in self._chosen(words[0])})
         zero = self.dialect == "2023"
-        return _counted({
-            number: _counters(port, 0 if zero else port.tx, 0 if zero else port.rx, old=self.dialect == "2014")
-            for number, port in self._chosen(words[0])
-        })  # fmt: skip
+        return _counted(
+            {
+                number: _counters(port, 0 if zero else port.tx, 0 if zero else port.rx, old=self.dialect == "2014")
+                for number, port in self._chosen(words[0])
+            }
+        )
 
     def _rates(self, port: FakePort) -> Tree:
         sent, got = (port.step, port.step - port.lost) if port.sending and self.dialect != "2023" else (0, 0)
         wire = (port.frame + 24) * 8
-        return {**_counters(port, sent, got, old=self.dialect == "2014"), "pkts_tx": sent, "pkts_rx": got,
-                "mbits_tx": sent * wire // 10**6, "mbits_rx": got * wire // 10**6}  # fmt: skip
+        return {
+            **_counters(port, sent, got, old=self.dialect == "2014"),
+            "pkts_tx": sent,
+            "pkts_rx": got,
+            "mbits_tx": sent * wire // 10**6,
+            "mbits_rx": got * wire // 10**6,
+        }
 
     def _links(self, words: list[str]) -> Tree:
         return _counted({number: port.link for number, port in self._chosen(words[0])})
@@ -142,24 +165,42 @@ class PktgenServer:
                 table[number]["mac_addr"] = "3C:FD:FE:AD:76:C8"
             if self.dialect in {"2022", "2023"}:
                 low, mean, high = port.latency_us or (0.0, 0.0, 0.0)
-                table[number]["latency"] = {"min_us": low, "avg_us": mean, "max_us": high, "num_pkts": 8,
-                                            "jitter_threshold": 50, "min_cycles": int(low * 2400)}  # fmt: skip
+                table[number]["latency"] = {
+                    "min_us": low,
+                    "avg_us": mean,
+                    "max_us": high,
+                    "num_pkts": 8,
+                    "jitter_threshold": 50,
+                    "min_cycles": int(low * 2400),
+                }
             elif port.latency_us is not None and self.dialect == "2020":
                 low, mean, high = port.latency_us
-                table[number] |= {"min_avg_latency": int(low), "avg_latency": int(mean), "max_avg_latency": int(high),
-                                  "jitter_count": 3}  # fmt: skip
+                table[number] |= {
+                    "min_avg_latency": int(low),
+                    "avg_latency": int(mean),
+                    "max_avg_latency": int(high),
+                    "jitter_count": 3,
+                }
         return _counted(table)
 
     def _info(self, words: list[str]) -> Tree | None:
         if self.dialect == "2014":
             return None
-        return _counted({
-            number: {"total_stats": {"max_opackets": 0},
-                     "info": {"tx_count": "Forever", "tx_rate": int(port.rate), "pkt_size": port.frame,
-                              "tx_debug": {"tx_pps": int(port.step * port.rate / 100), "tx_cycles": 77},
-                              "VxLAN": {"link_state": port.link}}}
-            for number, port in self._chosen(words[0])
-        })  # fmt: skip
+        return _counted(
+            {
+                number: {
+                    "total_stats": {"max_opackets": 0},
+                    "info": {
+                        "tx_count": "Forever",
+                        "tx_rate": int(port.rate),
+                        "pkt_size": port.frame,
+                        "tx_debug": {"tx_pps": int(port.step * port.rate / 100), "tx_cycles": 77},
+                        "VxLAN": {"link_state": port.link},
+                    },
+                }
+                for number, port in self._chosen(words[0])
+            }
+        )
 
     def _start(self, words: list[str]) -> None:
         for _, port in self._chosen(words[0]):
@@ -180,8 +221,15 @@ class PktgenServer:
 
 
 def _counters(port: FakePort, tx: int, rx: int, *, old: bool = False) -> Tree:
-    table: Tree = {"ipackets": rx, "opackets": tx, "ibytes": rx * port.frame, "obytes": tx * port.frame, "ierrors": 0,
-                   "oerrors": 0, "rx_nombuf": 0}  # fmt: skip
+    table: Tree = {
+        "ipackets": rx,
+        "opackets": tx,
+        "ibytes": rx * port.frame,
+        "obytes": tx * port.frame,
+        "ierrors": 0,
+        "oerrors": 0,
+        "rx_nombuf": 0,
+    }
     if not old:
         table["imissed"] = 0
     table.update({key: value for key, value in port.more.items() if key in table})

@@ -14,8 +14,18 @@ from soakwatch.testing.trex_parts import Group, Json, Port, bucket, latency_json
 
 NOT_FOUND, BAD_PARAMS, EXECUTE, TRY_AGAIN = -32601, -32602, -32000, -32001
 _MUL_TYPES = ("raw", "bps", "bpsl1", "pps", "percentage")
-_COUNTERS = ("m_active_flows", "m_est_flows", "tcps_connattempt", "tcps_connects", "tcps_closed", "tcps_conndrops",
-             "tcps_drops", "tcps_sndrexmitpack", "udps_connects", "udps_keepdrops")  # fmt: skip
+_COUNTERS = (
+    "m_active_flows",
+    "m_est_flows",
+    "tcps_connattempt",
+    "tcps_connects",
+    "tcps_closed",
+    "tcps_conndrops",
+    "tcps_drops",
+    "tcps_sndrexmitpack",
+    "udps_connects",
+    "udps_keepdrops",
+)
 _OWNED = {"start_traffic", "stop_traffic", "update_traffic", "pause_traffic", "resume_traffic", "validate", "release"}
 _FREE = {"get_version", "api_sync", "api_sync_v2", "ping"}  # what needs no handle
 
@@ -96,15 +106,28 @@ class TrexModel:
         sends = sum(port.sends for port in self.ports)
         back = sends * (1 - self.loss)
         return {
-            "m_cpu_util": self.cpu, "m_rx_cpu_util": 1.5, "m_platform_factor": 1.0,
-            "m_tx_pps": sends, "m_rx_pps": back, "m_tx_bps": sends * 512, "m_rx_bps": back * 512,
-            "m_tx_expected_pps": 0.0, "m_tx_expected_bps": 0.0, "m_tx_expected_cps": 0.0,
-            "m_tx_cps": 12.5 if self.mode == "ASTF" else 0.0, "m_rx_drop_bps": 0.0,
-            "m_active_flows": float(self.stack["client"].get("m_active_flows", 0)), "m_open_flows": 0.0,
-            "m_total_queue_full": self.queue_full, "m_total_queue_drop": 0, "m_total_alloc_error": self.alloc_errors,
-            "m_total_tx_pkts": add["opackets"], "m_total_rx_pkts": add["ipackets"] - self.under_way,
-            "m_total_tx_bytes": add["obytes"], "m_total_rx_bytes": add["ibytes"],
-        }  # fmt: skip
+            "m_cpu_util": self.cpu,
+            "m_rx_cpu_util": 1.5,
+            "m_platform_factor": 1.0,
+            "m_tx_pps": sends,
+            "m_rx_pps": back,
+            "m_tx_bps": sends * 512,
+            "m_rx_bps": back * 512,
+            "m_tx_expected_pps": 0.0,
+            "m_tx_expected_bps": 0.0,
+            "m_tx_expected_cps": 0.0,
+            "m_tx_cps": 12.5 if self.mode == "ASTF" else 0.0,
+            "m_rx_drop_bps": 0.0,
+            "m_active_flows": float(self.stack["client"].get("m_active_flows", 0)),
+            "m_open_flows": 0.0,
+            "m_total_queue_full": self.queue_full,
+            "m_total_queue_drop": 0,
+            "m_total_alloc_error": self.alloc_errors,
+            "m_total_tx_pkts": add["opackets"],
+            "m_total_rx_pkts": add["ipackets"] - self.under_way,
+            "m_total_tx_bytes": add["obytes"],
+            "m_total_rx_bytes": add["ibytes"],
+        }
 
     def published(self) -> list[Json]:
         """What an older server publishes at once."""
@@ -134,8 +157,10 @@ class TrexModel:
     def _flow(self, group: Group, packets: int) -> None:
         lost = round(packets * self.loss)
         group.sent, group.received, group.lost = (
-            group.sent + packets, group.received + packets - lost, group.lost + lost
-        )  # fmt: skip
+            group.sent + packets,
+            group.received + packets - lost,
+            group.lost + lost,
+        )
         if group.latency is not None and packets > lost:
             key = bucket(group.latency)
             if key is not None:
@@ -212,8 +237,14 @@ class TrexModel:
 
     def _system(self, _: Mapping[str, object]) -> object:
         ports = [{"index": number, "driver": "net_ice", "supp_speeds": [100000]} for number in range(len(self.ports))]
-        return {"hostname": "tg", "uptime": "1:02:03", "dp_core_count": 2, "core_type": "cpu", "ports": ports,
-                "port_count": len(self.ports)}  # fmt: skip
+        return {
+            "hostname": "tg",
+            "uptime": "1:02:03",
+            "dp_core_count": 2,
+            "core_type": "cpu",
+            "ports": ports,
+            "port_count": len(self.ports),
+        }
 
     def _port(self, params: Mapping[str, object]) -> Port:
         number = params.get("port_id")
@@ -226,14 +257,24 @@ class TrexModel:
     def _status(self, params: Mapping[str, object]) -> object:
         port = self._port(params)
         attributes = {"link": {"up": port.up}, "speed": 100, "promiscuous": {"enabled": False}}
-        return {"owner": port.owner, "state": port.state, "service": False, "max_stream_id": 1, "attr": attributes,
-                "rx_info": {}}  # fmt: skip
+        return {
+            "owner": port.owner,
+            "state": port.state,
+            "service": False,
+            "max_stream_id": 1,
+            "attr": attributes,
+            "rx_info": {},
+        }
 
     def _port_stats(self, port: Port) -> Json:
         back = port.sends * (1 - self.loss)
         rates = {"m_total_tx_pps": port.sends, "m_total_rx_pps": back}
-        return {**port.counters, **rates, **{name.replace("pps", "bps"): 512 * rate for name, rate in rates.items()},
-                "m_cpu_util": self.cpu}  # fmt: skip
+        return {
+            **port.counters,
+            **rates,
+            **{name.replace("pps", "bps"): 512 * rate for name, rate in rates.items()},
+            "m_cpu_util": self.cpu,
+        }
 
     def _acquire(self, params: Mapping[str, object]) -> object:
         port, user, session = self._port(params), str(params["user"]), params.get("session_id")
@@ -295,8 +336,13 @@ class TrexModel:
         if mul["type"] not in _MUL_TYPES or mul["op"] != "abs" or not mul["value"] > 0:
             raise Wrong(BAD_PARAMS, "start message can only specify absolute speed rate")
         line_bps = 100e9
-        full = {"raw": 1.0, "pps": 1 / port.pps, "bps": 1 / (port.pps * 512), "bpsl1": 1 / (port.pps * 672),
-                "percentage": line_bps / 100 / (port.pps * 672)}  # fmt: skip
+        full = {
+            "raw": 1.0,
+            "pps": 1 / port.pps,
+            "bps": 1 / (port.pps * 512),
+            "bpsl1": 1 / (port.pps * 672),
+            "percentage": line_bps / 100 / (port.pps * 672),
+        }
         factor = float(mul["value"]) * full[mul["type"]]
         if factor * port.pps * 672 > line_bps:
             raise Wrong(EXECUTE, "Expected L1 B/W: 'more' exceeds port line rate: '100 Gbps'")
@@ -350,12 +396,16 @@ class TrexModel:
         ports = {
             f"port-{number}": {
                 "hist": {
-                    "min_usec": 10, "max_usec": probe.total_max, "high_cnt": probe.received - probe.histogram.get(0, 0),
-                    "cnt": probe.received, "s_avg": probe.latency, "s_max": probe.last_max,
+                    "min_usec": 10,
+                    "max_usec": probe.total_max,
+                    "high_cnt": probe.received - probe.histogram.get(0, 0),
+                    "cnt": probe.received,
+                    "s_avg": probe.latency,
+                    "s_max": probe.last_max,
                     "histogram": [{"key": key, "val": many} for key, many in probe.histogram.items() if key],
                 },
                 "stats": {"m_tx_pkt_ok": probe.sent, "m_pkt_ok": probe.received, "m_jitter": 4, "m_seq_error": 0},
             }
             for number, probe in self.probes.items()
-        }  # fmt: skip
+        }
         return {"name": "trex-latecny-v2", "type": 0, "data": {"epoch": self.epoch, **ports, "unknown": 0}}

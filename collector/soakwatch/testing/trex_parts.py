@@ -59,5 +59,9 @@ def bucket(latency_us: float) -> int | None:
 def latency_json(group: Group) -> Json:
     """The latency of one group as TRex writes it."""
     histogram = {str(key): many for key, many in group.histogram.items()}
-    return {"average": group.latency, "last_max": group.last_max, "total_max": group.total_max,
-            **({"histogram": histogram} if histogram else {})}  # fmt: skip
+    return {
+        "average": group.latency,
+        "last_max": group.last_max,
+        "total_max": group.total_max,
+        **({"histogram": histogram} if histogram else {}),
+    }

@@ -102,8 +102,9 @@ def trex_server(server: TrexServer, *, period_s: float = 0.1, port: int = 0) -> 
             socket.setsockopt(zmq.LINGER, 0)
         router.bind(f"tcp://127.0.0.1:{port or '*'}")
         publisher.bind("tcp://127.0.0.1:*")
-        server.port, server.publisher = (int(each.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
-                                         for each in (router, publisher))  # fmt: skip
+        server.port, server.publisher = (
+            int(each.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2]) for each in (router, publisher)
+        )
         thread = threading.Thread(target=_serve, args=(server, router, publisher, ending, period_s), daemon=True)
         thread.start()
         try:

@@ -60,11 +60,16 @@ class Victoria:
         """Starts it and waits until it answers. Raises AssertionError with what it said if it does not."""
         self.process = started(
             [
-                str(self.program), f"-storageDataPath={self.folder / 'data'}", f"-httpListenAddr=127.0.0.1:{self.port}",
-                "-retentionPeriod=100y", "-search.latencyOffset=0s", *self.options,
+                str(self.program),
+                f"-storageDataPath={self.folder / 'data'}",
+                f"-httpListenAddr=127.0.0.1:{self.port}",
+                "-retentionPeriod=100y",
+                "-search.latencyOffset=0s",
+                *self.options,
             ],
-            self.folder / "victoria.log", lambda: _listens(self.url),
-        )  # fmt: skip
+            self.folder / "victoria.log",
+            lambda: _listens(self.url),
+        )
 
     def kill(self) -> None:
         """SIGKILL: what it has not written to its disk is lost, although it has said yes to it."""
@@ -104,8 +109,11 @@ class Victoria:
 
     def reading(self, name: str) -> float:
         """The sum of one of its self metrics, at most a second old. Raises httpx.HTTPError."""
-        lines = [line for line in self.ask("/metrics").splitlines() if line.partition("{")[0].split()[:1] == [name] or
-                 line.startswith(f"{name}{{")]  # fmt: skip
+        lines = [
+            line
+            for line in self.ask("/metrics").splitlines()
+            if line.partition("{")[0].split()[:1] == [name] or line.startswith(f"{name}{{")
+        ]
         return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import RecordFull
 from soakwatch.runs.mark_event import MarkConflict, MarkRefused
-from soakwatch.web.door import Door
+from soakwatch.web.door import Authenticator
 from soakwatch.web.endpoint import JSON, Endpoint, May, Question, Shown
 from soakwatch.web.entrance import ENTRANCE, GUARDS
 
@@ -37,7 +37,7 @@ class Answers:
     Records are read and written in threads of ``pool``: however long a disk takes, the loop goes on.
     """
 
-    def __init__(self, runs: Shown, door: Door, pool: Executor) -> None:
+    def __init__(self, runs: Shown, door: Authenticator, pool: Executor) -> None:
         self._runs, self._door, self._pool = runs, door, pool
 
     def application(self, endpoints: Iterable[Endpoint]) -> Starlette:
@@ -71,8 +71,16 @@ class Answers:
             if param.required and not words.get(param.name, ("",))[0]:
                 raise HTTPException(400, f"{param.name} is missing: {param.says}")
         path = {name: str(value) for name, value in request.path_params.items()}
-        question = Question(self._runs, may, run, path, words, body, request.headers.get("if-none-match", ""),
-                            request.url.scheme == "https")  # fmt: skip
+        question = Question(
+            self._runs,
+            may,
+            run,
+            path,
+            words,
+            body,
+            request.headers.get("if-none-match", ""),
+            request.url.scheme == "https",
+        )
         answer = await asyncio.get_running_loop().run_in_executor(self._pool, endpoint.answer, question)
         for name, value in _GUARDS.items():
             answer.headers.setdefault(name, value)

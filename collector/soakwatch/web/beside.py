@@ -44,7 +44,7 @@ def web_beside(
         yield Told()
         return
     # What speaks HTTP is not for runs without it.
-    from soakwatch.web.passes import entering
+    from soakwatch.web.passes import one_time_code
     from soakwatch.web.place import place_of
 
     opening = place_of(plan, folder)
@@ -57,7 +57,7 @@ def web_beside(
         return
     try:
         with _Process(plan, folder, place, now_ns, complain):
-            code = entering(place.token, time.time() + _LINK_S)
+            code = one_time_code(place.token, time.time() + _LINK_S)
             yield Told(f"; events to {place.told}", f"{place.url}/enter/{code}")
     finally:
         opening.__exit__(None, None, None)
@@ -68,14 +68,20 @@ class _Process:
 
     def __init__(
         self, plan: WebPlan, folder: Path, place: Place, now_ns: Callable[[], int], complain: Callable[[str], None]
-    ) -> None:  # fmt: skip
+    ) -> None:
         ahead = now_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         given = {"token": plan.token, "cert": plan.cert, "key": plan.key}
         self._fd, self._complain = place.listener.fileno(), complain
         self._command = [
-            sys.executable, "-m", "soakwatch.web", str(folder), "--fd", str(self._fd), f"--ahead={ahead}",
+            sys.executable,
+            "-m",
+            "soakwatch.web",
+            str(folder),
+            "--fd",
+            str(self._fd),
+            f"--ahead={ahead}",
             *(f"--{name}={value}" for name, value in given.items() if value is not None),
-        ]  # fmt: skip
+        ]
         self._over, self._lock = threading.Event(), threading.Lock()
         self._process = self._start()
         self._watching = threading.Thread(target=self._watch, name="web", daemon=True)
@@ -96,9 +102,13 @@ class _Process:
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            pass_fds=(self._fd,), start_new_session=True,
-        )  # fmt: skip
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(self._fd,),
+            start_new_session=True,
+        )
 
     def _watch(self) -> None:
         for again in range(_MOST_AGAIN + 1):

@@ -15,8 +15,8 @@ import httpx
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.secrets import Secret, secret
 from soakwatch.record import StoredEvent, finding_from_json
-from soakwatch.runs.attached import Said, reached
-from soakwatch.runs.mark_event import Ask, MarkConflict, MarkRefused, moment
+from soakwatch.runs.attached import InterimVerdict, wait_until_recorded
+from soakwatch.runs.mark_event import EventRequest, MarkConflict, MarkRefused, moment
 from soakwatch.sources.transport.tls import verifying
 from soakwatch.web.wire import body_of
 from soakwatch_rules.rule import Event, Outcome
@@ -37,11 +37,11 @@ class RemoteRun:
     token: Secret = field(repr=False)
     ca: str | None = None
 
-    def tell(self, ask: Ask) -> StoredEvent:
+    def tell(self, ask: EventRequest) -> StoredEvent:
         """Keep an event there. Raises MarkRefused as the server says it, SoakwatchError if it does not answer."""
         return _event(self.ask("POST", "events", body_of(ask)))
 
-    def said(self, until_ns: int | None) -> Said:
+    def said(self, until_ns: int | None) -> InterimVerdict:
         """What the server's run has said of itself last: its final verdict, or its live judging of each minute.
 
         While it goes on, rules that judge only at the end have said nothing.
@@ -56,7 +56,7 @@ class RemoteRun:
         if until_ns is None:
             look()
         else:
-            reached(look, until_ns)
+            wait_until_recorded(look, until_ns)
         return _said(found)
 
     def ask(self, method: str, what: str, body: bytes | None = None) -> dict[str, object]:
@@ -112,8 +112,11 @@ def _answer(method: str, url: str, token: Secret, ca: str | None, body: bytes | 
     except httpx.TimeoutException:
         raise SoakwatchError(f"{place} did not answer within {_WAIT_S:g} s: is the run still going on?") from None
     except httpx.ConnectError as error:
-        why = "shows a certificate that is not trusted: name its authority" if "certif" in str(error).lower() else (
-            "refuses: does the run still go on, and is this its address?")  # fmt: skip
+        why = (
+            "shows a certificate that is not trusted: name its authority"
+            if "certif" in str(error).lower()
+            else ("refuses: does the run still go on, and is this its address?")
+        )
         raise SoakwatchError(f"{place} {why}") from None
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
         raise SoakwatchError(f"{place} broke off: {type(error).__name__}") from None
@@ -149,16 +152,21 @@ def _event(data: Mapping[str, object]) -> StoredEvent:
         assert begin_ns is not None
         labels, expect = cast("Mapping[str, object]", data["labels"]), cast("Mapping[str, int]", data["expect"])
         event = Event(
-            str(data["kind"]), str(data["target"]), str(data["object"]), begin_ns, time_of("end"),
-            {key: str(value) for key, value in labels.items()}, {key: int(value) for key, value in expect.items()},
+            str(data["kind"]),
+            str(data["target"]),
+            str(data["object"]),
+            begin_ns,
+            time_of("end"),
+            {key: str(value) for key, value in labels.items()},
+            {key: int(value) for key, value in expect.items()},
             time_of("deadline"),
-        )  # fmt: skip
+        )
         return StoredEvent(int(str(data["id"])), str(data["origin"]), event)
     except (AssertionError, AttributeError, KeyError, TypeError, ValueError):
         raise SoakwatchError("the event was told, but the answer is not understood: another version?") from None
 
 
-def _said(found: Mapping[str, object]) -> Said:
+def _said(found: Mapping[str, object]) -> InterimVerdict:
     try:
         listed = cast("list[object]", found["findings"])
         findings = tuple(finding_from_json(json.dumps(one)) for one in listed)
@@ -166,10 +174,10 @@ def _said(found: Mapping[str, object]) -> Said:
         until_ns = None if until is None else moment(str(until))
         verdict = found.get("verdict")
         if verdict is not None:
-            return Said(Outcome(str(verdict)), str(found.get("reason")), findings, until_ns)
+            return InterimVerdict(Outcome(str(verdict)), str(found.get("reason")), findings, until_ns)
     except (KeyError, TypeError, ValueError, LookupError):
         raise SoakwatchError("what is said of the run is not understood: another version?") from None
     failed = [one for one in findings if one.outcome is Outcome.FAIL]
     if failed:
-        return Said(Outcome.FAIL, f"{failed[0].rule}: {failed[0].reason}", findings, until_ns)
-    return Said(Outcome.INCONCLUSIVE, "the run goes on, and nothing has failed so far", findings, until_ns)
+        return InterimVerdict(Outcome.FAIL, f"{failed[0].rule}: {failed[0].reason}", findings, until_ns)
+    return InterimVerdict(Outcome.INCONCLUSIVE, "the run goes on, and nothing has failed so far", findings, until_ns)

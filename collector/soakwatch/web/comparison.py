@@ -12,7 +12,7 @@ from soakwatch.core.formatting import natural
 from soakwatch.core.roles import DUT
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.pieces import Pieces
-from soakwatch.runs.compare import Judged, Line, differences, matrix, setup_of
+from soakwatch.runs.compare import Line, OutcomeRow, differences, matrix, setup_of
 from soakwatch.runs.compare_figures import FIGURES, figures
 from soakwatch.runs.summary import RunSummary, summary_in
 from soakwatch.web.overlay import Overlaid, Overlay, overlays
@@ -30,7 +30,7 @@ class Comparison:
     ``unlisted`` counts what was left out of both."""
 
     runs: tuple[RunSummary, ...]
-    matrix: tuple[Judged, ...]
+    matrix: tuple[OutcomeRow, ...]
     figures: tuple[Line, ...]
     setup: tuple[Line, ...]
     partly: tuple[Line, ...]
@@ -92,8 +92,12 @@ def chosen(views: Sequence[RecordView], findings: Sequence[Sequence[Finding]]) -
     roles: dict[str, str] = {}
     for view in views:
         roles.update(view.roles())
-    objected = {SeriesKey(f.target, f.metric, f.object): _TOLD.index(f.outcome)
-                for run in reversed(findings) for f in run if f.metric and f.outcome in _TOLD}  # fmt: skip
+    objected = {
+        SeriesKey(f.target, f.metric, f.object): _TOLD.index(f.outcome)
+        for run in reversed(findings)
+        for f in run
+        if f.metric and f.outcome in _TOLD
+    }
     metrics = list(dict.fromkeys(figure.metric for figure in FIGURES))
     usual = {key for one in held for key in one if key.metric in metrics}
 

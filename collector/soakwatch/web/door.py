@@ -16,7 +16,7 @@ _COOKIES = {May.ACT: "act", May.VIEW: "view"}
 _MOST_USED = 1000
 
 
-class Door:
+class Authenticator:
     """Decides by a request's headers what it may do, and lets browsers in.
 
     A browser cannot send a header by itself. It enters by a code that works once (``/enter/CODE``), by the token typed

@@ -86,8 +86,15 @@ def _drawn(
             return {"begin": None, "end": None, "panels": []}, ""
         made = draw(view, window, view.findings(live=live))
     panels = [
-        {"target": one.target, "title": one.title, "element": one.element, "height": one.height, "small": one.small,
-         "note": one.note} for one in made.panels
-    ]  # fmt: skip
+        {
+            "target": one.target,
+            "title": one.title,
+            "element": one.element,
+            "height": one.height,
+            "small": one.small,
+            "note": one.note,
+        }
+        for one in made.panels
+    ]
     facts = {"begin": window.begin_ns // 10**6, "end": window.end_ns // 10**6, "panels": panels}
     return facts, f', "document": {made.document}, "items": {made.items}'

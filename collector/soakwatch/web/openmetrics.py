@@ -25,9 +25,18 @@ from soakwatch_rules.rule import Outcome
 
 MEDIA = CONTENT_TYPE_LATEST
 _UNITS = {
-    "By": "bytes", "s": "seconds", "1": "ratio", "Hz": "hertz", "Cel": "celsius", "bit": "bits", "V": "volts",
-    "A": "amperes", "W": "watts", "J": "joules", "%": "percent",
-}  # fmt: skip
+    "By": "bytes",
+    "s": "seconds",
+    "1": "ratio",
+    "Hz": "hertz",
+    "Cel": "celsius",
+    "bit": "bits",
+    "V": "volts",
+    "A": "amperes",
+    "W": "watts",
+    "J": "joules",
+    "%": "percent",
+}
 _STATES = ("waiting", "running", "ended", "broken off")
 _OUTCOMES = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS)
 _LONGEST = 300  # characters of a label's value
@@ -53,8 +62,9 @@ class Families:
     _origin: dict[str, tuple[str, str]] = field(default_factory=dict)
     _told: set[tuple[str, tuple[tuple[str, str], ...]]] = field(default_factory=set)
 
-    def add(self, name: str, about: str, kind: Kind, value: float, labels: dict[str, str], unit: str = "",
-            origin: str = "") -> None:  # fmt: skip
+    def add(
+        self, name: str, about: str, kind: Kind, value: float, labels: dict[str, str], unit: str = "", origin: str = ""
+    ) -> None:
         """One value. A name belongs to the first metric (``origin``) that has it."""
         family = name if not unit or name.endswith(f"_{unit}") else f"{name}_{unit}"
         labels = {key: printable(text)[:_LONGEST] for key, text in labels.items()}
@@ -94,23 +104,41 @@ def add_state(families: Families, state: RunState) -> None:
     """How a run stands, its polls, findings, and the monitor."""
     run = {"run": state.run}
     for word in _STATES:
-        families.add("soakwatch_run_state", "1 for the state in which the run is", "gauge",
-                     float(word == state.standing), {**run, "state": word})  # fmt: skip
+        families.add(
+            "soakwatch_run_state",
+            "1 for the state in which the run is",
+            "gauge",
+            float(word == state.standing),
+            {**run, "state": word},
+        )
     families.add("soakwatch_run_elapsed", "how long the run has lasted", "gauge", state.elapsed_s, run, "seconds")
-    families.add("soakwatch_run_left", "how long the run has still to go, as planned", "gauge", state.left_s, run,
-                 "seconds")  # fmt: skip
+    families.add(
+        "soakwatch_run_left", "how long the run has still to go, as planned", "gauge", state.left_s, run, "seconds"
+    )
     if state.last_ns is not None:
-        families.add("soakwatch_run_recorded_until", "the time up to which the record reaches, since 1970", "gauge",
-                     state.last_ns * 1e-9, run, "seconds")  # fmt: skip
+        families.add(
+            "soakwatch_run_recorded_until",
+            "the time up to which the record reaches, since 1970",
+            "gauge",
+            state.last_ns * 1e-9,
+            run,
+            "seconds",
+        )
     for outcome in _OUTCOMES:
         count = sum(finding.outcome is outcome for finding in state.findings)
-        families.add("soakwatch_findings", "findings of the latest judging by outcome", "gauge", float(count),
-                     {**run, "outcome": outcome.value})  # fmt: skip
+        families.add(
+            "soakwatch_findings",
+            "findings of the latest judging by outcome",
+            "gauge",
+            float(count),
+            {**run, "outcome": outcome.value},
+        )
     for source in state.sources:
         named = {**run, "target": source.target, "source": source.label}
         for word, count in sorted(source.outcomes.items()):
-            families.add("soakwatch_polls", "polls by how they ended", "counter", float(count),
-                         {**named, "outcome": word})  # fmt: skip
+            families.add(
+                "soakwatch_polls", "polls by how they ended", "counter", float(count), {**named, "outcome": word}
+            )
     own = [
         Reading(SeriesKey(SELF, metric, thing), entry.unit, entry.kind, value)
         for (metric, thing), value in sorted(state.own.items())

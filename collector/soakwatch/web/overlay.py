@@ -116,16 +116,32 @@ def _plot(
         at = good[int((place + 0.5) / len(curves) * good.size)]
         ends.append((float(x[at]), float(curve.value[at]), str(place + 1)))
     numbers = ColumnDataSource({column: [row[n] for row in ends] for n, column in enumerate(("x", "y", "text"))})
-    look_of: dict[str, Any] = {"text_font_style": "bold", "text_color": BLACK, "text_align": "center",
-                               "text_baseline": "bottom"}  # fmt: skip
+    look_of: dict[str, Any] = {
+        "text_font_style": "bold",
+        "text_color": BLACK,
+        "text_align": "center",
+        "text_baseline": "bottom",
+    }
     words(plot, numbers, "text", axis="default", on_ground=True, **look_of)
-    tips = [("since the begin", f"@time{{0,0.[00]}} {unit}"),
-            ("value", f"@value{{0,0.[000]}} {tip_unit(there[0].unit)}".rstrip()), ("run", "$name")]  # fmt: skip
+    tips = [
+        ("since the begin", f"@time{{0,0.[00]}} {unit}"),
+        ("value", f"@value{{0,0.[000]}} {tip_unit(there[0].unit)}".rstrip()),
+        ("run", "$name"),
+    ]
     plot.add_tools(HoverTool(renderers=lines, tooltips=tips, mode="mouse"))
     legend = Legend(
-        items=items, orientation="horizontal", location="top_left", border_line_color=None, margin=4, spacing=4,
-        label_standoff=4, label_text_font_size="11px", glyph_height=12, label_text_color=TEXT, ncols=1,
-    )  # fmt: skip
+        items=items,
+        orientation="horizontal",
+        location="top_left",
+        border_line_color=None,
+        margin=4,
+        spacing=4,
+        label_standoff=4,
+        label_text_font_size="11px",
+        glyph_height=12,
+        label_text_color=TEXT,
+        ncols=1,
+    )
     plot.add_layout(legend, "below")
     return plot
 
@@ -134,15 +150,21 @@ def _shade(plot: Any, run: Overlaid, step_s: float) -> None:
     """The phases of a run behind the lines."""
     if not run.phases:
         return
-    edges = [[(edge - run.begin_ns) / 1e9 / step_s for edge in (one.window.begin_ns, one.window.end_ns)]
-             for one in run.phases]  # fmt: skip
-    strips = ColumnDataSource({
-        "x0": [begin for begin, _ in edges], "x1": [end for _, end in edges],
-        "colour": [PHASES.get(one.name, GREY) for one in run.phases],
-        "alpha": [0.13 if one.name in PHASES else 0.0 for one in run.phases],
-    })  # fmt: skip
-    look = VStrip(x0="x0", x1="x1", fill_color="colour", fill_alpha="alpha", line_color=GREY, line_alpha=0.35,
-                  line_dash="dotted")  # fmt: skip
+    edges = [
+        [(edge - run.begin_ns) / 1e9 / step_s for edge in (one.window.begin_ns, one.window.end_ns)]
+        for one in run.phases
+    ]
+    strips = ColumnDataSource(
+        {
+            "x0": [begin for begin, _ in edges],
+            "x1": [end for _, end in edges],
+            "colour": [PHASES.get(one.name, GREY) for one in run.phases],
+            "alpha": [0.13 if one.name in PHASES else 0.0 for one in run.phases],
+        }
+    )
+    look = VStrip(
+        x0="x0", x1="x1", fill_color="colour", fill_alpha="alpha", line_color=GREY, line_alpha=0.35, line_dash="dotted"
+    )
     put(plot, strips, look).level = "underlay"
 
 

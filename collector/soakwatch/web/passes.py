@@ -16,7 +16,7 @@ def derived(token: Token, purpose: str) -> str:
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def entering(token: Token, until_s: float) -> str:
+def one_time_code(token: Token, until_s: float) -> str:
     """A code that lets a browser in once, until a time (seconds since 1970)."""
     head = f"{int(until_s):x}.{secrets.token_urlsafe(9)}"
     return f"{head}.{derived(token, f'enter {head}')}"

@@ -12,7 +12,7 @@ from typing import cast
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import finding_from_json
 from soakwatch.runs.mark_event import moment
-from soakwatch.runs.status import JUDGING, Look, SourceStatus, Status
+from soakwatch.runs.status import JUDGING, RunSnapshot, SourceStatus, Status
 from soakwatch.runs.status_words import own_words, span
 from soakwatch.runs.watching import LEAVES_IT
 from soakwatch.web.client import RemoteRun
@@ -34,7 +34,7 @@ class ServedRun:
         self._findings: tuple[Finding, ...] = ()
         self._last: tuple[Status, float] | None = None
 
-    def look(self) -> Look:
+    def look(self) -> RunSnapshot:
         """How it stands now; for a while as it was, when the server is away. Raises SoakwatchError."""
         try:
             look = self._asked()
@@ -46,11 +46,11 @@ class ServedRun:
             if gone_s > PATIENCE_S:
                 raise
             trouble = f"no answer for {span(gone_s)}: this is old"
-            return Look(replace(status, trouble=trouble), over=False)
+            return RunSnapshot(replace(status, trouble=trouble), over=False)
         self._last = look.status, self._clock()
         return look
 
-    def _asked(self) -> Look:
+    def _asked(self) -> RunSnapshot:
         told = self._run.ask("GET", "state?known=")
         try:
             judged = cast("Mapping[str, object]", told["findings"])["judged"]
@@ -63,7 +63,7 @@ class ServedRun:
             raise SoakwatchError("what is said of the run is not understood: another version?") from None
 
 
-def _look(told: Mapping[str, object], findings: tuple[Finding, ...]) -> Look:
+def _look(told: Mapping[str, object], findings: tuple[Finding, ...]) -> RunSnapshot:
     standing, verdict = str(told["state"]), told.get("verdict")
     now_ns = moment(str(told["now"]))
     phases = cast("list[Mapping[str, object]]", told["phases"])
@@ -92,12 +92,15 @@ def _look(told: Mapping[str, object], findings: tuple[Finding, ...]) -> Look:
         standing=standing,
         place=f"{begun} of {len(phases)}" if phase is not None and len(phases) > 1 else "",
         coming=_coming(cast("Mapping[str, object] | None", coming)),
-        own=own_words(own.get("rss_bytes"), own.get("lag_s"), None if missed is None else int(missed),
-                      own.get("disk_free_bytes")) if goes_on else "",
+        own=own_words(
+            own.get("rss_bytes"), own.get("lag_s"), None if missed is None else int(missed), own.get("disk_free_bytes")
+        )
+        if goes_on
+        else "",
         keys=LEAVES_IT,
-    )  # fmt: skip
+    )
     over = standing == "broken off" or (standing == "ended" and verdict is not None)
-    return Look(status, over, None if verdict is None else str(verdict), str(told.get("reason") or ""))
+    return RunSnapshot(status, over, None if verdict is None else str(verdict), str(told.get("reason") or ""))
 
 
 def _source(told: Mapping[str, object], now_ns: int) -> SourceStatus:
@@ -129,5 +132,5 @@ def _events(told: Mapping[str, object]) -> tuple[str, ...]:
         " ".join([str(one["at"])[11:], *(str(one[key]) for key in ("kind", "target", "object") if one[key])])
         for one in listed
         if not str(one["kind"]).startswith(_BOOK_KEEPING)
-    ]  # fmt: skip
+    ]
     return tuple(made[:3])

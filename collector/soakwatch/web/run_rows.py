@@ -20,24 +20,50 @@ ROW: Schema = {
     "type": "object",
     "description": "what is not known is null or empty; texts as people read them stand beside the numbers",
     "properties": {
-        "run": TEXT, "name": TEXT, "state": {"enum": ["running", "ended", "broken off", "unreadable"]},
-        "verdict": {"enum": ["pass", "fail", "inconclusive", None]}, "reason": TEXT,
-        "trouble": {"type": ["string", "null"]}, "release": TEXT,
+        "run": TEXT,
+        "name": TEXT,
+        "state": {"enum": ["running", "ended", "broken off", "unreadable"]},
+        "verdict": {"enum": ["pass", "fail", "inconclusive", None]},
+        "reason": TEXT,
+        "trouble": {"type": ["string", "null"]},
+        "release": TEXT,
         "targets": {"type": "array", "items": {"type": "object", "properties": {"name": TEXT, "role": TEXT}}},
-        "begin": {"type": ["string", "null"], "format": "date-time"}, "began": TEXT,
-        "seconds": NUMBER, "duration": TEXT, "planned_s": NUMBER, "planned": TEXT,
-        "worst": {"type": ["object", "null"], "properties": {
-            "outcome": TEXT, "symbol": TEXT, "rule": TEXT, "target": TEXT, "about": TEXT, "reason": TEXT,
-        }},
+        "begin": {"type": ["string", "null"], "format": "date-time"},
+        "began": TEXT,
+        "seconds": NUMBER,
+        "duration": TEXT,
+        "planned_s": NUMBER,
+        "planned": TEXT,
+        "worst": {
+            "type": ["object", "null"],
+            "properties": {
+                "outcome": TEXT,
+                "symbol": TEXT,
+                "rule": TEXT,
+                "target": TEXT,
+                "about": TEXT,
+                "reason": TEXT,
+            },
+        },
         "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
-        "coverage": NUMBER, "covered": TEXT, "uncovered": TEXT, "bytes": {"type": "integer"}, "size": TEXT,
+        "coverage": NUMBER,
+        "covered": TEXT,
+        "uncovered": TEXT,
+        "bytes": {"type": "integer"},
+        "size": TEXT,
         "samples": {"type": "integer"},
-        "spark": {"type": ["object", "null"], "properties": {
-            "target": TEXT, "about": TEXT, "reach": TEXT, "path": TEXT,
-        }},
+        "spark": {
+            "type": ["object", "null"],
+            "properties": {
+                "target": TEXT,
+                "about": TEXT,
+                "reach": TEXT,
+                "path": TEXT,
+            },
+        },
     },
     "required": ["run", "name", "state", "verdict", "trouble", "bytes"],
-}  # fmt: skip
+}
 
 
 def row_data(summary: RunSummary) -> Mapping[str, object]:
@@ -66,11 +92,15 @@ def row_data(summary: RunSummary) -> Mapping[str, object]:
         "bytes": line.bytes,
         "size": show_bytes(line.bytes),
         "samples": summary.samples,
-        "spark": None if spark is None else {
-            "target": spark.target, "about": subject(spark.metric, spark.object), "reach": spark.reach,
+        "spark": None
+        if spark is None
+        else {
+            "target": spark.target,
+            "about": subject(spark.metric, spark.object),
+            "reach": spark.reach,
             "path": spark.path,
         },
-    }  # fmt: skip
+    }
     return {name: _harmless(value) for name, value in row.items()}
 
 
@@ -98,15 +128,26 @@ def finding_data(finding: Finding) -> Mapping[str, object]:
 LOSS: Schema = {
     "type": "object",
     "properties": {
-        "run": TEXT, "name": TEXT, "verdict": {"type": ["string", "null"]}, "reason": TEXT, "lost": {
-            "type": "array", "items": TEXT, "description": "what is lost, in words",
+        "run": TEXT,
+        "name": TEXT,
+        "verdict": {"type": ["string", "null"]},
+        "reason": TEXT,
+        "lost": {
+            "type": "array",
+            "items": TEXT,
+            "description": "what is lost, in words",
         },
-        "samples": {"type": "integer"}, "seconds": NUMBER, "findings": {"type": "integer"},
-        "bytes": {"type": "integer"}, "files": {"type": "integer"}, "others": {"type": "array", "items": TEXT},
-        "lends_to": {"type": "array", "items": TEXT}, "refusal": TEXT,
+        "samples": {"type": "integer"},
+        "seconds": NUMBER,
+        "findings": {"type": "integer"},
+        "bytes": {"type": "integer"},
+        "files": {"type": "integer"},
+        "others": {"type": "array", "items": TEXT},
+        "lends_to": {"type": "array", "items": TEXT},
+        "refusal": TEXT,
     },
     "required": ["run", "lost", "bytes", "refusal"],
-}  # fmt: skip
+}
 
 
 def loss_data(loss: Loss) -> Mapping[str, object]:
@@ -122,11 +163,20 @@ def loss_data(loss: Loss) -> Mapping[str, object]:
         f"{show_bytes(loss.bytes)} in {_count(loss.files, 'file')} of its folder",
     ]
     data: dict[str, object] = {
-        "run": line.folder.name, "name": line.name, "verdict": line.verdict, "reason": loss.summary.reason,
-        "lost": told, "samples": loss.summary.samples, "seconds": line.seconds, "findings": findings,
-        "bytes": loss.bytes, "files": loss.files, "others": list(loss.others), "lends_to": list(loss.lends_to),
+        "run": line.folder.name,
+        "name": line.name,
+        "verdict": line.verdict,
+        "reason": loss.summary.reason,
+        "lost": told,
+        "samples": loss.summary.samples,
+        "seconds": line.seconds,
+        "findings": findings,
+        "bytes": loss.bytes,
+        "files": loss.files,
+        "others": list(loss.others),
+        "lends_to": list(loss.lends_to),
         "refusal": loss.refusal,
-    }  # fmt: skip
+    }
     return {name: _harmless(value) for name, value in data.items()}
 
 

@@ -78,10 +78,16 @@ def line_of(series: Series, ask: Ask) -> Line:
         good.time_ns[first:last], good.value[first:last], holes, last - first if whole else ask.points
     )
     return Line(
-        SeriesKey(series.target, series.metric, series.object), drawn.trait.unit, series.trait.kind == "counter",
-        drawn.trait.kind == "state" and not note, drawn.value.dtype.kind != "f", time_ms.astype(np.int64), value,
-        readings, whole,
-    )  # fmt: skip
+        SeriesKey(series.target, series.metric, series.object),
+        drawn.trait.unit,
+        series.trait.kind == "counter",
+        drawn.trait.kind == "state" and not note,
+        drawn.value.dtype.kind != "f",
+        time_ms.astype(np.int64),
+        value,
+        readings,
+        whole,
+    )
 
 
 class Reader:
@@ -127,10 +133,15 @@ class Reader:
         with held_view(folder, self._blocks) as view:
             readings, last_ns = view.readings(), view.last_ns
             series = [
-                {"key": key_data(key), "unit": known.unit, "kind": known.kind, "interval": known.cadence_s,
-                 "readings": readings.get(known.number, 0)}
+                {
+                    "key": key_data(key),
+                    "unit": known.unit,
+                    "kind": known.kind,
+                    "interval": known.cadence_s,
+                    "readings": readings.get(known.number, 0),
+                }
                 for key, known in view.every().items()
-            ]  # fmt: skip
+            ]
         return {"series": series, "until": None if last_ns is None else last_ns // _MS}
 
 
@@ -145,9 +156,15 @@ def line_data(line: Line) -> Mapping[str, object]:
     else:
         value = [one if good else None for one, good in zip(line.value.tolist(), told.tolist(), strict=True)]
     return {
-        "key": key_data(line.key), "unit": line.unit, "rate": line.rate, "steps": line.steps,
-        "time": line.time_ms.tolist(), "value": value, "readings": line.readings, "whole": line.whole,
-    }  # fmt: skip
+        "key": key_data(line.key),
+        "unit": line.unit,
+        "rate": line.rate,
+        "steps": line.steps,
+        "time": line.time_ms.tolist(),
+        "value": value,
+        "readings": line.readings,
+        "whole": line.whole,
+    }
 
 
 def lines_data(made: Sequence[Line], last_ns: int | None) -> Mapping[str, object]:

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from soakwatch.plan.web import WebPlan
 from soakwatch.web.access import Token, bound, certified
 from soakwatch.web.app import Answers
-from soakwatch.web.door import Door
+from soakwatch.web.door import Authenticator
 from soakwatch.web.endpoint import Shown
 from soakwatch.web.place import url_of
 from soakwatch.web.routes import endpoints
@@ -106,7 +106,7 @@ def serve(plan: WebPlan, token: Token, runs: Shown, listener: socket.socket | No
     context = certified(plan)
     listener = listener or bound(plan)
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
-    door = Door(token, listener.getsockname()[1])
+    door = Authenticator(token, listener.getsockname()[1])
     server = uvicorn.Server(_config(Answers(runs, door, pool).application(endpoints()), context))
     # Nothing that strangers send goes to the terminal of a run, and no line that could hold a token.
     for name in ("uvicorn.error", "uvicorn.access"):
@@ -155,10 +155,21 @@ def _run(server: uvicorn.Server, listener: socket.socket) -> None:
 
 def _config(app: Starlette, context: ssl.SSLContext | None) -> uvicorn.Config:
     config = uvicorn.Config(
-        app, http=_Talk, ws="none", loop="asyncio", lifespan="off", interface="asgi3", log_config=None,
-        access_log=False, server_header=False, date_header=False, proxy_headers=False, timeout_keep_alive=15,
-        timeout_graceful_shutdown=2, h11_max_incomplete_event_size=32 * 1024,
-    )  # fmt: skip
+        app,
+        http=_Talk,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=2,
+        h11_max_incomplete_event_size=32 * 1024,
+    )
     config.load()
     config.ssl = context
     return config

@@ -37,10 +37,17 @@ def verdict_so_far(view: RecordView, *, goes_on: bool) -> Verdict:
     final = view.meta("verdict")
     window, planned = view.window(), Planned.of(view)
     made = fold(
-        view.meta("run") or "run", window, view.roles(), view.findings(live=final is None), view.ledgers(window),
-        view.phases(), _optional(view), None if planned is None else planned.duration_s,
-        events=tuple(stored.event for stored in view.events()), goes_on=goes_on and final is None,
-    )  # fmt: skip
+        view.meta("run") or "run",
+        window,
+        view.roles(),
+        view.findings(live=final is None),
+        view.ledgers(window),
+        view.phases(),
+        _optional(view),
+        None if planned is None else planned.duration_s,
+        events=tuple(stored.event for stored in view.events()),
+        goes_on=goes_on and final is None,
+    )
     if final is not None:
         return replace(made, outcome=_OUTCOMES.get(final, Outcome.INCONCLUSIVE), reason=view.meta("reason") or "")
     if goes_on:

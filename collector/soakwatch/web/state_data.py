@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isnan
 
-from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, bookkeeping
+from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, is_internal
 from soakwatch.core.formatting import printable, quantity, share_text, span_text, subject
 from soakwatch.judge.rates import Rate
 from soakwatch.record import StoredEvent
@@ -23,11 +23,15 @@ MOST_ALARMS, MOST_DOUBTS, _MOST_EVENTS, _MOST_MARKS, _MOST_KINDS = 150, 50, 30, 
 _SILENT, _SLACK_S = 3.5, 3.0  # intervals without an answer, and seconds on top: the record itself is a little late
 _ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE)
 _LOAD: Mapping[str, tuple[str, str, Callable[[list[float]], float]]] = {  # of several objects the sum, or the worst
-    "load.request.rate": ("", "{request}/s", sum), "load.failure.rate": ("", "{failure}/s", sum),
-    "load.tx.packet.rate": ("sent", "{packet}/s", sum), "load.rx.packet.rate": ("received", "{packet}/s", sum),
-    "load.tx.bit.rate": ("sent", "bit/s", sum), "load.rx.bit.rate": ("received", "bit/s", sum),
-    "load.loss": ("lost", "1", max), "load.latency": ("latency p99", "s", max),
-}  # fmt: skip
+    "load.request.rate": ("", "{request}/s", sum),
+    "load.failure.rate": ("", "{failure}/s", sum),
+    "load.tx.packet.rate": ("sent", "{packet}/s", sum),
+    "load.rx.packet.rate": ("received", "{packet}/s", sum),
+    "load.tx.bit.rate": ("sent", "bit/s", sum),
+    "load.rx.bit.rate": ("received", "bit/s", sum),
+    "load.loss": ("lost", "1", max),
+    "load.latency": ("latency p99", "s", max),
+}
 
 
 def state_data(state: RunState, *, report: bool) -> dict[str, object]:
@@ -39,25 +43,37 @@ def state_data(state: RunState, *, report: bool) -> dict[str, object]:
     phase, coming = state.phase, state.coming
     stop = next((s for s in reversed(state.events) if s.event.kind == STOP and s.origin == TOLD), None)
     return {
-        "run": state.run, "name": printable(state.name), "state": state.standing, "now": moment_text(state.now_ns),
-        "begin": _time(state.begin_ns), "end_planned": _time(state.end_ns), "until": _time(state.last_ns),
-        "elapsed_s": round(state.elapsed_s, 3), "left_s": round(state.left_s, 3),
+        "run": state.run,
+        "name": printable(state.name),
+        "state": state.standing,
+        "now": moment_text(state.now_ns),
+        "begin": _time(state.begin_ns),
+        "end_planned": _time(state.end_ns),
+        "until": _time(state.last_ns),
+        "elapsed_s": round(state.elapsed_s, 3),
+        "left_s": round(state.left_s, 3),
         "phase": None if phase is None else _phase(phase.name, phase.begin_ns, phase.end_ns, phase.state),
         "phases": [_phase(one.name, one.begin_ns, one.end_ns, one.state) for one in state.phases],
-        "next": None if coming is None else {
-            "kind": coming.kind, "what": coming.what, "in_s": round((coming.at_ns - state.now_ns) * 1e-9, 3),
+        "next": None
+        if coming is None
+        else {
+            "kind": coming.kind,
+            "what": coming.what,
+            "in_s": round((coming.at_ns - state.now_ns) * 1e-9, 3),
         },
         "sources": [_source(state, one) for one in state.sources],
         "self": _own(state),
         "load": _loads(state),
-        "verdict": state.verdict, "reason": state.reason, "line": _line(state, counts),
+        "verdict": state.verdict,
+        "reason": state.reason,
+        "line": _line(state, counts),
         "stopping": None if stop is None or state.standing != "running" else stop.event.detail.get("reason", ""),
         "events": state.last_event,
         "findings": {"judged": _time(state.judged_ns), "counts": counts},
         "rates": [_rate(rate) for rate in state.rates],
         "series": state.series,
         "report": report,
-    }  # fmt: skip
+    }
 
 
 def shown_data(state: RunState, known: str) -> dict[str, object]:
@@ -68,7 +84,7 @@ def shown_data(state: RunState, known: str) -> dict[str, object]:
     alarms = _alarms(state)
     digest = hashlib.sha256(json.dumps(alarms).encode()).hexdigest()[:16]
     told = [stored for stored in state.events if not _silent(stored)]
-    kinds = [s.event.kind for s in reversed(told) if s.origin in {TOLD, "plan"} and not bookkeeping(s.event.kind)]
+    kinds = [s.event.kind for s in reversed(told) if s.origin in {TOLD, "plan"} and not is_internal(s.event.kind)]
     return {
         "digest": digest,
         "alarms": None if digest == known else alarms,
@@ -81,7 +97,7 @@ def shown_data(state: RunState, known: str) -> dict[str, object]:
 
 def _silent(stored: StoredEvent) -> bool:
     """Identities and the like are told once for each source and say nothing new."""
-    return bookkeeping(stored.event.kind) and stored.event.kind not in {STOP, ACKNOWLEDGED, "gap", "clock.step"}
+    return is_internal(stored.event.kind) and stored.event.kind not in {STOP, ACKNOWLEDGED, "gap", "clock.step"}
 
 
 def _flagged(state: RunState) -> str:
@@ -99,11 +115,19 @@ def _phase(name: str, begin_ns: int, end_ns: int, state: str) -> dict[str, objec
 
 def _source(state: RunState, source: SourceState) -> dict[str, object]:
     return {
-        "target": printable(source.target), "source": printable(source.label), "kind": source.source,
-        "role": source.role, "interval_s": source.interval_s, "due": source.due, "got": source.got,
-        "failed": source.due - source.got, "outcomes": dict(source.outcomes), "last_ok": _time(source.last_ok_ns),
-        "failing_since": _time(source.failing_since_ns), "state": _source_state(state, source),
-    }  # fmt: skip
+        "target": printable(source.target),
+        "source": printable(source.label),
+        "kind": source.source,
+        "role": source.role,
+        "interval_s": source.interval_s,
+        "due": source.due,
+        "got": source.got,
+        "failed": source.due - source.got,
+        "outcomes": dict(source.outcomes),
+        "last_ok": _time(source.last_ok_ns),
+        "failing_since": _time(source.failing_since_ns),
+        "state": _source_state(state, source),
+    }
 
 
 def _source_state(state: RunState, source: SourceState) -> str:
@@ -127,11 +151,14 @@ def _own(state: RunState) -> dict[str, object]:
     missed = [own.get(("monitor.polls", f"outcome={word}")) for word in ("missed", "overrun")]
     known = [value for value in missed if value is not None]
     return {
-        "rss_bytes": own.get(("monitor.memory.usage", "")), "cpu": state.own_cpu,
-        "lag_s": own.get(("monitor.loop.lag", "")), "missed": sum(known) if known else None,
-        "disk_free_bytes": own.get(("monitor.disk.free", "")), "record_bytes": own.get(("monitor.record.size", "")),
+        "rss_bytes": own.get(("monitor.memory.usage", "")),
+        "cpu": state.own_cpu,
+        "lag_s": own.get(("monitor.loop.lag", "")),
+        "missed": sum(known) if known else None,
+        "disk_free_bytes": own.get(("monitor.disk.free", "")),
+        "record_bytes": own.get(("monitor.record.size", "")),
         "sinks": [sinks[name] for name in sorted(sinks)],
-    }  # fmt: skip
+    }
 
 
 def _loads(state: RunState) -> list[dict[str, object]]:
@@ -140,24 +167,41 @@ def _loads(state: RunState) -> list[dict[str, object]]:
     for target in dict.fromkeys(target for target, _, _ in state.load):
         for metric, (word, unit, fold) in _LOAD.items():
             values = [
-                value for (of, name, thing), value in state.load.items()
+                value
+                for (of, name, thing), value in state.load.items()
                 if (of, name) == (target, metric) and (metric != "load.latency" or "p99" in thing)
-            ]  # fmt: skip
+            ]
             if values:
                 folded = float(fold(values))
-                made.append({"target": printable(target), "metric": metric, "value": folded, "what": word,
-                             "words": f"{quantity(folded, unit)} {word}".rstrip()})  # fmt: skip
+                made.append(
+                    {
+                        "target": printable(target),
+                        "metric": metric,
+                        "value": folded,
+                        "what": word,
+                        "words": f"{quantity(folded, unit)} {word}".rstrip(),
+                    }
+                )
     return made
 
 
 def _rate(rate: Rate) -> dict[str, object]:
     """How fast something grows so far."""
     return {
-        "target": printable(rate.target), "metric": rate.metric, "object": printable(rate.object), "unit": rate.unit,
-        "since": moment_text(rate.since_ns), "per_hour": rate.per_hour, "low": rate.low, "high": rate.high,
-        "limit": rate.limit, "limit_s": rate.limit_s, "soonest_s": rate.soonest_s, "latest_s": rate.latest_s,
+        "target": printable(rate.target),
+        "metric": rate.metric,
+        "object": printable(rate.object),
+        "unit": rate.unit,
+        "since": moment_text(rate.since_ns),
+        "per_hour": rate.per_hour,
+        "low": rate.low,
+        "high": rate.high,
+        "limit": rate.limit,
+        "limit_s": rate.limit_s,
+        "soonest_s": rate.soonest_s,
+        "latest_s": rate.latest_s,
         "words": printable(rate.words),
-    }  # fmt: skip
+    }
 
 
 def _line(state: RunState, counts: Mapping[str, int]) -> str:
@@ -185,7 +229,7 @@ def _line(state: RunState, counts: Mapping[str, int]) -> str:
 
 def _fresh(state: RunState, judged_ns: int) -> int:
     """How many events are newer than the last look of the rules."""
-    return sum(s.event.begin_ns > judged_ns and not bookkeeping(s.event.kind) for s in state.events)
+    return sum(s.event.begin_ns > judged_ns and not is_internal(s.event.kind) for s in state.events)
 
 
 def _sorted(findings: Iterable[Finding]) -> list[Finding]:
@@ -209,9 +253,12 @@ def _alarms(state: RunState) -> list[dict[str, object]]:
 def _acknowledged(events: Sequence[StoredEvent]) -> Mapping[tuple[str, ...], tuple[str, str]]:
     told = [stored.event for stored in events if stored.event.kind == ACKNOWLEDGED]
     return {
-        (e.detail.get("rule", ""), e.target, e.detail.get("metric", ""), e.object):
-        (e.detail.get("reason", ""), _said(e)) for e in told
-    }  # fmt: skip
+        (e.detail.get("rule", ""), e.target, e.detail.get("metric", ""), e.object): (
+            e.detail.get("reason", ""),
+            _said(e),
+        )
+        for e in told
+    }
 
 
 def _alarm(finding: Finding, known: Mapping[tuple[str, ...], tuple[str, str]]) -> dict[str, object]:
@@ -219,10 +266,16 @@ def _alarm(finding: Finding, known: Mapping[tuple[str, ...], tuple[str, str]]) -
     said = known.get((f.rule, f.target, f.metric, f.object))
     return {
         "key": json.dumps([f.rule, f.target, f.metric, f.object], ensure_ascii=False),
-        "rule": f.rule, "target": f.target, "metric": f.metric, "object": f.object, "outcome": f.outcome.value,
-        "about": printable(subject(f.metric, f.object)), "reason": printable(f.reason),
+        "rule": f.rule,
+        "target": f.target,
+        "metric": f.metric,
+        "object": f.object,
+        "outcome": f.outcome.value,
+        "about": printable(subject(f.metric, f.object)),
+        "reason": printable(f.reason),
         "definition": printable(f.definition),
-        "measured": quantity(f.measured, f.unit), "limit": None if f.limit is None else quantity(f.limit, f.unit),
+        "measured": quantity(f.measured, f.unit),
+        "limit": None if f.limit is None else quantity(f.limit, f.unit),
         "forecast": "" if f.forecast is None else printable(forecast_words(f.forecast)),
         "window": [f.window.begin_ns // 10**6, f.window.end_ns // 10**6],
         "stretch": span_text(f.window.begin_ns, f.window.end_ns),
@@ -230,24 +283,31 @@ def _alarm(finding: Finding, known: Mapping[tuple[str, ...], tuple[str, str]]) -
             [mark.begin_ns // 10**6, None if mark.end_ns is None else mark.end_ns // 10**6, printable(mark.text)]
             for mark in f.marks[:_MOST_MARKS]
         ],
-        "samples": f.samples, "coverage": share_text(f.coverage),
+        "samples": f.samples,
+        "coverage": share_text(f.coverage),
         "detectable": None if f.smallest_detectable is None else quantity(f.smallest_detectable, f.detectable_unit),
-        "settle": printable(f.settle), "why": None if f.why is None else f.why.value,
+        "settle": printable(f.settle),
+        "why": None if f.why is None else f.why.value,
         "doubts": [printable(doubt) for doubt in f.doubts],
         "acknowledged": None if said is None else {"reason": printable(said[0]), "at": printable(said[1])},
-    }  # fmt: skip
+    }
 
 
 def _event(stored: StoredEvent) -> dict[str, object]:
     event = stored.event
     detail = {key: value for key, value in event.detail.items() if value}
     return {
-        "id": stored.id, "origin": stored.origin, "kind": event.kind, "target": printable(event.target),
-        "object": printable(event.object), "begin": event.begin_ns // 10**6, "at": _clock(event.begin_ns),
+        "id": stored.id,
+        "origin": stored.origin,
+        "kind": event.kind,
+        "target": printable(event.target),
+        "object": printable(event.object),
+        "begin": event.begin_ns // 10**6,
+        "at": _clock(event.begin_ns),
         "open": event.end_ns is None and stored.origin == TOLD,
         "lasted_s": None if event.end_ns is None else round((event.end_ns - event.begin_ns) * 1e-9, 3),
         "detail": printable(", ".join(f"{key} {value}" for key, value in sorted(detail.items())))[:300],
-    }  # fmt: skip
+    }
 
 
 def _clock(time_ns: int) -> str:

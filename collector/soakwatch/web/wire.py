@@ -9,13 +9,13 @@ from typing import Literal, NoReturn
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds
 from soakwatch.record import StoredEvent
-from soakwatch.runs.mark_event import Ask, MarkRefused, moment, moment_text
+from soakwatch.runs.mark_event import EventRequest, MarkRefused, moment, moment_text
 
 NOW = "now"
 _KEYS = frozenset({"kind", "begin", "at", "end", "target", "object", "expect", "within", "labels"})
 
 
-def ask_of(body: bytes) -> Ask:
+def ask_of(body: bytes) -> EventRequest:
     """What a request tells of an event. Raises MarkRefused with one sentence.
 
     ``at`` (default now) is a moment; ``begin`` leaves it open; ``end`` ends the open one; ``begin`` and ``end``
@@ -49,22 +49,32 @@ def ask_of(body: bytes) -> Ask:
         if not isinstance(text, str):
             raise MarkRefused(f"labels: {key[:60]} is a text: put it in quotes")
         texts[key] = text
-    return Ask(
-        deed, _text(found, "kind"), at, until, _text(found, "target", ""), _text(found, "object", ""), counts,
-        _within(found.get("within")), texts,
-    )  # fmt: skip
+    return EventRequest(
+        deed,
+        _text(found, "kind"),
+        at,
+        until,
+        _text(found, "target", ""),
+        _text(found, "object", ""),
+        counts,
+        _within(found.get("within")),
+        texts,
+    )
 
 
-def body_of(ask: Ask) -> bytes:
+def body_of(ask: EventRequest) -> bytes:
     """The request that tells it: what ``ask_of`` reads back."""
     begin = {"mark": "at", "begin": "begin", "end": "end"}[ask.deed]
     made: dict[str, object] = {"kind": ask.kind, begin: NOW if ask.at_ns is None else moment_text(ask.at_ns)}
     if ask.until_ns is not None:
         made["end"] = moment_text(ask.until_ns)
     given = {
-        "target": ask.target, "object": ask.object, "expect": dict(ask.expect), "labels": dict(ask.labels),
+        "target": ask.target,
+        "object": ask.object,
+        "expect": dict(ask.expect),
+        "labels": dict(ask.labels),
         "within": "" if ask.within_s is None else f"{ask.within_s:.6f}s",
-    }  # fmt: skip
+    }
     return json.dumps(made | {key: value for key, value in given.items() if value}).encode()
 
 
@@ -72,12 +82,17 @@ def event_data(stored: StoredEvent) -> Mapping[str, object]:
     """An event as clients read it; times are ISO 8601 in UTC, an ``end`` of null is open."""
     event = stored.event
     return {
-        "id": stored.id, "origin": stored.origin, "kind": event.kind, "target": event.target, "object": event.object,
-        "begin": moment_text(event.begin_ns), "end": None if event.end_ns is None else moment_text(event.end_ns),
+        "id": stored.id,
+        "origin": stored.origin,
+        "kind": event.kind,
+        "target": event.target,
+        "object": event.object,
+        "begin": moment_text(event.begin_ns),
+        "end": None if event.end_ns is None else moment_text(event.end_ns),
         "expect": dict(event.expect),
         "deadline": None if event.deadline_ns is None else moment_text(event.deadline_ns),
         "labels": dict(event.detail),
-    }  # fmt: skip
+    }
 
 
 def _object(body: bytes) -> dict[str, object]:

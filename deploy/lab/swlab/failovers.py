@@ -146,22 +146,47 @@ def _numbers(data: Mapping[str, object]) -> Mapping[str, float]:
 
 def _table(names: Sequence[str], single: Sequence[Outage], numbers: Mapping[str, float]) -> str:
     head = ("#", "pulled", "by loss", "by time stamps", "packets lost", "by loss", "by time stamps", "apart")
-    rows: list[tuple[str, ...]] = [
-        ("", "", "soakwatch", "(50 ms ticks)", "each packet", "", "", "(of 5 ms)"), head
-    ]  # fmt: skip
+    rows: list[tuple[str, ...]] = [("", "", "soakwatch", "(50 ms ticks)", "each packet", "", "", "(of 5 ms)"), head]
     for number, (name, one) in enumerate(zip(names, single, strict=True), 1):
         key = f"outage_{number}_"
         loss, span = numbers.get(f"{key}loss_s"), numbers.get(f"{key}time_s")
         error = numbers.get(f"{key}time_error_s", 0.0)
-        rows.append((
-            str(number), name, "-" if loss is None else f"{loss * 1e3:.0f} ms",
-            "-" if span is None else f"{span * 1e3:.0f} ± {error * 1e3:.0f} ms",
-            str(one.lost), f"{one.loss_s * 1e3:.1f} ms", f"{one.time_s * 1e3:.1f} ms", f"{one.apart:.2f}",
-        ))  # fmt: skip
+        rows.append(
+            (
+                str(number),
+                name,
+                "-" if loss is None else f"{loss * 1e3:.0f} ms",
+                "-" if span is None else f"{span * 1e3:.0f} ± {error * 1e3:.0f} ms",
+                str(one.lost),
+                f"{one.loss_s * 1e3:.1f} ms",
+                f"{one.time_s * 1e3:.1f} ms",
+                f"{one.apart:.2f}",
+            )
+        )
     if single:
         lost = [one.loss_s for one in single]
-        rows.append(("", "median", f"{numbers.get('outage_median_s', 0) * 1e3:.0f} ms", "", "",
-                     f"{median(lost) * 1e3:.1f} ms", "", ""))  # fmt: skip
-        rows.append(("", "worst", f"{numbers.get('outage_worst_s', 0) * 1e3:.0f} ms", "", "",
-                     f"{max(lost) * 1e3:.1f} ms", "", f"{max(one.apart for one in single):.2f}"))  # fmt: skip
+        rows.append(
+            (
+                "",
+                "median",
+                f"{numbers.get('outage_median_s', 0) * 1e3:.0f} ms",
+                "",
+                "",
+                f"{median(lost) * 1e3:.1f} ms",
+                "",
+                "",
+            )
+        )
+        rows.append(
+            (
+                "",
+                "worst",
+                f"{numbers.get('outage_worst_s', 0) * 1e3:.0f} ms",
+                "",
+                "",
+                f"{max(lost) * 1e3:.1f} ms",
+                "",
+                f"{max(one.apart for one in single):.2f}",
+            )
+        )
     return columns(rows)

@@ -211,9 +211,13 @@ def _start(one: Router) -> None:
 def _background(name: str, *words: str) -> None:
     with (STATE / f"{name}.log").open("ab") as said:
         started = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
             env=_environment(),
-        )  # fmt: skip
+        )
     (STATE / f"{name}.pid").write_text(f"{started.pid} {_began(started.pid)}")
 
 

@@ -106,8 +106,14 @@ def _received(at: socket.socket, trips: list[int], log: TextIO | None) -> int:
 
 
 def _print(sent: int, back: int, trips: Sequence[int], rate: float, size: int) -> None:
-    words = [f"load.tx.packets {sent}", f"load.rx.packets {back}", f"load.tx.bytes {sent * size}",
-             f"load.rx.bytes {back * size}", f"load.offered.packet.rate {rate:g}", "load.sending 1"]  # fmt: skip
+    words = [
+        f"load.tx.packets {sent}",
+        f"load.rx.packets {back}",
+        f"load.tx.bytes {sent * size}",
+        f"load.rx.bytes {back * size}",
+        f"load.offered.packet.rate {rate:g}",
+        "load.sending 1",
+    ]
     if trips:
         ordered = sorted(trips)
         words += [

@@ -21,9 +21,22 @@ _WITNESSES = frozenset({*LEADERS, "gap", "cpu_spike", "cpu_saturation", "drops",
 LIKELY = 0.5
 """Moments that would lie together by chance more often than this are not taken to belong together."""
 _SEEN = (
-    "process.", "kernel.", "core.", "clock.", "device.", "snmp.", "link.", "log.", "hardware.", "memory.", "cpu.",
-    "recorder.", "source.", "phase.", "generator.",
-)  # fmt: skip
+    "process.",
+    "kernel.",
+    "core.",
+    "clock.",
+    "device.",
+    "snmp.",
+    "link.",
+    "log.",
+    "hardware.",
+    "memory.",
+    "cpu.",
+    "recorder.",
+    "source.",
+    "phase.",
+    "generator.",
+)
 """What probes see and devices tell of themselves; everything else was done or told by somebody."""
 _CHANGED_LOAD = frozenset({"ramp", "stress", "spike"})
 

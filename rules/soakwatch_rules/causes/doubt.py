@@ -6,13 +6,22 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from soakwatch_rules.rule import Finding, Outcome, Why
+from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.wording.words import some
 
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?(?:\s?(?:ms|s|min|h|hours?|d|days?)\b)?")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s?(ms|s|min|h|hours?|d|days?)\b")
-_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0,
-            "day": 86400.0, "days": 86400.0}  # fmt: skip
+_SECONDS = {
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "hour": 3600.0,
+    "hours": 3600.0,
+    "d": 86400.0,
+    "day": 86400.0,
+    "days": 86400.0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,7 @@ def doubts(findings: Sequence[Finding], places: Iterable[int]) -> tuple[Doubt, .
 def _row(findings: Sequence[Finding], places: list[int]) -> Doubt:
     own = [findings[place] for place in places]
     first = own[0]
-    told = len(own) == 1 or first.why is Why.UNREAD
+    told = len(own) == 1 or first.why is InconclusiveReason.UNREAD
     why = first.reason if told or first.why is None else first.why.value
     settles = list(dict.fromkeys(f.settle for f in own))
     settle = max(settles, key=_asked)
@@ -76,9 +85,14 @@ def _row(findings: Sequence[Finding], places: list[int]) -> Doubt:
         settle += " (at most)"
     subjects = dict.fromkeys(" ".join(part for part in (f.metric, f.object) if part) for f in own)
     return Doubt(
-        first.rule, first.outcome, why, settle, tuple(places), tuple(s for s in subjects if s),
+        first.rule,
+        first.outcome,
+        why,
+        settle,
+        tuple(places),
+        tuple(s for s in subjects if s),
         tuple(dict.fromkeys(f.target for f in own)),
-    )  # fmt: skip
+    )
 
 
 def _asked(settle: str) -> tuple[float, ...]:

@@ -13,10 +13,14 @@ from soakwatch_rules.causes.groups import Groups
 from soakwatch_rules.causes.growing import Owner, owners, thing_of, things
 from soakwatch_rules.causes.moments import TRENDS
 from soakwatch_rules.causes.telling import Group, tell
-from soakwatch_rules.rule import Event, Finding, Outcome, Phase, Why
+from soakwatch_rules.rule import Event, Finding, InconclusiveReason, Outcome, Phase
 
 _WORST = list(Outcome)
-_NOTHING_SEEN = frozenset(Why) - {Why.GAP, Why.PENDING, Why.GENERATOR}
+_NOTHING_SEEN = frozenset(InconclusiveReason) - {
+    InconclusiveReason.GAP,
+    InconclusiveReason.PENDING,
+    InconclusiveReason.GENERATOR,
+}
 """Doubts of these kinds are about what the run could not show; nothing happened at their marks."""
 
 
@@ -48,7 +52,7 @@ def causes(
     done: dict[int, tuple[Event, ...]] = {}
     loads: dict[int, Phase] = {}
 
-    blamed = [place for place in told if findings[place].why is Why.GENERATOR]
+    blamed = [place for place in told if findings[place].why is InconclusiveReason.GENERATOR]
     groups.join(blamed)
     kinds |= dict.fromkeys(blamed, CauseKind.GENERATOR)
     free = [place for place in told if place not in kinds]
@@ -88,11 +92,18 @@ def _rank(cause: Cause, findings: Sequence[Finding]) -> tuple[object, ...]:
     """Worst first; then what broke first, and behind that what has no moment."""
     first = findings[cause.leading]
     return (
-        _WORST.index(cause.outcome), cause.kind is CauseKind.UNSETTLED, not cause.timeline,
+        _WORST.index(cause.outcome),
+        cause.kind is CauseKind.UNSETTLED,
+        not cause.timeline,
         _first_ns(cause, findings) if cause.timeline else -len(cause.findings),
-        cause.kind is CauseKind.FINDING, CRASHES.index(first.rule) if first.rule in CRASHES else len(CRASHES),
-        cause.target, first.rule, first.metric, first.object, cause.leading,
-    )  # fmt: skip
+        cause.kind is CauseKind.FINDING,
+        CRASHES.index(first.rule) if first.rule in CRASHES else len(CRASHES),
+        cause.target,
+        first.rule,
+        first.metric,
+        first.object,
+        cause.leading,
+    )
 
 
 def _first_ns(cause: Cause, findings: Sequence[Finding]) -> int:
@@ -134,10 +145,13 @@ def _join_outages(bench: Bench, groups: Groups, free: Sequence[int]) -> None:
             if not own or other == one or bench.findings[other].target != first.target:
                 continue
             if all(
-                any(abs(m.begin_ns - b - bench.slack_ns) <= bench.slack_ns
-                    or (b <= m.begin_ns and (m.end_ns or m.begin_ns) <= e) for b, e in spans)
+                any(
+                    abs(m.begin_ns - b - bench.slack_ns) <= bench.slack_ns
+                    or (b <= m.begin_ns and (m.end_ns or m.begin_ns) <= e)
+                    for b, e in spans
+                )
                 for m in own
-            ):  # fmt: skip
+            ):
                 groups.join((one, other))
 
 

@@ -27,10 +27,16 @@ _FOLLOWS = {
     "core_dump": ("reboot",),  # a device that crashes and boots, and what it left behind
 }
 """What takes the whole device with it, and what follows from it whichever process it hits."""
-_SAME = frozenset({
-    ("process_restart", "core_dump"), ("process_restart", "kernel_fault"), ("process_restart", "oom_kill"),
-    ("core_dump", "kernel_fault"), ("kernel_fault", "core_dump"), ("process_restart", "process_restart"),
-})  # fmt: skip
+_SAME = frozenset(
+    {
+        ("process_restart", "core_dump"),
+        ("process_restart", "kernel_fault"),
+        ("process_restart", "oom_kill"),
+        ("core_dump", "kernel_fault"),
+        ("kernel_fault", "core_dump"),
+        ("process_restart", "process_restart"),
+    }
+)
 """Two rules that see the death of one process, the one all of whose moments must be the other's first."""
 
 Pids = Mapping[tuple[str, str], frozenset[str]]

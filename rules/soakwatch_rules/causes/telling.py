@@ -14,15 +14,35 @@ from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Phase
 from soakwatch_rules.wording.words import lasting, moment, some
 
-_LEADING = ("generator_health", "kernel_fault", "reboot", "oom_kill", "core_dump", "hang", "process_restart", "growth",
-            "memory_growth", "queue_growth", "cpu_saturation", "cpu_spike", "drops", "loss")  # fmt: skip
+_LEADING = (
+    "generator_health",
+    "kernel_fault",
+    "reboot",
+    "oom_kill",
+    "core_dump",
+    "hang",
+    "process_restart",
+    "growth",
+    "memory_growth",
+    "queue_growth",
+    "cpu_saturation",
+    "cpu_spike",
+    "drops",
+    "loss",
+)
 _FOLLOWING = ("gap", "coverage")
 _GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)
 _SIGNS = {
-    "gap": "management silent", "coverage": "management silent", "cpu_spike": "CPU at the top",
-    "cpu_saturation": "CPU at the top", "drops": "packets lost", "overload_loss": "packets lost",
-    "loss": "load not coming back", "periodic_pause": "forwarding paused", "performance_decline": "forwarding paused",
-}  # fmt: skip
+    "gap": "management silent",
+    "coverage": "management silent",
+    "cpu_spike": "CPU at the top",
+    "cpu_saturation": "CPU at the top",
+    "drops": "packets lost",
+    "overload_loss": "packets lost",
+    "loss": "load not coming back",
+    "periodic_pause": "forwarding paused",
+    "performance_decline": "forwarding paused",
+}
 _MOST_MARKS, _MOST_WEIGHED = 40, 30
 _LEAST_CHANCE = 0.05
 """That two things happened together by chance is never held for less likely than this: many pairs are looked at, and

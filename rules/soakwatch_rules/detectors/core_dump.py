@@ -12,7 +12,7 @@ from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.incidents import Incident, Witness
 from soakwatch_rules.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.wording.words import counted, moment, some
@@ -66,7 +66,7 @@ class CoreDump:
     metrics: ClassVar[tuple[str, ...]] = ("system.core.files",)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner("readings of the core folder from end to end of the window", live="whole")
+    manner: ClassVar[RuleSpec] = RuleSpec("readings of the core folder from end to end of the window", live="whole")
 
     allowed: float = parameter(0.0, "{file}", "new core files that do not fail", "a soak has none")
 
@@ -106,10 +106,12 @@ class CoreDump:
         reckoned = reckon(found, announced, case.window, "core dump", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         made = replace(
-            made, measured=float(number), doubts=tuple(doubts),
+            made,
+            measured=float(number),
+            doubts=tuple(doubts),
             marks=tuple(Mark(i.begin_ns, None, f"core: {i.text}") for i in found),
             numbers={"new": float(len(found)), "planned": float(planned), "before": float(old)},
-        )  # fmt: skip
+        )
         before = f" ({counted(old, 'older core file')} lay there before)" if old else ""
         faulty = list(reckoned.broken)
         if number > self.allowed:
@@ -125,7 +127,7 @@ class CoreDump:
                 replace(
                     made,
                     reason=unclear,
-                    why=Why.GAP if blind else Why.PENDING,
+                    why=InconclusiveReason.GAP if blind else InconclusiveReason.PENDING,
                     settle="needs readings of the core folder from end to end of the run",
                 ),
             )

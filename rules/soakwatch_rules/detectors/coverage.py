@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec
 from soakwatch_rules.wording.words import counted, lasting, moment
 
 _ONE_POLL = 1.5  # intervals: between one missing poll and two
@@ -49,7 +49,7 @@ class Coverage:
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner("one poll that was due", live="whole")
+    manner: ClassVar[RuleSpec] = RuleSpec("one poll that was due", live="whole")
 
     floor: float = parameter(0.95, "1", "least share of due polls that brought an answer", "definition of a verdict")
     gap: float = parameter(0.05, "1", "longest gap as a share of the window", "definition of a verdict")
@@ -87,7 +87,7 @@ class Coverage:
             return replace(
                 made,
                 reason=f"{ledger.source}: no poll was due",
-                why=Why.TOO_SHORT,
+                why=InconclusiveReason.TOO_SHORT,
                 settle="run for longer than the interval",
             )
         silence = ledger.longest_gap
@@ -103,8 +103,12 @@ class Coverage:
         if ledger.errors:
             text += f"; {faults(ledger.errors, 1)}"
         marks = (Mark(silence.begin_ns, silence.end_ns, f"{ledger.source} silent"),) if silence and long else ()
-        numbers = {"due": float(ledger.due), "got": float(ledger.got), "gap_s": beyond_s,
-                   "gap_limit_s": self.gap * case.window.seconds}  # fmt: skip
+        numbers = {
+            "due": float(ledger.due),
+            "got": float(ledger.got),
+            "gap_s": beyond_s,
+            "gap_limit_s": self.gap * case.window.seconds,
+        }
         made = replace(made, reason=text, measured=share, marks=marks, numbers=numbers)
         if share >= self.floor and not long and ledger.got:
             return replace(made, outcome=Outcome.PASS)
@@ -112,6 +116,6 @@ class Coverage:
         return replace(
             made,
             outcome=outcome,
-            why=Why.GAP if outcome is Outcome.INCONCLUSIVE else None,
+            why=InconclusiveReason.GAP if outcome is Outcome.INCONCLUSIVE else None,
             settle="mend the source or the path to it (or poll it less often), then run again",
         )

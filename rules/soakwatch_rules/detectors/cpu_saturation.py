@@ -13,7 +13,7 @@ from soakwatch_rules import polling
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.saturation import Windows, cover
@@ -22,8 +22,13 @@ from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
-_DROPS = ("system.softnet.dropped", "system.network.packet.dropped", "queue.dropped", "system.udp.receive_errors",
-          "system.tcp.receive_errors")  # fmt: skip
+_DROPS = (
+    "system.softnet.dropped",
+    "system.network.packet.dropped",
+    "queue.dropped",
+    "system.udp.receive_errors",
+    "system.tcp.receive_errors",
+)
 _EARLY_S = 1800.0  # the level of the begin, by which a poll-mode core is known
 _MOST_MARKS = 100
 _SLACK_NS = 10 * 10**9  # a planned stress takes hold and lets go within some seconds
@@ -105,7 +110,7 @@ class CpuSaturation:
     metrics: ClassVar[tuple[str, ...]] = (_TOTAL, polling.CORE, *_DROPS)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "16 readings, half of those expected, three times the duration of a saturation, no reading longer than it",
         shortest_s=900.0,
     )
@@ -141,7 +146,7 @@ class CpuSaturation:
         if n < LEAST or apart is None:
             more = f"needs {lasting((LEAST - n) * apart)} more" if apart else f"needs {LEAST} readings"
             reason = f"{counted(n, 'reading')}: too few to tell a state from a moment"
-            return (replace(made, reason=reason, why=Why.TOO_FEW, settle=more),)
+            return (replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=more),)
         enough = [s for s in loads if len(s) >= LEAST]
         polls = _polling(enough, case, self.enter)
         judged = [s for s in enough if s not in polls]
@@ -157,17 +162,25 @@ class CpuSaturation:
             detectable_unit="s",
             doubts=tuple(_doubts(polls, loads, cut)),
             numbers={
-                "stretches": float(len(unasked)), "planned": float(len(asked)), "longest_s": worst,
-                "with_drops": float(sum(bool(f.lost) for f in unasked)), "polling": float(len(polls)),
+                "stretches": float(len(unasked)),
+                "planned": float(len(asked)),
+                "longest_s": worst,
+                "with_drops": float(sum(bool(f.lost) for f in unasked)),
+                "polling": float(len(polls)),
                 "highest_mean": max((top.highest for top in tops), default=0.0),
             },
-        )  # fmt: skip
+        )
         return (self._outcome(made, unasked, asked, judged, polls, apart),)
 
     def _outcome(
-        self, made: Finding, unasked: list[_Full], asked: list[_Full], judged: list[Series], polls: list[Series],
+        self,
+        made: Finding,
+        unasked: list[_Full],
+        asked: list[_Full],
+        judged: list[Series],
+        polls: list[Series],
         apart: float,
-    ) -> Finding:  # fmt: skip
+    ) -> Finding:
         lossy = [f for f in unasked if f.lost]
         if unasked:
             told = some([f"{moment(f.window.begin_ns)}: {f.mark().text}" for f in lossy or unasked])
@@ -180,13 +193,17 @@ class CpuSaturation:
         n = len(judged[0])
         if (short := 3 * self.seconds - n * apart) > 0:
             reason = f"{lasting(n * apart)} of readings: too short to show a state of {lasting(self.seconds)}"
-            return replace(made, reason=reason, why=Why.TOO_SHORT, settle=f"needs {lasting(short)} more")
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {lasting(short)} more")
         if made.expected is not None and 2 * made.samples < made.expected:
             reason = f"{made.samples} of {made.expected} expected readings, less than half"
-            return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+            )
         if apart > 1.05 * self.seconds:
             reason = f"a reading every {lasting(apart)} would not show a saturation under {lasting(2 * apart)}"
-            return replace(made, reason=reason, why=Why.CADENCE, settle=f"poll every {lasting(self.seconds)}")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.CADENCE, settle=f"poll every {lasting(self.seconds)}"
+            )
         highest = quantity(made.numbers["highest_mean"], "1")
         planned = f", {counted(len(asked), 'planned one')}" if asked else ""
         reason = f"not saturated{planned}: the highest mean over {lasting(self.seconds)} is {highest}"

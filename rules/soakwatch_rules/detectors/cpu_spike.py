@@ -12,7 +12,7 @@ from soakwatch_rules import lent, polling
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.spikes import (
@@ -99,11 +99,13 @@ class CpuSpike:
     version: ClassVar[int] = 3
     summary: ClassVar[str] = "CPU jumped to the top and stayed there"
     metrics: ClassVar[tuple[str, ...]] = (
-        "system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization",
-    )  # fmt: skip
+        "system.cpu.utilization",
+        "system.cpu.core.utilization",
+        "system.cpu.module.utilization",
+    )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "16 readings, half of those expected, a cadence of at most half the duration of a spike", baseline=True
     )
 
@@ -158,7 +160,7 @@ class CpuSpike:
             return replace(
                 made,
                 reason=f"{counted(n, 'reading')}: too few to know the device's level",
-                why=Why.TOO_FEW,
+                why=InconclusiveReason.TOO_FEW,
                 settle=more,
             )
         value, keep = series.values, max(_LEVEL_READINGS, round(self.trailing / apart))
@@ -190,7 +192,7 @@ class CpuSpike:
                 made,
                 reason=f"at {middle} from the first reading to the last: saturated, or in poll mode; nothing was read "
                 "before it, and nothing says that it polls",
-                why=Why.NO_REFERENCE,
+                why=InconclusiveReason.NO_REFERENCE,
                 settle="a baseline phase without load, or poll_mode of the target in the plan (poll_mode: [2, 3])",
             )
         else:
@@ -229,9 +231,15 @@ class CpuSpike:
         return f"less than {self.sigmas:g} sigmas ({quantity(one.sigma, '1')}) above the level"
 
     def _numbered(
-        self, made: Finding, case: Case, series: Series, cover_s: Floats, seen: Plateaus, told: SortedPlateaus,
+        self,
+        made: Finding,
+        case: Case,
+        series: Series,
+        cover_s: Floats,
+        seen: Plateaus,
+        told: SortedPlateaus,
         base: Level | None,
-    ) -> Finding:  # fmt: skip
+    ) -> Finding:
         apart, value = cadence(series) or 1.0, series.values
         keep = max(_LEVEL_READINGS, round(self.trailing / apart))
         told.surges = self._surges(case, series, cover_s, keep, base, (*told.spikes, *told.aside))
@@ -249,15 +257,20 @@ class CpuSpike:
             detectable_unit="s",
             marks=(*told.spikes, *told.planned, *told.aside, *told.surges),
             numbers={
-                "spikes": float(len(told.spikes)), "planned_spikes": float(len(told.planned)),
-                "brief_peaks": float(told.brief), "set_aside": float(len(told.aside)),
-                "habitual": float(len(told.habits)), "scatter": float(told.scatter),
-                "highest": float(value.max()), "level": level.middle, "sigma": level.sigma(self.seconds),
+                "spikes": float(len(told.spikes)),
+                "planned_spikes": float(len(told.planned)),
+                "brief_peaks": float(told.brief),
+                "set_aside": float(len(told.aside)),
+                "habitual": float(len(told.habits)),
+                "scatter": float(told.scatter),
+                "highest": float(value.max()),
+                "level": level.middle,
+                "sigma": level.sigma(self.seconds),
                 "surges": float(len(told.surges)),
                 "chance_of_shortest": chance(self.seconds, apart, self._shape, level.middle) if used else 0.0,
             },
             doubts=(*doubts_of(series, apart, told), *(() if base is None else lent.doubt(case))),
-        )  # fmt: skip
+        )
 
     def _decide(self, made: Finding, series: Series, told: SortedPlateaus) -> Finding:
         apart, n = cadence(series) or 1.0, len(series)
@@ -269,21 +282,30 @@ class CpuSpike:
             return replace(
                 made,
                 reason=f"no spike for sure, but {counted(len(told.aside), 'plateau')}: {text}",
-                why=Why.NO_REFERENCE,
+                why=InconclusiveReason.NO_REFERENCE,
                 settle="a baseline phase without load, or an hour of readings before it",
             )
         if told.unsure:
             reason = f"{told.habit()}: a habit or a fault, which so short a run does not tell"
-            return replace(made, reason=reason, why=Why.TOO_SHORT, settle="a run in which it comes five times or more")
+            return replace(
+                made,
+                reason=reason,
+                why=InconclusiveReason.TOO_SHORT,
+                settle="a run in which it comes five times or more",
+            )
         if (short := _WINDOWS * self.seconds - n * apart) > 0:
             reason = f"{lasting(n * apart)} of readings: too short to have shown a spike of {self.seconds:g} s"
-            return replace(made, reason=reason, why=Why.TOO_SHORT, settle=f"needs {lasting(short)} more")
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {lasting(short)} more")
         if made.expected is not None and 2 * n < made.expected:
             reason = f"{n} of {made.expected} expected readings, less than half: a spike may lie between them"
-            return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+            )
         if apart > _UNEVEN * self.coarsest:
             reason = f"a reading every {lasting(apart)} would not show a spike under {lasting(2 * apart)}"
-            return replace(made, reason=reason, why=Why.CADENCE, settle=f"poll every {lasting(self.seconds / 2)}")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.CADENCE, settle=f"poll every {lasting(self.seconds / 2)}"
+            )
         if told.surges:
             text = some([f"{moment(m.begin_ns)}: {m.text}" for m in told.surges])
             return replace(
@@ -305,8 +327,9 @@ class CpuSpike:
             parts.append(f"its own scatter reached the top {counted(told.scatter, 'time')}")
         share = made.numbers["chance_of_shortest"]
         if share < 1 and made.smallest_detectable is not None:
-            parts.append(f"a spike of {lasting(self.seconds)} would have shown with a probability of "
-                         f"{quantity(share, '1')}")  # fmt: skip
+            parts.append(
+                f"a spike of {lasting(self.seconds)} would have shown with a probability of {quantity(share, '1')}"
+            )
         return "; ".join(parts)
 
     def _surges(

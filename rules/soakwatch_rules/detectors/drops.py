@@ -12,7 +12,7 @@ import numpy as np
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.offered import OVERLOADS, named, own_loss, parts
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Phase, Why
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, Phase, RuleSpec
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
@@ -85,13 +85,18 @@ class Drops:
     version: ClassVar[int] = 1
     summary: ClassVar[str] = "the device dropped packets where none may be dropped"
     metrics: ClassVar[tuple[str, ...]] = (
-        "system.network.packet.dropped", "system.network.errors", "system.softnet.dropped",
-        "system.udp.receive_errors", "system.tcp.receive_errors", "queue.dropped",
-        "system.forwarding.dropped", "system.ip.dropped",
-    )  # fmt: skip
+        "system.network.packet.dropped",
+        "system.network.errors",
+        "system.softnet.dropped",
+        "system.udp.receive_errors",
+        "system.tcp.receive_errors",
+        "queue.dropped",
+        "system.forwarding.dropped",
+        "system.ip.dropped",
+    )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner("two readings, one near each end of the window; 1/ratio packets offered")
+    manner: ClassVar[RuleSpec] = RuleSpec("two readings, one near each end of the window; 1/ratio packets offered")
 
     ratio: float = parameter(0.0, "1", "dropped packets per packet offered that are allowed", "a soak loses nothing")
 
@@ -118,7 +123,7 @@ class Drops:
         made, n = draft(self, case, series), len(series)
         if n < 2:
             reason = f"{counted(n, 'reading')} of a counter: it takes two to see it rise"
-            return replace(made, reason=reason, why=Why.TOO_FEW, settle="needs 2 readings")
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 readings")
         load = named(case.load, "load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate")
         taken = steps(series)
         asked = _asked(taken, case)
@@ -139,11 +144,17 @@ class Drops:
             interval=_interval(dropped, per),
             smallest_detectable=_share(float(gamma_quantile(math.floor(min(allowed, 1e15)) + 1, _POWER)), per),
             detectable_unit=unit,
-            numbers={"dropped": dropped, "offered": offered, "seconds": seconds, "planned": planned,
-                     "restarts": float(again)} | _by_phase(every),
+            numbers={
+                "dropped": dropped,
+                "offered": offered,
+                "seconds": seconds,
+                "planned": planned,
+                "restarts": float(again),
+            }
+            | _by_phase(every),
             marks=_marks(taken, asked),
             doubts=tuple(_doubts(taken, again, planned, series, load)),
-        )  # fmt: skip
+        )
         said = self._said(case, made, series, judged, (dropped, offered, seconds))
         own = own_loss(case.load) or 0.0
         unexplained = series.metric not in _BROKEN or any(p.dropped > own * p.offered for p in judged)
@@ -151,8 +162,14 @@ class Drops:
             return said
         reason = f"{said.reason}; the generator loses up to {100 * own:.3g} % by itself (calibrated), which explains it"
         settle = "mend the generator's own loss, and calibrate again"
-        return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GENERATOR, settle=settle,
-                       numbers=dict(said.numbers) | {"own_loss": own})  # fmt: skip
+        return replace(
+            said,
+            outcome=Outcome.INCONCLUSIVE,
+            reason=reason,
+            why=InconclusiveReason.GENERATOR,
+            settle=settle,
+            numbers=dict(said.numbers) | {"own_loss": own},
+        )
 
     def _said(
         self, case: Case, made: Finding, series: Series, judged: list[_Part], sums: tuple[float, float, float]
@@ -175,15 +192,17 @@ class Drops:
             reason = f"{share:.3g} of the packets offered were dropped in the phase {name}, over {self.ratio:g}: {much}"
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         if blind := unseen(series.time_ns, case.window):
-            return replace(made, reason=blind, why=Why.GAP, settle="read the counter near both ends of the window")
+            return replace(
+                made, reason=blind, why=InconclusiveReason.GAP, settle="read the counter near both ends of the window"
+            )
         if self.ratio > 0 and not known and dropped > 0:
             reason = f"{much}: without a count of the packets offered nobody knows whether that is over {self.ratio:g}"
             settle = "record what the generator sends (load.tx.packets)"
-            return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=settle)
+            return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
         if self.ratio > 0 and known and offered < least:
             reason = f"{much}: too few to show a ratio of {self.ratio:g}"
             settle = f"offer {_number(least - offered)} packets more"
-            return replace(made, reason=reason, why=Why.TOO_SHORT, settle=settle)
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
         if seconds <= 0:
             reason = "the whole window is stress or spike: nothing to judge here"
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)

@@ -9,13 +9,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from soakwatch_rules.deeds import deeds
+from soakwatch_rules.deeds import operator_events
 from soakwatch_rules.draft import draft
 from soakwatch_rules.expectations import Unkept, unkept
 from soakwatch_rules.impact import Back, Impact, Stretch, impact, stretches
 from soakwatch_rules.impact_words import doubts, told
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sight import spacing
 from soakwatch_rules.traffic import Traffic, traffic
 from soakwatch_rules.wording.words import counted, lasting
@@ -32,7 +32,7 @@ class _Said:
     one: Impact
     outcome: Outcome
     text: str  # what is held against it, empty if nothing is
-    why: Why | None = None
+    why: InconclusiveReason | None = None
     settle: str = ""
 
 
@@ -95,11 +95,15 @@ class EventImpact:
     version: ClassVar[int] = 3
     summary: ClassVar[str] = "what an event cost: outage by loss and by time stamps, peaks, way back"
     metrics: ClassVar[tuple[str, ...]] = (
-        "reach.up", "reach.round_trip", "reach.sent", "reach.lost", "system.cpu.utilization",
-    )  # fmt: skip
+        "reach.up",
+        "reach.round_trip",
+        "reach.sent",
+        "reach.lost",
+        "system.cpu.utilization",
+    )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "an event that was planned or told, and what the load or probes tell before and after it",
         needs_load=True,
         live="end",
@@ -135,7 +139,7 @@ class EventImpact:
         if case.role != "dut":
             return ()
         case = replace(case, series=tuple(s.between(case.window.begin_ns, case.window.end_ns) for s in case.series))
-        events, load = deeds(case.events), traffic(case)
+        events, load = operator_events(case.events), traffic(case)
         places = stretches(case, events, self.lead, self.look, _step_s(case, load))
         if not places:
             reason = "no event was planned or told: nothing to measure"
@@ -162,17 +166,25 @@ class EventImpact:
         if case.devices > 1 and load is not None:
             doubt.append(f"{case.devices} devices share the load: what was lost may be due to another")
         made = replace(
-            draft(self, case), object=f"event={kind}", doubts=tuple(doubt), samples=_readings(case, said, load),
-            numbers=_numbers(said), marks=tuple(_mark(s, load) for s in said[: 2 * _MOST]),
-        )  # fmt: skip
+            draft(self, case),
+            object=f"event={kind}",
+            doubts=tuple(doubt),
+            samples=_readings(case, said, load),
+            numbers=_numbers(said),
+            marks=tuple(_mark(s, load) for s in said[: 2 * _MOST]),
+        )
         if measured:
             longest = max(measured, key=lambda s: s.one.seconds or 0.0).one
             seconds = longest.seconds or 0.0
             made = replace(
-                made, measured=seconds, unit="s", limit=self.outage or None,
+                made,
+                measured=seconds,
+                unit="s",
+                limit=self.outage or None,
                 interval=(max(0.0, seconds - longest.error_s), seconds + longest.error_s),
-                smallest_detectable=max(s.one.error_s for s in measured), detectable_unit="s",
-            )  # fmt: skip
+                smallest_detectable=max(s.one.error_s for s in measured),
+                detectable_unit="s",
+            )
         text = told(worst.one, load)
         if len(said) > 1:
             which = "worst" if worst.outcome is Outcome.PASS else "the one that counts"
@@ -196,23 +208,31 @@ class EventImpact:
             if limits or blind:
                 reason = blind or f"nothing tells of the outage that has a limit: {one.blind}"
                 settle = "run a load that tells what is sent and what comes back, or probe a peer (icmp, tcp)"
-                return _Said(one, Outcome.INCONCLUSIVE, reason, Why.NO_REFERENCE, settle)
+                return _Said(one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NO_REFERENCE, settle)
             return _Said(one, Outcome.PASS if one.back else Outcome.NOT_APPLICABLE, "")
         blind = next((u.text for u in broken if u.blind), "")
         if blind:
             settle = "listen to what tells of it (syslog, traps), or announce what is polled"
-            return _Said(one, Outcome.INCONCLUSIVE, blind, Why.NO_REFERENCE, settle)
+            return _Said(one, Outcome.INCONCLUSIVE, blind, InconclusiveReason.NO_REFERENCE, settle)
         if self.outage and one.seconds + one.error_s > self.outage:
             reason = f"an outage of {one.seconds:.3g} s ± {one.error_s:.2g} s may be longer than {self.outage:g} s"
-            return _Said(one, Outcome.INCONCLUSIVE, reason, Why.CADENCE, "probe or read the load more often")
+            return _Said(
+                one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.CADENCE, "probe or read the load more often"
+            )
         blind_s = 0.0 if one.traffic is None or one.spans else one.traffic.blind_s
         if blind_s > (self.outage or one.seen_s):
             reason = f"what comes back scatters so much that an outage of under {lasting(blind_s)} would not be seen"
             settle = "record what is sent and what comes back, or probe a peer (icmp, tcp) more often"
-            return _Said(one, Outcome.INCONCLUSIVE, reason, Why.NOISE, settle)
+            return _Said(one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NOISE, settle)
         if self.loss and one.traffic is None:
             reason = f"what was lost is not counted: {one.blind}"
-            return _Said(one, Outcome.INCONCLUSIVE, reason, Why.NO_REFERENCE, "record what is sent and what comes back")
+            return _Said(
+                one,
+                Outcome.INCONCLUSIVE,
+                reason,
+                InconclusiveReason.NO_REFERENCE,
+                "record what is sent and what comes back",
+            )
         if not one.over:
             return _Said(one, Outcome.WARN, f"what was down had not come back {lasting(one.seen_s)} after its begin")
         if limit_s and (names := _late(one.back, limit_s, one.seen_s)):
@@ -245,10 +265,10 @@ class EventImpact:
         left_s = limit_s - (case.window.end_ns - one.event.begin_ns) * 1e-9
         still = next((u.text for u in broken if u.open), "")
         if still:
-            return _Said(one, Outcome.INCONCLUSIVE, still, Why.PENDING, "judge again after its deadline")
+            return _Said(one, Outcome.INCONCLUSIVE, still, InconclusiveReason.PENDING, "judge again after its deadline")
         if left_s > 0 and (not one.over or any(b.away for b in one.back)):
             reason = f"not back when the run ended, {lasting(left_s)} before it has to be"
-            return _Said(one, Outcome.INCONCLUSIVE, reason, Why.PENDING, f"needs {lasting(left_s)} more")
+            return _Said(one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.PENDING, f"needs {lasting(left_s)} more")
         return None
 
 
@@ -313,8 +333,12 @@ def _numbers(said: Sequence[_Said]) -> dict[str, float]:
     ones = [s.one for s in said]
     known = [x.seconds for x in ones if x.seconds is not None]
     agree = [x.agree for x in ones if x.agree is not None]
-    made = {"events": float(len(ones)), "measured": float(len(known)), "agree": float(sum(agree)),
-            "differ": float(len(agree) - sum(agree))}  # fmt: skip
+    made = {
+        "events": float(len(ones)),
+        "measured": float(len(known)),
+        "agree": float(sum(agree)),
+        "differ": float(len(agree) - sum(agree)),
+    }
     if known:
         made |= {"outage_median_s": float(np.median(known)), "outage_worst_s": max(known)}
     lost = [x.traffic.lost for x in ones if x.traffic is not None]

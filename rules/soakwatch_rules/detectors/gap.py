@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from soakwatch_rules.blame import BLAMED, LIVES, PATH, TOTAL, UP, Explained, causes
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Silence, Why
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec, Silence
 from soakwatch_rules.silences import to_the_end
 from soakwatch_rules.wording.words import counted, lasting, moment
 
@@ -68,7 +68,9 @@ class Gap:
     metrics: ClassVar[tuple[str, ...]] = (TOTAL, *LIVES, UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner("one poll that was due; CPU, a second source or the load's figures for a cause")
+    manner: ClassVar[RuleSpec] = RuleSpec(
+        "one poll that was due; CPU, a second source or the load's figures for a cause"
+    )
 
     intervals: float = parameter(
         3.0, "{interval}", "shortest silence that is explained", "of under 3 no account is kept"
@@ -102,15 +104,21 @@ class Gap:
     def _of(self, case: Case, ledger: Ledger, cause: Callable[[Ledger, Silence], Explained]) -> Finding:
         least_s = self.intervals * ledger.interval_s
         made = replace(
-            draft(self, case), object=ledger.source, samples=ledger.got, expected=ledger.due, unit="s", limit=least_s,
-            smallest_detectable=least_s, detectable_unit="s",
-        )  # fmt: skip
+            draft(self, case),
+            object=ledger.source,
+            samples=ledger.got,
+            expected=ledger.due,
+            unit="s",
+            limit=least_s,
+            smallest_detectable=least_s,
+            detectable_unit="s",
+        )
         if not ledger.due:
             return replace(
                 made, outcome=Outcome.NOT_APPLICABLE, reason=f"{ledger.source}: no poll was due, so none is missing"
             )
         if not ledger.got:
-            why, settle = Why.GAP, "mend the source or the path to it, then run again"
+            why, settle = InconclusiveReason.GAP, "mend the source or the path to it, then run again"
             told = f": {ledger.errors[0]}" if ledger.errors else ""
             reason = f"{ledger.source} never answered{told}; why cannot be told"
             if ledger.required:
@@ -124,10 +132,14 @@ class Gap:
         in_order = list(gaps)
         gaps.sort(key=lambda g: (g.cause not in BLAMED, -g.window.seconds, g.window.begin_ns))
         made = replace(
-            made, measured=longest, numbers=numbers,
-            marks=tuple(Mark(g.window.begin_ns, g.window.end_ns, f"{ledger.source} silent ({g.cause}): {g.why}")
-                        for g in sorted(gaps[:_MOST_MARKS], key=lambda g: g.window.begin_ns)),
-        )  # fmt: skip
+            made,
+            measured=longest,
+            numbers=numbers,
+            marks=tuple(
+                Mark(g.window.begin_ns, g.window.end_ns, f"{ledger.source} silent ({g.cause}): {g.why}")
+                for g in sorted(gaps[:_MOST_MARKS], key=lambda g: g.window.begin_ns)
+            ),
+        )
         if not gaps:
             return replace(made, outcome=Outcome.PASS, reason=f"no silence of {lasting(least_s)} or more")
         told = "; ".join(

@@ -14,7 +14,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.forwarding import Forwarding, lost_share
 from soakwatch_rules.offered import own_loss, parts
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
@@ -109,15 +109,32 @@ class GeneratorHealth:
     version: ClassVar[int] = 3
     summary: ClassVar[str] = "the load was not what the generator was told to send"
     metrics: ClassVar[tuple[str, ...]] = (
-        "load.offered.packet.rate", "load.tx.packets", "load.rx.packets", "load.ceiling.packet.rate",
-        "load.offered.rate", "load.requests", "load.failures", "load.request.rate", "load.failure.rate",
-        "load.queue_full", "load.cpu.utilization", "load.connections", "load.latency", "load.ceiling.rate",
-        "load.tx.packet.rate", "load.offered.bit.rate", "load.tx.bit.rate", "load.tx.bytes", "load.ceiling.bit.rate",
-        "load.sending", _LEVEL, _OWN_LOSS,
-    )  # fmt: skip
+        "load.offered.packet.rate",
+        "load.tx.packets",
+        "load.rx.packets",
+        "load.ceiling.packet.rate",
+        "load.offered.rate",
+        "load.requests",
+        "load.failures",
+        "load.request.rate",
+        "load.failure.rate",
+        "load.queue_full",
+        "load.cpu.utilization",
+        "load.connections",
+        "load.latency",
+        "load.ceiling.rate",
+        "load.tx.packet.rate",
+        "load.offered.bit.rate",
+        "load.tx.bit.rate",
+        "load.tx.bytes",
+        "load.ceiling.bit.rate",
+        "load.sending",
+        _LEVEL,
+        _OWN_LOSS,
+    )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner("two readings of what the generator did, a minute of them", shortest_s=60.0)
+    manner: ClassVar[RuleSpec] = RuleSpec("two readings of what the generator did, a minute of them", shortest_s=60.0)
 
     tolerance: float = parameter(0.01, "1", "achieved may differ so much from commanded", "project default")
     busy: float = parameter(0.90, "1", "its CPU stays below this", "above it queues build up in the generator")
@@ -158,7 +175,11 @@ class GeneratorHealth:
             reason = "the generator tells too little to judge it: nothing that it sent, was told to send, or can send"
             if len(about) > 1:
                 return (replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
-            return (replace(made, reason=reason, why=Why.TOO_FEW, settle="needs two readings of what it sent"),)
+            return (
+                replace(
+                    made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs two readings of what it sent"
+                ),
+            )
         faulty = [p for p in seen if p.fault]
         looked = {p.name for p in seen}
         silent = list(_silent(kept, case.window))
@@ -178,13 +199,17 @@ class GeneratorHealth:
         if compared:
             worst = max(compared, key=lambda x: abs(1 - x.ratio))
             made = replace(
-                made, measured=worst.ratio, limit=1 - self.tolerance, unit="1",
-                smallest_detectable=self.tolerance + 1.3 * max(x.noise for x in compared), detectable_unit="1",
-            )  # fmt: skip
+                made,
+                measured=worst.ratio,
+                limit=1 - self.tolerance,
+                unit="1",
+                smallest_detectable=self.tolerance + 1.3 * max(x.noise for x in compared),
+                detectable_unit="1",
+            )
         told = "; ".join(dict.fromkeys(p.text for p in (faulty or seen)))
         if faulty:
             settle = "mend the generator or ask less of it, then run again"
-            return (replace(made, reason=told, why=Why.GENERATOR, settle=settle),)
+            return (replace(made, reason=told, why=InconclusiveReason.GENERATOR, settle=settle),)
         return (replace(made, outcome=Outcome.PASS, reason=told),)
 
     def _parts(self, case: Case, kept: list[Series]) -> Iterator[_Part]:
@@ -266,10 +291,13 @@ class GeneratorHealth:
 
 
 _WORDS = {
-    "achieved": "whether it sent what it was told", "queue": "whether its queue was full", "busy": "how busy it was",
-    "counters": "whether its counters fell", "drained": "whether what it sent had come back at the end",
+    "achieved": "whether it sent what it was told",
+    "queue": "whether its queue was full",
+    "busy": "how busy it was",
+    "counters": "whether its counters fell",
+    "drained": "whether what it sent had come back at the end",
     "headroom": "how much more it could have sent",
-}  # fmt: skip
+}
 
 
 _SIDES = (

@@ -14,7 +14,7 @@ from soakwatch_rules.growth_lives import GrowthOfLife, been_there, cut, excess, 
 from soakwatch_rules.growth_load import load_followed, load_numbers, part_of_a_wave, with_load
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.blocks import LEAST, blocks
@@ -150,7 +150,7 @@ class Growth:
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "16 readings over 2 h in one life and half of the expected; expect an answer from 96 readings and 12 h on",
         shortest_s=7200.0,
         live="minutes",
@@ -224,7 +224,10 @@ class Growth:
         if made.expected is not None and 2 * read < made.expected:
             reason = f"the lives that can be judged hold {read} of {made.expected} expected readings, less than half"
             return replace(
-                made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings in long lives"
+                made,
+                reason=reason,
+                why=InconclusiveReason.GAP,
+                settle="needs at least half of the expected readings in long lives",
             )
         told = self._told(made, max(big, key=excess), Outcome.PASS, series, found, judged)
         warned = noted(series, case, judged)
@@ -240,7 +243,7 @@ class Growth:
             return replace(
                 made,
                 reason=f"{where} {lasting(longest)} long: growth and the end of a warm-up look the same",
-                why=Why.TOO_SHORT,
+                why=InconclusiveReason.TOO_SHORT,
                 settle=f"needs {missing} more without a restart",
             )
         missing_n = max(1, LEAST - most)
@@ -248,7 +251,7 @@ class Growth:
         return replace(
             made,
             reason=f"{counted(most, 'reading')} in the longest life: too few to tell a leak from a step",
-            why=Why.TOO_FEW,
+            why=InconclusiveReason.TOO_FEW,
             settle=f"needs {counted(missing_n, 'more reading')} in one life{every}",
         )
 
@@ -267,7 +270,7 @@ class Growth:
         follows, rest = beside
         if follows.straight:
             if raw.outcome is Outcome.FAIL:
-                raw = replace(raw, outcome=Outcome.INCONCLUSIVE, why=Why.NO_REFERENCE, hours_needed=None)
+                raw = replace(raw, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NO_REFERENCE, hours_needed=None)
                 return GrowthOfLife(life, raw, raw, follows)
             return GrowthOfLife(life, raw, raw)
         beside_load = self._trend(time_s, rest, life, trait, case.family)
@@ -276,7 +279,11 @@ class Growth:
     def _by_the_lowest(self, one: GrowthOfLife, time_s: Floats, value: Floats, family: int) -> GrowthOfLife:
         """The answer of the lowest reading of each of 24 stretches, where it decides clearly what the means leave open:
         jobs that take memory for a while lift the means and leave the lowest alone, a leak lifts both."""
-        open_ = one.raw.outcome is Outcome.INCONCLUSIVE and one.raw.why is Why.NOISE and one.raw.mode == "mean"
+        open_ = (
+            one.raw.outcome is Outcome.INCONCLUSIVE
+            and one.raw.why is InconclusiveReason.NOISE
+            and one.raw.mode == "mean"
+        )
         jobs = one.raw.outcome is Outcome.PASS and one.raw.shape in _JOBS
         if not (open_ or jobs) or value.size < _LOWEST_NEED * _LOWEST:
             return one
@@ -310,18 +317,30 @@ class Growth:
         )
 
     def _told(
-        self, made: Finding, one: GrowthOfLife, outcome: Outcome, series: Series, found: tuple[Life, ...],
+        self,
+        made: Finding,
+        one: GrowthOfLife,
+        outcome: Outcome,
+        series: Series,
+        found: tuple[Life, ...],
         judged: list[GrowthOfLife],
-    ) -> Finding:  # fmt: skip
+    ) -> Finding:
         trend, trait, life = one.trend, series.trait, one.life
         sign = -1 if trait.growth == "down" else 1
         low, high = sorted((per_hour(sign * trend.rate_low), per_hour(sign * trend.rate_high)))
         numbers = {
-            "probability": trend.probability, "shape_weight": trend.weight, "level": abs(trend.level),
-            "allowed_per_hour": per_hour(sign * trend.allowed), "blocks": float(trend.blocks),
-            "missing_blocks": trend.missing, "correlation": trend.correlation, "cycles": float(trend.cycles),
-            "straight_line": float(trend.guard), "lives": float(len(found)), "lives_judged": float(len(judged)),
-        }  # fmt: skip
+            "probability": trend.probability,
+            "shape_weight": trend.weight,
+            "level": abs(trend.level),
+            "allowed_per_hour": per_hour(sign * trend.allowed),
+            "blocks": float(trend.blocks),
+            "missing_blocks": trend.missing,
+            "correlation": trend.correlation,
+            "cycles": float(trend.cycles),
+            "straight_line": float(trend.guard),
+            "lives": float(len(found)),
+            "lives_judged": float(len(judged)),
+        }
         doubts = list(doubts_of(trend, life.window.seconds))
         if one.lowest:
             doubts.append(

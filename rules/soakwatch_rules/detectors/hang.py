@@ -14,7 +14,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.forwarding import Forwarding, comes_back
 from soakwatch_rules.incidents import Witness, witnessed
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import only_tried, silent_all, to_the_end
@@ -109,7 +109,7 @@ class Hang:
     metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *_LIVES, _UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner("polls that were answered, or 16 readings of the CPU")
+    manner: ClassVar[RuleSpec] = RuleSpec("polls that were answered, or 16 readings of the CPU")
 
     seconds: float = parameter(30.0, "s", "shortest hang", "three polls of 10 s")
     pinned: float = parameter(0.98, "1", "a CPU at the top is at least this busy", "a reading of 100 % with idle ticks")
@@ -144,7 +144,7 @@ class Hang:
             if any(s.metric != _UP for s in cut):
                 reason = "no account of polls, and too few readings of the CPU"
                 settle = f"needs {_LEAST_CPU} readings of {_TOTAL}"
-                return (replace(draft(self, case), reason=reason, why=Why.TOO_FEW, settle=settle),)
+                return (replace(draft(self, case), reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle),)
             return (absent(self, case, "account of polls (nothing polled it)"),)
         flow = Forwarding.of(case)
         stood = None if flow is None else flow.stopped(case.window)
@@ -169,13 +169,16 @@ class Hang:
             unit="s",
             marks=tuple(Mark(s.window.begin_ns, s.window.end_ns, s.text) for s in left[:_MOST]),
             numbers={
-                "hangs": float(sum(s.stood_s is not None for s in left)), "silences": float(len(silent)),
-                "silent_s": sum(s.seconds for s in silent), "pinned_s": sum(s.seconds for s in pinned),
-                "stood_s": sum(s.seconds for s in stood or ()), "planned": float(len(asked)),
+                "hangs": float(sum(s.stood_s is not None for s in left)),
+                "silences": float(len(silent)),
+                "silent_s": sum(s.seconds for s in silent),
+                "pinned_s": sum(s.seconds for s in pinned),
+                "stood_s": sum(s.seconds for s in stood or ()),
+                "planned": float(len(asked)),
                 "reboots": float(len(gone)),
             },
             doubts=tuple(doubts),
-        )  # fmt: skip
+        )
         if polled:
             least = max(self.seconds, 3 * min(x.interval_s for x in polled))
             beside = 0.0 if flow is None else 2 * flow.apart_s
@@ -216,7 +219,12 @@ class Hang:
             if sure:
                 return replace(made, outcome=Outcome.FAIL, reason=f"{counted(len(hung), 'hang')}: {told}")
             reason = f"{told}; nothing tells whether it rebooted meanwhile"
-            return replace(made, reason=reason, why=Why.UNREAD, settle="poll the uptime or the boot id, then run again")
+            return replace(
+                made,
+                reason=reason,
+                why=InconclusiveReason.UNREAD,
+                settle="poll the uptime or the boot id, then run again",
+            )
         if left:
             told = some([f"{moment(s.window.begin_ns)} for {lasting(s.window.seconds)}" for s in left])
             reason = f"all management was silent: {told}; nothing tells whether it forwarded meanwhile"
@@ -224,12 +232,15 @@ class Hang:
             if any(value is not None and value >= self.pinned for value in before):
                 settle = "run a load that tells what comes back, so that a hang can be told from a busy agent"
                 reason += f", and the CPU was at {quantity(max(v for v in before if v is not None), '1')} before"
-                return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=settle)
+                return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
             return replace(made, outcome=Outcome.WARN, reason=reason)
         cpu = best[_TOTAL]
         if not got and (cpu is None or len(cpu) < _LEAST_CPU):
             return replace(
-                made, reason="no poll was answered", why=Why.TOO_FEW, settle="mend the source or the path to it"
+                made,
+                reason="no poll was answered",
+                why=InconclusiveReason.TOO_FEW,
+                settle="mend the source or the path to it",
             )
         silences = int(made.numbers["silences"])
         quiet = f"{counted(silences, 'silence')} of all management" if silences else "management answered all along"
@@ -300,9 +311,13 @@ def _last(series: Series | None, begin_ns: int) -> float | None:
 
 
 def _doubts(
-    case: Case, flow: Forwarding | None, silent: tuple[Window, ...], stood: tuple[Window, ...] | None,
-    gone: list[_Stop], asked: list[_Stop],
-) -> Iterator[str]:  # fmt: skip
+    case: Case,
+    flow: Forwarding | None,
+    silent: tuple[Window, ...],
+    stood: tuple[Window, ...] | None,
+    gone: list[_Stop],
+    asked: list[_Stop],
+) -> Iterator[str]:
     if flow is None:
         yield "nothing tells what came back of the load: a hang is known only by its silence"
     elif case.devices > 1:

@@ -17,7 +17,7 @@ from soakwatch_rules.incidents import Incident, counts, incidents, told_once, wi
 from soakwatch_rules.intents import Intent, intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.wording.words import counted, moment, some
@@ -78,7 +78,9 @@ class KernelFault:
     metrics: ClassVar[tuple[str, ...]] = (_COUNTER, "process.pid", "process.up")
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner("two readings of the kernel's log, from end to end of the window", live="whole")
+    manner: ClassVar[RuleSpec] = RuleSpec(
+        "two readings of the kernel's log, from end to end of the window", live="whole"
+    )
 
     allowed: float = parameter(0.0, "{fault}", "faults of the device's own that do not fail", "a soak has none")
 
@@ -130,10 +132,13 @@ class KernelFault:
                 fails = KERNEL[kind].outcome is Outcome.FAIL or any(w.text in own for w in incident.witnesses)
                 (grave if fails else minor).append((incident, kind))
         made = replace(
-            made, measured=float(len(grave)), limit=self.allowed, unit="{fault}",
+            made,
+            measured=float(len(grave)),
+            limit=self.allowed,
+            unit="{fault}",
             marks=tuple(sorted(marks, key=lambda m: (m.begin_ns, m.text))),
             numbers={"faults": float(len(grave) + len(minor)), "grave": float(len(grave)), "planned": float(planned)},
-        )  # fmt: skip
+        )
         faulty = [*_sentences(grave), *broken] if len(grave) > self.allowed else broken
         rest = list(_sentences(minor, beside=", which is not watched" if seen.names else ""))
         if faulty:
@@ -141,7 +146,7 @@ class KernelFault:
         blind = min((unseen(s.time_ns, window) for s in logs), default="")
         if pending or (blind and not rest):
             settle = "needs the kernel's log from end to end of the run, to the end of what was announced"
-            why = Why.PENDING if pending else Why.GAP
+            why = InconclusiveReason.PENDING if pending else InconclusiveReason.GAP
             return (replace(made, reason=next(iter(pending), blind), why=why, settle=settle),)
         if rest:
             return (replace(made, outcome=Outcome.WARN, reason="; ".join(rest)),)

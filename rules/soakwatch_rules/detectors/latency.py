@@ -23,7 +23,7 @@ from soakwatch_rules.latency_blocks import (
 )
 from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
@@ -33,10 +33,14 @@ from soakwatch_rules.wording.latency import name_of, shown, times_of
 from soakwatch_rules.wording.words import counted, lasting, moment, some
 
 _LIMITS: Final = {
-    "p50": ("p50", "0.5", "0.50", "50", "median"), "p90": ("p90", "0.9", "0.90", "90"), "p95": ("p95", "0.95", "95"),
-    "p99": ("p99", "0.99", "99"), "p999": ("p999", "p99.9", "0.999", "99.9"), "mean": ("mean", "avg"),
+    "p50": ("p50", "0.5", "0.50", "50", "median"),
+    "p90": ("p90", "0.9", "0.90", "90"),
+    "p95": ("p95", "0.95", "95"),
+    "p99": ("p99", "0.99", "99"),
+    "p999": ("p999", "p99.9", "0.999", "99.9"),
+    "mean": ("mean", "avg"),
     "highest": ("max",),
-}  # fmt: skip
+}
 _SHORT = 0.1  # of a run: what is sustained in a short one
 _COARSE, _COARSEST = 0.02, 0.1  # of a run: the longest block, and where without it a pass would say nothing
 _NOISE, _GROSS_NOISE = 4.0, 6.0  # sigmas of a block
@@ -99,10 +103,12 @@ class Latency:
     metrics: ClassVar[tuple[str, ...]] = ("load.latency", "load.flow.latency", ROUND_TRIP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner(
-        "18 readings, of which a third tells what is usual (or a baseline)", shortest_s=1800.0, live="minutes",
+    manner: ClassVar[RuleSpec] = RuleSpec(
+        "18 readings, of which a third tells what is usual (or a baseline)",
+        shortest_s=1800.0,
+        live="minutes",
         baseline=True,
-    )  # fmt: skip
+    )
 
     factor: float = parameter(1.6, "1", "slower than usual by this factor", "finds a doubled latency in most noise")
     gross: float = parameter(10.0, "1", "slower by this factor fails however short", "nobody's wave is tenfold")
@@ -110,8 +116,9 @@ class Latency:
     share: float = parameter(
         0.1, "1", "share of what is judged that a slow stretch may last", "a batch job of 2 h a day"
     )
-    ending: float = parameter(0.05, "1", "share that a slow stretch which lasts to the end may last",
-                              "an hour of a day")  # fmt: skip
+    ending: float = parameter(
+        0.05, "1", "share that a slow stretch which lasts to the end may last", "an hour of a day"
+    )
     floor: float = parameter(0.001, "s", "difference that is not worth a word", "0.3 to 0.7 ms of a ping is nothing")
     p50: float = parameter(0.0, "s", "limit of the median; 0 = none")
     p90: float = parameter(0.0, "s", "limit of the 90th percentile; 0 = none")
@@ -156,10 +163,12 @@ class Latency:
         if apart is None or len(series) < READINGS * LEAST:
             reason = f"{counted(len(series), 'reading')} of {name_of(series)}: too few to know what is usual"
             settle = f"needs {READINGS * LEAST} readings"
-            return replace(made, reason=reason, why=Why.TOO_FEW, settle=settle)
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
         if made.expected is not None and 2 * len(series) < made.expected:
             reason = f"{len(series)} of {made.expected} expected readings, less than half"
-            return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+            )
         total_s = case.window.seconds
         block_s = max(min(self.lasting, _SHORT * total_s), READINGS * apart)
         return self._limited(case, made, series, block_s) or self._compared(case, made, series, block_s)
@@ -183,10 +192,14 @@ class Latency:
         spans = [Window(int(fine.edges_ns[b]), int(fine.edges_ns[e])) for b, e in pairs]
         highest = float(fine.value[seen].max()) if at.size else 0.0
         made = replace(
-            made, measured=highest, limit=limit, smallest_detectable=block_s, detectable_unit="s",
+            made,
+            measured=highest,
+            limit=limit,
+            smallest_detectable=block_s,
+            detectable_unit="s",
             marks=tuple(Mark(w.begin_ns, w.end_ns, f"above the limit of {shown(limit)}") for w in spans[:_MOST_MARKS]),
             numbers={"stretches": float(len(spans)), "seconds": sum(w.seconds for w in spans), "highest": highest},
-        )  # fmt: skip
+        )
         name = name_of(series)
         if spans:
             told = some([f"{moment(w.begin_ns)} for {lasting(w.seconds)}" for w in spans])
@@ -194,7 +207,7 @@ class Latency:
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         if not at.size:
             settle = f"needs {READINGS} readings in {lasting(block_s)} of a phase that is judged"
-            return replace(made, reason=f"too few readings of {name}", why=Why.TOO_FEW, settle=settle)
+            return replace(made, reason=f"too few readings of {name}", why=InconclusiveReason.TOO_FEW, settle=settle)
         made = replace(made, outcome=Outcome.PASS)
         reason = f"{name} stayed below the limit of {shown(limit)}: the highest median is {shown(highest)}"
         compared = self._compared(case, made, series, block_s)
@@ -214,7 +227,7 @@ class Latency:
             need = lasting(LEAST / EARLY * block_s)
             reason = f"{counted(known, 'block')} of {lasting(block_s)} to know the usual {name} by, of {LEAST}"
             settle = f"needs {need} of readings, or a baseline phase of {lasting(LEAST * block_s)}"
-            return replace(made, reason=reason, why=Why.TOO_SHORT, settle=settle)
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
         quick = against(fine, own)
         gross = max(math.log(self.gross), _GROSS_NOISE * quick.sigma)
         wide, slow = self._coarse(case, series, fine, own)
@@ -241,20 +254,26 @@ class Latency:
         return grid, slow
 
     def _said(
-        self, case: Case, made: Finding, series: Series, wide: tuple[Grid, Slowness, float], found: list[SlowStretch],
+        self,
+        case: Case,
+        made: Finding,
+        series: Series,
+        wide: tuple[Grid, Slowness, float],
+        found: list[SlowStretch],
         shorter: list[SlowStretch],
-    ) -> Finding:  # fmt: skip
+    ) -> Finding:
         grid, slow, least = wide
         name, level = name_of(series), math.exp(slow.level)
         seen = grid.judged & np.isfinite(slow.off)
         judged_s = float(seen.sum()) * grid.block_s
         failing = [s for s in found if s.gross and s.times >= DOUBLED / 2 * self.gross] or [
-            s for s in found
+            s
+            for s in found
             if not (s.gradual or s.above)
             and (s.times >= min(DOUBLED, self.factor**1.25) or (s.steep and s.to_end))
             and s.seconds >= (self.ending if s.to_end else self.share) * judged_s
             and s.seconds >= 2 * grid.block_s
-        ]  # fmt: skip
+        ]
         late = [
             s for s in found if s.gradual and s.to_end and s.times >= _TWICE and s.seconds >= self.ending * judged_s
         ]
@@ -271,11 +290,15 @@ class Latency:
                 Mark(s.window.begin_ns, s.window.end_ns, f"{s.times:.3g} times as high") for s in told[:_MOST_MARKS]
             ),
             numbers={
-                "usual": level, "times": max((s.times for s in told), default=math.exp(worst)), "slope": slow.slope,
-                "sigma": slow.sigma, "block_s": grid.block_s, "seconds": sum(s.seconds for s in told),
+                "usual": level,
+                "times": max((s.times for s in told), default=math.exp(worst)),
+                "slope": slow.slope,
+                "sigma": slow.sigma,
+                "block_s": grid.block_s,
+                "seconds": sum(s.seconds for s in told),
             },
             doubts=(DOUBT,) if lent(case, series) is not None else (),
-        )  # fmt: skip
+        )
         if failing or late:
             s = max(failing or late, key=lambda one: (one.gross, one.seconds * math.log(max(one.times, 1.01))))
             over = s.window.end_ns >= case.window.end_ns - round(2e9 * grid.block_s)
@@ -291,7 +314,9 @@ class Latency:
                 return replace(made, outcome=Outcome.FAIL, reason=reason)
             reason += "; it rose gradually, and the load is not known: a wave of the load, or a device that slows down"
             settle = "record what is offered (load.offered.rate, load.tx.packets), or run for two whole waves"
-            return replace(made, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle)
+            return replace(
+                made, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.CYCLE, settle=settle
+            )
         if told:
             texts = some([f"{moment(s.window.begin_ns)} for {lasting(s.seconds)}: {shown(s.value)}" for s in told])
             reason = (
@@ -305,7 +330,10 @@ class Latency:
                 f"{name} scatters so much that up to {math.exp(least):.2g} times the usual {shown(level)} is not seen"
             )
             return replace(
-                made, reason=reason, why=Why.NOISE, settle="needs more requests per reading, or longer phases"
+                made,
+                reason=reason,
+                why=InconclusiveReason.NOISE,
+                settle="needs more requests per reading, or longer phases",
             )
         highest = f"the slowest {lasting(grid.block_s)} were {shown(level * math.exp(worst))}"
         reason = f"{name} stayed near its usual {shown(level)} from {self._usual(case, series)}: {highest}"

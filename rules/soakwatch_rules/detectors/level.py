@@ -11,7 +11,7 @@ from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.labels import label
 from soakwatch_rules.lives import lives
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.votes import voted
@@ -98,7 +98,7 @@ class Level:
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner("a limit in the plan, M readings, half of those expected")
+    manner: ClassVar[RuleSpec] = RuleSpec("a limit in the plan, M readings, half of those expected")
 
     needed: float = parameter(3.0, "{reading}", "N: so many readings at the limit or above", "one may be a glitch")
     of: float = parameter(5.0, "{reading}", "M: among the last so many", "a reading below does not clear it")
@@ -182,7 +182,7 @@ class Level:
             if case.faults:
                 reason += f": {faults(case.faults)}"
             settle = f"poll {limited.metric}, or take the limit of {name} out of the plan"
-            yield replace(made, reason=reason, why=Why.UNREAD, settle=settle)
+            yield replace(made, reason=reason, why=InconclusiveReason.UNREAD, settle=settle)
         for series in read:
             yield self._of(case, series, name, value, of_ceiling=limited.of_ceiling)
 
@@ -192,18 +192,26 @@ class Level:
         ceiling = series.trait.ceiling
         if of_ceiling and (ceiling is None or not 0 < ceiling < math.inf):
             reason = f"{name}: the limit is a share, and nothing states the most that {series.metric} can be"
-            return replace(made, reason=reason, why=Why.NO_REFERENCE, settle="poll the metric that states it")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle="poll the metric that states it"
+            )
         limit = value * ceiling if of_ceiling and ceiling is not None else value
         if not 0 < limit < math.inf:
             return replace(
-                made, reason=f"{name}: the limit is no number", why=Why.NO_REFERENCE, settle="mend the limit"
+                made,
+                reason=f"{name}: the limit is no number",
+                why=InconclusiveReason.NO_REFERENCE,
+                settle="mend the limit",
             )
         n, apart = len(series), cadence(series)
         needed, of = math.ceil(self.needed), math.ceil(self.of)
         made = replace(made, limit=limit)
         if not n:
             return replace(
-                made, reason=f"no reading of {series.metric}", why=Why.TOO_FEW, settle=f"needs {of} readings"
+                made,
+                reason=f"no reading of {series.metric}",
+                why=InconclusiveReason.TOO_FEW,
+                settle=f"needs {of} readings",
             )
         spans: list[Mark] = []
         number, above_s, highest = 0, 0.0, float(series.values.max())
@@ -230,9 +238,13 @@ class Level:
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         if n < of:
             more = f"needs {of - n} more readings"
-            return replace(made, reason=f"{counted(n, 'reading')}, of {of}", why=Why.TOO_FEW, settle=more)
+            return replace(
+                made, reason=f"{counted(n, 'reading')}, of {of}", why=InconclusiveReason.TOO_FEW, settle=more
+            )
         if made.expected is not None and 2 * n < made.expected:
             reason = f"{n} of {made.expected} expected readings, less than half: {shown} may have been exceeded"
-            return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+            )
         reason = f"never {needed} of {of} readings at {shown} or above; the highest is {quantity(highest, unit)}"
         return replace(made, outcome=Outcome.PASS, reason=reason)

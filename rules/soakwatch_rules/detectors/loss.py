@@ -36,7 +36,7 @@ from soakwatch_rules.loss_blame import blamed
 from soakwatch_rules.offered import together
 from soakwatch_rules.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer, offers
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sight import unseen
 from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
@@ -116,7 +116,7 @@ class Loss:
     metrics: ClassVar[tuple[str, ...]] = ("reach.sent", "reach.lost", "reach.up", PORTS, *DROPPED)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "two readings of what was sent and came back, 1/limit packets, requests, connections or pings",
         needs_load=True,
         live="end",
@@ -177,9 +177,14 @@ class Loss:
         about = seen.ratio or group[0]
         thing = about.series
         made = replace(
-            draft(self, case, thing), metric=about.metric, object=about.label, samples=seen.readings, unit="1",
-            limit=limit, detectable_unit="1",
-        )  # fmt: skip
+            draft(self, case, thing),
+            metric=about.metric,
+            object=about.label,
+            samples=seen.readings,
+            unit="1",
+            limit=limit,
+            detectable_unit="1",
+        )
         made = self._measured(made, kind, seen)
         doubts = []
         if case.devices > 1:
@@ -298,8 +303,10 @@ class Loss:
 
     def _measured(self, made: Finding, kind: str, seen: Seen) -> Finding:
         sent, lost = (sum(getattr(x, name) for x in seen.shares) for name in ("sent", "lost"))
-        numbers = {"stops": float(sum(not s.unsure for s in seen.stops)),
-                   "stopped_s": sum(s.window.seconds for s in seen.stops if not s.unsure)}  # fmt: skip
+        numbers = {
+            "stops": float(sum(not s.unsure for s in seen.stops)),
+            "stopped_s": sum(s.window.seconds for s in seen.stops if not s.unsure),
+        }
         longest = max((s.window.seconds for s in seen.stops), default=None)
         numbers |= {} if longest is None else {"longest_stop_s": longest}
         marks = [Mark(s.window.begin_ns, s.window.end_ns, f"no {kind} came back") for s in seen.stops]
@@ -345,21 +352,21 @@ class Loss:
             last = seen.stops[-1]
             reason = f"{who}{nothing_came(kind)} {last.text}: {last.unsure}, so it may be the generator that ended"
             settle = "record what the generator offers (load.sending, load.users, the rate it is told to send)"
-            return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=settle)
+            return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
         if seen.unknown > 0:
             reason = f"{who}{seen.unknown:,.0f} {kind} failed, of an unknown number"
             settle = "record how many there were (load.requests, load.connections.opened)"
-            return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=settle)
+            return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
         return self._quiet(kind, made, seen, limit, who)
 
     def _quiet(self, kind: str, made: Finding, seen: Seen, limit: float, who: str) -> Finding:
         """What is said where nothing is above a limit."""
         if seen.readings < 2:
             reason = f"{who}{seen.readings} readings: it takes two to see what came back"
-            return replace(made, reason=reason, why=Why.TOO_FEW, settle="needs 2 readings")
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 readings")
         if seen.blind:
             settle = "read what came back near both ends of the run"
-            return replace(made, reason=f"{who}{seen.blind}", why=Why.GAP, settle=settle)
+            return replace(made, reason=f"{who}{seen.blind}", why=InconclusiveReason.GAP, settle=settle)
         if seen.ratio is None:
             reason = f"{who}{kind} came back all along, without a stop of {lasting(self.seconds)}"
             return replace(made, outcome=Outcome.PASS, reason=reason)
@@ -379,7 +386,7 @@ class Loss:
             if one.error > 0 and one.lost >= _LEAST[kind]:
                 settle = "record counters (load.tx.packets, load.rx.packets) instead of rates"
                 reason += "within the error of rates that are sampled"
-                return replace(made, reason=reason, why=Why.NOISE, settle=settle)
+                return replace(made, reason=reason, why=InconclusiveReason.NOISE, settle=settle)
             return replace(made, outcome=Outcome.WARN, reason=reason + f"{one.lost:.0f} are too few to be sure")
         within = f", within {percent(limit)}" if lost > 0 else ""
         return replace(made, outcome=Outcome.PASS, reason=f"{who}{much}{within}")

@@ -31,7 +31,7 @@ from soakwatch_rules.looks import DURATION, Looks, looks, slower
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import cut_with_own, finite_numbers, interval, milliseconds, peer_name, requests, values_in
 from soakwatch_rules.pressure import Pressure, pressure, seconds
-from soakwatch_rules.rule import Case, Finding, Ledger, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import of_monitor, silent_all
@@ -45,9 +45,13 @@ _REST = "let the load rest for a while, name a baseline phase, or judge with an 
 _NO_POLLS = frozenset({"syslog", "traps", "icmp", "tcp", "http"})  # they only listen, or have their peers' findings
 _STARVES = frozenset({DEVICE, UNKNOWN})
 _WORDS = {
-    MONITOR: "the monitor's own", REBOOT: "with a reboot in it", PLANNED: "announced", PATH: "the path's",
-    DEVICE: "the device's", UNKNOWN: "of unknown cause",
-}  # fmt: skip
+    MONITOR: "the monitor's own",
+    REBOOT: "with a reboot in it",
+    PLANNED: "announced",
+    PATH: "the path's",
+    DEVICE: "the device's",
+    UNKNOWN: "of unknown cause",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +114,17 @@ class ManagementIsolation:
     version: ClassVar[int] = 4
     summary: ClassVar[str] = "management was not reachable while the device carried a high load"
     metrics: ClassVar[tuple[str, ...]] = (
-        "reach.round_trip", UP, "reach.sent", "reach.lost", DURATION, TOTAL, *LIVES,
-    )  # fmt: skip
+        "reach.round_trip",
+        UP,
+        "reach.sent",
+        "reach.lost",
+        DURATION,
+        TOTAL,
+        *LIVES,
+    )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "a high load (stress, spike, or the load's figures) and 16 probes or three intervals of polls in it",
         shortest_s=600.0,
         live="end",
@@ -177,8 +187,10 @@ class ManagementIsolation:
 
     def _peer(self, case: Case, peer: str, under: Pressure, cut: Sequence[Window]) -> Finding:
         own = {s.metric: s.finite() for s in case.series if s.object == peer and s.metric.startswith("reach.")}
-        trips = [values_in(own["reach.round_trip"], spans) if "reach.round_trip" in own else np.empty(0)
-                 for spans in (under.high, under.low)]  # fmt: skip
+        trips = [
+            values_in(own["reach.round_trip"], spans) if "reach.round_trip" in own else np.empty(0)
+            for spans in (under.high, under.low)
+        ]
         asked = [requests(own, spans) for spans in (under.high, under.low)]
         borrowed = {} if under.low else {m: s for m in own if (s := lent(case, own[m])) is not None}
         if borrowed:
@@ -212,7 +224,7 @@ class ManagementIsolation:
             settle = f"needs {_LEAST} probes in it: probe more often, or load longer"
             if seconds(under.high) < _LEAST * (cadence(about) or math.inf):
                 return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: {settle}")
-            return replace(made, reason=reason, why=Why.TOO_FEW, settle=settle)
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
         said = self._said(made, name, under, (late, calm), (sent, lost, usual))
         return self._cut(said, total, usual or 0.0) if missing else said
 
@@ -225,12 +237,16 @@ class ManagementIsolation:
         if said.outcome is Outcome.FAIL or sent < _LEAST or interval(lost, sent)[0] <= self.loss + usual:
             return said
         settle = "mend the path to its management, or probe over another one, then run again"
-        return replace(said, outcome=Outcome.INCONCLUSIVE, why=Why.GAP, settle=settle)
+        return replace(said, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.GAP, settle=settle)
 
     def _said(
-        self, made: Finding, name: str, under: Pressure, trip: tuple[float | None, float | None],
+        self,
+        made: Finding,
+        name: str,
+        under: Pressure,
+        trip: tuple[float | None, float | None],
         asked: tuple[float, float, float | None],
-    ) -> Finding:  # fmt: skip
+    ) -> Finding:
         late, calm = trip
         sent, lost, usual = asked
         told = []
@@ -254,11 +270,11 @@ class ManagementIsolation:
         if late is not None and late > self.latency:
             return replace(made, outcome=Outcome.FAIL, reason=f"{text}: over {milliseconds(self.latency)}", marks=marks)
         if sent >= _LEAST and low > beyond:
-            return replace(made, reason=text, why=Why.NO_REFERENCE, settle=_REST, marks=marks)
+            return replace(made, reason=text, why=InconclusiveReason.NO_REFERENCE, settle=_REST, marks=marks)
         if sent >= _LEAST and lost / sent > beyond:
             settle = f"needs about {4 * max(sent, _LEAST):.0f} requests under high load to tell"
             reason = f"{text}: over {quantity(self.loss, '1')}, but too few requests to be sure"
-            return replace(made, reason=reason, why=Why.TOO_FEW, settle=settle, marks=marks)
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle, marks=marks)
         if late is not None and calm is not None and late > self.times * calm and late > 0.01:
             reason = f"{text}: {late / calm:.3g} times as long" if calm > 0 else text
             return replace(made, outcome=Outcome.WARN, reason=reason, marks=marks)
@@ -309,10 +325,17 @@ class ManagementIsolation:
         if high.due >= _LEAST and (ends := interval(high.lost, high.due))[0] > self.loss + (usual or 0.0):
             if usual is None:
                 reason = f"{text}: no looks under low load tell what is lost usually"
-                return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=_REST)
+                return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_REST)
             reason = f"{text}: more than {quantity(self.loss, '1')} beyond that of low load"
-            return replace(made, outcome=Outcome.FAIL, reason=reason, measured=high.lost / high.due, unit="1",
-                           limit=self.loss + usual, interval=ends)  # fmt: skip
+            return replace(
+                made,
+                outcome=Outcome.FAIL,
+                reason=reason,
+                measured=high.lost / high.due,
+                unit="1",
+                limit=self.loss + usual,
+                interval=ends,
+            )
         if low is None or high.number < _LEAST:
             doubt = "too few looks under low load to know how long they take" if low is None else "few were answered"
             return replace(made, outcome=Outcome.PASS, reason=text, marks=(), doubts=(*made.doubts, doubt))
@@ -340,27 +363,49 @@ class ManagementIsolation:
             alone = [gap for gap, _ in within if gap.cause in {PATH, UNKNOWN} and not gap.alone]
             calm = [s for s in ledger.silences if overlap_s(s.window, under.low) > 0 and not of_monitor(s.lost)]
             made = replace(
-                draft(self, case), object=ledger.source, samples=ledger.got, expected=ledger.due, unit="1",
-                measured=starved / length if length > 0 else None, limit=self.loss,
-                numbers={"high_s": length, "silences": float(len(within)), "starved_s": starved,
-                         "low_silences": float(len(calm))},
+                draft(self, case),
+                object=ledger.source,
+                samples=ledger.got,
+                expected=ledger.due,
+                unit="1",
+                measured=starved / length if length > 0 else None,
+                limit=self.loss,
+                numbers={
+                    "high_s": length,
+                    "silences": float(len(within)),
+                    "starved_s": starved,
+                    "low_silences": float(len(calm)),
+                },
                 smallest_detectable=max(self.loss, 3 * ledger.interval_s / length) if length > 0 else None,
-                detectable_unit="1", doubts=tuple(_monitor(case.ledgers)),
-                marks=tuple(Mark(gap.window.begin_ns, gap.window.end_ns, f"{ledger.source} silent, {gap.why}")
-                            for gap, _ in within[:50]),
-            )  # fmt: skip
+                detectable_unit="1",
+                doubts=tuple(_monitor(case.ledgers)),
+                marks=tuple(
+                    Mark(gap.window.begin_ns, gap.window.end_ns, f"{ledger.source} silent, {gap.why}")
+                    for gap, _ in within[:50]
+                ),
+            )
             yield self._heard(made, ledger, under, within, starved, alone)
 
     def _heard(
-        self, made: Finding, ledger: Ledger, under: Pressure, within: Sequence[tuple[Explained, float]], starved: float,
+        self,
+        made: Finding,
+        ledger: Ledger,
+        under: Pressure,
+        within: Sequence[tuple[Explained, float]],
+        starved: float,
         alone: Sequence[Explained],
-    ) -> Finding:  # fmt: skip
+    ) -> Finding:
         length = seconds(under.high)
         if not ledger.got:
             reason = f"{ledger.source} never answered: whether it would under high load is not known"
             if not ledger.required:
                 return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
-            return replace(made, reason=reason, why=Why.GAP, settle="mend the source or the path to it, then run again")
+            return replace(
+                made,
+                reason=reason,
+                why=InconclusiveReason.GAP,
+                settle="mend the source or the path to it, then run again",
+            )
         if length < 3 * ledger.interval_s:
             reason = (
                 f"{ledger.source} is polled each {lasting(ledger.interval_s)}, {under.told} lasted {lasting(length)}"
@@ -368,10 +413,12 @@ class ManagementIsolation:
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: a silence takes three intervals")
         if not within:
             return replace(made, outcome=Outcome.PASS, reason=f"{ledger.source} answered all along under {under.told}")
-        words = some([
-            f"{moment(gap.window.begin_ns)} for {lasting(gap.window.seconds)}, {_WORDS[gap.cause]}: {gap.why}"
-            for gap, _ in sorted(within, key=lambda x: (x[0].cause not in _STARVES, -x[1]))
-        ])  # fmt: skip
+        words = some(
+            [
+                f"{moment(gap.window.begin_ns)} for {lasting(gap.window.seconds)}, {_WORDS[gap.cause]}: {gap.why}"
+                for gap, _ in sorted(within, key=lambda x: (x[0].cause not in _STARVES, -x[1]))
+            ]
+        )
         text = f"{ledger.source} under {under.told}: {counted(len(within), 'silence')} of {lasting(length)}: {words}"
         if starved > self.loss * length:
             reason = f"{text}; it did not answer for {quantity(starved / length, '1')} of it, and did not reboot"
@@ -379,7 +426,7 @@ class ManagementIsolation:
         open_s = sum(gap.window.seconds for gap in alone)
         if open_s > self.loss * length and not under.low:
             reason = f"{text}; no time of low load tells the path from a device that starves its management"
-            return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=_REST)
+            return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_REST)
         if open_s > self.loss * length and not made.numbers["low_silences"]:
             reason = (
                 f"{text}; silent under high load only: a path that is shared, or a device that starves its management"

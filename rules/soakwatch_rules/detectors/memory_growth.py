@@ -12,7 +12,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.memory_verdict import CUT, LEVELLED
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.stages import compare, stages, still_rising
@@ -89,7 +89,7 @@ class MemoryGrowth:
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "8 readings and 10 s in the first and in the last third of a life, half of the expected", live="minutes"
     )
 
@@ -153,7 +153,10 @@ class MemoryGrowth:
         if made.expected is not None and 2 * read < made.expected:
             reason = f"the lives that can be judged hold {read} of {made.expected} expected readings, less than half"
             return replace(
-                made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings in long lives"
+                made,
+                reason=reason,
+                why=InconclusiveReason.GAP,
+                settle="needs at least half of the expected readings in long lives",
             )
         return replace(made, outcome=Outcome.PASS, reason=sentence(worst, series, self.tolerance))
 
@@ -185,7 +188,7 @@ class MemoryGrowth:
             return replace(
                 made,
                 reason=reason,
-                why=Why.TOO_FEW,
+                why=InconclusiveReason.TOO_FEW,
                 settle=f"needs at least {3 * self.least:g} readings without a restart",
             )
         longest = max((len(life.series) for life in found), default=0)
@@ -195,17 +198,29 @@ class MemoryGrowth:
             settle = f"needs {lasting(missing)} more without a restart, at a reading every {lasting(apart)}"
         else:
             settle = "needs readings in the first and the last third, and half of those expected"
-        return replace(made, reason=reason, why=Why.TOO_SHORT if missing > 0 else Why.GAP, settle=settle)
+        return replace(
+            made,
+            reason=reason,
+            why=InconclusiveReason.TOO_SHORT if missing > 0 else InconclusiveReason.GAP,
+            settle=settle,
+        )
 
     def _measured(self, made: Finding, worst: JudgedLife, series: Series, alive: int, judged: int) -> Finding:
         c, (first, middle, last) = worst.of, worst.of.stages
         sign = -1 if series.trait.growth == "down" else 1
         numbers = {
-            "mean_first": c.first, "sd_first": c.sds[0], "n_first": float(first.n),
-            "mean_last": c.last, "sd_last": c.sds[1], "n_last": float(last.n),
-            "intervals_cross": float(c.crosses), "rise_per_hour": sign * c.rise / worst.hours,
-            "smallest_rise": c.smallest, "lives": float(alive), "lives_judged": float(judged),
-        }  # fmt: skip
+            "mean_first": c.first,
+            "sd_first": c.sds[0],
+            "n_first": float(first.n),
+            "mean_last": c.last,
+            "sd_last": c.sds[1],
+            "n_last": float(last.n),
+            "intervals_cross": float(c.crosses),
+            "rise_per_hour": sign * c.rise / worst.hours,
+            "smallest_rise": c.smallest,
+            "lives": float(alive),
+            "lives_judged": float(judged),
+        }
         if middle.mean is not None:
             numbers["mean_middle"] = middle.mean
         if math.isfinite(worst.lately):

@@ -11,7 +11,7 @@ from soakwatch_rules.incidents import Incident, counts, incidents, told_once, wi
 from soakwatch_rules.intents import intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.wording.words import counted, moment, some
 
@@ -56,7 +56,7 @@ class OomKill:
     metrics: ClassVar[tuple[str, ...]] = (_COUNTER, "system.kernel.alarms")
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner("two readings of the counter, from end to end of the window", live="whole")
+    manner: ClassVar[RuleSpec] = RuleSpec("two readings of the counter, from end to end of the window", live="whole")
 
     allowed: float = parameter(0.0, "{kill}", "kills that do not fail", "a soak has none")
 
@@ -92,10 +92,13 @@ class OomKill:
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         made = replace(
             draft(self, case, about),
-            measured=float(number), limit=self.allowed, unit="{kill}", doubts=tuple(doubts),
+            measured=float(number),
+            limit=self.allowed,
+            unit="{kill}",
+            doubts=tuple(doubts),
             marks=tuple(Mark(*i.when, f"OOM kill: {_words(i)}") for i in found),
             numbers={"kills": float(len(found)), "planned": float(planned)},
-        )  # fmt: skip
+        )
         faulty = list(reckoned.broken)
         if number > self.allowed:
             faulty.insert(0, f"{counted(number, 'OOM kill')}: {some([_told(i) for i in reckoned.unplanned])}")
@@ -107,7 +110,14 @@ class OomKill:
         unclear = blind or next(iter(reckoned.open), "")
         if unclear:
             settle = "needs the kernel's counter or log from end to end of the run"
-            return (replace(made, reason=unclear, why=Why.GAP if blind else Why.PENDING, settle=settle),)
+            return (
+                replace(
+                    made,
+                    reason=unclear,
+                    why=InconclusiveReason.GAP if blind else InconclusiveReason.PENDING,
+                    settle=settle,
+                ),
+            )
         calm = f"{counted(planned, 'announced OOM kill')}" if found else "no OOM kill"
         return (replace(made, outcome=Outcome.PASS, reason=calm),)
 

@@ -14,7 +14,7 @@ from soakwatch_rules.crossing import DROPPED, PORTS, Crossing, Ports
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.offered import OVERLOADS, named, overloads, own_loss, parts
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Phase, Why
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, Phase, RuleSpec
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
@@ -132,7 +132,7 @@ class OverloadLoss:
     metrics: ClassVar[tuple[str, ...]] = (PORTS, *DROPPED)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "a phase named stress or spike, packets sent and received, and the capacity (stated, or shown in other phases)",
         needs_load=True,
         live="end",
@@ -197,7 +197,7 @@ class OverloadLoss:
         if not seen:
             reason = f"too little of the {phases[0].name} phase ({lasting(phases[0].window.seconds)}) was counted"
             settle = f"count what is sent and comes back at least every {lasting(max(1.0, unseen / 10))} in it"
-            return replace(made, reason=reason, why=Why.GAP, settle=settle)
+            return replace(made, reason=reason, why=InconclusiveReason.GAP, settle=settle)
         worst = max(seen, key=lambda one: one.ratio if known is not None else one.lost / max(one.sent, 1.0))
         made = replace(self._measured(made, worst, known), marks=tuple(_mark(one, known) for one in seen))
         doubts = [f"{len(phases) - len(seen)} of {len(phases)} overload phases could not be counted"] if unseen else []
@@ -229,7 +229,9 @@ class OverloadLoss:
             return replace(said, doubts=(*said.doubts, f"{told}: that does not explain it"))
         settle = "mend the generator's own loss, or send less, and calibrate again"
         reason = f"{said.reason}; {told}, which explains it"
-        return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GENERATOR, settle=settle)
+        return replace(
+            said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
+        )
 
     def _behind(self, said: Finding, worst: _Overload, crossed: Crossing, known: Capacity | None, unit: str) -> Finding:
         """What is said once it is known how much was lost after it had left the device."""
@@ -286,10 +288,16 @@ class OverloadLoss:
             interval=(worst.ratio - wide, worst.ratio + wide),
             limit=self.limit + _SIGMAS * known.error,
             smallest_detectable=detectable,
-            numbers=numbers | {"explained_share": worst.explained, "points": 100 * (worst.share - worst.explained),
-                               "excess": worst.excess, "capacity": known.rate, "capacity_error": known.error,
-                               "capacity_is_bound": float(known.bound)},
-        )  # fmt: skip
+            numbers=numbers
+            | {
+                "explained_share": worst.explained,
+                "points": 100 * (worst.share - worst.explained),
+                "excess": worst.excess,
+                "capacity": known.rate,
+                "capacity_error": known.error,
+                "capacity_is_bound": float(known.bound),
+            },
+        )
 
     def _said(self, made: Finding, worst: _Overload, known: Capacity | None, unit: str) -> Finding:
         if worst.sent <= NOTHING or worst.seconds <= 0:
@@ -305,7 +313,7 @@ class OverloadLoss:
             if share <= self.limit:
                 return replace(made, outcome=Outcome.PASS, measured=share, reason=f"{told}, within the limit as it is")
             reason = f"{told}; no capacity is known to hold it against"
-            return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=remedy)
+            return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=remedy)
         can = (
             f"a capacity of {'at least ' * known.bound}{quantity(known.rate, f'{unit}/s')} ± {100 * known.error:.2g} %"
         )
@@ -316,11 +324,11 @@ class OverloadLoss:
         through = (worst.sent - worst.lost) / worst.seconds
         if known.bound and share > self.limit and through > (1 + self.near) * known.rate:
             reason = f"{told}; {can} was never exceeded without it, so the loss may be overload or not"
-            return replace(made, reason=reason, why=Why.NO_REFERENCE, settle=remedy)
+            return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=remedy)
         if ratio > self.limit:
             settle = f"measure the capacity to ± {50 * (ratio - self.limit):.2g} %"
             reason = f"{told}, {quantity(ratio, '1')} of {can} more than overload explains: within its error"
-            return replace(made, reason=reason, why=Why.NOISE, settle=settle)
+            return replace(made, reason=reason, why=InconclusiveReason.NOISE, settle=settle)
         return replace(made, outcome=Outcome.PASS, reason=f"{told}, no more than overload explains at {can}")
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.cycles import DAY_S, of_a_day
 from soakwatch_rules.stats.decline import Fall, fall, late_fall
@@ -30,10 +30,15 @@ _MOST = 1e100
 _TIMES = 3.14  # Student's t of 99 % at six degrees of freedom
 _LONGEST_H = 1000.0
 _WORDS = {
-    "leak": "a steady decline", "late leak": "a decline that began late", "step": "a step down",
-    "two slopes": "two slopes, one after the other", "stairs": "a few steps down", "plateau": "one that came to an end",
-    "step and leak": "a step down and a decline", "leak in steps": "a decline in steps",
-}  # fmt: skip
+    "leak": "a steady decline",
+    "late leak": "a decline that began late",
+    "step": "a step down",
+    "two slopes": "two slopes, one after the other",
+    "stairs": "a few steps down",
+    "plateau": "one that came to an end",
+    "step and leak": "a step down and a decline",
+    "leak in steps": "a decline in steps",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ class PerformanceDecline:
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "16 readings of throughput and 2 h; 96 readings to expect a decision",
         shortest_s=7200.0,
         needs_load=True,
@@ -138,12 +143,22 @@ class PerformanceDecline:
             more = max(self.shortest - span, 0.0)
             reason = f"{counted(n, 'reading')} of throughput in {lasting(max(span, 0.0))}: too little to see a decline"
             settle = f"needs {lasting(more)} more" if more > 0 else f"needs {_LEAST} readings"
-            return replace(made, reason=reason, why=Why.TOO_SHORT if more > 0 else Why.TOO_FEW, settle=settle)
+            return replace(
+                made,
+                reason=reason,
+                why=InconclusiveReason.TOO_SHORT if more > 0 else InconclusiveReason.TOO_FEW,
+                settle=settle,
+            )
         seconds, value = _scaled(case, shown)
         level = float(np.median(value))
         if level <= 0:
             reason = "no throughput in most of the window"
-            return replace(made, reason=reason, why=Why.NO_REFERENCE, settle="check that the load reached the device")
+            return replace(
+                made,
+                reason=reason,
+                why=InconclusiveReason.NO_REFERENCE,
+                settle="check that the load reached the device",
+            )
         trend = judge_trend(seconds, -value, allowed=self.tolerance * level / span, span_s=(0.0, span), floors=False)
         parts = blocks(seconds, value, begin_s=0.0, end_s=span, number=how_many(n))
         fell = fall(parts.value, self.tolerance)
@@ -168,7 +183,9 @@ class PerformanceDecline:
         ):
             reason = f"{said.reason}; but it moves as a daily wave, and what was offered is not known"
             settle = "record the offered load, or run for two days"
-            return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.CYCLE, settle=settle)
+            return replace(
+                said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.CYCLE, settle=settle
+            )
         if said.outcome is Outcome.FAIL:
             begin = case.window.begin_ns + round((trend.bend_s or 0.0) * 1e9)
             begin = min(max(begin, case.window.begin_ns), case.window.end_ns)
@@ -201,13 +218,19 @@ class PerformanceDecline:
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         if trend.outcome is Outcome.INCONCLUSIVE:
             hours = trend.hours_needed
-            more = f"needs {lasting(max(hours, 0.1) * _HOUR_S)} more at this noise" if hours is not None else (
-                "needs readings without gaps" if trend.why is Why.GAP else "needs a steadier load, or a longer run"
-            )  # fmt: skip
+            more = (
+                f"needs {lasting(max(hours, 0.1) * _HOUR_S)} more at this noise"
+                if hours is not None
+                else (
+                    "needs readings without gaps"
+                    if trend.why is InconclusiveReason.GAP
+                    else "needs a steadier load, or a longer run"
+                )
+            )
             reason = "; ".join(
                 x for x in (f"whether throughput falls at the end ({hourly}) cannot be told", change) if x
             )
-            return replace(made, reason=reason, why=trend.why or Why.NOISE, settle=more)
+            return replace(made, reason=reason, why=trend.why or InconclusiveReason.NOISE, settle=more)
         if fell is not None and fell.share > self.tolerance:
             longer = (_TIMES * fell.error / (fell.share - self.tolerance)) ** 2 - 1
             hours = min(max(longer, 0.1) * made.window.seconds / _HOUR_S, _LONGEST_H)
@@ -218,7 +241,7 @@ class PerformanceDecline:
                 measured=_cut(fell.share),
                 numbers=numbers,
                 reason=reason,
-                why=Why.NOISE,
+                why=InconclusiveReason.NOISE,
                 settle=f"needs {lasting(hours * _HOUR_S)} more",
             )
         reason = "; ".join(x for x in (f"throughput does not decline ({hourly} at the end)", change) if x)
@@ -229,9 +252,11 @@ class PerformanceDecline:
             return ["the offered load is not known: a decline may be that of the load"]
         if flow.told or not flow.sent:
             return []
-        absolute = fall(plain.rate[: plain.rate.size // 96 * 96].reshape(96, -1).mean(axis=1), self.tolerance) if (
-            plain.rate.size >= 96 and float(np.abs(plain.rate).max()) < _MOST
-        ) else None  # fmt: skip
+        absolute = (
+            fall(plain.rate[: plain.rate.size // 96 * 96].reshape(96, -1).mean(axis=1), self.tolerance)
+            if (plain.rate.size >= 96 and float(np.abs(plain.rate).max()) < _MOST)
+            else None
+        )
         if absolute is None or absolute.probability < _SURE:
             return []
         share = quantity(_cut(absolute.share), "1")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.offered import OVERLOADS, parts
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.level import robust
 from soakwatch_rules.stats.pauses import LEAST, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
@@ -109,7 +109,7 @@ class PeriodicPause:
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "16 readings of throughput in a phase, half of those expected; 9 pauses for a period",
         shortest_s=600.0,
         needs_load=True,
@@ -160,7 +160,7 @@ class PeriodicPause:
         if seen is None or apart is None:
             short = lasting(_LEAST * apart) if apart else f"{_LEAST} readings"
             reason = f"under {_LEAST} readings of throughput in each phase: too few to know its level"
-            return replace(made, reason=reason, why=Why.TOO_FEW, settle=f"needs {short} of one phase")
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {short} of one phase")
         noisy, scatter = seen.deep >= 1, f"the throughput scatters by {quantity(seen.sigma, '1')} (robust sigma)"
         lost = max(seen.deep, 2 * seen.deep - 0.2) + _POWER_SIGMAS * seen.sigma
         doubts = [f"{scatter}: standstills only, shorter pauses are not seen"] if noisy else []
@@ -183,12 +183,19 @@ class PeriodicPause:
             if shortest_s <= _SHORT * seen.readings * apart:
                 return replace(said, reason=reason, smallest_detectable=shortest_s)
             settle = f"record it every {lasting(shortest_s)}, averaged"
-            return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.NOISE, settle=settle)
+            return replace(
+                said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NOISE, settle=settle
+            )
         half = made.expected is not None and 2 * made.samples < made.expected
         if half and said.outcome is Outcome.PASS:
             reason = f"{made.samples} of {made.expected} expected readings, less than half: pauses may lie between them"
-            return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=Why.GAP,
-                           settle="needs at least half of the expected readings")  # fmt: skip
+            return replace(
+                said,
+                outcome=Outcome.INCONCLUSIVE,
+                reason=reason,
+                why=InconclusiveReason.GAP,
+                settle="needs at least half of the expected readings",
+            )
         return said
 
     def _seen(
@@ -251,13 +258,20 @@ class PeriodicPause:
             longest = max(s.window.seconds for s in ledger.silences)
             made.append(
                 replace(
-                    draft(self, case), object=ledger.source, outcome=Outcome.WARN, samples=ledger.got,
-                    expected=ledger.due, unit="s", measured=longest, limit=self.longest, marks=marks[:_MARKS],
+                    draft(self, case),
+                    object=ledger.source,
+                    outcome=Outcome.WARN,
+                    samples=ledger.got,
+                    expected=ledger.due,
+                    unit="s",
+                    measured=longest,
+                    limit=self.longest,
+                    marks=marks[:_MARKS],
                     reason=f"{ledger.source} falls silent {counted(len(at), 'time')}, {_beat(beat)}, for up to "
-                           f"{lasting(longest)}; that is the management, not the traffic",
+                    f"{lasting(longest)}; that is the management, not the traffic",
                     numbers={"pauses": float(len(at)), "period_s": beat.period_s, "spread": beat.spread},
                 )
-            )  # fmt: skip
+            )
         return made
 
     def _said(
@@ -267,13 +281,20 @@ class PeriodicPause:
         beat = rhythm(_since([p.begin_ns + (p.end_ns - p.begin_ns) // 2 for p in counting]))
         planned = sum(p.planned for p in pauses)
         worst = max((p.lost_s for p in pauses if not p.planned), default=0.0)
-        numbers = numbers | {"pauses": float(len(counting)), "planned_pauses": float(planned),
-                             "tolerated_pauses": float(len(pauses) - planned - len(counting)),
-                             "lost_s": sum(p.lost_s for p in counting)}  # fmt: skip
+        numbers = numbers | {
+            "pauses": float(len(counting)),
+            "planned_pauses": float(planned),
+            "tolerated_pauses": float(len(pauses) - planned - len(counting)),
+            "lost_s": sum(p.lost_s for p in counting),
+        }
         periodic = beat is not None and beat.periodic
         if beat is not None and periodic:
-            numbers |= {"period_s": beat.period_s, "period_low_s": beat.low_s, "period_high_s": beat.high_s,
-                        "spread": beat.spread}  # fmt: skip
+            numbers |= {
+                "period_s": beat.period_s,
+                "period_low_s": beat.low_s,
+                "period_high_s": beat.high_s,
+                "spread": beat.spread,
+            }
         marks = tuple(
             Mark(p.begin_ns, p.end_ns, f"{lasting(p.lost_s)} lost{' (planned)' if p.planned else ''}") for p in pauses
         )
@@ -346,5 +367,7 @@ def _beat(beat: Rhythm) -> str:
     timer = round(beat.period_s / 60)
     close = timer > 0 and abs(beat.period_s - 60 * timer) <= 0.005 * beat.period_s
     like = f", like a timer of {timer} min" if close and beat.spread < 0.05 else ""
-    return (f"one every {beat.period_s:.4g} s (95 %: {beat.low_s:.4g} to {beat.high_s:.4g} s; middle half of the "
-            f"intervals within {100 * beat.spread:.0f} %{like})")  # fmt: skip
+    return (
+        f"one every {beat.period_s:.4g} s (95 %: {beat.low_s:.4g} to {beat.high_s:.4g} s; middle half of the "
+        f"intervals within {100 * beat.spread:.0f} %{like})"
+    )

@@ -16,7 +16,7 @@ from soakwatch_rules.intents import Intent, intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.process_life import changes, downs, gone, of_child, told
-from soakwatch_rules.rule import Case, Event, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.wording.words import counted, lasting, moment, some
@@ -65,11 +65,15 @@ class ProcessRestart:
     version: ClassVar[int] = 2
     summary: ClassVar[str] = "a watched process restarted or is gone"
     metrics: ClassVar[tuple[str, ...]] = (
-        "process.up", "process.start_time", "process.pid", "process.count", "process.child",
-    )  # fmt: skip
+        "process.up",
+        "process.start_time",
+        "process.pid",
+        "process.count",
+        "process.child",
+    )
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "two readings of the process, from its first to the end of the window", live="whole"
     )
 
@@ -108,7 +112,7 @@ class ProcessRestart:
                 replace(
                     made,
                     reason=f"{_name(case)}: {never}{why}",
-                    why=Why.UNREAD,
+                    why=InconclusiveReason.UNREAD,
                     settle="check the watch: name, glob or pidfile",
                 ),
             )
@@ -134,13 +138,15 @@ class ProcessRestart:
         marks = [Mark(i.begin_ns, i.end_ns, f"restart: {i.text}") for i in back]
         marks += [Mark(gone_ns, None, "exited and did not come back")] if gone_ns is not None else []
         made = replace(
-            made, measured=float(number), marks=tuple(marks),
+            made,
+            measured=float(number),
+            marks=tuple(marks),
             doubts=tuple(
                 f"the start time moved at {moment(i.end_ns)} together with the clock: taken for the clock's step"
                 for i in stepped
             ),
             numbers={"restarts": float(len(back)), "planned": float(len(reckoned.planned))},
-        )  # fmt: skip
+        )
         waited = gone_ns is not None and any(
             i.begin_ns - slack_ns <= gone_ns and i.end_ns >= case.window.end_ns for i in announced
         )
@@ -162,14 +168,20 @@ class ProcessRestart:
         if reckoned.open or waited:
             reason = next(iter(reckoned.open), "it is down while an announced event is under way")
             return replace(
-                made, reason=f"{_name(case)}: {reason}", why=Why.PENDING, settle="judge again after the deadline"
+                made,
+                reason=f"{_name(case)}: {reason}",
+                why=InconclusiveReason.PENDING,
+                settle="judge again after the deadline",
             )
         both = _times(up, starts)
         begin_ns = int(both[0]) if both.size else case.window.begin_ns  # an instance may come late: that is told
         blind = unseen(both, replace(case.window, begin_ns=begin_ns))
         if blind:
             return replace(
-                made, reason=f"{_name(case)}: {blind}", why=Why.GAP, settle="needs readings to the end of the run"
+                made,
+                reason=f"{_name(case)}: {blind}",
+                why=InconclusiveReason.GAP,
+                settle="needs readings to the end of the run",
             )
         replaced = reckon(children, announced, case.window, "restart", slack_ns).unplanned
         if len(replaced) == 1 and late_s <= 3 * apart_s and up is not None and up.values[-1] > 0:

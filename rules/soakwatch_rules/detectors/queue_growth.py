@@ -12,7 +12,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import lives
 from soakwatch_rules.offered import OVERLOADS, named
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.stats.hysteresis import stretches
@@ -90,12 +90,16 @@ class QueueGrowth:
     metrics: ClassVar[tuple[str, ...]] = ("queue.depth", "queue.usage")
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "16 readings and 2 h of one life; 96 readings and 12 h to expect a decision", shortest_s=7200.0, live="minutes"
     )
 
-    tolerance: float = parameter(0.1, "1", "growth per 24 h that is allowed, of the ceiling, else of the level",
-                                 "measured: no false alarm up to 95 % utilisation")  # fmt: skip
+    tolerance: float = parameter(
+        0.1,
+        "1",
+        "growth per 24 h that is allowed, of the ceiling, else of the level",
+        "measured: no false alarm up to 95 % utilisation",
+    )
     shortest: float = parameter(7200.0, "s", "a shorter life decides nothing", "as for memory")
 
     def __post_init__(self) -> None:
@@ -128,13 +132,16 @@ class QueueGrowth:
             draft(self, case, whole), unit=f"{series.trait.unit}/h", detectable_unit=f"{series.trait.unit}/h"
         )
         made = _with_full(case, made, whole)
-        looks = [self._look(life.window, life.series) for life in lives(whole, case.window, case.events)
-                 if len(life.series) >= _LEAST and life.window.seconds >= self.shortest]  # fmt: skip
+        looks = [
+            self._look(life.window, life.series)
+            for life in lives(whole, case.window, case.events)
+            if len(life.series) >= _LEAST and life.window.seconds >= self.shortest
+        ]
         if not looks:
             reason = f"{counted(len(whole), 'reading')} in {lasting(case.window.seconds)}: too short to see growth"
             more = max(self.shortest - case.window.seconds, 0.0)
             settle = f"needs {lasting(more)} more" if more > 0 else f"needs {_LEAST} readings of one life"
-            why = Why.TOO_SHORT if more > 0 else Why.TOO_FEW
+            why = InconclusiveReason.TOO_SHORT if more > 0 else InconclusiveReason.TOO_FEW
             return _full(replace(made, reason=reason, why=why, settle=settle))
         failing = [look for look in looks if look.floor.outcome is Outcome.FAIL]
         look = max(failing or looks, key=lambda one: one.window.seconds)
@@ -176,7 +183,7 @@ class QueueGrowth:
         if low.outcome is Outcome.INCONCLUSIVE:
             also = f"; it fills by {busier}" if creeps else ""
             reason = f"whether the lowest depth of each block grows cannot be told ({rate}){also}"
-            return replace(made, reason=reason, why=low.why or Why.NOISE, settle=_settle(low))
+            return replace(made, reason=reason, why=low.why or InconclusiveReason.NOISE, settle=_settle(low))
         if not creeps:
             reason = f"the lowest depth of each block does not grow: {rate}"
             unsure = "; its median may" if middle.outcome is Outcome.INCONCLUSIVE else ""
@@ -186,9 +193,14 @@ class QueueGrowth:
         change = _load_change(case, look.window)
         if change is None:
             settle = "record what is offered (load.tx.packets), or hold it steady"
-            return replace(made, reason=f"{reason}; the load is not known", why=Why.NO_REFERENCE, settle=settle)
-        how = (f"the load grew by {quantity(change, '1')}" if change > _STEADY else
-               "the load did not grow: the device empties the queue more slowly")  # fmt: skip
+            return replace(
+                made, reason=f"{reason}; the load is not known", why=InconclusiveReason.NO_REFERENCE, settle=settle
+            )
+        how = (
+            f"the load grew by {quantity(change, '1')}"
+            if change > _STEADY
+            else "the load did not grow: the device empties the queue more slowly"
+        )
         return replace(made, outcome=Outcome.WARN, reason=f"{reason}; {how}")
 
 
@@ -201,11 +213,16 @@ def _with_arithmetic(made: Finding, look: _Look) -> Finding:
         interval=(_hourly(low.rate_low), _hourly(low.rate_high)),
         limit=_hourly(low.allowed),
         smallest_detectable=None if known is None else _hourly(low.allowed + known),
-        numbers=dict(made.numbers) | {
-            "probability": low.probability, "probability_median": middle.probability, "level": middle.level,
-            "floor": low.level, "median_rate": _hourly(middle.rate), "blocks": float(low.blocks),
+        numbers=dict(made.numbers)
+        | {
+            "probability": low.probability,
+            "probability_median": middle.probability,
+            "level": middle.level,
+            "floor": low.level,
+            "median_rate": _hourly(middle.rate),
+            "blocks": float(low.blocks),
         },
-    )  # fmt: skip
+    )
 
 
 def _with_full(case: Case, made: Finding, series: Series) -> Finding:
@@ -250,8 +267,14 @@ def _forecast(look: _Look, trend: Trend) -> Forecast | None:
 
 def _load_change(case: Case, window: Window) -> float | None:
     """Change of the load from the first to the last third of a window, as a ratio; None where it is not known."""
-    load = named(case.load, "load.tx.packets", "load.offered.packet.rate", "load.offered.rate", "load.requests",
-                 "load.request.rate")  # fmt: skip
+    load = named(
+        case.load,
+        "load.tx.packets",
+        "load.offered.packet.rate",
+        "load.offered.rate",
+        "load.requests",
+        "load.request.rate",
+    )
     third = (window.end_ns - window.begin_ns) // 3
     parts = [(window.begin_ns, window.begin_ns + third), (window.end_ns - third, window.end_ns)]
     (early, early_s), (late, late_s) = (amount(load, *part) for part in parts)
@@ -264,7 +287,11 @@ def _load_change(case: Case, window: Window) -> float | None:
 def _settle(trend: Trend) -> str:
     hours = trend.hours_needed
     if hours is None or not math.isfinite(hours):
-        return "needs a calmer load, or a longer run" if trend.why is not Why.GAP else "needs readings without gaps"
+        return (
+            "needs a calmer load, or a longer run"
+            if trend.why is not InconclusiveReason.GAP
+            else "needs readings without gaps"
+        )
     return f"needs {lasting(max(hours, 0.1) * _HOUR_S)} more at this noise"
 
 

@@ -11,7 +11,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.incidents import Incident, incidents, witnessed
 from soakwatch_rules.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.wording.words import counted, moment, some
@@ -57,7 +57,7 @@ class Reboot:
     metrics: ClassVar[tuple[str, ...]] = ("system.boot.id", "system.boot.time", "system.uptime")
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "two readings of boot id, boot time or uptime, from end to end of the window", live="whole"
     )
 
@@ -87,7 +87,12 @@ class Reboot:
             if case.series or announced:
                 text = "fewer than two readings of boot id or uptime: it takes two to see a reboot"
                 return (
-                    replace(draft(self, case), reason=text, why=Why.TOO_FEW, settle="needs two readings of the uptime"),
+                    replace(
+                        draft(self, case),
+                        reason=text,
+                        why=InconclusiveReason.TOO_FEW,
+                        settle="needs two readings of the uptime",
+                    ),
                 )
             return (absent(self, case, "boot id or uptime"),)
         slack_ns = round(2e9 * (spacing(about) or 0.0))
@@ -102,10 +107,13 @@ class Reboot:
             doubts.append("nothing told why it rebooted: that it was for the announced cause is not known")
         made = replace(
             draft(self, case, about),
-            measured=float(number), limit=self.allowed, unit="{reboot}", doubts=tuple(doubts),
+            measured=float(number),
+            limit=self.allowed,
+            unit="{reboot}",
+            doubts=tuple(doubts),
             marks=tuple(Mark(i.begin_ns, i.end_ns, f"reboot: {_told(i)}") for i in back),
             numbers={"reboots": float(len(back)), "planned": float(planned)},
-        )  # fmt: skip
+        )
         faulty = list(reckoned.broken)
         if number > self.allowed:
             times = some([f"before {moment(i.end_ns)} ({_told(i)})" for i in reckoned.unplanned])
@@ -115,7 +123,14 @@ class Reboot:
         unclear = unsure or next(iter(reckoned.open), "") or _blind(about, uptime, case.window)
         if unclear:
             settle = "needs uptime or boot id from end to end of the run, to the end of what was announced"
-            return (replace(made, reason=unclear, why=Why.PENDING if reckoned.open else Why.GAP, settle=settle),)
+            return (
+                replace(
+                    made,
+                    reason=unclear,
+                    why=InconclusiveReason.PENDING if reckoned.open else InconclusiveReason.GAP,
+                    settle=settle,
+                ),
+            )
         calm = f"{counted(len(back), 'reboot')}, {planned} announced" if back else "no reboot"
         what = {"system.boot.id": "one boot id", "system.uptime": "the uptime ran on"}.get(
             about.metric, "one boot time"

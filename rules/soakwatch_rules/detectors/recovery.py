@@ -17,7 +17,7 @@ from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.lives import lives
 from soakwatch_rules.own_movement import JudgedEpisode, beside_history, memory_kept, without_level
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.distributions import student_quantile
@@ -108,7 +108,7 @@ class Recovery:
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "16 readings before the stress and 60 after it under the same load", shortest_s=3600, live="end", baseline=True
     )
 
@@ -162,9 +162,14 @@ class Recovery:
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         if apart is None:
             reason = f"{counted(made.samples, 'reading')}: too few to know a level"
-            return replace(made, reason=reason, why=Why.TOO_FEW, settle=f"needs {2 * LEAST} readings after the stress")
+            return replace(
+                made,
+                reason=reason,
+                why=InconclusiveReason.TOO_FEW,
+                settle=f"needs {2 * LEAST} readings after the stress",
+            )
         judged = [self._episode(case, series, found[: at + 1], apart) for at in range(len(found))]
-        long = [j for j in judged if j.why is not Why.TOO_SHORT or j.back is not None]
+        long = [j for j in judged if j.why is not InconclusiveReason.TOO_SHORT or j.back is not None]
         worst = min(long or judged, key=lambda j: (_WORST.index(j.outcome), -(j.seconds or 0.0)))
         return self._told(made, case, series, judged, worst)
 
@@ -175,13 +180,13 @@ class Recovery:
         if due < 2 * LEAST or len(after) < 2 * LEAST:
             reason = f"{counted(len(after), 'reading')} after the {episode.name}: too few to see it come back"
             missing = 2 * LEAST - min(due, len(after))
-            why = Why.TOO_SHORT if due < 2 * LEAST else Why.GAP
+            why = InconclusiveReason.TOO_SHORT if due < 2 * LEAST else InconclusiveReason.GAP
             settle = f"needs {lasting(missing * apart)} more of recovery at a reading every {lasting(apart)}"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, why, settle)
         if 2 * len(after) < due:
             reason = f"{len(after)} of {due} expected readings after the {episode.name}, less than half"
             settle = "needs at least half of the expected readings"
-            return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, Why.GAP, settle)
+            return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, InconclusiveReason.GAP, settle)
         chosen, trouble = self._before(case, series, episode)
         if chosen is None and trouble.endswith(_WANDER):
             said = without_level(series, episode, after, lambda level: self._band(series, level))
@@ -189,13 +194,13 @@ class Recovery:
                 return replace(said, doubt=trouble)
         if chosen is None:
             settle = f"needs {lasting(max(_CALM_S, 100 * apart))} under the same load before the stress"
-            return JudgedEpisode(episode, Outcome.INCONCLUSIVE, trouble, Why.NO_REFERENCE, settle)
+            return JudgedEpisode(episode, Outcome.INCONCLUSIVE, trouble, InconclusiveReason.NO_REFERENCE, settle)
         band = self._band(series, chosen.mean)
         back = returned(after.values, chosen, band) if math.isfinite(band) else None
         if back is None:
             reason = "the readings are too large to compute with"
             settle = "needs readings in a larger unit"
-            return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, Why.RESOLUTION, settle, chosen)
+            return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, InconclusiveReason.RESOLUTION, settle, chosen)
         begun = JudgedEpisode(episode, Outcome.PASS, "", None, "", chosen, band, back, doubt=trouble)
         judged = beside_history(self._decided(begun, series, after, apart), series, so_far, chosen)
         return memory_kept(judged, series, self.kept)
@@ -220,8 +225,10 @@ class Recovery:
             made = reference(value)
             if made.effective >= _LEAST_EFFECTIVE:
                 return made, ""
-            trouble = (f"the {lasting(window.seconds)} before the {episode.name} wander: they are worth "
-                       f"{made.effective:.1f}{_WANDER}")  # fmt: skip
+            trouble = (
+                f"the {lasting(window.seconds)} before the {episode.name} wander: they are worth "
+                f"{made.effective:.1f}{_WANDER}"
+            )
         other = None if own else lent(case, series, alike=True)
         if other is not None and len(other) >= _LEAST_BEFORE and float(np.abs(other.values).max()) <= 1e150:
             made = reference(other.values)
@@ -247,32 +254,55 @@ class Recovery:
             reason = f"stays {rest} from the level before, in the harmless direction"
             return replace(made, outcome=Outcome.WARN, reason=reason)
         if aside and episode.after.seconds < self.within:
-            return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.PENDING, seconds=None,
-                           reason=f"not back {lasting(episode.after.seconds)} after the {episode.name}: {rest} away",
-                           settle=f"needs {lasting(self.within - episode.after.seconds)} more")  # fmt: skip
+            return replace(
+                made,
+                outcome=Outcome.INCONCLUSIVE,
+                why=InconclusiveReason.PENDING,
+                seconds=None,
+                reason=f"not back {lasting(episode.after.seconds)} after the {episode.name}: {rest} away",
+                settle=f"needs {lasting(self.within - episode.after.seconds)} more",
+            )
         lately = None if back.since is None else (len(after) - back.since) * apart
         if back.outside and lately is not None and back.since and lately < _LATELY * episode.after.seconds:
-            return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.PENDING, seconds=None,
-                           reason=f"was back, and left again {lasting(lately)} before the end",
-                           settle=f"needs {lasting(lately + 2 * window_s)} more of recovery")  # fmt: skip
+            return replace(
+                made,
+                outcome=Outcome.INCONCLUSIVE,
+                why=InconclusiveReason.PENDING,
+                seconds=None,
+                reason=f"was back, and left again {lasting(lately)} before the end",
+                settle=f"needs {lasting(lately + 2 * window_s)} more of recovery",
+            )
         if back.outside:
             reason = f"did not come back in {lasting(episode.after.seconds)}: {rest} away"
             return replace(made, outcome=Outcome.FAIL, reason=reason, seconds=None)
         if aside:
             return replace(made, outcome=Outcome.FAIL, reason=f"a residue of {rest} stays", seconds=None)
         if seconds is None and back.swing:
-            return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.PENDING,
-                           reason=f"still swings by {quantity(back.swing, unit)} about the level at the end",
-                           settle=f"needs {lasting(episode.after.seconds)} more of recovery")  # fmt: skip
+            return replace(
+                made,
+                outcome=Outcome.INCONCLUSIVE,
+                why=InconclusiveReason.PENDING,
+                reason=f"still swings by {quantity(back.swing, unit)} about the level at the end",
+                settle=f"needs {lasting(episode.after.seconds)} more of recovery",
+            )
         if seconds is None and back.last is not None and back.last + back.width > len(after):
-            return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.TOO_SHORT,
-                           reason=f"came back too shortly before the end to be proven: {rest} away",
-                           settle=f"needs {lasting(2 * window_s)} more of recovery")  # fmt: skip
+            return replace(
+                made,
+                outcome=Outcome.INCONCLUSIVE,
+                why=InconclusiveReason.TOO_SHORT,
+                reason=f"came back too shortly before the end to be proven: {rest} away",
+                settle=f"needs {lasting(2 * window_s)} more of recovery",
+            )
         if seconds is None or abs(back.residue) + back.residue_half > made.band:
             what = "nor that it does not" if seconds is None else "but the rest may lie outside"
             wanted = self._wanted(made)
-            return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, settle=wanted,
-                           reason=f"too noisy to tell that it comes back, {what}: {rest} away")  # fmt: skip
+            return replace(
+                made,
+                outcome=Outcome.INCONCLUSIVE,
+                why=InconclusiveReason.NOISE,
+                settle=wanted,
+                reason=f"too noisy to tell that it comes back, {what}: {rest} away",
+            )
         told = f"back {lasting(seconds)} (± {lasting(window_s)}) after the {episode.name}, residue {rest}"
         told = told if back.last is not None else f"the {episode.name} left no trace after it, residue {rest}"
         if seconds > limit_s:
@@ -315,11 +345,16 @@ class Recovery:
         if back is not None and worst.before is not None:
             error = back.residue_error * _t(back)
             numbers |= {
-                "level": worst.before.mean, "sd": worst.before.sd, "band": worst.band, "residue": back.residue,
-                "residue_low": back.residue - back.residue_half, "residue_high": back.residue + back.residue_half,
-                "overshoot": back.overshoot, "window": worst.window_s,
+                "level": worst.before.mean,
+                "sd": worst.before.sd,
+                "band": worst.band,
+                "residue": back.residue,
+                "residue_low": back.residue - back.residue_half,
+                "residue_high": back.residue + back.residue_half,
+                "overshoot": back.overshoot,
+                "window": worst.window_s,
                 "relapses": float(sum(j.back.relapses for j in told if j.back is not None)),
-            }  # fmt: skip
+            }
             made = replace(made, smallest_detectable=worst.band + error, detectable_unit=unit)
         if worst.seconds is not None:
             low = max(0.0, worst.seconds - worst.window_s)
@@ -340,9 +375,15 @@ class Recovery:
             for j in judged
         )
         return replace(
-            made, outcome=outcome, reason=reason, why=worst.why if outcome is Outcome.INCONCLUSIVE else None,
-            settle=worst.settle, numbers=numbers, marks=marks, doubts=tuple(doubts),
-        )  # fmt: skip
+            made,
+            outcome=outcome,
+            reason=reason,
+            why=worst.why if outcome is Outcome.INCONCLUSIVE else None,
+            settle=worst.settle,
+            numbers=numbers,
+            marks=marks,
+            doubts=tuple(doubts),
+        )
 
     def _grows(self, series: Series, told: Sequence[JudgedEpisode]) -> float | None:
         """The rise of the residue from repetition to repetition, if there is one in the bad direction."""
@@ -358,7 +399,7 @@ class Recovery:
         self, case: Case, series: Series, judged: Sequence[JudgedEpisode], told: Sequence[JudgedEpisode]
     ) -> list[str]:
         doubts = sorted({j.doubt for j in told if j.doubt})
-        short = sum(j.why is Why.TOO_SHORT and j.back is None for j in judged)
+        short = sum(j.why is InconclusiveReason.TOO_SHORT and j.back is None for j in judged)
         if short and told:
             doubts.append(f"the time after {counted(short, 'episode')} is too short to be judged")
         relapses = [moment(j.episode.stress.end_ns) for j in told if j.back is not None and j.back.relapses]

@@ -12,16 +12,22 @@ import numpy as np
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.offered import named
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Outcome, Why
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, RuleSpec
 from soakwatch_rules.series import Growth, Series
 from soakwatch_rules.stats.differences import Difference, difference, repeatability, runs_needed
 from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.wording.words import counted, lasting, quantity
 
 _LEAST = 16
-_LOST = frozenset({
-    "load.loss", "load.lost.packets", "load.failures", "load.failure.rate", "load.connections.failed",
-})  # fmt: skip
+_LOST = frozenset(
+    {
+        "load.loss",
+        "load.lost.packets",
+        "load.failures",
+        "load.failure.rate",
+        "load.connections.failed",
+    }
+)
 """What is lost now and then: its mean counts, for its median is 0 as long as most readings lost nothing."""
 _HARMLESS = 1e-4  # of what is offered: a loss that grows by less is nothing to compare runs by
 _OFFERED = {
@@ -29,7 +35,7 @@ _OFFERED = {
     "load.failures": ("load.requests", "load.request.rate"),
     "load.failure.rate": ("load.request.rate", "load.requests"),
     "load.connections.failed": ("load.connections.opened", "load.connection.rate"),
-}  # fmt: skip
+}
 _LENGTHS = 1.25  # runs whose lengths differ by more are compared with a doubt
 
 
@@ -120,7 +126,7 @@ class RunDifference:
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "two earlier runs, better five, and 16 readings of each after settling", needs_earlier=True, live="end"
     )
 
@@ -163,15 +169,21 @@ class RunDifference:
         now = self._measure(series.between(case.window.begin_ns, case.window.end_ns))
         if now is None:
             reason = f"{counted(made.samples, 'reading')}: fewer than {_LEAST} after settling"
-            return replace(made, reason=reason, why=Why.TOO_FEW, settle=f"needs {_LEAST} readings after settling")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {_LEAST} readings after settling"
+            )
         if made.expected is not None and 2 * made.samples < made.expected:
             reason = f"{made.samples} of {made.expected} expected readings, less than half"
-            return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+            )
         earlier = [m for other in case.earlier if (m := self._measure(other)) is not None]
         series = replace(series, trait=replace(series.trait, unit=_unit(series), worse=_worse(series)))
         if not earlier:
             reason = f"{counted(len(case.earlier), 'earlier run')} without {_LEAST} readings after settling"
-            return replace(made, reason=reason, why=Why.NO_REFERENCE, settle="needs two earlier runs, better five")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle="needs two earlier runs, better five"
+            )
         made = replace(made, doubts=tuple(self._doubts(now, earlier, len(case.earlier))))
         old = [m.median for m in earlier]
         quantum = series.trait.quantum or 0.0
@@ -199,15 +211,17 @@ class RunDifference:
         small = least / level if level > 0 else 0.0
         return max(self.tolerance, small) if math.isfinite(small) else self.tolerance
 
-    def _from_zero(
-        self, made: Finding, series: Series, old: Sequence[float], now: Measure, least: float
-    ) -> Finding:  # fmt: skip
+    def _from_zero(self, made: Finding, series: Series, old: Sequence[float], now: Measure, least: float) -> Finding:
         told = f"{_what(series)}: {quantity(now.median, series.trait.unit)}, in {counted(len(old), 'earlier run')} none"
         if abs(now.median) <= least:
             return replace(made, outcome=Outcome.PASS, reason=f"{told}: less than anybody cares about")
         if len(old) < 2:
-            return replace(made, reason=f"{told}: no spread between runs is known", why=Why.NO_REFERENCE,
-                           settle="needs two earlier runs, better five")  # fmt: skip
+            return replace(
+                made,
+                reason=f"{told}: no spread between runs is known",
+                why=InconclusiveReason.NO_REFERENCE,
+                settle="needs two earlier runs, better five",
+            )
         worse = series.metric in _LOST and now.median > least
         return replace(made, outcome=Outcome.FAIL if worse else Outcome.WARN, reason=told)
 
@@ -227,9 +241,15 @@ class RunDifference:
             numbers["repeat_sd_upper"] = repeats.sd_upper
         interval = None if d.low is None or d.high is None else (d.low, d.high)
         return replace(
-            made, measured=d.change, limit=d.tolerance, interval=interval, unit="1", numbers=numbers,
-            smallest_detectable=d.smallest, detectable_unit="1" if d.smallest is not None else "",
-        )  # fmt: skip
+            made,
+            measured=d.change,
+            limit=d.tolerance,
+            interval=interval,
+            unit="1",
+            numbers=numbers,
+            smallest_detectable=d.smallest,
+            detectable_unit="1" if d.smallest is not None else "",
+        )
 
     def _decided(self, made: Finding, series: Series, d: Difference) -> Finding:
         unit, worse = series.trait.unit, series.trait.worse
@@ -239,8 +259,12 @@ class RunDifference:
         if d.spread is None or d.p_up is None or d.p_down is None or d.smallest is None:
             if d.n_old > 1 or d.old == d.new == 0:
                 return replace(made, outcome=Outcome.PASS, reason=f"{told}: zero in all of them")
-            return replace(made, reason=f"{told}; no spread between runs is known", why=Why.NO_REFERENCE,
-                           settle="needs two earlier runs, better five")  # fmt: skip
+            return replace(
+                made,
+                reason=f"{told}; no spread between runs is known",
+                why=InconclusiveReason.NO_REFERENCE,
+                settle="needs two earlier runs, better five",
+            )
         told += f", which differ by {100 * d.spread:.2g} % (sd)"
         p = d.p_up if d.change > 0 else d.p_down
         bad = worse is None or (worse == "up") == (d.change > 0)
@@ -261,7 +285,7 @@ class RunDifference:
         if not settle:
             settle = "repeat this run: one more run of the new kind and one more of the old"
         why = "above the tolerance, but runs differ as much" if seems else "runs differ too much to tell"
-        return replace(made, reason=f"{told}: {why}", why=Why.NOISE, settle=settle)
+        return replace(made, reason=f"{told}: {why}", why=InconclusiveReason.NOISE, settle=settle)
 
     def _doubts(self, now: Measure, earlier: Sequence[Measure], named: int) -> list[str]:
         doubts = []

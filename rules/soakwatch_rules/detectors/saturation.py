@@ -13,7 +13,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.labels import label
 from soakwatch_rules.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Forecast, Manner, Mark, Outcome, Why, Window
+from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence, unseen
 from soakwatch_rules.spans import overlap_s
@@ -61,11 +61,15 @@ _THINGS: Final = {
         "memory pool", "pool", "allocations fail then", refuses=False, counter="system.memory.pool.failures"
     ),
     "system.memory.pool.utilization": _Thing(
-        "memory pool", "pool", "allocations fail then", refuses=False, counter="system.memory.pool.failures",
+        "memory pool",
+        "pool",
+        "allocations fail then",
+        refuses=False,
+        counter="system.memory.pool.failures",
         instead="system.memory.pool.usage",
     ),
     "system.memory.swap.usage": _Thing("swap", "", "memory cannot be swapped out then", refuses=False),
-}  # fmt: skip
+}
 _EVEN: Final = 3.0  # times the median distance of readings, that the longest has at most
 _FILES: Final = "system.filesystem.usage"
 
@@ -135,7 +139,7 @@ class Saturation:
     metrics: ClassVar[tuple[str, ...]] = (*_THINGS, *sorted({t.counter for t in _THINGS.values() if t.counter}))
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner("a limit that the device states, and two readings", live="recent")
+    manner: ClassVar[RuleSpec] = RuleSpec("a limit that the device states, and two readings", live="recent")
 
     enter: float = parameter(0.95, "1", "full from this share of the limit on", "retries and bursts need the rest")
     leave: float = parameter(0.9, "1", "full until below this share", "a wavering plateau is one")
@@ -176,27 +180,34 @@ class Saturation:
         made, apart, name = replace(draft(self, case, series), unit=_SHARE), cadence(series), _name(series)
         if apart is None or len(series) < 2:
             reason = f"{name}: {counted(len(series), 'reading')}"
-            return replace(made, reason=reason, why=Why.TOO_FEW, settle="needs two readings")
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs two readings")
         used = series.values / limit
         counter = next((s for s in case.series if s.metric == thing.counter), None)
         found = list(self._found(case, series, used, apart, counter))
         highest = float(used.max())
         made = replace(
             made,
-            measured=min(highest, _MOST), limit=self.enter, marks=tuple(f.mark() for f in found[:_MOST_MARKS]),
-            smallest_detectable=max(self.lasting, 2 * apart), detectable_unit="s",
+            measured=min(highest, _MOST),
+            limit=self.enter,
+            marks=tuple(f.mark() for f in found[:_MOST_MARKS]),
+            smallest_detectable=max(self.lasting, 2 * apart),
+            detectable_unit="s",
             forecast=None if found else self._forecast(case, series, limit),
             numbers={
-                "stretches": float(sum(not f.planned for f in found)), "planned": float(sum(f.planned for f in found)),
-                "seconds": sum(f.window.seconds for f in found), "highest": min(highest, _MOST),
+                "stretches": float(sum(not f.planned for f in found)),
+                "planned": float(sum(f.planned for f in found)),
+                "seconds": sum(f.window.seconds for f in found),
+                "highest": min(highest, _MOST),
             },
-        )  # fmt: skip
+        )
         if found:
             return self._said(made, series, limit, found)
         most = f"{name}: at most {_percent(highest)} of {_amount(limit, series)}"
         if made.expected is not None and 2 * len(series) < made.expected and not _steady(series, case.window):
             reason = f"{most} in {len(series)} of {made.expected} expected readings, less than half"
-            return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+            )
         soon = made.forecast
         if soon is not None and soon.after_s <= self.ahead:
             reason = f"{most}, and it climbs: it reaches its limit in {lasting(soon.after_s)} if it goes on like this"
@@ -222,23 +233,27 @@ class Saturation:
                 continue
             refused = 0.0 if count is None or counter is None else count.between(span.begin_ns - apart_ns, last_ns)[0]
             yield _Full(
-                span, float(used[first:close].max()), float(used[first:close].min()),
+                span,
+                float(used[first:close].max()),
+                float(used[first:close].min()),
                 first=first == 0 and span.begin_ns <= begin_ns,
                 to_end=close == len(series),
                 planned=any(overlap_s(span, [one]) >= span.seconds - 2 * apart - 1e-6 for one in asked),
                 refused=f"{counter.metric} counted {refused:,.0f}" if counter is not None and refused >= 1 else "",
-            )  # fmt: skip
+            )
 
     def _said(self, made: Finding, series: Series, limit: float, found: list[_Full]) -> Finding:
         thing, name = _THINGS[series.metric], _name(series)
         failing = [f for f in found if self._fails(series.metric, f)]
         told = failing or [f for f in found if not f.planned] or found
-        texts = some([
-            f"{_percent(f.highest)} of {_amount(limit, series)} from {moment(f.window.begin_ns)} "
-            + (f"to the end, {lasting(f.window.seconds)}" if f.to_end else f"for {lasting(f.window.seconds)}")
-            + (f" ({f.refused})" if f.refused else "")
-            for f in told
-        ])  # fmt: skip
+        texts = some(
+            [
+                f"{_percent(f.highest)} of {_amount(limit, series)} from {moment(f.window.begin_ns)} "
+                + (f"to the end, {lasting(f.window.seconds)}" if f.to_end else f"for {lasting(f.window.seconds)}")
+                + (f" ({f.refused})" if f.refused else "")
+                for f in told
+            ]
+        )
         reason = f"{name}: {texts}"
         if failing:
             return replace(made, outcome=Outcome.FAIL, reason=f"{reason}: {thing.then}")
@@ -276,9 +291,12 @@ class Saturation:
         begin_s = (case.window.begin_ns - int(series.time_ns[0])) * 1e-9
         end_s = begin_s + case.window.seconds
         trend = judge_trend(
-            series.seconds, value, allowed=Tolerance(0.0, _DAY_S, _ROSE * limit / 2), span_s=(begin_s, end_s),
+            series.seconds,
+            value,
+            allowed=Tolerance(0.0, _DAY_S, _ROSE * limit / 2),
+            span_s=(begin_s, end_s),
             quantum=series.trait.quantum,
-        )  # fmt: skip
+        )
         line = trend.line
         if trend.outcome is not Outcome.FAIL or line is None or not line.low > 0:
             return None

@@ -12,7 +12,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.explanations import explanations
 from soakwatch_rules.lives import Life, lives
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, Manner, Mark, Outcome, Why
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.steps import Step, Steps, steps
@@ -98,7 +98,7 @@ class StepChange:
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[Manner] = Manner(
+    manner: ClassVar[RuleSpec] = RuleSpec(
         "four times the lasting time (2 h) without a restart, and half of the readings", shortest_s=7200, live="minutes"
     )
 
@@ -140,9 +140,11 @@ class StepChange:
             level = (level.rate() if series.trait.kind == "counter" else level).finite()
             apart = cadence(series)
             all_lives = lives(level, case.window, case.events)
-            judged = [] if apart is None else [
-                (life, seen) for life in all_lives if (seen := self._steps(life, level, apart)) is not None
-            ]  # fmt: skip
+            judged = (
+                []
+                if apart is None
+                else [(life, seen) for life in all_lives if (seen := self._steps(life, level, apart)) is not None]
+            )
         if apart is None or not judged:
             return self._undecided(made, all_lives, apart)
         near_ns = round(max(_NEAR_S, _NEAR * apart) * 1e9)
@@ -173,16 +175,20 @@ class StepChange:
     def _undecided(self, made: Finding, found: tuple[Life, ...], apart: float | None) -> Finding:
         if apart is None:
             reason = f"{counted(made.samples, 'reading')}: too few to know a level"
-            return replace(made, reason=reason, why=Why.TOO_FEW, settle=f"needs {lasting(_PIECES * self.lasting)}")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {lasting(_PIECES * self.lasting)}"
+            )
         needed = self.needed_s(apart)
         longest = max((float(life.series.seconds[-1]) + apart for life in found), default=0.0)
         many = counted(len(found), "life").replace("lifes", "lives")
         if longest < needed:
             reason = f"{counted(made.samples, 'reading')} in {many}, the longest of {lasting(longest)}: too short"
             settle = f"needs {lasting(needed - longest)} more without a restart"
-            return replace(made, reason=reason, why=Why.TOO_SHORT, settle=settle)
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
         reason = f"{counted(made.samples, 'reading')} in {many}: no {lasting(needed)} of them without a long gap"
-        return replace(made, reason=reason, why=Why.GAP, settle=f"needs {lasting(needed)} without a long gap")
+        return replace(
+            made, reason=reason, why=InconclusiveReason.GAP, settle=f"needs {lasting(needed)} without a long gap"
+        )
 
     def _decided(
         self, made: Finding, case: Case, level: Series, judged: list[tuple[Life, Steps]], told: list[Told]
@@ -193,9 +199,13 @@ class StepChange:
         switches, holes = (sum(getattr(seen, name) for _, seen in judged) for name in ("switches", "holes"))
         widest = max((seen for _, seen in judged), key=lambda seen: seen.least)
         numbers = {
-            "steps": float(len(told)), "unexplained": float(len(open_steps)), "teeth": float(teeth),
-            "switches": float(switches), "sigma": widest.sigma, "lives_judged": float(len(judged)),
-        }  # fmt: skip
+            "steps": float(len(told)),
+            "unexplained": float(len(open_steps)),
+            "teeth": float(teeth),
+            "switches": float(switches),
+            "sigma": widest.sigma,
+            "lives_judged": float(len(judged)),
+        }
         made = replace(
             made,
             limit=widest.least,
@@ -217,7 +227,9 @@ class StepChange:
         read = sum(len(life.series) for life, _ in judged)
         if made.expected is not None and 2 * read < made.expected:
             reason = f"no step in {read} of {made.expected} expected readings, less than half"
-            return replace(made, reason=reason, why=Why.GAP, settle="needs at least half of the expected readings")
+            return replace(
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+            )
         if told:
             texts = some([f"{moment(t.time_ns)}: {_height(t, unit)}{_because(t)}" for t in told])
             return replace(made, outcome=Outcome.PASS, reason=f"{counted(len(told), 'step')}, explained: {texts}")

@@ -74,9 +74,11 @@ def _climb(seed: int, hours: float, apart: float) -> Series:
 def quiet(name: str, back: Back, cadence_s: float = 10.0) -> Scenario:
     """A background and nothing else."""
     return Scenario(
-        "cpu", name, lambda seed, hours, apart: Signal(_case(back(seed, hours, apart), hours), Truth()),
+        "cpu",
+        name,
+        lambda seed, hours, apart: Signal(_case(back(seed, hours, apart), hours), Truth()),
         cadence_s=cadence_s,
-    )  # fmt: skip
+    )
 
 
 def spike(name: str, seconds: float, cadence_s: float, back: Back | None = None, to: float = 1.0) -> Scenario:

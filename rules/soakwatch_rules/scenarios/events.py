@@ -51,9 +51,14 @@ def _probes(t: Floats, apart: float, down: Floats, late: Floats) -> tuple[Series
 
 
 def event(
-    name: str, lasts: Sequence[float], *, share: float = 1.0, told: str = "load", within: float | None = None,
+    name: str,
+    lasts: Sequence[float],
+    *,
+    share: float = 1.0,
+    told: str = "load",
+    within: float | None = None,
     planned: bool = True,
-) -> Scenario:  # fmt: skip
+) -> Scenario:
     """An hour with a failover for each of ``lasts``, the seconds for which a share of the traffic stops."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
@@ -67,10 +72,16 @@ def event(
             series = (*_probes(t, apart, down, np.full(t.size, 0.001)), *series)
         load = _carried(t, apart, share * down, rng) if told in {"load", "both"} else ()
         events = tuple(
-            Event("failover", "dut", "", round((b - 0.5) * S), None,
-                  deadline_ns=None if within is None else round((b + within) * S))
+            Event(
+                "failover",
+                "dut",
+                "",
+                round((b - 0.5) * S),
+                None,
+                deadline_ns=None if within is None else round((b + within) * S),
+            )
             for b in begins
-        )  # fmt: skip
+        )
         window = Window(0, round(end * S))
         case = Case(
             "dut", "", window, series, phases=(Phase("soak", window),), events=events if planned else (), load=load
@@ -82,9 +93,15 @@ def event(
 
 
 def isolation(
-    name: str, *, late: float = 1.0, lost: float = 0.0, silent: str = "", cpu: float = 0.4, how: str = "timeout",
+    name: str,
+    *,
+    late: float = 1.0,
+    lost: float = 0.0,
+    silent: str = "",
+    cpu: float = 0.4,
+    how: str = "timeout",
     pressed: bool = True,
-) -> Scenario:  # fmt: skip
+) -> Scenario:
     """Two hours with a stress phase: round trips ``late`` times as long in it, requests lost, sources silent."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
@@ -111,11 +128,18 @@ def isolation(
             *(replace(s, time_ns=s.time_ns[kept], value=s.value[kept]) for s in heard),
         )
         ledgers = tuple(
-            Ledger("dut", f"dut/{source}", 10.0, int(end / 10), int(end / 10) - 60 * (source in quiet),
-                   {how: 60} if source in quiet else {}, silence.window if source in quiet else None,
-                   silences=(silence,) if source in quiet else ())
+            Ledger(
+                "dut",
+                f"dut/{source}",
+                10.0,
+                int(end / 10),
+                int(end / 10) - 60 * (source in quiet),
+                {how: 60} if source in quiet else {},
+                silence.window if source in quiet else None,
+                silences=(silence,) if source in quiet else (),
+            )
             for source in ("snmp", "ssh")
-        )  # fmt: skip
+        )
         phases = tuple(Phase(phase, Window(a, b)) for phase, a, b in edges) if pressed else (Phase("soak", window),)
         carried = _carried(t, apart, np.zeros(t.size), rng) if pressed else ()
         case = Case("dut", "", window, series, phases=phases, ledgers=ledgers, load=carried)
@@ -149,8 +173,9 @@ def polled(
             for a, b in pairwise(heard)
             if b - a >= 3 * apart * S
         )
-        ledger = Ledger("dut", "dut/snmp", apart, t.size, len(heard), {"timeout": int(gone.sum())}, None,
-                        silences=silences)  # fmt: skip
+        ledger = Ledger(
+            "dut", "dut/snmp", apart, t.size, len(heard), {"timeout": int(gone.sum())}, None, silences=silences
+        )
         load = np.clip(0.4 + 0.03 * rng.standard_normal(len(heard)), 0, 1)
         cpu = replace(series, metric="system.cpu.utilization", object="", value=load)
         phases = tuple(Phase(phase, Window(a, b)) for phase, a, b in edges)

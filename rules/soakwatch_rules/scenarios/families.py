@@ -24,9 +24,15 @@ from soakwatch_rules.scenarios.synthetic import Scenario
 from soakwatch_rules.series import Series
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (
-    *scenarios_growth.SCENARIOS, *scenarios_cpu.SCENARIOS, *scenarios_runs.SCENARIOS, *scenarios_load.SCENARIOS,
-    *scenarios_loss.SCENARIOS, *scenarios_life.SCENARIOS, *scenarios_events.SCENARIOS, *scenarios_limits.SCENARIOS,
-)  # fmt: skip
+    *scenarios_growth.SCENARIOS,
+    *scenarios_cpu.SCENARIOS,
+    *scenarios_runs.SCENARIOS,
+    *scenarios_load.SCENARIOS,
+    *scenarios_loss.SCENARIOS,
+    *scenarios_life.SCENARIOS,
+    *scenarios_events.SCENARIOS,
+    *scenarios_limits.SCENARIOS,
+)
 """Every scenario; names differ within a family."""
 
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {

@@ -39,7 +39,7 @@ from soakwatch_rules.scenarios.shapes import (
     warm_up,
     wave,
     white,
-)  # fmt: skip
+)
 from soakwatch_rules.scenarios.synthetic import LEVEL, PROCESS, Scenario, Signal, Truth, gappy, quantised, readings
 from soakwatch_rules.series import Series
 

@@ -16,10 +16,19 @@ _P99, _PING = ("load.latency", "quantile=p99"), ("reach.round_trip", "peer=gw,pr
 
 
 def slow(
-    name: str, factor: float = 1.0, begin: float = 0.8, end: float = 1.0, *, usual: float = 0.02, ping: bool = False,
-    load: float | None = 0.0, follows: float = 1.0, wave: float = 0.0, cold: float = 1.0,
+    name: str,
+    factor: float = 1.0,
+    begin: float = 0.8,
+    end: float = 1.0,
+    *,
+    usual: float = 0.02,
+    ping: bool = False,
+    load: float | None = 0.0,
+    follows: float = 1.0,
+    wave: float = 0.0,
+    cold: float = 1.0,
     phases: tuple[tuple[str, float], ...] = (),
-) -> Scenario:  # fmt: skip
+) -> Scenario:
     """Latencies with heavy tails, ``factor`` times as high in a part of the run. ``load`` is how far the load waves in
     a day (None: not known), which the latency ``follows`` with a power; ``wave`` is a wave of its own."""
 
@@ -54,9 +63,18 @@ def _table(rng: np.random.Generator, place: Floats) -> Floats:
 
 
 def limit(
-    name: str, metric: str, full: float = 1.0, begin: float = 1.0, end: float = 1.0, *, climbs: float = 0.0,
-    stands: float | None = None, size: float | None = 1e6, burst: bool = False, phase: str = "soak",
-) -> Scenario:  # fmt: skip
+    name: str,
+    metric: str,
+    full: float = 1.0,
+    begin: float = 1.0,
+    end: float = 1.0,
+    *,
+    climbs: float = 0.0,
+    stands: float | None = None,
+    size: float | None = 1e6,
+    burst: bool = False,
+    phase: str = "soak",
+) -> Scenario:
     """Something with a limit that is at a share of it in a part of the run (``burst``: for one reading each hour)."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:

@@ -112,8 +112,15 @@ def drops(name: str, steps: str, bits: int = 64) -> Scenario:
         phases = tuple(Phase(names[i], Window(*(round(e * apart * S) for e in ends[i : i + 2]))) for i in range(3))
         lost = float(count.sum()) / (_PACKETS * hours * 3600)
         series = replace(series, object="interface=eth0")
-        case = Case("dut", series.object, window, (series,), phases=phases,
-                    load=(readings("load.tx.packets", sent, apart),), ledgers=(_ledger(series),))  # fmt: skip
+        case = Case(
+            "dut",
+            series.object,
+            window,
+            (series,),
+            phases=phases,
+            load=(readings("load.tx.packets", sent, apart),),
+            ledgers=(_ledger(series),),
+        )
         return Signal(case, Truth(lost=lost))
 
     return Scenario("drops", name, make, 6.0)

@@ -24,16 +24,19 @@ def _told(kind: str, sent: Floats, lost: Floats, apart: float) -> tuple[Series, 
     if kind == "packets":
         return _counted("load.tx.packets", sent, apart), _counted("load.rx.packets", back, apart)
     if kind == "packet rates":
-        return (readings("load.tx.packet.rate", sent / apart, apart),
-                readings("load.rx.packet.rate", back / apart, apart))  # fmt: skip
+        return (
+            readings("load.tx.packet.rate", sent / apart, apart),
+            readings("load.rx.packet.rate", back / apart, apart),
+        )
     if kind == "requests":
         return _counted("load.requests", back, apart), _counted("load.failures", lost, apart)
     if kind == "connections":
-        return (_counted("load.connections.opened", back, apart),
-                _counted("load.connections.failed", lost, apart))  # fmt: skip
+        return (_counted("load.connections.opened", back, apart), _counted("load.connections.failed", lost, apart))
     if kind == "pings":
-        return (_counted("reach.sent", np.ones(sent.size, dtype=np.float64), apart, _PING),
-                _counted("reach.lost", (lost > 0.5 * sent).astype(np.float64), apart, _PING))  # fmt: skip
+        return (
+            _counted("reach.sent", np.ones(sent.size, dtype=np.float64), apart, _PING),
+            _counted("reach.lost", (lost > 0.5 * sent).astype(np.float64), apart, _PING),
+        )
     return (readings("load.request.rate", back / apart, apart),)
 
 
@@ -66,9 +69,10 @@ def losses(
         told = _told(kind, sent, lost, apart)
         names = ("baseline", "soak", "stress" if where == "stress" else "load", "cooldown")
         cut = tuple(Phase(names[i], Window(round(edges[i] * S), round(edges[i + 1] * S))) for i in range(4))
-        probes, load = tuple(s for s in told if s.metric.startswith("reach.")), tuple(
-            s for s in told if not s.metric.startswith("reach.")
-        )  # fmt: skip
+        probes, load = (
+            tuple(s for s in told if s.metric.startswith("reach.")),
+            tuple(s for s in told if not s.metric.startswith("reach.")),
+        )
         case = Case("dut", "", Window(0, round(end * S)), probes, phases=cut, load=load)
         return Signal(case, Truth(lost=float(lost.sum()) / max(float(sent.sum()), 1.0)))
 

@@ -76,8 +76,14 @@ def recovery(
         names = ("baseline", "stress", "recovery")
         phases = tuple(Phase(names[i], Window(edges[i], edges[i + 1])) for i in range(3))
         made = readings("system.memory.usage", LEVEL * value, apart)
-        case = Case("dut", "", Window(0, edges[-1]), (made,), phases=phases,
-                    ledgers=(Ledger("dut", "local", apart, t.size, t.size, {}, None),))  # fmt: skip
+        case = Case(
+            "dut",
+            "",
+            Window(0, edges[-1]),
+            (made,),
+            phases=phases,
+            ledgers=(Ledger("dut", "local", apart, t.size, t.size, {}, None),),
+        )
         return Signal(case, Truth(back_s=back, residue=residue))
 
     return Scenario("recovery", name, make, after_h + 2400 / 3600)

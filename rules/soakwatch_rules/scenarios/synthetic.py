@@ -70,50 +70,134 @@ class Scenario:
         return self.make(seed, self.hours if hours is None else hours, cadence_s or self.cadence_s)
 
 
-_COUNTERS = frozenset({
-    "system.memory.oom_kills", "system.kernel.alarms", "system.network.packet.dropped", "system.network.errors",
-    "system.network.packets", "system.softnet.dropped", "system.udp.receive_errors", "system.tcp.receive_errors",
-    "queue.dropped", "load.requests", "load.failures", "load.tx.packets", "load.rx.packets", "load.queue_full",
-    "load.tx.bytes", "load.rx.bytes", "load.lost.packets", "load.connections.failed", "load.connections.opened",
-    "reach.sent", "reach.lost", "process.cpu.time",
-    "system.forwarding.dropped", "system.ip.dropped",
-})  # fmt: skip
-_STATES = frozenset({
-    "system.boot.id", "system.boot.time", "process.up", "process.start_time", "process.pid", "process.child",
-    "queue.limit",
-    "load.ceiling.packet.rate", "load.ceiling.rate", "load.ceiling.bit.rate", "load.sending", "reach.up",
-})  # fmt: skip
+_COUNTERS = frozenset(
+    {
+        "system.memory.oom_kills",
+        "system.kernel.alarms",
+        "system.network.packet.dropped",
+        "system.network.errors",
+        "system.network.packets",
+        "system.softnet.dropped",
+        "system.udp.receive_errors",
+        "system.tcp.receive_errors",
+        "queue.dropped",
+        "load.requests",
+        "load.failures",
+        "load.tx.packets",
+        "load.rx.packets",
+        "load.queue_full",
+        "load.tx.bytes",
+        "load.rx.bytes",
+        "load.lost.packets",
+        "load.connections.failed",
+        "load.connections.opened",
+        "reach.sent",
+        "reach.lost",
+        "process.cpu.time",
+        "system.forwarding.dropped",
+        "system.ip.dropped",
+    }
+)
+_STATES = frozenset(
+    {
+        "system.boot.id",
+        "system.boot.time",
+        "process.up",
+        "process.start_time",
+        "process.pid",
+        "process.child",
+        "queue.limit",
+        "load.ceiling.packet.rate",
+        "load.ceiling.rate",
+        "load.ceiling.bit.rate",
+        "load.sending",
+        "reach.up",
+    }
+)
 _COUNTS = {
-    "system.conntrack.count": "{connection}", "process.threads": "{thread}", "process.open_files": "{descriptor}",
-    "queue.depth": "{packet}", "monitor.threads": "{thread}", "monitor.open_files": "{descriptor}",
-    "system.processes": "{process}", "system.sessions": "{session}",
-}  # fmt: skip
+    "system.conntrack.count": "{connection}",
+    "process.threads": "{thread}",
+    "process.open_files": "{descriptor}",
+    "queue.depth": "{packet}",
+    "monitor.threads": "{thread}",
+    "monitor.open_files": "{descriptor}",
+    "system.processes": "{process}",
+    "system.sessions": "{session}",
+}
 _UNITS = {
-    "queue.dropped": "{packet}", "queue.limit": "{packet}", "load.requests": "{request}", "load.failures": "{request}",
-    "load.tx.packets": "{packet}", "load.rx.packets": "{packet}", "load.queue_full": "{event}",
-    "load.request.rate": "{request}/s", "load.offered.rate": "{request}/s", "load.failure.rate": "{request}/s",
-    "load.offered.packet.rate": "{packet}/s", "load.ceiling.packet.rate": "{packet}/s", "load.latency": "s",
-    "load.ceiling.rate": "{request}/s", "load.ceiling.bit.rate": "bit/s", "load.offered.bit.rate": "bit/s",
-    "load.tx.bit.rate": "bit/s", "load.rx.bit.rate": "bit/s", "load.tx.packet.rate": "{packet}/s",
-    "load.rx.packet.rate": "{packet}/s", "load.lost.packets": "{packet}", "load.tx.bytes": "By", "load.rx.bytes": "By",
-    "load.connections.failed": "{connection}", "load.connection.rate": "{connection}/s", "load.flow.latency": "s",
-    "reach.sent": "{packet}", "reach.lost": "{packet}", "reach.round_trip": "s", "load.jitter": "s",
-    "system.temperature": "Cel", "system.forwarding.dropped": "{packet}", "system.ip.dropped": "{packet}",
-    "system.network.packet.dropped": "{packet}", "system.network.packets": "{packet}", "process.cpu.time": "s",
-    "system.boot.time": "s", "system.uptime": "s", "process.start_time": "s", "monitor.loop.lag": "s",
-    "system.softnet.dropped": "{packet}", "system.network.errors": "{error}",
-    "system.udp.receive_errors": "{datagram}", "system.tcp.receive_errors": "{segment}",
-}  # fmt: skip
+    "queue.dropped": "{packet}",
+    "queue.limit": "{packet}",
+    "load.requests": "{request}",
+    "load.failures": "{request}",
+    "load.tx.packets": "{packet}",
+    "load.rx.packets": "{packet}",
+    "load.queue_full": "{event}",
+    "load.request.rate": "{request}/s",
+    "load.offered.rate": "{request}/s",
+    "load.failure.rate": "{request}/s",
+    "load.offered.packet.rate": "{packet}/s",
+    "load.ceiling.packet.rate": "{packet}/s",
+    "load.latency": "s",
+    "load.ceiling.rate": "{request}/s",
+    "load.ceiling.bit.rate": "bit/s",
+    "load.offered.bit.rate": "bit/s",
+    "load.tx.bit.rate": "bit/s",
+    "load.rx.bit.rate": "bit/s",
+    "load.tx.packet.rate": "{packet}/s",
+    "load.rx.packet.rate": "{packet}/s",
+    "load.lost.packets": "{packet}",
+    "load.tx.bytes": "By",
+    "load.rx.bytes": "By",
+    "load.connections.failed": "{connection}",
+    "load.connection.rate": "{connection}/s",
+    "load.flow.latency": "s",
+    "reach.sent": "{packet}",
+    "reach.lost": "{packet}",
+    "reach.round_trip": "s",
+    "load.jitter": "s",
+    "system.temperature": "Cel",
+    "system.forwarding.dropped": "{packet}",
+    "system.ip.dropped": "{packet}",
+    "system.network.packet.dropped": "{packet}",
+    "system.network.packets": "{packet}",
+    "process.cpu.time": "s",
+    "system.boot.time": "s",
+    "system.uptime": "s",
+    "process.start_time": "s",
+    "monitor.loop.lag": "s",
+    "system.softnet.dropped": "{packet}",
+    "system.network.errors": "{error}",
+    "system.udp.receive_errors": "{datagram}",
+    "system.tcp.receive_errors": "{segment}",
+}
 
 
-_FALLS: Final = frozenset({
-    "load.requests", "load.request.rate", "load.connection.rate", "load.rx.packets", "load.rx.bytes",
-    "load.rx.packet.rate", "load.rx.bit.rate",
-})  # fmt: skip
-_RISES: Final = frozenset({
-    "load.failures", "load.failure.rate", "load.connections.failed", "load.lost.packets", "load.loss", "load.latency",
-    "load.flow.latency", "load.jitter", "reach.round_trip", "system.cpu.utilization", "process.cpu.utilization",
-})  # fmt: skip
+_FALLS: Final = frozenset(
+    {
+        "load.requests",
+        "load.request.rate",
+        "load.connection.rate",
+        "load.rx.packets",
+        "load.rx.bytes",
+        "load.rx.packet.rate",
+        "load.rx.bit.rate",
+    }
+)
+_RISES: Final = frozenset(
+    {
+        "load.failures",
+        "load.failure.rate",
+        "load.connections.failed",
+        "load.lost.packets",
+        "load.loss",
+        "load.latency",
+        "load.flow.latency",
+        "load.jitter",
+        "reach.round_trip",
+        "system.cpu.utilization",
+        "process.cpu.utilization",
+    }
+)
 """Metrics in which a run is worse than another where they fall, and where they rise."""
 
 
@@ -151,9 +235,14 @@ def readings(
 
 
 def noise(
-    seed: int, metric: str = "process.memory.usage", seconds: float = 86400.0, cadence_s: float = 60.0,
-    level: float = LEVEL, sd: float = 0.01, phi: float = 0.0,
-) -> Series:  # fmt: skip
+    seed: int,
+    metric: str = "process.memory.usage",
+    seconds: float = 86400.0,
+    cadence_s: float = 60.0,
+    level: float = LEVEL,
+    sd: float = 0.01,
+    phi: float = 0.0,
+) -> Series:
     """A level with AR(1) noise of ``sd`` (a ratio of the level); ``phi`` from one reading to the next (0: white)."""
     rng, n = np.random.default_rng(seed), int(seconds / cadence_s)
     steps = rng.standard_normal(n) * math.sqrt(1 - phi * phi)
@@ -214,9 +303,14 @@ def counter(metric: str, steps: NDArray[np.int64], cadence_s: float, *, start: i
 
 
 def busy(
-    seed: int, level: float = 0.3, sd: float = 0.06, seconds: float = 86400.0, cadence_s: float = 1.0,
-    metric: str = "system.cpu.utilization", tau_s: float = 30.0,
-) -> Series:  # fmt: skip
+    seed: int,
+    level: float = 0.3,
+    sd: float = 0.06,
+    seconds: float = 86400.0,
+    cadence_s: float = 1.0,
+    metric: str = "system.cpu.utilization",
+    tau_s: float = 30.0,
+) -> Series:
     """A utilisation about a level with noise of a correlation time of ``tau_s``, cut to 0..1."""
     object_text = "core=0" if metric.endswith("core.utilization") else ""
     phi = math.exp(-cadence_s / tau_s) if tau_s > 0 else 0.0

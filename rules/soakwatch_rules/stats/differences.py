@@ -104,9 +104,20 @@ def difference(
     if not all(map(math.isfinite, (change - half, change + half, smallest))):
         return plain
     return Difference(
-        a * scale, b * scale, n, m, change, tolerance, alpha, spread, change - half, change + half,
-        float(student_cdf(free, -t)), float(student_cdf(free, t)), smallest,
-    )  # fmt: skip
+        a * scale,
+        b * scale,
+        n,
+        m,
+        change,
+        tolerance,
+        alpha,
+        spread,
+        change - half,
+        change + half,
+        float(student_cdf(free, -t)),
+        float(student_cdf(free, t)),
+        smallest,
+    )
 
 
 def runs_needed(spread: float, effect: float, new: int = 1, alpha: float = 0.05) -> int | None:

@@ -171,11 +171,20 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
     order = np.argsort(np.append(begin[near], short[outside]), kind="stable")
     states = np.append(np.ones(int(near.sum())), -np.ones(int(outside.sum())))[order]
     return Return(
-        at, ended, last if last >= 0 else None, int(first[0]) if first.size else None,
-        int(np.count_nonzero(np.diff(states) < 0)), float(rest.mean()), student_quantile(rest_free, NEAR) * rest_error,
-        rest_error, rest_free, float(t_near * np.median(error)), width, max(0.0, float((-side * level).max())),
+        at,
+        ended,
+        last if last >= 0 else None,
+        int(first[0]) if first.size else None,
+        int(np.count_nonzero(np.diff(states) < 0)),
+        float(rest.mean()),
+        student_quantile(rest_free, NEAR) * rest_error,
+        rest_error,
+        rest_free,
+        float(t_near * np.median(error)),
+        width,
+        max(0.0, float((-side * level).max())),
         float(swing[-1]) if last == short[-1] and not outside[-1] else 0.0,
-    )  # fmt: skip
+    )
 
 
 def _followed(last: int, begin: NDArray[np.int64]) -> int:

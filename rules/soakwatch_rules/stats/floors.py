@@ -72,9 +72,12 @@ def of_floors(place: Floats, floor: Floats, limit: float, resolution: float) -> 
     high = float((centre + 2 * wide)[order][min(np.searchsorted(share, 0.95), centre.size - 1)])
     rate, straight = float(weight @ centre), np.array(linear)
     return Floors(
-        min(1.0, float(weight @ above)), rate, min(low, rate), max(high, rate),
+        min(1.0, float(weight @ above)),
+        rate,
+        min(low, rate),
+        max(high, rate),
         min(1.0, float(weight[straight] @ above[straight])),
-    )  # fmt: skip
+    )
 
 
 def rose(found: Cycles, height: float, allowed: float, *, straight: bool) -> bool:

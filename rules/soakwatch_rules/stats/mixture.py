@@ -154,11 +154,16 @@ def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shi
     wide = np.broadcast_to
     parts: list[tuple[NDArray[np.generic], ...]] = [
         (
-            score + (np.log(1 - _SHIFT) if shifts else 0.0), middle, scale, wide(freedom, score.shape),
-            wide(made.family, score.shape), wide(made.place, score.shape), made.steep * swing,
+            score + (np.log(1 - _SHIFT) if shifts else 0.0),
+            middle,
+            scale,
+            wide(freedom, score.shape),
+            wide(made.family, score.shape),
+            wide(made.place, score.shape),
+            made.steep * swing,
             wide(RHO[:, None], score.shape),
         )
-    ]  # fmt: skip
+    ]
     if shifts:
         parts.append(_with_shift(made, white, seen, rest, score, floor))
         parts += _stairs(made, white, total, floor, quantum)
@@ -200,17 +205,25 @@ def _with_shift(
     wide = np.broadcast_to
     swing = np.sqrt(
         sum(
-            (np.add.reduceat(made.swing[:, column, i] * seen[:, column], first, axis=1)[:, :, None]
-             - height * np.add.reduceat(made.swing[:, column, i, None] * meets, first, axis=1)) ** 2
+            (
+                np.add.reduceat(made.swing[:, column, i] * seen[:, column], first, axis=1)[:, :, None]
+                - height * np.add.reduceat(made.swing[:, column, i, None] * meets, first, axis=1)
+            )
+            ** 2
             for i in (0, 1)
         )
-    )  # fmt: skip
+    )
     shape = found.shape
     return (
-        found, middle, scale, wide(freedom, shape), wide(made.family[heads][None, :, None], shape),
-        wide(made.place[heads][None, :, None], shape), made.steep[heads][None, :, None] * swing,
+        found,
+        middle,
+        scale,
+        wide(freedom, shape),
+        wide(made.family[heads][None, :, None], shape),
+        wide(made.place[heads][None, :, None], shape),
+        made.steep[heads][None, :, None] * swing,
         wide(RHO[:, None, None], shape),
-    )  # fmt: skip
+    )
 
 
 def _stairs(made: Table, white: Floats, total: Floats, floor: float, quantum: float) -> Iterator[tuple[Floats, ...]]:
@@ -227,10 +240,15 @@ def _stairs(made: Table, white: Floats, total: Floats, floor: float, quantum: fl
         score = score + prior + found.spread - chances(places, found.steps)
         none, freedom = np.zeros_like(rest), np.where(found.goes_on, found.steps - 1.0, n - k - 1.0)
         yield (
-            score, np.where(found.goes_on, found.rate, 0.0), np.where(found.goes_on, found.error, 0.0),
-            np.maximum(freedom, 1.0), np.where(found.goes_on, _LEAK_IN_STEPS, _STAIRS), (found.last + edge(n)) / n,
-            none, np.asarray(RHO),
-        )  # fmt: skip
+            score,
+            np.where(found.goes_on, found.rate, 0.0),
+            np.where(found.goes_on, found.error, 0.0),
+            np.maximum(freedom, 1.0),
+            np.where(found.goes_on, _LEAK_IN_STEPS, _STAIRS),
+            (found.last + edge(n)) / n,
+            none,
+            np.asarray(RHO),
+        )
 
 
 def _weighed(columns: list[Floats]) -> Mixture:
@@ -240,6 +258,12 @@ def _weighed(columns: list[Floats]) -> Mixture:
     kept = weight > _LEAST_WEIGHT
     weight = weight[kept] / weight[kept].sum()
     return Mixture(
-        weight, middle[kept], scale[kept], freedom[kept], family[kept].astype(np.int64), place[kept], steepest[kept],
+        weight,
+        middle[kept],
+        scale[kept],
+        freedom[kept],
+        family[kept].astype(np.int64),
+        place[kept],
+        steepest[kept],
         float(weight @ rho[kept]),
-    )  # fmt: skip
+    )

@@ -156,9 +156,17 @@ def outage(calm: Bins, look: Bins, least_share: float = _SHARE) -> Outage | None
     error = max(_LEAST, _SIGMAS * sigma * math.sqrt(max(int(lossy.sum()), 1)))
     thin = known & (look.sent < _IDLE * rate * width)
     return Outage(
-        lost, offered, lost / offered, error / offered, spans, _within(look, lossy), float(width[thin].sum()),
-        float(width[~known].sum()), float(np.median(width)), _blind_s(look, known, sigma),
-    )  # fmt: skip
+        lost,
+        offered,
+        lost / offered,
+        error / offered,
+        spans,
+        _within(look, lossy),
+        float(width[thin].sum()),
+        float(width[~known].sum()),
+        float(np.median(width)),
+        _blind_s(look, known, sigma),
+    )
 
 
 def _stood(look: Bins, known: NDArray[np.bool_], lost: Floats, limit: Floats) -> NDArray[np.bool_]:

@@ -145,10 +145,15 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
         )
     for slow in taus:
         made += [
-            ("two warm-ups", [-np.exp(-u / fast), -np.exp(-u / slow)],
-             [math.exp(-1 / fast) / fast, math.exp(-1 / slow) / slow], slow)
-            for fast in taus if slow > 2 * fast
-        ]  # fmt: skip
+            (
+                "two warm-ups",
+                [-np.exp(-u / fast), -np.exp(-u / slow)],
+                [math.exp(-1 / fast) / fast, math.exp(-1 / slow) / slow],
+                slow,
+            )
+            for fast in taus
+            if slow > 2 * fast
+        ]
     # a wave's rise from trough to peak that fills most of the run: what follows may be its fall
     for begin in (0.0, 0.1):
         made += [
@@ -156,8 +161,14 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
             for end in (0.9, 1.0)
         ]
     for pace in (1.0, 2.0, 4.0):
-        made.append(("accelerating leak", [np.expm1(pace * u) / math.expm1(pace)],
-                     [pace * math.exp(pace) / math.expm1(pace)], pace))  # fmt: skip
+        made.append(
+            (
+                "accelerating leak",
+                [np.expm1(pace * u) / math.expm1(pace)],
+                [pace * math.exp(pace) / math.expm1(pace)],
+                pace,
+            )
+        )
     for period in PERIODS:
         sine, cosine = np.sin(2 * np.pi * u / period), np.cos(2 * np.pi * u / period)
         made += [

@@ -129,9 +129,14 @@ def stops_of_rate(
         if not (plain or (first, after) in rare or (counts and _empty(n, came, usual, spread) < _CHANCE)):
             continue
         made.append(
-            Stop(int(begin_ns[first]), int(end_ns[after - 1]), lasted * (1 - came / wanted), after == n,
-                 _falls(rate, level, first))
-        )  # fmt: skip
+            Stop(
+                int(begin_ns[first]),
+                int(end_ns[after - 1]),
+                lasted * (1 - came / wanted),
+                after == n,
+                _falls(rate, level, first),
+            )
+        )
     return tuple(made)
 
 

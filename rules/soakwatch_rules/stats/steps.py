@@ -177,8 +177,10 @@ def _tooth(left: Floats, right: Floats, height: float, width: int) -> bool:
     windows), or is taken back so by half before the next."""
     gone = float(np.median(left[-3:])) - np.array([float(np.median(part)) for part in _whence(left, width)])
     back = np.array([float(np.median(part)) for part in _whence(right[::-1], width)]) - float(np.median(right[:3]))
-    return any(bool((went * height < 0).any() and (-went * np.sign(height)).max() >= _TOOTH * abs(height))
-               for went in (gone, back))  # fmt: skip
+    return any(
+        bool((went * height < 0).any() and (-went * np.sign(height)).max() >= _TOOTH * abs(height))
+        for went in (gone, back)
+    )
 
 
 def _whence(part: Floats, width: int) -> list[Floats]:

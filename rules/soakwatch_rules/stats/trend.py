@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Outcome, Why
+from soakwatch_rules.rule import InconclusiveReason, Outcome
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import LEAST, Blocks, Statistic, blocks, how_many, winsorised
 from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
@@ -43,16 +43,33 @@ _STRETCHES: Final = 16  # of the run, whose means say how far it moved
 _RULED_OUT: Final = 0.1  # of the probability that is clear
 _BENDING: Final = frozenset({"late leak", "two slopes", "step and leak"})
 _STRAIGHT: Final = frozenset({"constant", "leak"})
-_BENDLESS: Final = frozenset({"constant", "leak", "warm-up", "two warm-ups", "warm-up and leak",
-                              "two warm-ups and leak", "half wave",
-                              "leak in steps", "cycle", "cycle and leak"})  # fmt: skip
+_BENDLESS: Final = frozenset(
+    {
+        "constant",
+        "leak",
+        "warm-up",
+        "two warm-ups",
+        "warm-up and leak",
+        "two warm-ups and leak",
+        "half wave",
+        "leak in steps",
+        "cycle",
+        "cycle and leak",
+    }
+)
 
 
 def judge_trend(
-    time_s: Floats, value: Floats, *, allowed: float | Tolerance, span_s: tuple[float, float] | None = None,
-    quantum: float | None = None, statistic: Statistic = "mean", floors: bool = True,
+    time_s: Floats,
+    value: Floats,
+    *,
+    allowed: float | Tolerance,
+    span_s: tuple[float, float] | None = None,
+    quantum: float | None = None,
+    statistic: Statistic = "mean",
+    floors: bool = True,
     thresholds: Thresholds | None = None,
-) -> Trend:  # fmt: skip
+) -> Trend:
     """Judges finite readings at strictly increasing times; growth is upwards. Never raises on data.
 
     ``allowed`` is growth per second, or a tolerance of the level. ``span_s`` is the window on the axis of ``time_s``
@@ -107,16 +124,27 @@ class _Question:
         if self.value.size < LEAST or not self.span_s > 0:
             level = float(np.median(self.value)) if self.value.size else 0.0
             allowed = self.tolerance.per_second(level, self.span_s)
-            return Trend(Outcome.INCONCLUSIVE, Why.TOO_FEW, allowed, "none", level, blocks=self.value.size)
+            return Trend(
+                Outcome.INCONCLUSIVE, InconclusiveReason.TOO_FEW, allowed, "none", level, blocks=self.value.size
+            )
         whole = blocks(
-            self.time_s, self.value, begin_s=0.0, end_s=self.span_s, number=how_many(self.value.size),
+            self.time_s,
+            self.value,
+            begin_s=0.0,
+            end_s=self.span_s,
+            number=how_many(self.value.size),
             statistic=self.statistic,
-        )  # fmt: skip
+        )
         level = level_before_growth(whole.value)
         blank = Trend(
-            Outcome.INCONCLUSIVE, Why.GAP, self.tolerance.per_second(level, self.span_s), "none", level,
-            blocks=len(whole), missing=whole.missing,
-        )  # fmt: skip
+            Outcome.INCONCLUSIVE,
+            InconclusiveReason.GAP,
+            self.tolerance.per_second(level, self.span_s),
+            "none",
+            level,
+            blocks=len(whole),
+            missing=whole.missing,
+        )
         if whole.missing > _MISSING:
             return blank
         if float(np.ptp(self.value)) == 0:
@@ -129,13 +157,20 @@ class _Question:
     def _constant(self, blank: Trend) -> Trend:
         hidden = max(self.quantum - self.tolerance.floor, 0.0) / self.span_s
         made = replace(
-            blank, outcome=Outcome.PASS, why=None, mode="constant", probability=0.0, shape="constant", weight=1.0,
-            smallest_detectable=hidden, line=Line(self.span_s / 2, blank.level, 0.0, 0.0, hidden),
-        )  # fmt: skip
+            blank,
+            outcome=Outcome.PASS,
+            why=None,
+            mode="constant",
+            probability=0.0,
+            shape="constant",
+            weight=1.0,
+            smallest_detectable=hidden,
+            line=Line(self.span_s / 2, blank.level, 0.0, 0.0, hidden),
+        )
         if hidden <= made.allowed * _ROUNDED:
             return made
         hours = (self.quantum / made.allowed - self.span_s) / 3600 if made.allowed > 0 else None
-        return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.RESOLUTION, hours_needed=hours)
+        return replace(made, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RESOLUTION, hours_needed=hours)
 
     def _by_floors(self, blank: Trend, whole: Blocks, found: Cycles) -> Trend:
         count = found.floor.size
@@ -152,15 +187,23 @@ class _Question:
         if count < LEAST:
             few = of_floors(found.time_s / self.span_s, found.floor, made.allowed * self.span_s, _FINE * height)
             made = replace(
-                made, probability=few.probability, rate=few.rate / self.span_s, rate_low=few.low / self.span_s,
-                rate_high=few.high / self.span_s, guard=rises and few.straight >= wanted.guarded,
-            )  # fmt: skip
+                made,
+                probability=few.probability,
+                rate=few.rate / self.span_s,
+                rate_low=few.low / self.span_s,
+                rate_high=few.high / self.span_s,
+                guard=rises and few.straight >= wanted.guarded,
+            )
             made = self._decided(made, few.probability, few.probability, fit, None)
             if made.outcome is Outcome.PASS and jumped(found, made.allowed, _UNEVEN * height):
                 hours = self.span_s / 3600
                 # a step and a leak are as likely
                 return replace(
-                    made, outcome=Outcome.INCONCLUSIVE, why=Why.CYCLE, hours_needed=hours, probability=_EVENS
+                    made,
+                    outcome=Outcome.INCONCLUSIVE,
+                    why=InconclusiveReason.CYCLE,
+                    hours_needed=hours,
+                    probability=_EVENS,
                 )
             return self._small(self._risen(made, found, height), found.floor, height)
         # the floors are taken as evenly spaced over the run
@@ -176,7 +219,9 @@ class _Question:
         return (
             made
             if proven
-            else replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE, guard=False, hours_needed=None)
+            else replace(
+                made, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE, guard=False, hours_needed=None
+            )
         )
 
     def _by_few(self, made: Trend, found: Cycles, height: float) -> Trend | None:
@@ -187,7 +232,7 @@ class _Question:
         A floor varies by some of the sawtooth's height from cycle to cycle; that much cannot be seen.
         """
         count = found.floor.size
-        made = replace(made, why=Why.CYCLE, hours_needed=self.span_s / 3600 * (FEW / count - 1))
+        made = replace(made, why=InconclusiveReason.CYCLE, hours_needed=self.span_s / 3600 * (FEW / count - 1))
         if count < 2:
             return None
         apart = float(found.time_s[-1] - found.time_s[-2])
@@ -195,9 +240,12 @@ class _Question:
         hidden = _UNEVEN * height
         slope_ = rise / apart
         made = replace(
-            made, rate=slope_, rate_low=slope_ - hidden / apart, rate_high=slope_ + hidden / apart,
+            made,
+            rate=slope_,
+            rate_low=slope_ - hidden / apart,
+            rate_high=slope_ + hidden / apart,
             smallest_detectable=0.5 * hidden / apart if count > 2 else None,
-        )  # fmt: skip
+        )
         if rise > made.allowed * apart + hidden:
             before, length = float(found.floor[1] - found.floor[0]), float(found.time_s[1] - found.time_s[0])
             steady = count > 2 and before > made.allowed * length + hidden and slope_ >= _STEADY * before / length
@@ -215,7 +263,11 @@ class _Question:
     def _small(self, made: Trend, value: Floats, hidden: float = 0.0) -> Trend:
         """A doubt about less than is allowed in the run (per horizon where growth is unlikely: half of a small wave is
         no leak) is none that is worth a verdict."""
-        if made.outcome is not Outcome.INCONCLUSIVE or made.why not in {Why.CYCLE, Why.NOISE} or made.guard:
+        if (
+            made.outcome is not Outcome.INCONCLUSIVE
+            or made.why not in {InconclusiveReason.CYCLE, InconclusiveReason.NOISE}
+            or made.guard
+        ):
             return made
         means = [float(np.mean(part)) for part in np.array_split(value, min(_STRETCHES, value.size))]
         small = self._worth(made) if made.probability <= self.thresholds.free else made.allowed * self.span_s
@@ -233,9 +285,12 @@ class _Question:
         fit, tail = slope(times, joined), slope(times[number // 2 :], joined[number // 2 :])
         guard = fit.low(self.thresholds.guard) > blank.allowed and tail.slope > blank.allowed
         made = replace(
-            blank, mode="mean", guard=guard, smallest_detectable=fit.detectable(self.thresholds.guard),
+            blank,
+            mode="mean",
+            guard=guard,
+            smallest_detectable=fit.detectable(self.thresholds.guard),
             correlation=fit.correlation,
-        )  # fmt: skip
+        )
         made, free, goes_on = _with_parts(made, parts, self.span_s, self.thresholds.guard)
         made = replace(made, line=self._end_line(made, whole.time_s, value, fit))
         made = self._decided(made, free, goes_on, fit, parts, value)
@@ -270,7 +325,10 @@ class _Question:
             return made
         hours = (begun / _LATEST - self.span_s) / 3600 if late else self.span_s / 3600
         return replace(
-            made, outcome=Outcome.INCONCLUSIVE, why=Why.NOISE if late else Why.CYCLE, hours_needed=max(hours, 0.0)
+            made,
+            outcome=Outcome.INCONCLUSIVE,
+            why=InconclusiveReason.NOISE if late else InconclusiveReason.CYCLE,
+            hours_needed=max(hours, 0.0),
         )
 
     def _grew(self, times: Floats, value: Floats, allowed: float) -> bool:
@@ -285,7 +343,7 @@ class _Question:
             return made
         if found.whole:
             return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="released")
-        return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.RELEASE, hours_needed=None)
+        return replace(made, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RELEASE, hours_needed=None)
 
     def _end_line(self, made: Trend, times: Floats, value: Floats, whole: Slope) -> Line | None:
         """The straight line that goes on after the end, over what comes after a bend."""
@@ -320,8 +378,8 @@ class _Question:
             return replace(made, outcome=Outcome.PASS, why=None)
         made = replace(made, waived="")
         if turning > max(want.clear, sure):
-            return replace(made, why=Why.CYCLE, hours_needed=self.span_s / 3600)
-        return replace(made, why=Why.NOISE, hours_needed=hours_more(fit, made.allowed, self.span_s))
+            return replace(made, why=InconclusiveReason.CYCLE, hours_needed=self.span_s / 3600)
+        return replace(made, why=InconclusiveReason.NOISE, hours_needed=hours_more(fit, made.allowed, self.span_s))
 
     def _resolved(self, made: Trend, value: Floats) -> Trend:
         """What readings without noise hide within one quantum: neither growth nor its absence can be told from it."""
@@ -339,7 +397,7 @@ class _Question:
         hours = None
         if made.allowed > 0:
             hours = max(0.0, (max(0.0, last - float(value.min())) + step) / made.allowed - self.span_s) / 3600
-        return replace(made, outcome=Outcome.INCONCLUSIVE, why=Why.RESOLUTION, hours_needed=hours)
+        return replace(made, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RESOLUTION, hours_needed=hours)
 
     def _some(self) -> Floats:
         return self.value[:: max(1, self.value.size // _SOME)]
@@ -376,8 +434,15 @@ def _with_parts(made: Trend, parts: Mixture, span_s: float, risk: float) -> tupl
         # a step or a warm-up is no noise of the straight line
         detectable = power(risk) * parts.blur() / span_s
     told = replace(
-        made, probability=sure, rate=rate / span_s, rate_low=min(low, rate) / span_s,
-        rate_high=max(high, rate) / span_s, smallest_detectable=detectable, shape=shape, weight=weight, shapes=shapes,
+        made,
+        probability=sure,
+        rate=rate / span_s,
+        rate_low=min(low, rate) / span_s,
+        rate_high=max(high, rate) / span_s,
+        smallest_detectable=detectable,
+        shape=shape,
+        weight=weight,
+        shapes=shapes,
         bend_s=None if shape in _BENDLESS else parts.bend(shape) * span_s,
-    )  # fmt: skip
+    )
     return told, free, goes_on

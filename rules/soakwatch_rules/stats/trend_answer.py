@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from soakwatch_rules.rule import Outcome, Why
+from soakwatch_rules.rule import InconclusiveReason, Outcome
 from soakwatch_rules.stats.cycles import Release
 
 Mode = Literal["constant", "mean", "floor", "none"]
@@ -43,7 +43,7 @@ class Trend:
     """
 
     outcome: Outcome
-    why: Why | None
+    why: InconclusiveReason | None
     allowed: float
     mode: Mode
     level: float

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from soakwatch_rules.rule import Outcome, Why
+from soakwatch_rules.rule import InconclusiveReason, Outcome
 from soakwatch_rules.series import Series, Trait
 from soakwatch_rules.stats.floors import FEW
 from soakwatch_rules.stats.following import Following
@@ -75,8 +75,8 @@ def sentence(metric: str, trend: Trend, trait: Trait, span_s: float, follows: Fo
     change = "falls" if trait.growth == "down" else "grows"
     if trend.mode == "constant":
         return f"{what} stays at {quantity(abs(trend.level), trait.unit)} for {lasting(span_s)}"
-    if trend.mode == "none" or trend.why in {Why.TOO_FEW, Why.GAP}:
-        if trend.why is Why.GAP:
+    if trend.mode == "none" or trend.why in {InconclusiveReason.TOO_FEW, InconclusiveReason.GAP}:
+        if trend.why is InconclusiveReason.GAP:
             return f"{what}: {100 * trend.missing:.0f} % of {trend.blocks} blocks of time hold no reading"
         return f"{what}: {trend.blocks} readings are too few to tell a leak from a step"
     odds = f"{100 * min(trend.probability, 0.999):.1f} %"
@@ -86,23 +86,23 @@ def sentence(metric: str, trend: Trend, trait: Trait, span_s: float, follows: Fo
         return f"{what} {change} at the end by {rate}, more than the {allowed} allowed, {sure}; shape: {shape}"
     if trend.outcome is Outcome.PASS:
         return f"{what} moves at the end by {rate}, {allowed} are allowed; {odds} probability of more; shape: {shape}"
-    if trend.why is Why.NO_REFERENCE:
+    if trend.why is InconclusiveReason.NO_REFERENCE:
         return f"{what} {change} at the end by {rate}, more than the {allowed} allowed; shape: {shape}"
-    if trend.why is Why.CYCLE and _few_cycles(trend):
+    if trend.why is InconclusiveReason.CYCLE and _few_cycles(trend):
         return (
             f"{what} is a sawtooth of {counted(trend.blocks, 'whole cycle')} in {lasting(span_s)}, too few to see its "
             "floor move"
         )
-    if trend.why is Why.CYCLE:
+    if trend.why is InconclusiveReason.CYCLE:
         moves = ", a sawtooth, has floors that move" if trend.mode == "floor" else " moves"
         return (
             f"{what}{moves} as a cycle about as long as the run would, which cannot be told from growth; shape: {shape}"
         )
-    if trend.why is Why.RELEASE:
+    if trend.why is InconclusiveReason.RELEASE:
         return (
             f"{what} {change} by {rate} since an abrupt release whose peak it has not regained: maybe a long sawtooth"
         )
-    if trend.why is Why.RESOLUTION:
+    if trend.why is InconclusiveReason.RESOLUTION:
         return f"{what} is read in steps too coarse to tell whether it {change} by the {allowed} allowed"
     return f"{what} moves at the end by {rate}, {allowed} are allowed: {odds} probability of more; shape: {shape}"
 
@@ -148,19 +148,19 @@ def settle_of(trend: Trend) -> str:
     """What would settle an inconclusive answer."""
     hours = trend.hours_needed
     more = lasting(max(60.0, round(hours * 60) * 60.0)) if hours is not None and 0 < hours < 24 * 3650 else None
-    if trend.why is Why.TOO_FEW:
+    if trend.why is InconclusiveReason.TOO_FEW:
         return f"needs at least {max(1, 16 - trend.blocks)} more readings in one life"
-    if trend.why is Why.GAP:
+    if trend.why is InconclusiveReason.GAP:
         return "needs readings in at least half of the window's blocks"
-    if trend.why is Why.CYCLE:
+    if trend.why is InconclusiveReason.CYCLE:
         if _few_cycles(trend):
             return f"needs 4 whole cycles, about {more or 'four times the run'} more"
         return f"needs a run over more than two of its cycles, at least {more or 'twice as long'} more"
-    if trend.why is Why.NO_REFERENCE:
+    if trend.why is InconclusiveReason.NO_REFERENCE:
         return "needs a load that is steady, or that goes up and down"
-    if trend.why is Why.RELEASE:
+    if trend.why is InconclusiveReason.RELEASE:
         return "needs a run that goes on until the old peak is exceeded or another release is seen"
-    if trend.why is Why.RESOLUTION:
+    if trend.why is InconclusiveReason.RESOLUTION:
         return f"needs {more} more, or finer readings" if more else "needs finer readings"
     if more is not None:
         return f"needs {more} more at this noise"

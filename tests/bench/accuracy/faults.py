@@ -154,15 +154,20 @@ def night(seed: int) -> tuple[Night, Case]:
     made = Night(np.arange(0, hours * 3600, apart), rng)
     n, ones = made.t.size, np.ones(made.t.size)
     made.values = {
-        ("system.boot.id", ""): 42 * ones, ("system.uptime", ""): 90_000 + made.t,
-        ("system.memory.oom_kills", ""): 3 * ones, ("system.core.files", "folder=/var/crash"): ones.copy(),
+        ("system.boot.id", ""): 42 * ones,
+        ("system.uptime", ""): 90_000 + made.t,
+        ("system.memory.oom_kills", ""): 3 * ones,
+        ("system.core.files", "folder=/var/crash"): ones.copy(),
         ("system.cpu.utilization", ""): np.clip(rng.normal(0.3, 0.03, n), 0, 1),
         **{("system.kernel.alarms", f"kind={kind}"): 0 * ones for kind in ("oom", "segfault", "lockup")},
-    }  # fmt: skip
+    }
     for number, name in enumerate(WATCHED):
         thing = f"process={name},instance=0"
-        made.values |= {("process.up", thing): ones.copy(), ("process.pid", thing): (100 + number) * ones,
-                        ("process.start_time", thing): (EPOCH_S - 5000) * ones}  # fmt: skip
+        made.values |= {
+            ("process.up", thing): ones.copy(),
+            ("process.pid", thing): (100 + number) * ones,
+            ("process.start_time", thing): (EPOCH_S - 5000) * ones,
+        }
     at, length = 0.0, hours * 3600
     at = float(rng.uniform(0.1, 0.5)) * length
     for blow in rng.permutation(len(FAULTS))[: int(rng.integers(1, 4))].tolist():
@@ -204,7 +209,7 @@ def _sources(made: Night, finding: Finding, of: Sequence[Mark] = ()) -> set[int]
             for number, (first, last, words) in enumerate(made.faults)
             if any(word in f"{text} {mark.text}" for word in words)
             or (finding.rule == "kernel_fault" and " of " not in mark.text)
-        ]  # fmt: skip
+        ]
         found |= {number for away, number in near if away <= 2 * made.apart + 1}
     return found
 
@@ -228,8 +233,11 @@ def score(seed: int) -> Told:
         if len(own) > 1 and (cause.confidence is None or cause.confidence > 0.5):
             lead = _sources(made, own[0])
             fused += [f"{own[0].rule} told as the cause of {f.rule}" for f in own[1:] if not lead & _sources(made, f)]
-    failed = [(min(_sources(made, f), key=lambda n: made.faults[n][0]), f) for f in findings
-              if f.outcome is Outcome.FAIL and _sources(made, f)]  # fmt: skip
+    failed = [
+        (min(_sources(made, f), key=lambda n: made.faults[n][0]), f)
+        for f in findings
+        if f.outcome is Outcome.FAIL and _sources(made, f)
+    ]
     if not failed:
         return Told(tuple(fused), "", led=False)
     first = min(made.faults[number][0] for number, _ in failed)

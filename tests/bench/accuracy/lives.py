@@ -12,10 +12,19 @@ MIB = 2.0**20
 ALL = ("system.", "process.", "queue.", "recorder.", "monitor.")
 SOURCES = (Source("local", DUT, ALL), Source("icmp", DUT, ("reach.",)), Source("command", TG, ("load.",)))
 LENGTHS = (  # seconds, cadence, weight, most series
-    (30.0, 0.2, 1, 40), (300.0, 1.0, 1, 60), (600.0, 1.0, 1, 60), (7200.0, 1.0, 2, 40), (4 * 3600.0, 10.0, 2, 80),
-    (12 * 3600.0, 10.0, 4, 100), (24 * 3600.0, 60.0, 10, 300), (24 * 3600.0, 10.0, 4, 80), (48 * 3600.0, 60.0, 3, 200),
-    (72 * 3600.0, 60.0, 3, 120), (24 * 3600.0, 3600.0, 1, 100), (48 * 3600.0, 3600.0, 2, 200),
-)  # fmt: skip
+    (30.0, 0.2, 1, 40),
+    (300.0, 1.0, 1, 60),
+    (600.0, 1.0, 1, 60),
+    (7200.0, 1.0, 2, 40),
+    (4 * 3600.0, 10.0, 2, 80),
+    (12 * 3600.0, 10.0, 4, 100),
+    (24 * 3600.0, 60.0, 10, 300),
+    (24 * 3600.0, 10.0, 4, 80),
+    (48 * 3600.0, 60.0, 3, 200),
+    (72 * 3600.0, 60.0, 3, 120),
+    (24 * 3600.0, 3600.0, 1, 100),
+    (48 * 3600.0, 3600.0, 2, 200),
+)
 
 
 def noise(night: Night, sd: float, correlation_s: float = 0.0) -> Floats:
@@ -117,10 +126,20 @@ def coarse(night: Night) -> Floats:
 
 
 LIVES: dict[str, Callable[[Night], Floats]] = {
-    "flat": flat, "warm-up": warm_up, "two warm-ups": two_warm_ups, "cache": cache, "sawtooth": sawtooth,
-    "warm sawtooth": warm_sawtooth, "fragmentation": fragmentation, "one step": one_step, "daily": daily,
-    "weekly": weekly, "slow noise": wander, "batches": batches, "quantised": coarse,
-}  # fmt: skip
+    "flat": flat,
+    "warm-up": warm_up,
+    "two warm-ups": two_warm_ups,
+    "cache": cache,
+    "sawtooth": sawtooth,
+    "warm sawtooth": warm_sawtooth,
+    "fragmentation": fragmentation,
+    "one step": one_step,
+    "daily": daily,
+    "weekly": weekly,
+    "slow noise": wander,
+    "batches": batches,
+    "quantised": coarse,
+}
 
 
 def process(night: Night, number: int) -> Floats:
@@ -250,8 +269,11 @@ def ports(night: Night, sent: Floats, back: Floats) -> None:
     bits = 32 if night.rng.random() < 0.4 and float(np.diff(sent).max(initial=0)) < 2**30 else 64
     few = counter(night, np.full(night.at_s.size, 0.2 * night.cadence_s))  # the other way: routing and keepalives
     for interface, direction, of in (
-        ("eth1", "receive", sent), ("eth1", "transmit", few), ("eth2", "receive", few), ("eth2", "transmit", back),
-    ):  # fmt: skip
+        ("eth1", "receive", sent),
+        ("eth1", "transmit", few),
+        ("eth2", "receive", few),
+        ("eth2", "transmit", back),
+    ):
         made = of + float(night.rng.integers(0, 2**31))
         name = f"interface={interface},direction={direction}"
         night.put("system.network.packets", made % 2.0**bits if bits == 32 else made, name)
@@ -305,8 +327,9 @@ def announced_restart(night: Night) -> None:
     night.traits.add("announced restart")
     name, at = str(night.rng.choice(names)), night.at(night.rng.uniform(0.3, 0.7))
     restart(night, name, at)
-    night.announce("upgrade", night.at_s[at] - 2 * night.cadence_s, night.at_s[at] + 5 * night.cadence_s,
-                   {"process.restart": 1})  # fmt: skip
+    night.announce(
+        "upgrade", night.at_s[at] - 2 * night.cadence_s, night.at_s[at] + 5 * night.cadence_s, {"process.restart": 1}
+    )
 
 
 def restart(night: Night, name: str, at: int) -> None:
@@ -332,8 +355,11 @@ def reach(night: Night) -> None:
 def phases(night: Night) -> None:
     """No phases (a plain soak), or a baseline, a soak, perhaps stress and recovery."""
     kind = night.rng.choice(["plain", "baseline", "stress"])
-    ends = {"plain": (("soak", 1.0),), "baseline": (("baseline", 0.1), ("soak", 1.0)),
-            "stress": (("baseline", 0.08), ("soak", 0.8), ("stress", 0.86), ("recovery", 1.0))}[str(kind)]  # fmt: skip
+    ends = {
+        "plain": (("soak", 1.0),),
+        "baseline": (("baseline", 0.1), ("soak", 1.0)),
+        "stress": (("baseline", 0.08), ("soak", 0.8), ("stress", 0.86), ("recovery", 1.0)),
+    }[str(kind)]
     begin = 0.0
     for name, end in ends:
         night.phases.append((name, begin * night.length_s, end * night.length_s))

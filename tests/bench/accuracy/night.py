@@ -155,18 +155,23 @@ def write_run(night: Night, folder: Path) -> None:
             for name, role in roles.items()
         )
         plan = f"name: night\nduration: {night.length_s:g}s\n" + (f"phases: [{phases}]\n" if phases else "")
-        meta = {"run": f"night-{night.seed}", "plan": f"{plan}targets:\n{targets}", "start_ns": str(BEGIN_NS),
-                PLANNED_KEY: planned_text(night.length_s, names)}  # fmt: skip
+        meta = {
+            "run": f"night-{night.seed}",
+            "plan": f"{plan}targets:\n{targets}",
+            "start_ns": str(BEGIN_NS),
+            PLANNED_KEY: planned_text(night.length_s, names),
+        }
         for word, text in meta.items():
             record.set_meta(word, text)
         for name, role in roles.items():
             record.target(name, role)
         record.begin_span(BEGIN_NS)
         kept = {
-            source.name: record.source(source.target, source.name, f"{source.target}/{source.name}", interval_ns,
-                                       required=True)
+            source.name: record.source(
+                source.target, source.name, f"{source.target}/{source.name}", interval_ns, required=True
+            )
             for source in night.sources
-        }  # fmt: skip
+        }
         time_ns = BEGIN_NS + np.round(night.at_s * 1e9).astype(np.int64)
         for begin in range(0, time_ns.size, _STRETCH):
             part = slice(begin, begin + _STRETCH)
@@ -178,9 +183,16 @@ def write_run(night: Night, folder: Path) -> None:
                     if there.size:
                         entry = BY_NAME[key.metric]
                         readings.append(
-                            Readings(key.metric, key.object, entry.unit, entry.kind, there, time_ns[part][there],
-                                     typed(key, value[part][there]))
-                        )  # fmt: skip
+                            Readings(
+                                key.metric,
+                                key.object,
+                                entry.unit,
+                                entry.kind,
+                                there,
+                                time_ns[part][there],
+                                typed(key, value[part][there]),
+                            )
+                        )
                 facts = _facts(time_ns[part], answered)
                 record.put_stretch(kept[source.name], Stretch(time_ns[part], answered, "", readings, facts))
         for event in night.events:
@@ -220,8 +232,9 @@ def write_table(night: Night, path: Path) -> list[str]:
                 expect = " ".join(f"{kind}={number}" for kind, number in event.expect.items())
                 begin, end = event.begin_ns * 1e-9, (event.end_ns or event.begin_ns) * 1e-9
                 within = ((event.deadline_ns or event.begin_ns) - event.begin_ns) * 1e-9
-                writer.writerow((event.kind, event.target, event.object, f"{begin:.3f}", f"{end:.3f}", expect,
-                                 f"{within:g}s"))  # fmt: skip
+                writer.writerow(
+                    (event.kind, event.target, event.object, f"{begin:.3f}", f"{end:.3f}", expect, f"{within:g}s")
+                )
         options.append(f"--events={events}")
     return options
 

@@ -132,16 +132,33 @@ def _row(name: str, found: list[Result]) -> list[str]:
     missed = sum(r.letter in "PN" for r in ill) + sum(r.labels - r.hits for r in marked if r.letter != "I")
     notes = "; ".join(dict.fromkeys(r.trial.note for r in found if r.trial.note))
     return [
-        name, str(len(found)), f"{whole:.3g}", verdicts, hits, str(missed) if ill or marked else "-",
+        name,
+        str(len(found)),
+        f"{whole:.3g}",
+        verdicts,
+        hits,
+        str(missed) if ill or marked else "-",
         str(sum(r.letter == "I" for r in (*ill, *well, *marked))),
-        f"{false}" if at_risk else "-", f"{false / at_risk:.2g}" if at_risk else "-",
+        f"{false}" if at_risk else "-",
+        f"{false / at_risk:.2g}" if at_risk else "-",
         " ".join(f"{letter}{many}" for letter, many in Counter(r.letter for r in free).most_common()) or "-",
         notes if len(notes) < 120 else notes[:117] + "...",
-    ]  # fmt: skip
+    ]
 
 
-_HEAD: Final = ["set", "series", "days", "ill found", "labels hit", "missed", "left open", "false alarms", "per day",
-                "no truth", "note"]  # fmt: skip
+_HEAD: Final = [
+    "set",
+    "series",
+    "days",
+    "ill found",
+    "labels hit",
+    "missed",
+    "left open",
+    "false alarms",
+    "per day",
+    "no truth",
+    "note",
+]
 
 
 def _worst(found: list[Result], *, draw: bool) -> str:

@@ -69,10 +69,17 @@ def nezha(folder: Path) -> Iterator[Table]:
             own = [f["inject_type"] for f in faults if f["inject_pod"] == path.name.removesuffix("_metric.csv.gz")]
             cpu = [kind for kind in own if kind.startswith("cpu")]
             truth: Truth = "ill" if cpu else "unknown" if own else "well"
-            yield Table("nezha", f"{day.name}/{path.name}", truth, (
-                Readings("system.cpu.utilization", "", "%", at, busy),
-                Readings("process.memory.usage", "process=pod", "By", at, memory * 2**20),
-            ), ("cpu_spike", "cpu_saturation"), f"{len(cpu)} CPU faults")  # fmt: skip
+            yield Table(
+                "nezha",
+                f"{day.name}/{path.name}",
+                truth,
+                (
+                    Readings("system.cpu.utilization", "", "%", at, busy),
+                    Readings("process.memory.usage", "process=pod", "By", at, memory * 2**20),
+                ),
+                ("cpu_spike", "cpu_saturation"),
+                f"{len(cpu)} CPU faults",
+            )
 
 
 def hpas_ldms(folder: Path) -> Iterator[Table]:
@@ -84,10 +91,17 @@ def hpas_ldms(folder: Path) -> Iterator[Table]:
         leaks = [e for e in events if e["run"] == name and e["anomaly"] == "memleak"]
         others = [e for e in events if e["run"] == name and e["anomaly"] not in {"memleak", "none"}]
         truth: Truth = "ill" if leaks else "unknown" if others else "well"
-        yield Table("hpas_ldms", name, truth, (
-            Readings("system.memory.usage", "", "By", at, (total - free) * 1024),
-            Readings("system.memory.available", "", "By", at, free * 1024),
-        ), ("growth", "memory_growth"), "freed inside the run")  # fmt: skip
+        yield Table(
+            "hpas_ldms",
+            name,
+            truth,
+            (
+                Readings("system.memory.usage", "", "By", at, (total - free) * 1024),
+                Readings("system.memory.available", "", "By", at, free * 1024),
+            ),
+            ("growth", "memory_growth"),
+            "freed inside the run",
+        )
 
 
 def gc_logs(folder: Path) -> Iterator[Table]:
@@ -113,11 +127,17 @@ def sysbench_tpcc(folder: Path) -> Iterator[Table]:
                     found.append((1.6e9 + float(cells[0]), number(cells[2]), number(cells[7])))
         at, tps, latency = np.array(found, dtype=np.float64).T
         change, zero = number(truth["change_last_vs_first_pct"]), number(truth["zero_tps_seconds"])
-        yield Table("sysbench_tpcc", truth["file"], "ill" if change < -5 or zero >= 10 else "well", (
-            Readings("load.request.rate", "", "{request}/s", at, tps),
-            Readings("load.latency", "quantile=0.95", "ms", at, latency),
-        ), ("performance_decline", "loss", "step_change", "periodic_pause", "latency"),
-            f"{change:+.1f} %, {zero:.0f} s of zeros")  # fmt: skip
+        yield Table(
+            "sysbench_tpcc",
+            truth["file"],
+            "ill" if change < -5 or zero >= 10 else "well",
+            (
+                Readings("load.request.rate", "", "{request}/s", at, tps),
+                Readings("load.latency", "quantile=0.95", "ms", at, latency),
+            ),
+            ("performance_decline", "loss", "step_change", "periodic_pause", "latency"),
+            f"{change:+.1f} %, {zero:.0f} s of zeros",
+        )
 
 
 def dbtester(folder: Path) -> Iterator[Table]:
@@ -130,10 +150,17 @@ def dbtester(folder: Path) -> Iterator[Table]:
         at, rate, latency = columns(path, "unix_ts", "throughput", "avg_latency_ms")
         if at.size >= 30:
             longest = max(stalls.get(name, [0.0]))
-            yield Table("dbtester", name, "ill" if longest >= 10 else "unknown", (
-                Readings("load.request.rate", "", "{request}/s", at, rate),
-                Readings("load.latency", "", "ms", at, latency),
-            ), ("loss", "periodic_pause", "hang"), f"longest stall {longest:.0f} s")  # fmt: skip
+            yield Table(
+                "dbtester",
+                name,
+                "ill" if longest >= 10 else "unknown",
+                (
+                    Readings("load.request.rate", "", "{request}/s", at, rate),
+                    Readings("load.latency", "", "ms", at, latency),
+                ),
+                ("loss", "periodic_pause", "hang"),
+                f"longest stall {longest:.0f} s",
+            )
 
 
 def llm_aging(folder: Path) -> Iterator[Table]:
@@ -141,9 +168,15 @@ def llm_aging(folder: Path) -> Iterator[Table]:
     for path in sorted(folder.glob("*.csv.gz")):
         read = [(epoch(r["currentTime"]), number(r["usedMemory"]), number(r["totalCpuUsage(%)"])) for r in rows(path)]
         at, used, busy = np.array(read, dtype=np.float64).T
-        yield Table("llm_aging", path.name, "unknown", (
-            Readings("system.memory.usage", "", "By", at, used), Readings("system.cpu.utilization", "", "%", at, busy),
-        ))  # fmt: skip
+        yield Table(
+            "llm_aging",
+            path.name,
+            "unknown",
+            (
+                Readings("system.memory.usage", "", "By", at, used),
+                Readings("system.cpu.utilization", "", "%", at, busy),
+            ),
+        )
 
 
 def perseus_failover(folder: Path) -> Iterator[Table]:
@@ -152,9 +185,14 @@ def perseus_failover(folder: Path) -> Iterator[Table]:
         load = trial.case.load[0]
         at = floats(load.time_ns * 1e-9 + 1.6e9)
         longest = max(((b - a) * 1e-9 - 2 for a, b in trial.labels or ()), default=0.0)
-        yield Table("perseus_failover", trial.file, "ill" if longest >= 10 else "well",
-                    (Readings("load.request.rate", "", "{request}/s", at, load.values),),
-                    ("loss", "periodic_pause", "hang"), f"longest {longest:.0f} s")  # fmt: skip
+        yield Table(
+            "perseus_failover",
+            trial.file,
+            "ill" if longest >= 10 else "well",
+            (Readings("load.request.rate", "", "{request}/s", at, load.values),),
+            ("loss", "periodic_pause", "hang"),
+            f"longest {longest:.0f} s",
+        )
 
 
 def cisco_telemetry_11(folder: Path) -> Iterator[Table]:
@@ -163,8 +201,12 @@ def cisco_telemetry_11(folder: Path) -> Iterator[Table]:
         if trial.rule in {"cpu_spike", "growth"}:
             one = trial.case.series[0]
             unit = "1" if trial.rule == "cpu_spike" else "By"
-            yield Table("cisco_telemetry_11", f"{trial.file} {trial.rule}", "well",
-                        (Readings(one.metric, "", unit, floats(one.time_ns * 1e-9), one.values),))  # fmt: skip
+            yield Table(
+                "cisco_telemetry_11",
+                f"{trial.file} {trial.rule}",
+                "well",
+                (Readings(one.metric, "", unit, floats(one.time_ns * 1e-9), one.values),),
+            )
 
 
 def alibaba_mem(folder: Path) -> Iterator[Table]:
@@ -187,18 +229,33 @@ def pg_queue(folder: Path) -> Iterator[Table]:
     for path in sorted(folder.glob("*.csv")):
         at = np.array([epoch(f"2026-01-01T{row['time']}") for row in rows(path)])
         writes, reads, depth = columns(path, "writes_per_s", "reads_per_s", "qdepth")
-        yield Table("pg_queue", path.name, "well", (
-            Readings("load.offered.rate", "", "{request}/s", at, writes),
-            Readings("load.request.rate", "", "{request}/s", at, reads),
-            Readings("queue.depth", "queue=jobs", "{packet}", at, depth),
-        ))  # fmt: skip
+        yield Table(
+            "pg_queue",
+            path.name,
+            "well",
+            (
+                Readings("load.offered.rate", "", "{request}/s", at, writes),
+                Readings("load.request.rate", "", "{request}/s", at, reads),
+                Readings("queue.depth", "queue=jobs", "{packet}", at, depth),
+            ),
+        )
 
 
 TABLES: dict[str, Callable[[Path], Iterator[Table]]] = {
     f.__name__: f
-    for f in (nezha, hpas_ldms, gc_logs, sysbench_tpcc, dbtester, llm_aging, perseus_failover, cisco_telemetry_11,
-              alibaba_mem, pg_queue)
-}  # fmt: skip
+    for f in (
+        nezha,
+        hpas_ldms,
+        gc_logs,
+        sysbench_tpcc,
+        dbtester,
+        llm_aging,
+        perseus_failover,
+        cisco_telemetry_11,
+        alibaba_mem,
+        pg_queue,
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +296,14 @@ def judged(table: Table) -> Said:
         document = json.loads(out.read_text(encoding="utf-8"))
     deciding = [f for f in document["findings"] if f["outcome"] == document["verdict"] != "pass"]
     failed = {f["rule"] for f in document["findings"] if f["outcome"] == "fail"}
-    return Said(table, document["verdict"], any(f["outcome"] == "warn" for f in document["findings"]),
-                tuple(sorted({f["rule"] for f in deciding})), bool(failed & set(table.names)),
-                document["reason"])  # fmt: skip
+    return Said(
+        table,
+        document["verdict"],
+        any(f["outcome"] == "warn" for f in document["findings"]),
+        tuple(sorted({f["rule"] for f in deciding})),
+        bool(failed & set(table.names)),
+        document["reason"],
+    )
 
 
 def main() -> None:
@@ -268,8 +330,10 @@ def main() -> None:
                 named = sum(one.named for one in own) if truth == "ill" else ""
                 print(f"| {name} | {truth} | {len(own)} | {shown} | {named} | {decided} |")
     for one in said if told.each else ():
-        print(f"{one.table.data} {one.table.file} {one.table.truth} ({one.table.detail}): {one.outcome}, "
-              f"{', '.join(one.rules)}: {one.reason[:200]}")  # fmt: skip
+        print(
+            f"{one.table.data} {one.table.file} {one.table.truth} ({one.table.detail}): {one.outcome}, "
+            f"{', '.join(one.rules)}: {one.reason[:200]}"
+        )
 
 
 if __name__ == "__main__":

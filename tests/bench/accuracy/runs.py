@@ -124,12 +124,21 @@ def scored(night: Night, truth: Truth | None, document: dict[str, object], form:
         truth.named_by(str(f["rule"]), str(f["metric"]), str(f["object"])) for f in failed
     )
     return Judged(
-        seed=night.seed, truth=truth, form=form, hours=night.hours, cadence_s=night.cadence_s, series=len(night.value),
-        traits=tuple(sorted(night.traits)), verdict=verdict, warned=any(f["outcome"] == "warn" for f in findings),
-        rules=tuple(sorted({str(f["rule"]) for f in deciding})), named=named,
+        seed=night.seed,
+        truth=truth,
+        form=form,
+        hours=night.hours,
+        cadence_s=night.cadence_s,
+        series=len(night.value),
+        traits=tuple(sorted(night.traits)),
+        verdict=verdict,
+        warned=any(f["outcome"] == "warn" for f in findings),
+        rules=tuple(sorted({str(f["rule"]) for f in deciding})),
+        named=named,
         false_cause=truth is not None and bool(failed) and _false_cause(truth, document, findings),
-        reason=str(document["reason"]), seconds=seconds,
-    )  # fmt: skip
+        reason=str(document["reason"]),
+        seconds=seconds,
+    )
 
 
 def _false_cause(truth: Truth, document: dict[str, object], findings: list[dict[str, object]]) -> bool:
@@ -213,8 +222,10 @@ def table_of(rows: list[Judged], name: Callable[[Judged], str]) -> Iterator[str]
         rules = Counter(rule for row in own for rule in row.rules)
         told = ", ".join(f"{rule} {number}" for rule, number in rules.most_common(5))
         shown = " | ".join(str(count[outcome]) for outcome in WORST)
-        yield (f"| {key} | {len(own)} | {shown} | {sum(row.named for row in own)} | "
-               f"{sum(row.false_cause for row in own)} | {told} |")  # fmt: skip
+        yield (
+            f"| {key} | {len(own)} | {shown} | {sum(row.named for row in own)} | "
+            f"{sum(row.false_cause for row in own)} | {told} |"
+        )
 
 
 def _kind(row: Judged) -> str:
@@ -292,8 +303,10 @@ def main() -> None:
             right = row.verdict == "pass" if row.truth is None else row.verdict == "fail" and row.named
             if not right or row.false_cause:
                 cause = " FALSE CAUSE" if row.false_cause else ""
-                print(f"{row.seed} {row.form} {kind} ({row.hours:g} h, {row.cadence_s:g} s, {row.series} series): "
-                      f"{row.outcome}{cause}, {', '.join(row.rules)}: {row.reason[:300]}")  # fmt: skip
+                print(
+                    f"{row.seed} {row.form} {kind} ({row.hours:g} h, {row.cadence_s:g} s, {row.series} series): "
+                    f"{row.outcome}{cause}, {', '.join(row.rules)}: {row.reason[:300]}"
+                )
     for text in broken:
         print(f"broken: {text}")
 

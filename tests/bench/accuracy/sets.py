@@ -26,7 +26,7 @@ from tests.bench.accuracy.trials import (
     opened,
     rows,
     series,
-)  # fmt: skip
+)
 
 from soakwatch_rules.rule import Case, Event, Phase, Window
 from soakwatch_rules.series import Series, Trait
@@ -71,12 +71,26 @@ def hpas_ldms(folder: Path) -> Iterator[Trial]:
         low, high = (first[0] + 5, first[1] - 20) if leaks else (60.0, 400.0)  # some are freed a little early
         seen = used.between(*_ns(begin + low, begin + high))
         for rule, more in (("growth", {"shortest": 60.0}), ("memory_growth", {})):
-            yield Trial("hpas_ldms", name, rule, alone(seen), "ill" if leaks else "well", more=more,
-                        note="steep leaks: logic, not sensitivity")  # fmt: skip
+            yield Trial(
+                "hpas_ldms",
+                name,
+                rule,
+                alone(seen),
+                "ill" if leaks else "well",
+                more=more,
+                note="steep leaks: logic, not sensitivity",
+            )
         if len(leaks) == 1 and first[0] > 45:
             case = _after_stress(used, begin, *first)
-            yield Trial("hpas_ldms", name, "recovery", case, "well", more={"tolerance": 0.1},
-                        note="freed to within 10 %: 5 % stay, and every run rises by 9 % at its end")  # fmt: skip
+            yield Trial(
+                "hpas_ldms",
+                name,
+                "recovery",
+                case,
+                "well",
+                more={"tolerance": 0.1},
+                note="freed to within 10 %: 5 % stay, and every run rises by 9 % at its end",
+            )
 
 
 def _after_stress(used: Series, begin: float, start: float, end: float) -> Case:
@@ -104,9 +118,15 @@ def gc_logs(folder: Path) -> Iterator[Trial]:
         window = Window(*_ns(float(at[0]), float(at[-1]) + 1))
         case = replace(alone(made), series=(), object="", window=window, phases=(Phase("soak", window),), events=events)
         fixed = verdict.startswith("periodic") or name.startswith("ps__details__854")
-        yield Trial("gc_logs", name, "periodic_pause", case, "ill" if fixed else "unknown",
-                    note="full collections",
-                    detail=f"median interval {truth['full_gc_interval_median_s']} s")  # fmt: skip
+        yield Trial(
+            "gc_logs",
+            name,
+            "periodic_pause",
+            case,
+            "ill" if fixed else "unknown",
+            note="full collections",
+            detail=f"median interval {truth['full_gc_interval_median_s']} s",
+        )
 
 
 def _floor(at: Floats, heap: Floats, trait: Trait) -> Series:
@@ -132,11 +152,25 @@ def sysbench_tpcc(folder: Path) -> Iterator[Trial]:
                     tps.append(number(cells[2]))
         case = carried(series("load.request.rate", at, tps, RATE, cadence_s=1.0))
         change = number(truth["change_last_vs_first_pct"])
-        yield Trial("sysbench_tpcc", truth["file"], "performance_decline", case, "ill" if change < -5 else "well",
-                    note="medians of the first and the last sixth", detail=f"{change:+.1f} %")  # fmt: skip
+        yield Trial(
+            "sysbench_tpcc",
+            truth["file"],
+            "performance_decline",
+            case,
+            "ill" if change < -5 else "well",
+            note="medians of the first and the last sixth",
+            detail=f"{change:+.1f} %",
+        )
         zero = number(truth["zero_tps_seconds"])
-        yield Trial("sysbench_tpcc", truth["file"], "periodic_pause", case, "ill" if zero else "unknown",
-                    note="seconds of no transaction; other dips have no labels", detail=f"{zero:.0f} s")  # fmt: skip
+        yield Trial(
+            "sysbench_tpcc",
+            truth["file"],
+            "periodic_pause",
+            case,
+            "ill" if zero else "unknown",
+            note="seconds of no transaction; other dips have no labels",
+            detail=f"{zero:.0f} s",
+        )
 
 
 def dbtester(folder: Path) -> Iterator[Trial]:
@@ -151,16 +185,29 @@ def dbtester(folder: Path) -> Iterator[Trial]:
             continue
         labels = tuple(_ns(begin - 1, begin + lasts + 1) for begin, lasts in stalls.get(name, []))
         case = carried(series("load.request.rate", at, rate, RATE, cadence_s=1.0))
-        yield Trial("dbtester", name, "periodic_pause", case, labels=labels, whole=False,
-                    note="seconds of no throughput, most stalls one; shallower dips have no labels")  # fmt: skip
+        yield Trial(
+            "dbtester",
+            name,
+            "periodic_pause",
+            case,
+            labels=labels,
+            whole=False,
+            note="seconds of no throughput, most stalls one; shallower dips have no labels",
+        )
     for path in sorted(folder.glob("20*/*-monitor.csv.gz")):
         at, used = columns(path, "unix_ts", "VmRSSBytes")
         if at.size < 30:
             continue
         made = series("process.memory.usage", at, used, MEMORY, thing="process=db", cadence_s=1.0)
         flat = path.parent.name == "2016050901"
-        yield Trial("dbtester", f"{path.parent.name}/{path.name}", "growth", alone(made), "well" if flat else "unknown",
-                    note="under 67 min; grows with its data: reported, not scored (2016050901 is flat)")  # fmt: skip
+        yield Trial(
+            "dbtester",
+            f"{path.parent.name}/{path.name}",
+            "growth",
+            alone(made),
+            "well" if flat else "unknown",
+            note="under 67 min; grows with its data: reported, not scored (2016050901 is flat)",
+        )
 
 
 def llm_aging(folder: Path) -> Iterator[Trial]:
@@ -192,8 +239,15 @@ def perseus_failover(folder: Path) -> Iterator[Trial]:
         zero = (rate == 0) & (second > marks[1])
         labels = _stretches(second, zero)
         case = carried(series("load.request.rate", second, rate, RATE, cadence_s=1.0))
-        yield Trial("perseus_failover", path.name, "periodic_pause", case, labels=labels, lasted_s=float(zero.sum()),
-                    note="seconds without any operation after the isolation")  # fmt: skip
+        yield Trial(
+            "perseus_failover",
+            path.name,
+            "periodic_pause",
+            case,
+            labels=labels,
+            lasted_s=float(zero.sum()),
+            note="seconds without any operation after the isolation",
+        )
 
 
 def _stretches(second: Floats, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Labels:
@@ -222,9 +276,15 @@ def cisco_telemetry_11(folder: Path) -> Iterator[Trial]:
                 case = carried(series("load.request.rate", found[0], found[1], RATE, cadence_s=10.0))
                 shut = [(a, b) for (what, a), (_, b) in pairwise(turned) if what.startswith("shutdown")]
                 shut = [(a, b) for a, b in shut if a > found[0][0] and b < found[0][-1] - 60]
-                yield Trial("cisco_telemetry_11", path.name, "periodic_pause", case,
-                            labels=tuple(_ns(a, b) for a, b in shut), lasted_s=sum(b - a for a, b in shut),
-                            note="an interface shut for 40 min and opened again")  # fmt: skip
+                yield Trial(
+                    "cisco_telemetry_11",
+                    path.name,
+                    "periodic_pause",
+                    case,
+                    labels=tuple(_ns(a, b) for a, b in shut),
+                    lasted_s=sum(b - a for a, b in shut),
+                    note="an interface shut for 40 min and opened again",
+                )
 
 
 def _by(path: Path, key: str, column: str) -> dict[str, tuple[Floats, Floats]]:
@@ -247,8 +307,17 @@ def nab(folder: Path) -> Iterator[Trial]:
             cpu = series("system.cpu.utilization", at, value / 100, BUSY, cadence_s=300.0)
             yield Trial("nab", name, "cpu_spike", alone(cpu), labels=labels, note="labels are no spikes to 95 %")
             if not labels:
-                yield Trial("nab", name, "cpu_spike", alone(cpu), "well", labels=(), more={"coarsest": 300.0},
-                            note="labels are no spikes to 95 %", detail="quiet")  # fmt: skip
+                yield Trial(
+                    "nab",
+                    name,
+                    "cpu_spike",
+                    alone(cpu),
+                    "well",
+                    labels=(),
+                    more={"coarsest": 300.0},
+                    note="labels are no spikes to 95 %",
+                    detail="quiet",
+                )
         level = series("load.latency", at, value, replace(RATE, unit="{reading}"), cadence_s=300.0)
         yield Trial("nab", name, "step_change", alone(level), labels=labels, note="labels are anomalies, not steps")
 
@@ -259,8 +328,16 @@ def asd_smd(folder: Path) -> Iterator[Trial]:
         with np.load(path) as kept:
             value, before = (kept[part][:, 0].astype(np.float64) for part in ("test", "train"))
         calm = series("system.cpu.utilization", 60.0 * np.arange(before.size), before, BUSY, cadence_s=60.0)
-        yield Trial("asd_smd", path.name, "cpu_spike", alone(calm), "well", labels=(), detail="quiet",
-                    note="scaled to its own range; labels say that the machine was ill: weak truth")  # fmt: skip
+        yield Trial(
+            "asd_smd",
+            path.name,
+            "cpu_spike",
+            alone(calm),
+            "well",
+            labels=(),
+            detail="quiet",
+            note="scaled to its own range; labels say that the machine was ill: weak truth",
+        )
         told = folder / "interpretation_label" / f"{path.stem}.txt"
         labels = []
         for line in told.read_text().split() if told.exists() else []:
@@ -269,13 +346,29 @@ def asd_smd(folder: Path) -> Iterator[Trial]:
             if "1" in which.split(","):
                 labels.append(_ns(60 * (number(first) - 1), 60 * (number(last) + 1)))
         cpu = series("system.cpu.utilization", 60.0 * np.arange(value.size), value, BUSY, cadence_s=60.0)
-        yield Trial("asd_smd", path.name, "cpu_spike", alone(cpu), labels=tuple(labels) if told.exists() else None,
-                    note="scaled to its own range; labels say that the machine was ill: weak truth")  # fmt: skip
+        yield Trial(
+            "asd_smd",
+            path.name,
+            "cpu_spike",
+            alone(cpu),
+            labels=tuple(labels) if told.exists() else None,
+            note="scaled to its own range; labels say that the machine was ill: weak truth",
+        )
 
 
 SETS: dict[str, Callable[[Path], Iterator[Trial]]] = {
     f.__name__: f
-    for f in (nezha, hpas_ldms, gc_logs, sysbench_tpcc, dbtester, llm_aging, perseus_failover, cisco_telemetry_11, nab,
-              asd_smd)
-}  # fmt: skip
+    for f in (
+        nezha,
+        hpas_ldms,
+        gc_logs,
+        sysbench_tpcc,
+        dbtester,
+        llm_aging,
+        perseus_failover,
+        cisco_telemetry_11,
+        nab,
+        asd_smd,
+    )
+}
 """The sets by name."""

@@ -44,9 +44,10 @@ def leak(times: float, course: str = "steady") -> Fault:
 
     def make(night: Night, stated: Stated) -> Truth | None:
         names = [
-            name for metric, name in stated
+            name
+            for metric, name in stated
             if metric == "process.memory.usage" and (course != "sawtooth" or "sawtooth" in night.life[_process(name)])
-        ]  # fmt: skip
+        ]
         if course == "host":
             key = ("system.memory.usage", "")
             name, slope = "", stated.get(key, 0.0)
@@ -97,9 +98,10 @@ def table_full(what: str) -> Fault:
         del stated
         metric, limit = {
             "conntrack": ("system.conntrack.count", "system.conntrack.limit"),
-            "sessions": ("system.sessions", "system.sessions.limit"), "queue": ("queue.depth", "queue.limit"),
+            "sessions": ("system.sessions", "system.sessions.limit"),
+            "queue": ("queue.depth", "queue.limit"),
             "file system": ("system.filesystem.usage", "system.filesystem.limit"),
-        }[what]  # fmt: skip
+        }[what]
         n = night.at_s.size
         if what == "sessions":
             name = "table=nat"
@@ -144,8 +146,13 @@ def vanished(night: Night, stated: Stated) -> Truth | None:
         return None
     name = str(night.rng.choice(names))
     at = night.at(night.rng.uniform(0.2, 0.9))
-    for metric in ("process.memory.usage", "process.pid", "process.start_time", "process.threads",
-                   "process.open_files"):  # fmt: skip
+    for metric in (
+        "process.memory.usage",
+        "process.pid",
+        "process.start_time",
+        "process.threads",
+        "process.open_files",
+    ):
         night.of(metric, name)[at:] = np.nan
     night.of("process.up", name)[at:] = 0
     return Truth("process gone", gross=True, rules=("process_restart", "core_dump"), objects=(name,))
@@ -201,7 +208,7 @@ SEEN_BY = {
     "agent": (Source("agent", DUT, ("system.", "process.", "queue.")),),
     "ssh": (Source("ssh", DUT, ("system.", "process.", "queue.")),),
     "icmp": (Source("icmp", DUT, ("reach.",)),),
-}  # fmt: skip
+}
 
 
 def dead(seen_by: str) -> Fault:
@@ -274,19 +281,34 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "leaks": (
         *(leak(times) for times in (1, 2, 2, 3, 3, 5)),
         *(leak(3, course) for course in ("host", "sawtooth", "late", "accelerating", "beside a release")),
-        leak(2, "host"), leak(2, "sawtooth"),
+        leak(2, "host"),
+        leak(2, "sawtooth"),
     ),
     "losses": (
-        *(lost(ratio, what) for what in ("packets", "requests", "connections", "pings")
-          for ratio in (0.002, 0.01, 0.1, 0.99)),
+        *(
+            lost(ratio, what)
+            for what in ("packets", "requests", "connections", "pings")
+            for ratio in (0.002, 0.01, 0.1, 0.99)
+        ),
         *(stops(seconds) for seconds in (5.0, 30.0, 600.0, math.inf, math.inf)),
         *(slower(share, course) for share in (0.03, 0.08, 0.15, 0.3) for course in ("step", "decline")),
-        latency(2), latency(20), dropping, lying_generator,
+        latency(2),
+        latency(20),
+        dropping,
+        lying_generator,
     ),
     "deaths": (
         *(dead(source) for source in ("snmp", "agent", "ssh", "icmp", "all")),
-        forwarding_dead, management_dead, restarted, vanished, rebooted, out_of_memory, two_faults,
+        forwarding_dead,
+        management_dead,
+        restarted,
+        vanished,
+        rebooted,
+        out_of_memory,
+        two_faults,
         *(table_full(what) for what in ("conntrack", "sessions", "queue", "file system")),
-        cpu_at_the_top(30.0), cpu_at_the_top(180.0), cpu_at_the_top(900.0),
+        cpu_at_the_top(30.0),
+        cpu_at_the_top(180.0),
+        cpu_at_the_top(900.0),
     ),
-}  # fmt: skip
+}

@@ -48,11 +48,24 @@ MORE: Final[Mapping[str, tuple[Mapping[str, float], ...]]] = {"growth": ({"toler
 POWER: Final = ("white", "AR .9", "AR .99")
 """The noises under which the stated smallest detectable growth is tried."""
 
-TOLD: Final = frozenset({
-    "white", "AR .9", "AR .99", "sawtooth 1 h", "warm-up 1 h", "warm-up 4 h", "cache full at .4", "step at an event",
-    "bump 10 % for 2 h", "quantised 4 %", "quantised 1 %", "gaps 20 % and 3 h", "restart, warm-up again",
-    "outliers 1 %",
-})  # fmt: skip
+TOLD: Final = frozenset(
+    {
+        "white",
+        "AR .9",
+        "AR .99",
+        "sawtooth 1 h",
+        "warm-up 1 h",
+        "warm-up 4 h",
+        "cache full at .4",
+        "step at an event",
+        "bump 10 % for 2 h",
+        "quantised 4 %",
+        "quantised 1 %",
+        "gaps 20 % and 3 h",
+        "restart, warm-up again",
+        "outliers 1 %",
+    }
+)
 """The healthy shapes that can be told from a leak: at most 1 % may fail."""
 
 PEGS: Final = frozenset({"peg of 3 readings, 10 s", "peg of 3 readings, 60 s"})
@@ -247,11 +260,29 @@ def summary() -> str:
         drawn = f"[picture](figures/{path.stem}.svg)" if (FIGURES / f"{path.stem}.svg").exists() else "-"
         link = f"[{path.stem}](../../../rules/soakwatch_rules/measured/{path.name})"
         tail = first.split(" · ")[1:]
-        lines.append([link, *(part.split()[-1] if "version" in part else part.split()[0] for part in tail),
-                      str(len(shares)), *_told(alarms, measured_rows), *_told(misses, measured_rows),
-                      str(text.count("**missed**")), drawn])  # fmt: skip
-    head = ["rule", "version", "seeds", "scenarios", "false alarms, mean %", "most", "misses, mean %", "most",
-            "floors missed", "worst miss"]  # fmt: skip
+        lines.append(
+            [
+                link,
+                *(part.split()[-1] if "version" in part else part.split()[0] for part in tail),
+                str(len(shares)),
+                *_told(alarms, measured_rows),
+                *_told(misses, measured_rows),
+                str(text.count("**missed**")),
+                drawn,
+            ]
+        )
+    head = [
+        "rule",
+        "version",
+        "seeds",
+        "scenarios",
+        "false alarms, mean %",
+        "most",
+        "misses, mean %",
+        "most",
+        "floors missed",
+        "worst miss",
+    ]
     command = "python tests/bench/accuracy/synthetic.py --seeds 300 --jobs 2 --write"
     return f"# Signals of known truth\n\n`{command}`\n\n{table(head, lines)}\n"
 

@@ -10,8 +10,18 @@ from tests.bench.accuracy.night import Night
 Stated = dict[tuple[str, str], float]
 """The smallest growth that the findings of ``growth`` state on the healthy night, per hour, by metric and object."""
 
-LOST = ("loss", "drops", "hang", "overload_loss", "periodic_pause", "performance_decline", "step_change", "gap",
-        "event_impact", "generator_health")  # fmt: skip
+LOST = (
+    "loss",
+    "drops",
+    "hang",
+    "overload_loss",
+    "periodic_pause",
+    "performance_decline",
+    "step_change",
+    "gap",
+    "event_impact",
+    "generator_health",
+)
 DEAD = (*LOST, "coverage", "reboot", "process_restart", "management_isolation")
 
 

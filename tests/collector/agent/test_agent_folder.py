@@ -27,11 +27,21 @@ def agent(sshd: Sshd, word: str, *arguments: str) -> subprocess.CompletedProcess
     keys = sshd.keys
     return subprocess.run(
         [
-            _SOAKWATCH, "agent", word, f"{getpass.getuser()}@127.0.0.1:{sshd.port}", "--key", str(keys["key"]),
-            "--known-hosts", str(keys["known_hosts"]), *arguments,
+            _SOAKWATCH,
+            "agent",
+            word,
+            f"{getpass.getuser()}@127.0.0.1:{sshd.port}",
+            "--key",
+            str(keys["key"]),
+            "--known-hosts",
+            str(keys["known_hosts"]),
+            *arguments,
         ],
-        capture_output=True, text=True, timeout=110, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
 
 
 def test_a_folder_is_counted_from_the_home_wherever_a_session_begins(sshd: Sshd) -> None:
@@ -121,8 +131,13 @@ def test_a_command_that_has_ended_before_it_was_given_any_input_is_heard(
         key = asyncssh.generate_private_key("ssh-ed25519")
         server = await asyncssh.create_server(Host, "127.0.0.1", 0, server_host_keys=[key], process_factory=ends)
         monkeypatch.setenv("GUEST", "no need of one")
-        keys = {"host": "127.0.0.1", "port": server.get_port(), "user": "guest", "host_key": key.get_fingerprint(),
-                "password": "env:GUEST"}  # fmt: skip
+        keys = {
+            "host": "127.0.0.1",
+            "port": server.get_port(),
+            "user": "guest",
+            "host_key": key.get_fingerprint(),
+            "password": "env:GUEST",
+        }
         try:
             async with SshLine(Access.model_validate(keys), tmp_path) as line:
                 await look_at(line, "guest")

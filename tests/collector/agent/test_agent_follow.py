@@ -17,7 +17,7 @@ from soakwatch.core.clock import SteadyClock, aligned
 from soakwatch.engine.polling import PolledSource
 from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
-from soakwatch.sources.abc import Poller, Site, SourceFailed, timing
+from soakwatch.sources.abc import Poller, SourceContext, SourceFailed, timing
 from soakwatch.sources.pollers.agent import Config, start
 from soakwatch.testing.agents import INTERVAL_NS, LocalAgent, Relay, config, follow
 from soakwatch_agent.framing import MAX_LINE
@@ -85,7 +85,7 @@ def test_a_trial_leaves_alone_what_a_killed_run_has_not_fetched(tmp_path: Path, 
             first.poller._opened = False  # it dies without telling the agent that the run has ended
         await asyncio.sleep(1.0)
         clock = SteadyClock()
-        site = Site("dut", "dut", (), None, tmp_path / "check", clock.now_ns, INTERVAL_NS * 1e-9, trial=True)
+        site = SourceContext("dut", "dut", (), None, tmp_path / "check", clock.now_ns, INTERVAL_NS * 1e-9, trial=True)
         async with AsyncExitStack() as stack:
             trial = await start(keys, site, stack)
             with pytest.raises(SourceFailed) as caught:

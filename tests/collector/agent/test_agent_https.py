@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.sources.abc import SourceFailed
-from soakwatch.sources.pollers.agent.certificate import Paper, write_papers
+from soakwatch.sources.pollers.agent.certificate import CertificateFiles, write_papers
 from soakwatch.testing.agents import LocalAgent, config, follow
 from soakwatch.testing.ports import free_port
 
@@ -22,13 +22,20 @@ WRONG = "wrong-token-that-must-not-be-shown"
 
 
 @pytest.fixture
-def port(make_agent: Make, papers: Paper) -> int:
+def port(make_agent: Make, papers: CertificateFiles) -> int:
     """An agent that serves there."""
     port = free_port()
     make_agent(
-        "--no-recorder", "--https", f"127.0.0.1:{port}",
-        "--token-file", str(papers.token), "--cert", str(papers.cert), "--key", str(papers.key),
-    )  # fmt: skip
+        "--no-recorder",
+        "--https",
+        f"127.0.0.1:{port}",
+        "--token-file",
+        str(papers.token),
+        "--cert",
+        str(papers.cert),
+        "--key",
+        str(papers.key),
+    )
     deadline = time.monotonic() + 10
     while True:
         try:
@@ -40,7 +47,7 @@ def port(make_agent: Make, papers: Paper) -> int:
             return port
 
 
-def test_looks_come_over_https(tmp_path: Path, port: int, papers: Paper) -> None:
+def test_looks_come_over_https(tmp_path: Path, port: int, papers: CertificateFiles) -> None:
     """As over any other way: each due time once, also with a pause between."""
 
     async def run() -> None:
@@ -59,7 +66,7 @@ def test_looks_come_over_https(tmp_path: Path, port: int, papers: Paper) -> None
     asyncio.run(run())
 
 
-def test_an_answer_is_one_piece(port: int, papers: Paper) -> None:
+def test_an_answer_is_one_piece(port: int, papers: CertificateFiles) -> None:
     """Head and body in two writes would wait 40 ms for each other (Nagle's algorithm against delayed acknowledgements),
     and the clock would seem to be wrong by half of it."""
     context = ssl.create_default_context(cafile=str(papers.cert))
@@ -77,7 +84,7 @@ def test_an_answer_is_one_piece(port: int, papers: Paper) -> None:
 
 
 def test_a_wrong_token_is_refused_without_being_shown(
-    tmp_path: Path, port: int, papers: Paper, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, port: int, papers: CertificateFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """401 as a sentence with the remedy."""
     monkeypatch.setenv("WRONG_TOKEN", WRONG)
@@ -94,7 +101,7 @@ def test_a_wrong_token_is_refused_without_being_shown(
     assert WRONG not in said
 
 
-def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, papers: Paper) -> None:
+def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, papers: CertificateFiles) -> None:
     """A server in between with a certificate of its own: it is named, and it never sees the token."""
     other = write_papers(tmp_path / "other", "localhost")
     seen = bytearray()
@@ -125,7 +132,9 @@ def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, pa
     assert bytes(seen) == b""
 
 
-def test_without_a_pin_a_certificate_that_nobody_signed_is_refused(tmp_path: Path, port: int, papers: Paper) -> None:
+def test_without_a_pin_a_certificate_that_nobody_signed_is_refused(
+    tmp_path: Path, port: int, papers: CertificateFiles
+) -> None:
     """The sentence says what to do."""
 
     async def run() -> str:
@@ -138,7 +147,7 @@ def test_without_a_pin_a_certificate_that_nobody_signed_is_refused(tmp_path: Pat
     assert "pin it with fingerprint" in asyncio.run(run())
 
 
-def test_what_strangers_send_neither_ends_nor_blocks_it(tmp_path: Path, port: int, papers: Paper) -> None:
+def test_what_strangers_send_neither_ends_nor_blocks_it(tmp_path: Path, port: int, papers: CertificateFiles) -> None:
     """No TLS, no request, wrong path, too long, no token: short answers; the next question is answered."""
     context = ssl.create_default_context(cafile=str(papers.cert))
     token = papers.token.read_text().strip()

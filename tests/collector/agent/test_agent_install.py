@@ -28,11 +28,23 @@ def agent(sshd: Sshd, word: str, folder: Path, *arguments: str) -> subprocess.Co
     keys = sshd.keys
     return subprocess.run(
         [
-            _SOAKWATCH, "agent", word, f"{getpass.getuser()}@127.0.0.1:{sshd.port}", "--key", str(keys["key"]),
-            "--known-hosts", str(keys["known_hosts"]), "--dir", str(folder), *arguments,
+            _SOAKWATCH,
+            "agent",
+            word,
+            f"{getpass.getuser()}@127.0.0.1:{sshd.port}",
+            "--key",
+            str(keys["key"]),
+            "--known-hosts",
+            str(keys["known_hosts"]),
+            "--dir",
+            str(folder),
+            *arguments,
         ],
-        capture_output=True, text=True, timeout=110, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
 
 
 def test_install_follow_cut_and_remove(tmp_path: Path, sshd: Sshd) -> None:

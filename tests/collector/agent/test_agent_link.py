@@ -76,8 +76,15 @@ def test_a_slow_way_in_one_direction_moves_the_offset_by_no_more_than_it_says() 
 def test_a_look_never_slides_into_its_neighbours_due_time() -> None:
     """With the offset wrong by 40 ms a look still begins at its own due time."""
     for wrong in (-40_000_000, 40_000_000):
-        look = Poll(0, 5 * SECOND, 5 * SECOND + 1000, 10, PollOutcome.OK, None,
-                    Answer((Sample("system.cpu.load", "minutes=1", 1.0, 5 * SECOND + 1000),), (), ()))  # fmt: skip
+        look = Poll(
+            0,
+            5 * SECOND,
+            5 * SECOND + 1000,
+            10,
+            PollOutcome.OK,
+            None,
+            Answer((Sample("system.cpu.load", "minutes=1", 1.0, 5 * SECOND + 1000),), (), ()),
+        )
         ours = in_our_time(look, 2 * SECOND + wrong, SECOND, 0)
         assert ours.due_ns == 3 * SECOND
         assert 3 * SECOND <= ours.start_ns < 4 * SECOND

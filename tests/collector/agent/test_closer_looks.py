@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.clock import SteadyClock
-from soakwatch.engine.recorder_triggers import CloserLooks
+from soakwatch.engine.recorder_triggers import RecorderTriggers
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import begin
 from soakwatch.judge.live.client import LiveJudge
@@ -42,9 +42,18 @@ events: [{kind: failover, at: 2s, target: dut}]
 def finding(outcome: Outcome, rule: str, target: str = "dut", *marks: Mark) -> Finding:
     """What a live judge says."""
     return Finding(
-        rule=rule, version=1, outcome=outcome, target=target, metric="system.cpu.utilization", object="",
-        window=Window(NOON, NOON + 60 * S), samples=60, definition="d", reason="r", marks=marks,
-    )  # fmt: skip
+        rule=rule,
+        version=1,
+        outcome=outcome,
+        target=target,
+        metric="system.cpu.utilization",
+        object="",
+        window=Window(NOON, NOON + 60 * S),
+        samples=60,
+        definition="d",
+        reason="r",
+        marks=marks,
+    )
 
 
 class Recorder:
@@ -61,9 +70,9 @@ class Recorder:
         """Nothing."""
 
 
-def looks(since_ns: int | None = None) -> tuple[CloserLooks, Recorder, Recorder]:
+def looks(since_ns: int | None = None) -> tuple[RecorderTriggers, Recorder, Recorder]:
     """Closer looks at two targets."""
-    closer, dut, generator = CloserLooks(since_ns), Recorder(), Recorder()
+    closer, dut, generator = RecorderTriggers(since_ns), Recorder(), Recorder()
     closer.add("dut", dut)
     closer.add("tg", generator)
     return closer, dut, generator
@@ -185,11 +194,14 @@ def test_whatever_happens_in_a_run_leads_to_a_window_in_its_record(
     end_ns = asyncio.run(main())
     with RecordView.open(run) as view:
         events = [one.event for one in view.events()]
-        windows = {target: [e for e in events if e.kind == "recorder.window" and e.target == target]
-                   for target in ("dut", "tg")}  # fmt: skip
+        windows = {
+            target: [e for e in events if e.kind == "recorder.window" and e.target == target]
+            for target in ("dut", "tg")
+        }
         told = {target: "; ".join(e.detail["reason"] for e in own) for target, own in windows.items()}
-        (drawn,) = [key for key in view.keys(["recorder.cpu.utilization"])
-                    if (key.target, key.object) == ("dut", "core=all")]  # fmt: skip
+        (drawn,) = [
+            key for key in view.keys(["recorder.cpu.utilization"]) if (key.target, key.object) == ("dut", "core=all")
+        ]
         times = view.series(drawn).time_ns
         ledgers = [ledger for ledger in view.ledgers(view.window()) if ledger.target in windows]
     for reason in ("failover", "kernel.oom process=bgpd", "rollout", "fail: hang", "teardown"):

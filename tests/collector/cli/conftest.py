@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from soakwatch.sources.abc import Poller, Site, WatchedProcess
+from soakwatch.sources.abc import Poller, SourceContext, WatchedProcess
 from soakwatch.sources.pollers import ssh
 from soakwatch.testing.cli_device import CliDevice, run_cli_device
 
@@ -42,7 +42,7 @@ async def with_poller(
 ) -> None:
     """Serves the device and connects the poller ``ssh`` to it, as a run would."""
     clock = Clock()
-    site = Site("dut", "dut", processes, None, folder, clock, 1.0)
+    site = SourceContext("dut", "dut", processes, None, folder, clock, 1.0)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(run_cli_device(device, folder))
         config = ssh.Config.model_validate({**device.keys(folder), "interval": "1s", **keys})

@@ -279,12 +279,27 @@ def test_every_text_of_every_command_is_a_question(platform: str) -> None:
 @pytest.mark.parametrize(
     "harmful",
     [
-        "reload", "clear counters", "show run\nreload", "configure terminal", "show version | redirect flash:x",
-        "show version | tee flash:x", "show version > flash:x", "write memory", "debug all", "show x; reload",
-        "display version | reset saved", "diagnose sys kill 11 1", "diagnose debug crashlog clear", "get x && reboot",
-        "/system reboot", "/user set admin print", "show crashinfo | include x | append y", "", "set cli pager off",
+        "reload",
+        "clear counters",
+        "show run\nreload",
+        "configure terminal",
+        "show version | redirect flash:x",
+        "show version | tee flash:x",
+        "show version > flash:x",
+        "write memory",
+        "debug all",
+        "show x; reload",
+        "display version | reset saved",
+        "diagnose sys kill 11 1",
+        "diagnose debug crashlog clear",
+        "get x && reboot",
+        "/system reboot",
+        "/user set admin print",
+        "show crashinfo | include x | append y",
+        "",
+        "set cli pager off",
     ],
-)  # fmt: skip
+)
 def test_nothing_but_questions_is_sent(harmful: str) -> None:
     assert refusal(harmful) is not None
 

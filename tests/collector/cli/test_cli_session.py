@@ -13,7 +13,7 @@ import pytest
 from tests.collector.cli.conftest import Clock, output, with_poller
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import LoginRefused, Poller, SourceFailed, Telling, WatchedProcess
+from soakwatch.sources.abc import Identifies, LoginRefused, Poller, SourceFailed, WatchedProcess
 from soakwatch.sources.transport.network_cli import shelf
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.testing.cli_device import ERASURES, CliDevice
@@ -21,15 +21,22 @@ from soakwatch_agent.sample import Answer
 
 TEXTS = {
     "cisco_asa": {
-        "show cpu usage": "show_cpu", "show memory": "show_memory", "show processes cpu-usage": "show_processes_cpu",
-        "show processes memory": "show_processes_memory", "show asp drop": "show_asp_drop",
-        "show version": "show_version", "show conn count": "show_conn_count", "show failover": "show_failover",
+        "show cpu usage": "show_cpu",
+        "show memory": "show_memory",
+        "show processes cpu-usage": "show_processes_cpu",
+        "show processes memory": "show_processes_memory",
+        "show asp drop": "show_asp_drop",
+        "show version": "show_version",
+        "show conn count": "show_conn_count",
+        "show failover": "show_failover",
     },
     "cisco_ios": {
-        "show processes cpu": "show_processes_cpu", "show processes memory": "show_processes_memory",
-        "show interfaces": "show_interfaces", "show version": "show_version",
+        "show processes cpu": "show_processes_cpu",
+        "show processes memory": "show_processes_memory",
+        "show interfaces": "show_interfaces",
+        "show version": "show_version",
     },
-}  # fmt: skip
+}
 
 
 def asa(**more: Any) -> CliDevice:
@@ -75,7 +82,7 @@ def test_an_asa_is_asked_and_only_asked(tmp_path: Path) -> None:
     assert found["process.up", "process=dp,instance=0"] == 1
     assert found["process.cpu.utilization", "process=dp,instance=0"] == pytest.approx(0.012)
     assert found["system.uptime", ""] == 12 * 86400 + 3 * 3600
-    assert isinstance(poller, Telling)
+    assert isinstance(poller, Identifies)
     facts = poller.facts()
     assert facts.identity["version"] == "9.16(4)14"
     assert facts.identity["serial"] == "JAD00000AAA"
@@ -88,7 +95,7 @@ def test_an_asa_is_asked_and_only_asked(tmp_path: Path) -> None:
 def test_auto_recognises_ios_after_its_refusal_of_a_shell_and_needs_one_session_a_connection(tmp_path: Path) -> None:
     answer, poller = one_look(ios(), tmp_path)
     found = values(answer)
-    assert isinstance(poller, Telling)
+    assert isinstance(poller, Identifies)
     assert poller.facts().identity["driver"] == "cisco_ios"
     assert found["system.cpu.utilization", ""] == 0.05
     assert found["queue.dropped", "queue=GigabitEthernet0/0/0 input"] == 12
@@ -97,7 +104,7 @@ def test_auto_recognises_ios_after_its_refusal_of_a_shell_and_needs_one_session_
 def test_a_system_that_says_nothing_of_itself_is_asked_what_it_is(tmp_path: Path) -> None:
     device = asa(exec_refusal="ERROR: % Invalid input detected", version="Cisco-1.25")
     _, poller = one_look(device, tmp_path)
-    assert isinstance(poller, Telling)
+    assert isinstance(poller, Identifies)
     assert poller.facts().identity["driver"] == "cisco_asa"
 
 
@@ -118,7 +125,7 @@ def test_pages_are_turned_whatever_the_pager_looks_like(tmp_path: Path, pager: s
     device.unpage = ()
     answer, poller = one_look(device, tmp_path, os="cisco_asa", commands=("show_asp_drop",))
     assert len(values(answer)) == 10
-    assert isinstance(poller, Telling)
+    assert isinstance(poller, Identifies)
     assert any("pages are turned" in note for note in poller.facts().notes)
     assert not any("not known" in note for note in poller.facts().notes)
 
@@ -130,7 +137,7 @@ def test_privileges_are_raised_with_the_secret_and_the_secret_is_nowhere_else(
     device = ios(enable_password="s3cr3t!")
     answer, poller = one_look(device, tmp_path, os="cisco_ios", enable="env:ENABLE")
     assert values(answer)["system.cpu.utilization", ""] == 0.05
-    assert isinstance(poller, Telling)
+    assert isinstance(poller, Identifies)
     assert "s3cr3t!" not in repr(poller.facts()) + repr(answer)
 
 
@@ -150,7 +157,7 @@ def test_without_the_enable_password_refusals_are_faults_and_a_note(tmp_path: Pa
     assert values(answer)["system.cpu.utilization", ""] == 0.05
     fault = next(fault for fault in answer.faults if fault.metric == "system.memory.usage")
     assert "refuses 'show processes memory'" in fault.text
-    assert isinstance(poller, Telling)
+    assert isinstance(poller, Identifies)
     assert any("no enable password" in note for note in poller.facts().notes)
 
 
@@ -188,7 +195,7 @@ def test_log_lines_before_the_echo_and_in_the_answer_do_no_harm(tmp_path: Path) 
     found = values(answer)
     assert found["system.forwarding.dropped", "place=frame,reason=no-route"] == 35
     assert found["system.memory.limit", ""] == 5218306208
-    assert isinstance(poller, Telling)
+    assert isinstance(poller, Identifies)
     assert any("not known, such as '%ASA-4-106023" in note for note in poller.facts().notes)
 
 
@@ -196,7 +203,7 @@ def test_a_prompt_that_changes_is_followed(tmp_path: Path) -> None:
     device = asa(rename={"show memory": "fw2/sec/act{mark} "})
     answer, poller = one_look(device, tmp_path, os="cisco_asa", commands=("show_memory", "show_asp_drop"))
     assert len(values(answer)) == 13
-    assert isinstance(poller, Telling)
+    assert isinstance(poller, Identifies)
     assert poller.facts().identity["name in the prompt"] == "fw2"
 
 
@@ -285,7 +292,7 @@ def test_a_crash_file_from_before_is_a_note_and_a_new_one_an_event_once(tmp_path
     async def work(poller: Poller, clock: Clock) -> None:
         answer = await poller.poll(clock.now)
         assert [event.kind for event in answer.events] == []
-        assert isinstance(poller, Telling)
+        assert isinstance(poller, Identifies)
         assert any("device.crash from before the run" in note for note in poller.facts().notes)
         device.answers["show crashinfo"] = crash.replace("03:04:05", "04:05:06")
         told = []
@@ -308,7 +315,7 @@ def test_slow_commands_are_asked_at_their_own_pace(tmp_path: Path) -> None:
         assert device.typed.count("show interfaces") == 3
         assert device.typed.count("show version") == 1
         assert device.sessions == 1
-        assert isinstance(poller, Telling)
+        assert isinstance(poller, Identifies)
         paces = poller.facts().cadences
         assert "system.cpu.utilization" not in paces
         assert paces["queue.depth"] == 10
@@ -323,7 +330,7 @@ def test_routeros_is_asked_one_exec_a_command(tmp_path: Path) -> None:
     device.answers["/system routerboard print"] = output("mikrotik_routeros", "system_routerboard_print")
     answer, poller = one_look(device, tmp_path)
     assert values(answer)["system.cpu.utilization", ""] == 0.12
-    assert isinstance(poller, Telling)
+    assert isinstance(poller, Identifies)
     assert poller.facts().identity["driver"] == "mikrotik_routeros"
 
 

@@ -19,9 +19,20 @@ from soakwatch_rules.rule import Finding, Outcome, Window
 
 T0 = 1_700_000_000 * 10**9
 FAIL = Finding(
-    "memory_growth", 3, Outcome.FAIL, "dut", "process.memory.usage", "process=bgpd", Window(T0, T0 + 10**9), "d",
-    "bgpd grows by 3 MiB/h; $(touch x) `x`", 7, measured=3.0, limit=1.0, unit="By/h",
-)  # fmt: skip
+    "memory_growth",
+    3,
+    Outcome.FAIL,
+    "dut",
+    "process.memory.usage",
+    "process=bgpd",
+    Window(T0, T0 + 10**9),
+    "d",
+    "bgpd grows by 3 MiB/h; $(touch x) `x`",
+    7,
+    measured=3.0,
+    limit=1.0,
+    unit="By/h",
+)
 
 
 def finding(

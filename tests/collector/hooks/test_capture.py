@@ -117,8 +117,9 @@ def test_what_cannot_be_had_is_told_and_nothing_else_happens(sshd: Sshd, tmp_pat
     text = "hooks: [{capture: {commands: [uptime]}}]"
     kept, reasons = captured(tmp_path / "a", text, "{dut: {sources: [{icmp: {host: 127.0.0.1}}]}}", [FAIL])
     assert (kept, reasons) == (
-        {}, ["capture: nothing can be captured of dut: it has no source ssh; give capture the key ssh"],
-    )  # fmt: skip
+        {},
+        ["capture: nothing can be captured of dut: it has no source ssh; give capture the key ssh"],
+    )
     login = keys(sshd)
     sshd.close()
     kept, (reason,) = captured(tmp_path / "b", text, f"{{dut: {{sources: [{{ssh: {{{login}}}}}]}}}}", [FAIL])

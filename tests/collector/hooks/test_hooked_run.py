@@ -19,9 +19,16 @@ SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 
 def soakwatch(folder: Path, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """One command in a folder."""
-    return subprocess.run([SOAKWATCH, *map(str, words)], cwd=folder, text=True, timeout=110, check=False,
-                          env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "160", **environment},
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
+    return subprocess.run(
+        [SOAKWATCH, *map(str, words)],
+        cwd=folder,
+        text=True,
+        timeout=110,
+        check=False,
+        env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "160", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
 def test_scripts_and_hooks_of_a_run(tmp_path: Path) -> None:
@@ -45,8 +52,16 @@ hooks:
   - {{on: end, run: [sh, -c, 'sleep 0; exit 9']}}
 """
             (tmp_path / "plan.yaml").write_text(plan)
-            done = soakwatch(tmp_path, "run", "plan.yaml", "--no-web", "--into", "run",
-                             WEBHOOK=f"{server.address}/T0K3N-IN-PATH", TOKEN_OF_DUT="s3cret-s3cret")  # fmt: skip
+            done = soakwatch(
+                tmp_path,
+                "run",
+                "plan.yaml",
+                "--no-web",
+                "--into",
+                "run",
+                WEBHOOK=f"{server.address}/T0K3N-IN-PATH",
+                TOKEN_OF_DUT="s3cret-s3cret",
+            )
     finally:
         victim.kill()
         victim.wait()

@@ -67,11 +67,16 @@ def test_a_command_finds_the_finding_in_its_environment_and_nowhere_else(tmp_pat
     assert (kept.kind, kept.about, kept.time_ns) == ("hook", "fail memory_growth dut process=bgpd", T0)
     told = dict(line.split(" = ", 1) for line in kept.data.decode().splitlines())
     assert told == {
-        "SOAKWATCH_METRIC": "process.memory.usage", "SOAKWATCH_NAME": "p",
-        "SOAKWATCH_OBJECT": "process=bgpd", "SOAKWATCH_ON": "fail", "SOAKWATCH_OUTCOME": "fail",
-        "SOAKWATCH_REASON": FAIL.reason, "SOAKWATCH_RULE": "memory_growth", "SOAKWATCH_RUN": str(tmp_path / "run"),
+        "SOAKWATCH_METRIC": "process.memory.usage",
+        "SOAKWATCH_NAME": "p",
+        "SOAKWATCH_OBJECT": "process=bgpd",
+        "SOAKWATCH_ON": "fail",
+        "SOAKWATCH_OUTCOME": "fail",
+        "SOAKWATCH_REASON": FAIL.reason,
+        "SOAKWATCH_RULE": "memory_growth",
+        "SOAKWATCH_RUN": str(tmp_path / "run"),
         "SOAKWATCH_TARGET": "dut",
-    }  # fmt: skip
+    }
 
 
 def test_a_finding_is_told_once_to_those_who_asked_for_it(tmp_path: Path) -> None:
@@ -180,8 +185,10 @@ def test_a_webhook_gets_the_finding_as_the_verdict_has_it(tmp_path: Path, monkey
         assert start == {"event": "start", "run": "p"}
         assert found["rule"] == "memory_growth"
         assert (end["event"], end["verdict"], end["findings"]) == (
-            "end", "fail", {"fail": 1, "inconclusive": 0, "warn": 0, "pass": 0, "not applicable": 0},
-        )  # fmt: skip
+            "end",
+            "fail",
+            {"fail": 1, "inconclusive": 0, "warn": 0, "pass": 0, "not applicable": 0},
+        )
         server.statuses[:] = [500]
         server.bodies.clear()
         (event,) = hooked(tmp_path / "third", text, lambda h: heard(h, [FAIL]))
@@ -311,10 +318,29 @@ def test_a_webhook_posts_to_nobody_whose_certificate_is_not_trusted(tmp_path: Pa
     """Nothing is sent to a server with a strange certificate; with its authority in ``ca`` it is."""
     file = tmp_path / "server.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", file, "-out", tmp_path / "ca"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=127.0.0.1",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            file,
+            "-out",
+            tmp_path / "ca",
+        ],
+        check=True,
+        capture_output=True,
+    )
     file.write_bytes(file.read_bytes() + (tmp_path / "ca").read_bytes())
     with posts(file) as server:
         planned = {"url": f"{server.address}/T0K3N"}

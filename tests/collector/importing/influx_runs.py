@@ -73,7 +73,7 @@ def _local(source: int, at: int, due: int, start: int, rng: random.Random) -> Po
         Sample("system.network.io", object_text(interface="eth0", direction="receive"), 2**40 + at * 12345, start),
         Sample("system.uptime", "", 1000.5 + at * STEP, start),
         Sample("process.memory.usage", object_text(process=ODD[at % 4], instance=at % 3), 7.0e7, start),
-    ]  # fmt: skip
+    ]
     if at % 3 == 0:
         samples.append(Sample("system.temperature", object_text(sensor="cpu"), 40 + rng.random(), start))
     faults = (Fault("system.memory.slab", "", "there is no\nslab here"),) if at % 100 == 0 else ()
@@ -89,8 +89,10 @@ def _snmp(source: int, at: int, due: int, rng: random.Random) -> Poll:
 
 
 def _load(source: int, at: int, due: int, rng: random.Random) -> Poll:
-    samples = (Sample("load.request.rate", "", 1000 + rng.random(), due),
-               Sample("load.latency", object_text(quantile="p99"), 0.01 + rng.random() / 1e3, due))  # fmt: skip
+    samples = (
+        Sample("load.request.rate", "", 1000 + rng.random(), due),
+        Sample("load.latency", object_text(quantile="p99"), 0.01 + rng.random() / 1e3, due),
+    )
     return Poll(source, due, due, 5, PollOutcome.OK, None, Answer(samples, (), ()))
 
 

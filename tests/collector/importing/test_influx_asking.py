@@ -191,7 +191,7 @@ def test_a_token_that_cannot_be_one_is_one_sentence_without_it(secret: str, monk
 @pytest.mark.parametrize("name", ['a "b"', "it's", "back\\", "näme", "a,b=c d", "new\nline"])
 def test_hostile_names_come_back_from_a_real_server(
     name: str, influxd: Influxd, address_of: Callable[..., str]
-) -> None:  # fmt: skip
+) -> None:
     place = place_of(address_of("names"))
     from soakwatch.sinks.lines import line, measurement, tag
 

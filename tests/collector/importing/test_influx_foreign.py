@@ -47,11 +47,24 @@ def test_telegrafs_measurements_are_the_catalogues_metrics(telegraf: str, tmp_pa
     made = imported(telegraf, tmp_path / "run")
     assert made.notes == ()
     assert {one.metric for one in made.series} >= {
-        "system.cpu.utilization", "system.cpu.core.utilization", "system.memory.usage", "system.memory.limit",
-        "process.memory.usage", "process.cpu.utilization", "process.start_time", "system.network.io",
-        "system.network.packet.dropped", "system.network.errors", "system.network.up", "system.agent.uptime",
-        "system.uptime", "system.processes", "system.disk.io", "system.filesystem.usage", "system.memory.swap.usage",
-    }  # fmt: skip
+        "system.cpu.utilization",
+        "system.cpu.core.utilization",
+        "system.memory.usage",
+        "system.memory.limit",
+        "process.memory.usage",
+        "process.cpu.utilization",
+        "process.start_time",
+        "system.network.io",
+        "system.network.packet.dropped",
+        "system.network.errors",
+        "system.network.up",
+        "system.agent.uptime",
+        "system.uptime",
+        "system.processes",
+        "system.disk.io",
+        "system.filesystem.usage",
+        "system.memory.swap.usage",
+    }
     with RecordView.open(tmp_path / "run") as view:
         busy = view.series(SeriesKey("fw1", "system.cpu.utilization", "")).value
         assert 0.5 < float(busy.mean()) <= 1.0  # two cores under load: a share, not percent
@@ -144,7 +157,8 @@ def test_other_peoples_measurements_are_told_of_and_do_no_harm(
 ) -> None:
     address = address_of("odd")
     write(
-        influxd, "odd",
+        influxd,
+        "odd",
         *(f"mem,host=a available={at + 5}i,total=99i {T0 + at * S}" for at in range(20)),
         f'my\\ app,host=a,t\\ ag="q" v=1i,w="text",x=true {T0}',
         f"näme,host=it's v=1.5 {T0}",
@@ -155,13 +169,17 @@ def test_other_peoples_measurements_are_told_of_and_do_no_harm(
         *(f"cpu,host=a,cpu=cpu-total usage_active={100.00001 - at} {T0 + at * S}" for at in range(20)),
         *(f"conntrack,host=a nf_conntrack_count={-1 if at == 3 else at}i {T0 + at * S}" for at in range(20)),
         *(f"soakwatch_poll,run=r ok=1.0 {T0 + at * S}" for at in range(20)),
-    )  # fmt: skip
+    )
     made = imported(address, tmp_path / "run")
     shown = {(one.metric, one.time_ns.size) for one in made.series}
     assert shown == {
-        ("system.memory.limit", 20), ("system.memory.usage", 20), ("system.memory.available", 20),
-        ("system.uptime", 21), ("system.cpu.utilization", 20), ("system.conntrack.count", 19),
-    }  # fmt: skip
+        ("system.memory.limit", 20),
+        ("system.memory.usage", 20),
+        ("system.memory.available", 20),
+        ("system.uptime", 21),
+        ("system.cpu.utilization", 20),
+        ("system.conntrack.count", 19),
+    }
     assert made.notes[0].startswith("3 measurements were not recognised: my app, näme, processes; --map FILE.yaml")
     few = "conntrack.nf_conntrack_count: 1 of 20 readings cannot be system.conntrack.count in {connection}"
     assert made.notes[1] == f"{few} (such as -1): left out"
@@ -177,10 +195,11 @@ def test_sets_of_tags_that_are_one_object_go_on_from_each_other_or_are_told_apar
     address = address_of("twins")
     process = "procstat,host=a,process_name=p"
     write(
-        influxd, "twins",
+        influxd,
+        "twins",
         *(f"{process},site={'old' if at < 5 else 'new'} memory_rss={at}i {T0 + at * S}" for at in range(10)),
         *(f"{process},user={user} num_fds={at}i {T0 + at * S}" for at in range(10) for user in ("x", "y")),
-    )  # fmt: skip
+    )
     made = imported(address, tmp_path / "run")
     assert {(one.metric, one.object, one.time_ns.size) for one in made.series} == {
         ("process.memory.usage", "process=p,instance=0", 10),
@@ -206,10 +225,16 @@ def test_a_file_maps_measurements_of_ones_own(
     influxd: Influxd, address_of: AddressOf, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = address_of("mapped")
-    write(influxd, "mapped", *(
-        f'app,host=a,service=api,env={env} heap_used={at + 1},total=9i,idle={at % 3}i,state="{"UP" if at else "DOWN"}"'
-        f" {T0 + at * S}" for at in range(20) for env in ("prod-1", "test")
-    ))  # fmt: skip
+    write(
+        influxd,
+        "mapped",
+        *(
+            f"app,host=a,service=api,env={env} heap_used={at + 1},total=9i,idle={at % 3}i,"
+            f'state="{"UP" if at else "DOWN"}" {T0 + at * S}'
+            for at in range(20)
+            for env in ("prod-1", "test")
+        ),
+    )
     file = tmp_path / "ours.yaml"
     file.write_text(MAP, encoding="utf-8")
     made = imported(address, tmp_path / "run", str(file))

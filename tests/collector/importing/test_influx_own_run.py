@@ -42,9 +42,13 @@ def sent(folder: Path, influxd: Influxd, place: Place) -> None:
 
 @pytest.mark.parametrize("at_once", [10**9, 2_000])
 def test_the_verdict_from_the_database_is_the_verdict_from_the_record(
-    recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path, at_once: int,
+    recorded: Path,
+    influxd: Influxd,
+    address_of: AddressOf,
+    tmp_path: Path,
+    at_once: int,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     """Whole, and in many pieces of time and of answers."""
     monkeypatch.setattr(copied, "AT_ONCE", at_once)
     monkeypatch.setattr(asking, "ROWS", min(10_000, at_once))
@@ -147,7 +151,7 @@ def test_half_of_an_account_is_an_error(
 
 def test_two_runs_under_one_name_are_told(
     recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path
-) -> None:  # fmt: skip
+) -> None:
     place = place_of(address_of("two", run="night"))
     sent(recorded, influxd, place)
     line = f"system.uptime,run=night,target=dut value=1.0 {T0 + 5 * S}"

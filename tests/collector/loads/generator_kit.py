@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.sources.abc import Driven, Facts, Poller, Site, Telling
+from soakwatch.sources.abc import Drivable, Facts, Identifies, Poller, SourceContext
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer
 
-SITE = Site("tg", "generator", (), None, Path(), lambda: 10**18, 1.0)
+SITE = SourceContext("tg", "generator", (), None, Path(), lambda: 10**18, 1.0)
 T = TypeVar("T")
 
 
@@ -35,12 +35,12 @@ class Load:
 
     async def drive(self, level: float) -> None:
         """Drive it, as it can be."""
-        assert isinstance(self.poller, Driven)
+        assert isinstance(self.poller, Drivable)
         await self.poller.drive(level)
 
     def facts(self) -> Facts:
         """What it tells of itself."""
-        assert isinstance(self.poller, Telling)
+        assert isinstance(self.poller, Identifies)
         return self.poller.facts()
 
 
@@ -102,9 +102,14 @@ def run(folder: Path, source: str, phases: str) -> subprocess.CompletedProcess[s
     """`soakwatch run` of a short plan with this source."""
     (folder / "plan.yaml").write_text(PLAN.format(phases=phases, source=source), encoding="utf-8")
     done = subprocess.run(
-        [Path(sys.executable).with_name("soakwatch"), "run", "plan.yaml"], cwd=folder, capture_output=True,
-        env={**os.environ, "PYTHONWARNINGS": "error"}, text=True, timeout=100, check=False,
-    )  # fmt: skip
+        [Path(sys.executable).with_name("soakwatch"), "run", "plan.yaml"],
+        cwd=folder,
+        capture_output=True,
+        env={**os.environ, "PYTHONWARNINGS": "error"},
+        text=True,
+        timeout=100,
+        check=False,
+    )
     assert "Traceback" not in done.stdout + done.stderr
     return done
 

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.sources.abc import Poller, Site, SourceFailed
+from soakwatch.sources.abc import Poller, SourceContext, SourceFailed
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer
@@ -27,9 +27,9 @@ Figures = dict[tuple[str, str], float]
 needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="no iperf3 here")
 
 
-def site(folder: Path, *, trial: bool = False, now_ns: Callable[[], int] = time.time_ns) -> Site:
+def site(folder: Path, *, trial: bool = False, now_ns: Callable[[], int] = time.time_ns) -> SourceContext:
     """A generator's site."""
-    return Site("tg", "generator", (), None, folder, now_ns, 1.0, trial)
+    return SourceContext("tg", "generator", (), None, folder, now_ns, 1.0, trial)
 
 
 @asynccontextmanager
@@ -88,8 +88,15 @@ async def failing(poller: Poller, says: str, seconds: float = 20) -> str:
 def command(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
     """A command as people give it."""
     environment = {**os.environ, "COLUMNS": "160", "PYTHONWARNINGS": "error"}
-    return subprocess.run([SOAKWATCH, *map(str, words)], cwd=folder, env=environment, capture_output=True, text=True,
-                          timeout=100, check=False)  # fmt: skip
+    return subprocess.run(
+        [SOAKWATCH, *map(str, words)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
 
 
 def run_plan(folder: Path, sources: dict[str, list[dict[str, object]]], duration: str, **more: object) -> Path:
@@ -114,8 +121,9 @@ def readings(run: Path, target: str, metric: str, thing: str = "") -> list[float
 @contextmanager
 def real_server(port: int) -> Iterator[subprocess.Popen[bytes]]:
     """A server that somebody else runs."""
-    process = subprocess.Popen(["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)  # fmt: skip
+    process = subprocess.Popen(
+        ["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         deadline = time.monotonic() + 10
         while not any(each.status == psutil.CONN_LISTEN for each in psutil.Process(process.pid).net_connections("tcp")):

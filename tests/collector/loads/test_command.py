@@ -205,9 +205,14 @@ def test_a_run_has_the_figures_of_its_command(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PYTHONWARNINGS": "error"}
     done = subprocess.run(
-        [SOAKWATCH, "run", "plan.yaml"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100,
+        [SOAKWATCH, "run", "plan.yaml"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     with RecordView.open(run) as view:
@@ -229,9 +234,14 @@ def test_phases_drive_a_command(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PYTHONWARNINGS": "error"}
     done = subprocess.run(
-        [SOAKWATCH, "run", "plan.yaml"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100,
+        [SOAKWATCH, "run", "plan.yaml"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     with RecordView.open(run) as view:

@@ -75,8 +75,11 @@ def test_names_that_tell_enough_need_no_mapping(tmp_path: Path) -> None:
         file.write_text(f"time,rps,latency (ms),latency,widgets\n{stamp(1)}Z,100,20,20,3\n{stamp(2)}Z,110,21,21,3\n")
         answer = bench.look(3)
         assert last(answer) == {
-            "load.request.rate": 110, "load.latency": 0.021, "load.lines.unread": 0, "load.sending": 1
-        }  # fmt: skip
+            "load.request.rate": 110,
+            "load.latency": 0.021,
+            "load.lines.unread": 0,
+            "load.sending": 1,
+        }
         notes = " ".join(bench.facts().notes)
     assert "widgets" in notes
     assert "latency" in notes
@@ -251,10 +254,13 @@ def test_plans_that_cannot_be(keys: dict[str, object], sentence: str) -> None:
         ({}, "time,colour\n1795260001,red\n", "no column tells what it is: map them in columns"),
         ({}, "time,rps\nnever,1\n", "say how it is written with time_format:"),
         ({}, "time,rps\n05/06/2026 10:00:00,1\n", "day or month first?"),
-        ({"columns": {"rps": {"metric": "load.port.tx.packets", "labels": {"port": "{prt}"}}}},
-         "time,rps\n1795260001,1\n", "no column 'prt'"),
+        (
+            {"columns": {"rps": {"metric": "load.port.tx.packets", "labels": {"port": "{prt}"}}}},
+            "time,rps\n1795260001,1\n",
+            "no column 'prt'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_tables_that_the_plan_does_not_fit(tmp_path: Path, keys: dict[str, object], text: str, sentence: str) -> None:
     """Each is one sentence at every look, with the remedy in the words of a plan."""
     file = tmp_path / "load.csv"

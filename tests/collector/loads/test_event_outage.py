@@ -59,13 +59,21 @@ def begun(folder: Path, limit: str) -> subprocess.Popen[str]:
     """`soakwatch run` of the plan with this limit, under way."""
     folder.mkdir()
     (folder / "load.py").write_text(LOAD, encoding="utf-8")
-    plan = PLAN.format(python=sys.executable, switch=folder / "switch", limit=limit,
-                       others="\n  ".join(f"{rule}: false" for rule in _BUSY))  # fmt: skip
+    plan = PLAN.format(
+        python=sys.executable,
+        switch=folder / "switch",
+        limit=limit,
+        others="\n  ".join(f"{rule}: false" for rule in _BUSY),
+    )
     (folder / "plan.yaml").write_text(plan, encoding="utf-8")
     return subprocess.Popen(
-        [SOAKWATCH, "run", "plan.yaml"], cwd=folder, env={**os.environ, "PYTHONWARNINGS": "error"},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        [SOAKWATCH, "run", "plan.yaml"],
+        cwd=folder,
+        env={**os.environ, "PYTHONWARNINGS": "error"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +104,9 @@ def ended(folder: Path, run: subprocess.Popen[str]) -> Ended:
     assert "Traceback" not in said
     (record,) = (folder / "runs").iterdir()
     document = folder / "verdict.json"
-    subprocess.run([SOAKWATCH, "report", record, "--json", document], cwd=folder, capture_output=True, timeout=100,
-                   check=False)  # fmt: skip
+    subprocess.run(
+        [SOAKWATCH, "report", record, "--json", document], cwd=folder, capture_output=True, timeout=100, check=False
+    )
     return Ended(run.returncode, said, json.loads(document.read_text(encoding="utf-8")), record)
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.collector.loads.iperf3_kit import figures, loaded, readings, run_plan, until
 from tests.needs import needs
 
-from soakwatch.sources.abc import Facts, SourceFailed, Telling
+from soakwatch.sources.abc import Facts, Identifies, SourceFailed
 from soakwatch.sources.loads.interface import Config, Counters, Ports, parse
 from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
 from soakwatch_agent.sample import Answer
@@ -175,7 +175,7 @@ def test_the_loopback_of_this_machine(tmp_path: Path) -> None:
             assert after["load.rx.bytes", ""] - before["load.rx.bytes", ""] >= 200 * 400
             assert after["load.port.tx.packets", "port=lo"] == after["load.tx.packets", ""]
             assert after["load.sending", ""] == 0
-            assert isinstance(poller, Telling)
+            assert isinstance(poller, Identifies)
             assert poller.facts().identity["ports"] == "lo"
 
     asyncio.run(go())
@@ -202,7 +202,7 @@ def test_another_machine_over_ssh(sshd: Sshd, tmp_path: Path) -> None:
             after = figures(await here.poll(time.time_ns()))
             for key in (("load.tx.packets", ""), ("load.port.rx.bytes", "port=lo")):
                 assert before[key] <= seen[key] <= after[key]
-            assert isinstance(far, Telling)
+            assert isinstance(far, Identifies)
             assert f"127.0.0.1:{sshd.port}" in far.facts().identity["host"]
             assert "host key" in far.facts().identity
             sshd.kill_sessions()

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from tests.collector.loads.iperf3_kit import clients_of, failing, figures, loaded, needs_iperf3, real_server, until
 
-from soakwatch.sources.abc import Driven, Poller, SourceFailed, Telling
+from soakwatch.sources.abc import Drivable, Identifies, Poller, SourceFailed
 from soakwatch.sources.loads.iperf3 import DrivenClient
 from soakwatch.testing import iperf3_double as double
 from soakwatch.testing.ports import free_port
@@ -28,7 +28,7 @@ from soakwatch_agent.sample import Event
 async def driven(poller: Poller, level: float) -> DrivenClient:
     """Driven to a level, as the run does it: again until it follows."""
     assert isinstance(poller, DrivenClient)
-    assert isinstance(poller, Driven)
+    assert isinstance(poller, Drivable)
     deadline = time.monotonic() + 15
     while True:
         try:
@@ -87,8 +87,10 @@ def test_a_client_is_driven_against_a_server_that_is_kept(tmp_path: Path) -> Non
             assert {"flow=1", "flow=2"} == {thing for metric, thing in full if metric == "load.flow.tx.packets"}
             await driven(client, 0.25)
             more = full["load.tx.packets", ""] + 250
-            quarter = await until(client, lambda seen: seen.get(("load.tx.packets", ""), 0) > more
-                                  and ("load.cpu.utilization", "") in seen)  # fmt: skip
+            quarter = await until(
+                client,
+                lambda seen: seen.get(("load.tx.packets", ""), 0) > more and ("load.cpu.utilization", "") in seen,
+            )
             assert quarter["load.offered.packet.rate", ""] == 250
             assert 0 <= quarter["load.cpu.utilization", ""] <= 1
             await driven(client, 0)
@@ -96,11 +98,12 @@ def test_a_client_is_driven_against_a_server_that_is_kept(tmp_path: Path) -> Non
             sent = await until(client, lambda seen: seen.get(("load.sending", "")) == 0)
             got = await until(server, lambda seen: seen.get(("load.sending", "")) == 0)
             assert got["load.rx.packets", ""] + got["load.lost.packets", ""] == pytest.approx(
-                sent["load.tx.packets", ""], abs=60  # of those under way when the client ended, nobody tells
-            )  # fmt: skip
+                sent["load.tx.packets", ""],
+                abs=60,  # of those under way when the client ended, nobody tells
+            )
             assert 0 <= got["load.jitter", ""] < 0.1
             assert got["load.loss", ""] < 0.2
-            assert isinstance(poller, Telling)
+            assert isinstance(poller, Identifies)
             assert re.match(r"3\.\d+", poller.facts().identity["iperf3"])
 
     asyncio.run(go())
@@ -207,8 +210,15 @@ def test_loss_on_the_way_is_what_the_receiver_saw(tmp_path: Path) -> None:
             made = subprocess.run([*inside, "iptables", "-A", "INPUT", *rule, *drop], check=False, capture_output=True)
             if made.returncode:
                 pytest.skip("no iptables statistics here")
-        done = subprocess.run([*inside, sys.executable, "-c", LOSSY], cwd=tmp_path, capture_output=True, text=True,
-                              timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(root)})  # fmt: skip
+        done = subprocess.run(
+            [*inside, sys.executable, "-c", LOSSY],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(root)},
+        )
         assert done.returncode == 0, done.stderr
     finally:
         subprocess.run(["ip", "netns", "del", namespace], check=True)
@@ -250,8 +260,9 @@ def test_the_client_ends_with_the_collector(tmp_path: Path) -> None:
     )
     root = Path(__file__).parents[3]
     with real_server(port):
-        collector = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=root,
-                                     env={**os.environ, "PYTHONPATH": str(root)})  # fmt: skip
+        collector = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}
+        )
         assert collector.stdout is not None
         with collector.stdout:
             assert collector.stdout.readline() == b"sending\n"

@@ -22,7 +22,7 @@ from tests.collector.loads.iperf3_kit import (
 )
 
 from soakwatch.record import RecordView
-from soakwatch.sources.abc import Driven, SourceFailed
+from soakwatch.sources.abc import Drivable, SourceFailed
 from soakwatch.sources.loads.iperf3 import Config
 from soakwatch.testing import iperf3_double as double
 from soakwatch.testing.ports import free_port
@@ -42,12 +42,21 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
 
     async def go() -> None:
         async with loaded("iperf3", tmp_path, file=str(file)) as poller:
-            assert not isinstance(poller, Driven)
+            assert not isinstance(poller, Drivable)
             first = figures(await poller.poll(time.time_ns()))
-            assert first == {("load.sending", ""): 1, ("load.lines.unread", ""): 0,
-                             ("load.offered.bit.rate", ""): 24e6, ("load.offered.packet.rate", ""): 3000}  # fmt: skip
-            write(file, *(double.event("interval", double.interval(at, at + 1, sender=True, packets=100, streams=3))
-                          for at in (1, 2)))  # fmt: skip
+            assert first == {
+                ("load.sending", ""): 1,
+                ("load.lines.unread", ""): 0,
+                ("load.offered.bit.rate", ""): 24e6,
+                ("load.offered.packet.rate", ""): 3000,
+            }
+            write(
+                file,
+                *(
+                    double.event("interval", double.interval(at, at + 1, sender=True, packets=100, streams=3))
+                    for at in (1, 2)
+                ),
+            )
             now = time.time_ns()
             answer = await poller.poll(now)
             sent = [(sample.time_ns, sample.value) for sample in answer.samples if sample.metric == "load.tx.packets"]
@@ -171,8 +180,12 @@ def test_a_whole_run_that_drives(tmp_path: Path) -> None:
         "sink": [{"iperf3": {"serve": True, "port": port, "interval": "500ms"}}],
         "tg": [{"iperf3": {**client, "interval": "500ms"}}],
     }
-    phases = [{"baseline": {"for": "1s", "load": 0}}, {"soak": {"for": "3s", "load": "100%"}},
-              {"stress": {"for": "3s", "load": "200%"}}, {"recovery": {"for": "2s", "load": 0}}]  # fmt: skip
+    phases = [
+        {"baseline": {"for": "1s", "load": 0}},
+        {"soak": {"for": "3s", "load": "100%"}},
+        {"stress": {"for": "3s", "load": "200%"}},
+        {"recovery": {"for": "2s", "load": 0}},
+    ]
     run = run_plan(tmp_path, sources, "9s", phases=phases)
     assert clients_of(port) == []
     sent = readings(run, "tg", "load.tx.packets")

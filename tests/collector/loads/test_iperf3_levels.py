@@ -43,8 +43,18 @@ class Watched:
 
 def udp(port: int, program: str, mood: str) -> dict[str, object]:
     """A driven stand-in."""
-    return {"drive": True, "server": "127.0.0.1", "port": port, "rate": "8M", "udp": True, "length": 1000,
-            "program": program, "options": ["--extra-data", mood], "interval": "300ms", "timeout": "10s"}  # fmt: skip
+    return {
+        "drive": True,
+        "server": "127.0.0.1",
+        "port": port,
+        "rate": "8M",
+        "udp": True,
+        "length": 1000,
+        "program": program,
+        "options": ["--extra-data", mood],
+        "interval": "300ms",
+        "timeout": "10s",
+    }
 
 
 async def goes_on(client: Watched, packets: int) -> Figures:
@@ -172,12 +182,47 @@ def bottleneck(request: pytest.FixtureRequest) -> Iterator[None]:
         tc = ("tc", "-n", MIDDLE)
         ip(*tc, "qdisc", "add", "dev", "tos", "root", "handle", "1:", "htb", "default", "10")
         for name, first in (("10", "1"), ("20", "0")):
-            ip(*tc, "class", "add", "dev", "tos", "parent", "1:", "classid", f"1:{name}",
-               "htb", "prio", first, "rate", "8mbit", "burst", "15k", "cburst", "15k")  # fmt: skip
+            ip(
+                *tc,
+                "class",
+                "add",
+                "dev",
+                "tos",
+                "parent",
+                "1:",
+                "classid",
+                f"1:{name}",
+                "htb",
+                "prio",
+                first,
+                "rate",
+                "8mbit",
+                "burst",
+                "15k",
+                "cburst",
+                "15k",
+            )
             ip(*tc, "qdisc", "add", "dev", "tos", "parent", f"1:{name}", "pfifo", "limit", "200")
         if request.param == "control beside it":
-            ip(*tc, "filter", "add", "dev", "tos", "parent", "1:", "protocol", "ip",
-               "u32", "match", "ip", "protocol", "6", "0xff", "flowid", "1:20")  # fmt: skip
+            ip(
+                *tc,
+                "filter",
+                "add",
+                "dev",
+                "tos",
+                "parent",
+                "1:",
+                "protocol",
+                "ip",
+                "u32",
+                "match",
+                "ip",
+                "protocol",
+                "6",
+                "0xff",
+                "flowid",
+                "1:20",
+            )
         yield
     finally:
         for space in (GEN, MIDDLE, SINK):
@@ -196,8 +241,16 @@ def within(folder: Path, space: str) -> str:
 @pytest.mark.usefixtures("bottleneck")
 def test_down_from_an_overload(tmp_path: Path) -> None:
     """The next test is not taken for the one before: it begins at once, and nothing of it is lost."""
-    keys: dict[str, object] = {"drive": True, "server": "198.18.2.10", "rate": "8M", "udp": True, "length": 1200,
-                               "interval": "500ms", "timeout": "10s", "drain": "400ms"}  # fmt: skip
+    keys: dict[str, object] = {
+        "drive": True,
+        "server": "198.18.2.10",
+        "rate": "8M",
+        "udp": True,
+        "length": 1200,
+        "interval": "500ms",
+        "timeout": "10s",
+        "drain": "400ms",
+    }
 
     async def go() -> None:
         async with (

@@ -230,8 +230,11 @@ def test_documents_that_come_at_the_end() -> None:
     text = json.dumps(document, indent="\t") + "\n"
     answer = answer_of(said_of(text + text))
     figures(answer)
-    sent = [((sample.time_ns - NOW) / SECOND, sample.value) for sample in answer.samples
-            if sample.metric == "load.tx.packets"]  # fmt: skip
+    sent = [
+        ((sample.time_ns - NOW) / SECOND, sample.value)
+        for sample in answer.samples
+        if sample.metric == "load.tx.packets"
+    ]
     begun = [pytest.approx(-6, abs=0.1), pytest.approx(-3, abs=0.1)]
     assert [at for at, value in sent if value == 0] == begun, "each begins at 0"
     assert [value for _, value in sent] == [0, 100, 200, 300, 0, 100, 200, 300]
@@ -246,8 +249,11 @@ def test_documents_that_come_at_the_end() -> None:
 
 def test_a_document_that_comes_later() -> None:
     """Looks in between do not push its intervals together."""
-    document = {"start": double.start(server=True), "end": double.end(3, packets=300),
-                "intervals": [double.interval(at, at + 1, sender=False, packets=100) for at in range(3)]}  # fmt: skip
+    document = {
+        "start": double.start(server=True),
+        "end": double.end(3, packets=300),
+        "intervals": [double.interval(at, at + 1, sender=False, packets=100) for at in range(3)],
+    }
     said = said_of(json.dumps(document, indent="\t"))
     account = Account(0)
     account.take(said, NOW)
@@ -255,8 +261,11 @@ def test_a_document_that_comes_later() -> None:
     for second in range(1, 5):
         assert [sample.metric for sample in account.answer(NOW + second * SECOND).samples] == ["load.lines.unread"]
     account.take(said, NOW + 5 * SECOND)
-    rates = [(sample.time_ns - NOW) / SECOND for sample in account.answer(NOW + 5 * SECOND).samples
-             if sample.metric == "load.rx.packets"]  # fmt: skip
+    rates = [
+        (sample.time_ns - NOW) / SECOND
+        for sample in account.answer(NOW + 5 * SECOND).samples
+        if sample.metric == "load.rx.packets"
+    ]
     assert rates == [pytest.approx(at, abs=0.001) for at in (2, 3, 4, 5)]
 
 
@@ -336,8 +345,10 @@ def test_any_garbage_is_survived(seed: int) -> None:
     chance = random.Random(seed)
     pool = [*UDP_CLIENT.splitlines(), *UDP_SERVER.splitlines(), *TCP_BOTH_WAYS.splitlines()]
     pool += [double.event("start", double.start(udp=bool(seed % 2))), double.event("end", double.end(3, packets=9))]
-    pool += [double.event("interval", double.interval(at, at + 1, sender=bool(at % 2), packets=9, streams=3, lost=at))
-             for at in range(4)]  # fmt: skip
+    pool += [
+        double.event("interval", double.interval(at, at + 1, sender=bool(at % 2), packets=9, streams=3, lost=at))
+        for at in range(4)
+    ]
     pool += json.dumps({"start": double.start(), "intervals": [], "end": {}}, indent="\t").splitlines()
     account, reader, now = Account(0, own=bool(seed % 3)), AnyReader(), NOW
     for _ in range(1500):

@@ -11,7 +11,7 @@ import pytest
 from tests.collector.loads.generator_kit import Load, acted, by_series, refused_run, values, whole_run
 
 from soakwatch.record import RecordView
-from soakwatch.sources.abc import Driven, SourceFailed
+from soakwatch.sources.abc import Drivable, SourceFailed
 from soakwatch.sources.loads.otg.rates import offered, scaled
 from soakwatch.testing.otg_server import FakeFlow, OtgServer, otg_server
 from soakwatch.testing.ports import free_port
@@ -21,11 +21,13 @@ Act = Callable[[Load], Awaitable[None]]
 
 def driven() -> OtgServer:
     """Resting flows with rates of every unit that is written differently."""
-    return OtgServer([
-        FakeFlow("a", rate={"choice": "pps", "pps": "1000"}),
-        FakeFlow("b", "p2", "p1", rate={"choice": "gbps", "gbps": 1}),
-        FakeFlow("c", rate={"choice": "percentage", "percentage": 50.0}),
-    ])  # fmt: skip
+    return OtgServer(
+        [
+            FakeFlow("a", rate={"choice": "pps", "pps": "1000"}),
+            FakeFlow("b", "p2", "p1", rate={"choice": "gbps", "gbps": 1}),
+            FakeFlow("c", rate={"choice": "percentage", "percentage": 50.0}),
+        ]
+    )
 
 
 def acts(server: OtgServer, act: Act, **keys: object) -> None:
@@ -39,13 +41,14 @@ def test_nothing_is_changed_without_drive() -> None:
     server = OtgServer([FakeFlow("up", sending=True)])
 
     async def look(load: Load) -> None:
-        assert not isinstance(load.poller, Driven)
+        assert not isinstance(load.poller, Drivable)
         await load.look()
 
     acts(server, look)
     assert {(method, path) for method, path, _ in server.asked} == {
-        ("GET", "/capabilities/version"), ("POST", "/monitor/metrics"),
-    }  # fmt: skip
+        ("GET", "/capabilities/version"),
+        ("POST", "/monitor/metrics"),
+    }
 
 
 def test_driven_by_the_run() -> None:
@@ -55,9 +58,10 @@ def test_driven_by_the_run() -> None:
     async def drive(load: Load) -> None:
         await load.drive(0.1)
         assert [flow.rate for flow in server.flows] == [
-            {"choice": "pps", "pps": 100}, {"choice": "bps", "bps": 100_000_000},
+            {"choice": "pps", "pps": 100},
+            {"choice": "bps", "bps": 100_000_000},
             {"choice": "percentage", "percentage": 5.0},
-        ]  # fmt: skip
+        ]
         assert all(flow.sending for flow in server.flows)
         await load.drive(0.2)
         assert server.flows[0].rate == {"choice": "pps", "pps": 200}

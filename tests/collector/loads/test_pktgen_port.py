@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from tests.collector.loads.generator_kit import SITE, Load, acted, by_series, left_open, refused_run, values, whole_run
 
 from soakwatch.record import RecordView
-from soakwatch.sources.abc import Driven, SourceFailed
+from soakwatch.sources.abc import Drivable, SourceFailed
 from soakwatch.sources.loads.pktgen import Config, start
 from soakwatch.sources.loads.pktgen.console import LONGEST_LINE
 from soakwatch.testing.pktgen_server import FakePort, Mood, PktgenServer, pktgen_server
@@ -42,7 +42,7 @@ def test_nothing_is_changed_without_drive() -> None:
     server.ports |= {number: FakePort() for number in range(2, 24)}
 
     async def look(load: Load) -> None:
-        assert not isinstance(load.poller, Driven)
+        assert not isinstance(load.poller, Drivable)
         await load.look()
 
     acts(server, look, ports="0-3,5", offered=True)

@@ -14,11 +14,16 @@ from soakwatch.testing.load_bench import LoadBench, last
 MAPPING = [
     {"from": "gen_tx_packets_total", "metric": "load.tx.packets", "total": True},
     {"from": "gen_tx_packets_total", "metric": "load.port.tx.packets", "labels": {"port": "{port}"}},
-    {"from": "gen_latency_us", "where": {"quantile": "0.99"}, "metric": "load.latency",
-     "labels": {"quantile": "p99"}, "scale": 1e-6},
+    {
+        "from": "gen_latency_us",
+        "where": {"quantile": "0.99"},
+        "metric": "load.latency",
+        "labels": {"quantile": "p99"},
+        "scale": 1e-6,
+    },
     {"from": "gen_cpu_percent", "metric": "load.cpu.utilization", "scale": 0.01},
     {"from": "gen_running", "metric": "load.sending"},
-]  # fmt: skip
+]
 PAGE = """# TYPE gen_tx_packets_total counter
 gen_tx_packets_total{{port="0"}} {first}
 gen_tx_packets_total{{port="1"}} 5

@@ -75,9 +75,14 @@ def run_with_files(folder: Path, plan: str) -> subprocess.CompletedProcess[str]:
     writer.start()
     try:
         return subprocess.run(
-            [SOAKWATCH, "run", "plan.yaml"], cwd=folder, env={**os.environ, "PYTHONWARNINGS": "error"},
-            capture_output=True, text=True, timeout=100, check=False,
-        )  # fmt: skip
+            [SOAKWATCH, "run", "plan.yaml"],
+            cwd=folder,
+            env={**os.environ, "PYTHONWARNINGS": "error"},
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
     finally:
         over.set()
         writer.join()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.sources.abc import Poller, Site, SourceFailed, SourceUnready
+from soakwatch.sources.abc import Poller, SourceContext, SourceFailed, SourceUnready
 from soakwatch.sources.loads.trex import Config, start
 from soakwatch.sources.loads.trex.reader import Reader
 from soakwatch.testing.ports import free_port
@@ -36,9 +36,9 @@ def sending(**keys: object) -> TrexModel:
     return TrexModel(**{"ports": [Port(state="TX"), Port(state="TX")], **keys})  # type: ignore[arg-type]
 
 
-def site() -> Site:
+def site() -> SourceContext:
     """Where the source stands."""
-    return Site("tg", "generator", (), None, Path("run"), _Clock().now_ns, 1.0)
+    return SourceContext("tg", "generator", (), None, Path("run"), _Clock().now_ns, 1.0)
 
 
 async def opened(server: TrexServer, stack: AsyncExitStack, **keys: object) -> Poller:
@@ -199,10 +199,14 @@ def test_only_so_many_flows_are_sampled() -> None:
 def test_connections_and_latency_of_astf() -> None:
     """Opened and failed at the clients, sent again at both ends; probes of all ports make one latency."""
     model = sending(
-        mode="ASTF", api=(2, 3), probes={0: Group(latency=4.0), 1: Group(latency=450.0)},
-        stack={"client": {"m_active_flows": 5, "tcps_connects": 3, "udps_connects": 4, "tcps_drops": 1},
-               "server": {"tcps_sndrexmitpack": 2, "m_active_flows": 5}},
-    )  # fmt: skip
+        mode="ASTF",
+        api=(2, 3),
+        probes={0: Group(latency=4.0), 1: Group(latency=450.0)},
+        stack={
+            "client": {"m_active_flows": 5, "tcps_connects": 3, "udps_connects": 4, "tcps_drops": 1},
+            "server": {"tcps_sndrexmitpack": 2, "m_active_flows": 5},
+        },
+    )
 
     def again(model: TrexModel) -> None:
         model.stack["client"]["tcps_sndrexmitpack"] = 3
@@ -247,11 +251,20 @@ def test_astf_before_any_traffic_has_no_counters_and_no_trouble() -> None:
     assert values(after)["load.connections.opened", ""] == 2
 
 
-@pytest.mark.parametrize(("old", "mode", "api"), [
-    (False, "STL", (5, 1)), (False, "STL", (4, 3)), (False, "STL", (3, 7)), (False, "STL", (5, 9)),
-    (False, "STL", (7, 2)), (False, "ASTF", (2, 3)), (False, "ASTF", (1, 0)), (True, "STL", (4, 1)),
-    (True, "STL", (2, 2)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "mode", "api"),
+    [
+        (False, "STL", (5, 1)),
+        (False, "STL", (4, 3)),
+        (False, "STL", (3, 7)),
+        (False, "STL", (5, 9)),
+        (False, "STL", (7, 2)),
+        (False, "ASTF", (2, 3)),
+        (False, "ASTF", (1, 0)),
+        (True, "STL", (4, 1)),
+        (True, "STL", (2, 2)),
+    ],
+)
 def test_the_handshake_suits_every_release(old: bool, mode: str, api: tuple[int, int]) -> None:
     """The server says which version it wants; one from before ``api_sync_v2`` is asked as those were."""
     model = sending(old=old, mode=mode, api=api)
@@ -344,8 +357,10 @@ def test_a_restarted_trex_is_an_event_and_its_counters_begin_anew() -> None:
         answers = looks(server, [nothing, restarted, nothing])
     assert [[event.kind for event in answer.events] for answer in answers] == [[], ["generator.restart"], []]
     assert dict(answers[1].events[0].detail) == {
-        "source": f"TRex at 127.0.0.1 port {server.port}", "version": "v3.05", "was": "v3.04"
-    }  # fmt: skip
+        "source": f"TRex at 127.0.0.1 port {server.port}",
+        "version": "v3.05",
+        "was": "v3.04",
+    }
     assert values(answers[1])["load.tx.packets", ""] == 0
     assert values(answers[1])["load.sending", ""] == 0
     assert ("load.flow.tx.packets", "flow=7") not in values(answers[1])

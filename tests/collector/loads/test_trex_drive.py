@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.errors import PlanError
-from soakwatch.engine.load_driver import Throttle
-from soakwatch.sources.abc import Driven, Site, SourceFailed
+from soakwatch.engine.load_driver import LoadController
+from soakwatch.sources.abc import Drivable, SourceContext, SourceFailed
 from soakwatch.sources.loads.trex import Config, DrivenTrex, start
 from soakwatch.testing.trex_model import TrexModel
 from soakwatch.testing.trex_parts import Port
@@ -22,17 +22,21 @@ BEGIN_NS = 10**18
 
 
 def drive(
-    server: TrexServer, use: Callable[[DrivenTrex], Awaitable[None]], *, trial: bool = False, folder: str = "run",
+    server: TrexServer,
+    use: Callable[[DrivenTrex], Awaitable[None]],
+    *,
+    trial: bool = False,
+    folder: str = "run",
     **keys: object,
-) -> None:  # fmt: skip
+) -> None:
     """Start a driven source, use it, close it."""
 
     async def run() -> None:
-        where = Site("tg", "generator", (), None, Path(folder), lambda: BEGIN_NS, 1.0, trial=trial)
+        where = SourceContext("tg", "generator", (), None, Path(folder), lambda: BEGIN_NS, 1.0, trial=trial)
         own = {"host": "127.0.0.1", "port": server.port, "publisher": server.publisher, "drive": True, "timeout": "5s"}
         async with AsyncExitStack() as stack:
             poller = await start(Config.model_validate({**own, **keys}), where, stack)
-            assert isinstance(poller, Driven)
+            assert isinstance(poller, Drivable)
             assert isinstance(poller, DrivenTrex)
             await use(poller)
 
@@ -183,7 +187,7 @@ def test_the_throttle_of_a_run_drives_it() -> None:
     model = TrexModel()
 
     async def use(poller: DrivenTrex) -> None:
-        throttle = Throttle()
+        throttle = LoadController()
         load = throttle.attached(poller)
         await throttle.turn(0.5, 5.0)
         assert [port.factor for port in model.ports] == [0.5, 0.5]

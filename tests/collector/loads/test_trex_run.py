@@ -32,8 +32,15 @@ def run(folder: Path, port: int, phases: str = "{soak: 4s}", more: str = "") -> 
     """`soakwatch run` of a short plan."""
     (folder / "plan.yaml").write_text(PLAN.format(port=port, phases=phases, more=more))
     environment = {**os.environ, "COLUMNS": "160", "PYTHONWARNINGS": "error"}
-    return subprocess.run([SOAKWATCH, "run", "plan.yaml"], cwd=folder, env=environment, capture_output=True,
-                          text=True, timeout=100, check=False)  # fmt: skip
+    return subprocess.run(
+        [SOAKWATCH, "run", "plan.yaml"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
 
 
 def values(view: RecordView, metric: str, thing: str = "") -> list[float]:

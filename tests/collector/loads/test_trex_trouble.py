@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Driven, Poller, Site, SourceFailed
+from soakwatch.sources.abc import Drivable, Poller, SourceContext, SourceFailed
 from soakwatch.sources.loads.trex import Config, DrivenTrex, start
 from soakwatch.sources.loads.trex.frame import BadFrame, pack, unpack
 from soakwatch.testing.ports import free_port
@@ -24,8 +24,20 @@ from soakwatch_agent.sample import Answer
 
 BEGIN_NS = 10**18
 LEAVES: list[object] = [
-    None, True, -1, 2**70, 1e400, "x", "", [], {}, 0.5, "7", [[]], {"7": {"tp": 3}},
-]  # fmt: skip
+    None,
+    True,
+    -1,
+    2**70,
+    1e400,
+    "x",
+    "",
+    [],
+    {},
+    0.5,
+    "7",
+    [[]],
+    {"7": {"tp": 3}},
+]
 
 
 class _Clock:
@@ -42,9 +54,9 @@ def sending(**keys: object) -> TrexModel:
     return TrexModel(**{"ports": [Port(state="TX"), Port(state="TX")], **keys})  # type: ignore[arg-type]
 
 
-def site() -> Site:
+def site() -> SourceContext:
     """Where the source stands."""
-    return Site("tg", "generator", (), None, Path("run"), _Clock().now_ns, 1.0)
+    return SourceContext("tg", "generator", (), None, Path("run"), _Clock().now_ns, 1.0)
 
 
 async def opened(server: TrexServer, stack: AsyncExitStack, **keys: object) -> Poller:
@@ -122,10 +134,18 @@ def test_nobody_there_is_one_sentence() -> None:
     assert asyncio.run(run(host="tg.invalid")).startswith(f"cannot reach TRex at tg.invalid port {port}: ")
 
 
-@pytest.mark.parametrize(("manners", "why"), [
-    ("silent", "did not answer within 0.54 s"), ("garbage", "sent not JSON"), ("half", "sent not JSON"),
-    ("other", "unanswered"), ("torn", "that is not the"), ("bomb", "which is over 16 MiB"), ("deep", "not JSON"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("manners", "why"),
+    [
+        ("silent", "did not answer within 0.54 s"),
+        ("garbage", "sent not JSON"),
+        ("half", "sent not JSON"),
+        ("other", "unanswered"),
+        ("torn", "that is not the"),
+        ("bomb", "which is over 16 MiB"),
+        ("deep", "not JSON"),
+    ],
+)
 def test_bad_manners_fail_the_look_and_pass(manners: str, why: str) -> None:
     """Silence, trash, half answers, a bomb: one sentence each time, and the next good answer is read."""
     server = TrexServer(sending())
@@ -175,10 +195,13 @@ def test_several_trex_at_once_do_not_mix() -> None:
 
 def test_what_trex_refuses_is_a_fault_and_the_rest_is_read() -> None:
     """Port states that must wait, flows that fail: a fault each, in TRex's own words."""
-    model = sending(groups={7: Group()}, refused={
-        "get_port_status": (-32001, "Interface is in the middle of configuration"),
-        "get_pgid_stats": (-32000, "Asking information for too many packet group IDs"),
-    })  # fmt: skip
+    model = sending(
+        groups={7: Group()},
+        refused={
+            "get_port_status": (-32001, "Interface is in the middle of configuration"),
+            "get_pgid_stats": (-32000, "Asking information for too many packet group IDs"),
+        },
+    )
     with trex_server(TrexServer(model)) as server:
         model.advance(1.0)
         answer = one_look(server)
@@ -205,10 +228,13 @@ def broken(value: object, chance: random.Random, depth: int = 0) -> object:
     return [broken(part, chance, depth + 1) for part in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize(("mode", "api", "methods"), [
-    ("STL", (5, 1), "get_port_status get_global_stats get_port_stats get_active_pgids get_pgid_stats"),
-    ("ASTF", (2, 3), "get_global_stats get_counter_desc get_counter_values get_latency_stats"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "api", "methods"),
+    [
+        ("STL", (5, 1), "get_port_status get_global_stats get_port_stats get_active_pgids get_pgid_stats"),
+        ("ASTF", (2, 3), "get_global_stats get_counter_desc get_counter_values get_latency_stats"),
+    ],
+)
 def test_random_answers_never_break_a_look(mode: str, api: tuple[int, int], methods: str) -> None:
     """Results of the wrong shape in every place: a look ends with samples and faults, or with SourceFailed."""
     chance = random.Random(20)
@@ -272,10 +298,22 @@ def test_random_frames_are_json_or_refused() -> None:
     assert 100 < read < 2000
 
 
-@pytest.mark.parametrize("keys", [
-    {"rate": "fast"}, {"rate": "5m"}, {"rate": "0"}, {"rate": True}, {"rate": "-1"}, {"ports": []}, {"ports": [-1]},
-    {"flows": 5000}, {"user": "a b"}, {"host": "me@tg"}, {"drive": "maybe"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"rate": "fast"},
+        {"rate": "5m"},
+        {"rate": "0"},
+        {"rate": True},
+        {"rate": "-1"},
+        {"ports": []},
+        {"ports": [-1]},
+        {"flows": 5000},
+        {"user": "a b"},
+        {"host": "me@tg"},
+        {"drive": "maybe"},
+    ],
+)
 def test_a_plan_that_cannot_be_meant_is_refused(keys: dict[str, object]) -> None:
     """Before anything is connected."""
     with pytest.raises(ValidationError):
@@ -298,7 +336,7 @@ def test_reading_changes_nothing_and_offers_no_throttle() -> None:
     model = sending(groups={7: Group()})
 
     async def use(poller: Poller) -> None:
-        assert not isinstance(poller, Driven | DrivenTrex)
+        assert not isinstance(poller, Drivable | DrivenTrex)
         await poller.poll(BEGIN_NS)
 
     with trex_server(TrexServer(model)) as server:

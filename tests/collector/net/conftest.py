@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from soakwatch.sources.abc import Site
+from soakwatch.sources.abc import SourceContext
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.sample import Answer
 
@@ -68,10 +68,10 @@ def make(folder: Path, name: str) -> Certificate:
     return files
 
 
-SITE = Site("dut", "dut", (), None, Path(), lambda: 10**18, 1.0)
+SITE = SourceContext("dut", "dut", (), None, Path(), lambda: 10**18, 1.0)
 
 
-def _looks(name: str, keys: dict[str, object], count: int = 1, site: Site | None = None) -> list[Answer]:
+def _looks(name: str, keys: dict[str, object], count: int = 1, site: SourceContext | None = None) -> list[Answer]:
     """Some looks of a poller, one after the other, as the wrapper would have them made."""
     module = poller_module(name)
 

@@ -12,7 +12,7 @@ import pytest
 from pygnmi.spec.v080 import gnmi_pb2
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import LoginRefused, Site, SourceFailed
+from soakwatch.sources.abc import LoginRefused, SourceContext, SourceFailed
 from soakwatch.sources.pollers.gnmi import Config, GnmiPoller, start
 from soakwatch.sources.pollers.gnmi.latest import Latest, wanted
 from soakwatch.sources.pollers.gnmi.paths import Plain, found, parse_path
@@ -25,11 +25,19 @@ from soakwatch_agent.sample import Answer
 DISCARDS = "/interfaces/interface[name=*]/state/counters/in-discards"
 OPER = "/interfaces/interface[name=*]/state/oper-status"
 PATHS: list[dict[str, object]] = [
-    {"path": DISCARDS, "metric": "system.network.packet.dropped",
-     "labels": {"interface": "{name}", "direction": "receive"}},
-    {"path": OPER, "metric": "system.network.up", "labels": {"interface": "{name}"}, "mode": "on_change",
-     "values": {"UP": 1, "DOWN": 0}},
-]  # fmt: skip
+    {
+        "path": DISCARDS,
+        "metric": "system.network.packet.dropped",
+        "labels": {"interface": "{name}", "direction": "receive"},
+    },
+    {
+        "path": OPER,
+        "metric": "system.network.up",
+        "labels": {"interface": "{name}"},
+        "mode": "on_change",
+        "values": {"UP": 1, "DOWN": 0},
+    },
+]
 LEAVES: dict[str, object] = {
     "/interfaces/interface[name=Ethernet1]/state/counters/in-discards": "18446744073709551615",
     "/interfaces/interface[name=Ethernet1]/state/oper-status": "openconfig-interfaces:UP",
@@ -46,8 +54,8 @@ class Files(Protocol):
     def pin(self) -> str: ...
 
 
-def _site(interval_s: float = 0.2) -> Site:
-    return Site("dut", "dut", (), None, Path(), _Clock().now_ns, interval_s)
+def _site(interval_s: float = 0.2) -> SourceContext:
+    return SourceContext("dut", "dut", (), None, Path(), _Clock().now_ns, interval_s)
 
 
 class _Clock:
@@ -212,9 +220,14 @@ def test_the_paths_of_every_profile_can_be_asked() -> None:
 
 def test_a_tree_is_taken_apart_by_the_keys_of_the_path() -> None:
     """Devices answer with leaves or with whole trees; both give the same readings (RFC 7951)."""
-    tree: Plain = {"openconfig-interfaces:interface": [
-        {"name": "a", "state": {"counters": {"in-discards": "5"}}}, {"name": "b", "state": {}}, "odd", None,
-    ]}  # fmt: skip
+    tree: Plain = {
+        "openconfig-interfaces:interface": [
+            {"name": "a", "state": {"counters": {"in-discards": "5"}}},
+            {"name": "b", "state": {}},
+            "odd",
+            None,
+        ]
+    }
     steps = parse_path(DISCARDS)
     assert list(found(steps, parse_path("/interfaces"), tree)) == [({"name": "a"}, "5")]
     assert list(found(steps, parse_path("/interfaces/interface[name=a]/state"), {"counters": {"in-discards": 5}}))
@@ -239,8 +252,20 @@ def test_values_of_every_kind() -> None:
 def test_random_updates_raise_nothing() -> None:
     """Whatever comes under whatever path, the newest readings are kept and nothing is raised or grows without end."""
     rng = random.Random(5)
-    latest = Latest(wanted([GnmiPath(DISCARDS, "system.network.packet.dropped", None,
-                                     {"interface": "{name}", "direction": "receive"}, "sample", {})]))  # fmt: skip
+    latest = Latest(
+        wanted(
+            [
+                GnmiPath(
+                    DISCARDS,
+                    "system.network.packet.dropped",
+                    None,
+                    {"interface": "{name}", "direction": "receive"},
+                    "sample",
+                    {},
+                )
+            ]
+        )
+    )
 
     def tree(depth: int) -> object:
         kind = rng.randrange(6 if depth else 4)

@@ -80,9 +80,13 @@ free{t="x"} 4
 """
     metrics = [
         {"from": "size", "metric": "system.conntrack.count", "less": "free"},
-        {"from": "drops", "metric": "system.forwarding.dropped", "labels": {"place": "vpp", "reason": "{reason}"},
-         "total": True},
-    ]  # fmt: skip
+        {
+            "from": "drops",
+            "metric": "system.forwarding.dropped",
+            "labels": {"place": "vpp", "reason": "{reason}"},
+            "total": True,
+        },
+    ]
     with page_server(lambda *_: (200, {}, body)) as port:
         (answer,) = looks("prometheus", {"url": f"http://127.0.0.1:{port}/", "metrics": metrics})
     assert by_series(answer) == {
@@ -166,8 +170,9 @@ def node_exporter() -> Iterator[int]:
         pytest.skip("prometheus-node-exporter is not installed")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    process = subprocess.Popen([program, f"--web.listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)  # fmt: skip
+    process = subprocess.Popen(
+        [program, f"--web.listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         deadline = time.monotonic() + 20
         while True:

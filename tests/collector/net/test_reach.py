@@ -20,7 +20,7 @@ from typing import Protocol
 import pytest
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Site, SourceFailed
+from soakwatch.sources.abc import SourceContext, SourceFailed
 from soakwatch.sources.pollers.icmp import sequence_of
 from soakwatch.sources.transport.tls import pin_of
 from soakwatch_agent.sample import Answer, object_text
@@ -108,8 +108,13 @@ async def main():
             print(failure)
 asyncio.run(main())
 """
-    done = subprocess.run(["ip", "netns", "exec", f"{namespace}a", sys.executable, "-c", code, namespace],
-                          capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+    done = subprocess.run(
+        ["ip", "netns", "exec", f"{namespace}a", sys.executable, "-c", code, namespace],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     up, cut, down = done.stdout.splitlines()[:3] if done.returncode == 0 else (done.stderr, "", "")
     assert up == "{'reach.up': 1, 'reach.sent': 2, 'reach.lost': 0} 0"
     assert cut == "{'reach.up': 0, 'reach.sent': 4, 'reach.lost': 2} 1"
@@ -228,9 +233,13 @@ def test_a_page_and_its_values(looks: Looks, values: Values, page_server: Serve)
     ],
 )
 def test_a_page_that_is_not_as_it_should_be(
-    page: tuple[int, dict[str, str], bytes], keys: dict[str, object], sentence: str,
-    looks: Looks, values: Values, page_server: Serve,
-) -> None:  # fmt: skip
+    page: tuple[int, dict[str, str], bytes],
+    keys: dict[str, object],
+    sentence: str,
+    looks: Looks,
+    values: Values,
+    page_server: Serve,
+) -> None:
     """It is down with the reason, and its status is told; a redirect is not followed."""
     with page_server(lambda *_: page) as port:
         (answer,) = looks("http", {"url": f"http://127.0.0.1:{port}/", **keys})
@@ -248,9 +257,13 @@ def test_a_page_without_end_is_not_read(looks: Looks, page_server: Serve) -> Non
 
 
 def test_a_secret_goes_to_the_pinned_server_only(
-    looks: Looks, values: Values, page_server: Serve, certificate: Files, other_certificate: Files,
+    looks: Looks,
+    values: Values,
+    page_server: Serve,
+    certificate: Files,
+    other_certificate: Files,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     """The token reaches the server whose certificate is pinned; one with another certificate never sees it."""
     monkeypatch.setenv("WEB_TOKEN", "wonderful")
     heard: list[str] = []
@@ -313,5 +326,5 @@ def test_the_wait_fits_the_poll(looks: Looks, page_server: Serve) -> None:
         looks("http", {"url": f"http://127.0.0.1:{port}/", "wait": "5s"}, 1, site)
 
 
-def _site() -> Site:
-    return Site("dut", "dut", (), None, Path(), lambda: 0, 1.0)
+def _site() -> SourceContext:
+    return SourceContext("dut", "dut", (), None, Path(), lambda: 0, 1.0)

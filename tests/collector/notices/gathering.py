@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.sources.abc import Poller, Site
+from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch_agent.sample import Answer, Event
 
 LONGEST_S = 30.0
@@ -76,6 +76,6 @@ class Sender:
         return process.returncode or 0, said.decode()
 
 
-def site(folder: Path) -> Site:
+def site(folder: Path) -> SourceContext:
     """Where the receivers of the tests stand."""
-    return Site("dut", "dut", (), None, folder, time.time_ns, 1.0)
+    return SourceContext("dut", "dut", (), None, folder, time.time_ns, 1.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.collector.notices.gathering import LONGEST_S, Gathered
 
-from soakwatch.sources.abc import Poller, Site
+from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.receivers.notification import Value
 from soakwatch.sources.transport.snmp import ber
 
@@ -19,9 +19,9 @@ LINK_DOWN = "1.3.6.1.6.3.1.1.5.3"
 ONE, OTHER, STRANGER = "127.0.0.2", "127.0.0.3", "127.0.0.9"
 
 
-def site_of(target: str, folder: Path) -> Site:
+def site_of(target: str, folder: Path) -> SourceContext:
     """Where a source of a target stands."""
-    return Site(target, "dut", (), None, folder, time.time_ns, 1.0)
+    return SourceContext(target, "dut", (), None, folder, time.time_ns, 1.0)
 
 
 async def sent_from(address: str, port: int, *datagrams: bytes, to: str = "127.0.0.1") -> None:

@@ -26,14 +26,17 @@ IF_NAME = "1.3.6.1.2.1.31.1.1.1.1"
     [
         ([(f"{IF_INDEX}.3", 3), (f"{IF_STATE}.3", 2)], "interface=Gi0/3", "interface=ifIndex 3"),
         ([(f"{IF_STATE}.3", 2)], "interface=Gi0/3", "interface=ifIndex 3"),
-        ([(f"{IF_INDEX}.3", 3), (f"{IF_DESCR}.3", b"GigabitEthernet0/3")], "interface=Gi0/3",
-         "interface=GigabitEthernet0/3"),
+        (
+            [(f"{IF_INDEX}.3", 3), (f"{IF_DESCR}.3", b"GigabitEthernet0/3")],
+            "interface=Gi0/3",
+            "interface=GigabitEthernet0/3",
+        ),
         ([(f"{IF_INDEX}.3", 3), (f"{IF_NAME}.3", b"Gi9/9")], "interface=Gi9/9", "interface=Gi9/9"),
         ([(f"{IF_INDEX}.5", 5), (f"{IF_NAME}.5", b"Gi0/3")], "interface=Gi0/3 #5", "interface=Gi0/3"),
         ([(f"{IF_INDEX}.99", 99)], "interface=ifIndex 99", "interface=ifIndex 99"),
         ([], "", ""),
     ],
-)  # fmt: skip
+)
 def test_a_link_is_called_as_its_series_are(
     tmp_path: Path, binds: list[tuple[str, Value]], known: str, unknown: str
 ) -> None:

@@ -64,15 +64,19 @@ def test_logger_on_two_devices_is_told_apart_over_udp_and_tcp(tmp_path: Path, se
             for address in (ONE, OTHER, STRANGER):
                 through = await relays.enter_async_context(relay(address, port))
                 for way in ("-d", "-T"):
-                    code, said = await send("logger", "-n", "127.0.0.1", "-P", through, way, "-t", "kernel",
-                                            oom(f"p{address[-1]}{way}"))  # fmt: skip
+                    code, said = await send(
+                        "logger", "-n", "127.0.0.1", "-P", through, way, "-t", "kernel", oom(f"p{address[-1]}{way}")
+                    )
                     assert code == 0, said
             assert "is shared with fw2, lab:" in " ".join(pollers["fw1"].facts().notes)
             return await gather_all(pollers, lambda found: all(one.total == 2 for one in found.values()))
 
     found = asyncio.run(main())
-    assert things(found) == {"fw1": ["process=p2-d", "process=p2-T"], "fw2": [],
-                             "lab": ["process=p9-d", "process=p9-T"]}  # fmt: skip
+    assert things(found) == {
+        "fw1": ["process=p2-d", "process=p2-T"],
+        "fw2": [],
+        "lab": ["process=p9-d", "process=p9-T"],
+    }
     assert {event.detail["address"] for event in found["fw1"].events} == {ONE}
     assert found["fw2"].fate("no event") == 2
     assert [sum(value for name, value in one.counted.items() if ",severity=" in name) for one in found.values()] == [

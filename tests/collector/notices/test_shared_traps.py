@@ -35,8 +35,13 @@ from soakwatch.sources.receivers.hub import hub
 from soakwatch.testing.ports import free_port
 
 COLD_START, IF_NAME = ".1.3.6.1.6.3.1.1.5.1", ".1.3.6.1.2.1.31.1.1.1.1.3"
-SECRETS = {"ONE_C": "first", "OTHER_C": "second", "KEY_1": "authentic-one", "KEY_2": "authentic-two",
-           "PRIV": "private-phrase"}  # fmt: skip
+SECRETS = {
+    "ONE_C": "first",
+    "OTHER_C": "second",
+    "KEY_1": "authentic-one",
+    "KEY_2": "authentic-two",
+    "PRIV": "private-phrase",
+}
 ENGINES = {ONE: "8000000001020301", OTHER: "8000000001020302"}
 
 
@@ -66,13 +71,25 @@ def test_each_device_has_its_own_traps_and_the_rest_goes_to_who_names_nobody(tmp
             port = free_port()
             pollers = {
                 "fw1": await receiver("fw1", tmp_path, to["fw1"], port, senders=[ONE], communities=["env:ONE_C"]),
-                "fw2": await receiver("fw2", tmp_path, to["fw2"], port, senders=["127.0.0.3/32"],
-                                      communities=["env:OTHER_C"]),
+                "fw2": await receiver(
+                    "fw2", tmp_path, to["fw2"], port, senders=["127.0.0.3/32"], communities=["env:OTHER_C"]
+                ),
                 "lab": await receiver("lab", tmp_path, to["lab"], port),
-            }  # fmt: skip
+            }
             for address, community in ((ONE, "first"), (OTHER, "second"), (OTHER, "first"), (STRANGER, "any")):
-                code, said = await send("snmptrap", f"--clientaddr={address}", "-v2c", "-c", community,
-                                        f"127.0.0.1:{port}", 1, LINK_DOWN, IF_NAME, "s", f"if-{address}")  # fmt: skip
+                code, said = await send(
+                    "snmptrap",
+                    f"--clientaddr={address}",
+                    "-v2c",
+                    "-c",
+                    community,
+                    f"127.0.0.1:{port}",
+                    1,
+                    LINK_DOWN,
+                    IF_NAME,
+                    "s",
+                    f"if-{address}",
+                )
                 assert code == 0, said
             inform = ("-v2c", "-r0", "-t5", "-c", "second", f"127.0.0.1:{port}", 1, COLD_START)
             assert (await send("snmpinform", f"--clientaddr={OTHER}", *inform))[0] == 0
@@ -174,8 +191,21 @@ def test_users_of_v3_are_united_and_each_source_hears_its_own(tmp_path: Path, se
     }
 
     def v3(name: str, key: str) -> tuple[str, ...]:
-        return ("-v3", "-u", name, "-l", "authPriv", "-a", "SHA-256", "-A", SECRETS[key], "-x", "AES", "-X",
-                SECRETS["PRIV"])  # fmt: skip
+        return (
+            "-v3",
+            "-u",
+            name,
+            "-l",
+            "authPriv",
+            "-a",
+            "SHA-256",
+            "-A",
+            SECRETS[key],
+            "-x",
+            "AES",
+            "-X",
+            SECRETS["PRIV"],
+        )
 
     async def main() -> dict[str, Gathered]:
         async with stacks("fw1", "fw2") as to:
@@ -215,10 +245,13 @@ def test_users_of_v3_are_united_and_each_source_hears_its_own(tmp_path: Path, se
             {"senders": [OTHER], "users": [{"user": "soak", "auth": "env:KEY_2"}]},
             "fw2: fw1 gives the user soak another password or protocol at the same place: name the same ones",
         ),
-        ({"senders": [ONE]}, {"listen": "0.0.0.0"},
-         r"fw2: 0\.0\.0\.0:\d+ cannot be listened at .*: traps of fw1 at 127\.0\.0\.1:\d+ has that port"),
+        (
+            {"senders": [ONE]},
+            {"listen": "0.0.0.0"},
+            r"fw2: 0\.0\.0\.0:\d+ cannot be listened at .*: traps of fw1 at 127\.0\.0\.1:\d+ has that port",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_shared_names_both_targets(
     tmp_path: Path, first: dict[str, object], second: dict[str, object], told: str
 ) -> None:
@@ -294,12 +327,26 @@ def test_ipv6_and_both_at_once(tmp_path: Path, send: Sender) -> None:
         async with stacks("six", "four", "alone") as to:
             port, own = free_port(), free_port()
             pollers = {
-                "six": await receiver("six", tmp_path, to["six"], port, listen=f"[::]:{port}", senders=["::1"],
-                                      users=[{"user": "soak", "auth": "env:KEY_1"}]),
-                "four": await receiver("four", tmp_path, to["four"], port, listen=f"[::]:{port}", senders=[ONE],
-                                       users=[{"user": "soak", "auth": "env:KEY_1"}]),
+                "six": await receiver(
+                    "six",
+                    tmp_path,
+                    to["six"],
+                    port,
+                    listen=f"[::]:{port}",
+                    senders=["::1"],
+                    users=[{"user": "soak", "auth": "env:KEY_1"}],
+                ),
+                "four": await receiver(
+                    "four",
+                    tmp_path,
+                    to["four"],
+                    port,
+                    listen=f"[::]:{port}",
+                    senders=[ONE],
+                    users=[{"user": "soak", "auth": "env:KEY_1"}],
+                ),
                 "alone": await receiver("alone", tmp_path, to["alone"], own, listen=f"[::1]:{own}"),
-            }  # fmt: skip
+            }
             v3 = ("-v3", "-u", "soak", "-l", "authNoPriv", "-a", "SHA", "-A", SECRETS["KEY_1"])
             v2 = ("-v2c", "-c", "any")
             last = ("-r1", "-t5")
@@ -313,8 +360,10 @@ def test_ipv6_and_both_at_once(tmp_path: Path, send: Sender) -> None:
 
     found = asyncio.run(main())
     assert {name: [event.detail["address"] for event in one.events] for name, one in found.items()} == {
-        "six": ["::1"] * 2, "four": [ONE] * 2, "alone": ["::1"],
-    }  # fmt: skip
+        "six": ["::1"] * 2,
+        "four": [ONE] * 2,
+        "alone": ["::1"],
+    }
 
 
 def test_two_switches_that_lose_300_ports_each_have_one_event_a_port(tmp_path: Path) -> None:
@@ -354,9 +403,14 @@ def test_a_plan_of_two_devices_with_one_port_is_checked_and_run(tmp_path: Path, 
 
     async def main() -> str:
         run = await asyncio.create_subprocess_exec(
-            Path(sys.executable).with_name("soakwatch"), "run", str(tmp_path / "plan.yaml"), "--runs",
-            str(tmp_path / "runs"), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
+            Path(sys.executable).with_name("soakwatch"),
+            "run",
+            str(tmp_path / "plan.yaml"),
+            "--runs",
+            str(tmp_path / "runs"),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
         try:
             said = asyncio.create_task(run.communicate())
             until = time.monotonic() + LONGEST_S

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from soakwatch.sources.abc import SourceFailed
-from soakwatch.sources.receivers.desk import MOST_WAITING, Arrived, Desk, Read
+from soakwatch.sources.receivers.desk import MOST_WAITING, Arrived, MessageQueue, Read
 from soakwatch.sources.receivers.storm import STORM, Storm
 from soakwatch.sources.receivers.text import octets, shown
 from soakwatch_agent.sample import Event
@@ -74,7 +74,7 @@ def test_a_desk_that_is_full_drops_and_counts_and_one_that_died_begins_again() -
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            desk = Desk(lambda arrived: Read(str(arrived.port)), Storm(), "syslog:1")
+            desk = MessageQueue(lambda arrived: Read(str(arrived.port)), Storm(), "syslog:1")
             await desk.open(stack)
             for number in range(MOST_WAITING + 500):
                 desk.put(Arrived(0, "127.0.0.1", number % 2, b"x"))

@@ -40,15 +40,21 @@ def received(folder: Path, work: Work, keys: dict[str, object] | None = None) ->
 
 def test_logger_is_understood_over_udp_and_tcp_in_both_forms(tmp_path: Path, send: Sender) -> None:
     """Each way brings the same event: what happened, to whom, and the line as it was written."""
-    ways = [("-d", "--rfc5424"), ("-d", "--rfc3164"), ("-T", "--rfc5424"), ("-T", "--rfc3164"),
-            ("-T", "--rfc5424", "--octet-count")]  # fmt: skip
+    ways = [
+        ("-d", "--rfc5424"),
+        ("-d", "--rfc3164"),
+        ("-T", "--rfc5424"),
+        ("-T", "--rfc3164"),
+        ("-T", "--rfc5424", "--octet-count"),
+    ]
 
     async def work(poller: SyslogPoller, ports: dict[str, int]) -> Gathered:
         for way in ways:
             port = ports["udp" if "-d" in way else "tcp"]
             for line in (OOM.removeprefix("kernel: "), "all is well"):
-                code, said = await send("logger", "-n", "127.0.0.1", "-P", port, *way, "-t", "kernel", "-p", "kern.err",
-                                        line)  # fmt: skip
+                code, said = await send(
+                    "logger", "-n", "127.0.0.1", "-P", port, *way, "-t", "kernel", "-p", "kern.err", line
+                )
                 assert code == 0, said
         return await gather(poller, lambda found: found.total == 2 * len(ways))
 
@@ -74,9 +80,11 @@ def udp(port: int, lines: list[bytes]) -> None:
 
 def test_the_lines_of_a_vendor_mean_what_its_profile_says(tmp_path: Path) -> None:
     """Cisco's own forms, with its sequence numbers and without a host, come through."""
-    lines = [b"<189>77: *Mar  1 18:46:11.123: %LINEPROTO-5-UPDOWN: Line on Interface Gi0/1, changed state to down",
-             b"<164>Jan 02 2026 10:00:00 fw1 : %ASA-4-411002: Line protocol on Interface inside, changed state to down",
-             b"<161>%ASA-1-104001: (Primary) Switching to ACTIVE - HELLO not heard from mate."]  # fmt: skip
+    lines = [
+        b"<189>77: *Mar  1 18:46:11.123: %LINEPROTO-5-UPDOWN: Line on Interface Gi0/1, changed state to down",
+        b"<164>Jan 02 2026 10:00:00 fw1 : %ASA-4-411002: Line protocol on Interface inside, changed state to down",
+        b"<161>%ASA-1-104001: (Primary) Switching to ACTIVE - HELLO not heard from mate.",
+    ]
 
     async def work(poller: SyslogPoller, ports: dict[str, int]) -> Gathered:
         await asyncio.to_thread(udp, ports["udp"], lines)
@@ -86,8 +94,9 @@ def test_the_lines_of_a_vendor_mean_what_its_profile_says(tmp_path: Path) -> Non
     asa = received(tmp_path, work, {"profile": "cisco-asa"})
     assert ("link.down", "interface=Gi0/1") in [(event.kind, event.object) for event in ios.events]
     assert [(event.kind, event.object) for event in asa.events][-2:] == [
-        ("link.down", "interface=inside"), ("failover", ""),
-    ]  # fmt: skip
+        ("link.down", "interface=inside"),
+        ("failover", ""),
+    ]
     assert asa.events[-2].detail["host"] == "fw1"
     assert asa.events[-1].detail["severity"] == "alert"
     assert sum(value for name, value in asa.counted.items() if name.endswith(",severity=notice")) == 1
@@ -132,9 +141,26 @@ def test_many_different_things_in_a_storm_stay_bounded(tmp_path: Path) -> None:
 async def certificate(send: Sender, folder: Path) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 and its key."""
     key, chain = folder / "key.pem", folder / "certificate.pem"
-    code, said = await send("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-                            "-nodes", "-subj", "/CN=soak", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2",
-                            "-keyout", key, "-out", chain)  # fmt: skip
+    code, said = await send(
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-subj",
+        "/CN=soak",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-days",
+        "2",
+        "-keyout",
+        key,
+        "-out",
+        chain,
+    )
     assert code == 0, said
     return chain, key
 

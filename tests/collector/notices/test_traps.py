@@ -54,8 +54,23 @@ def test_traps_and_informs_of_v1_and_v2c_become_events(tmp_path: Path, send: Sen
     community = ("-c", SECRETS["SOAK_C"])
 
     async def work(poller: TrapPoller, to: str) -> Gathered:
-        v1 = await send("snmptrap", "-v1", *community, to, ".1.3.6.1.4.1.9", "10.0.0.1", 2, 0, 555,
-                        IF_INDEX, "i", 3, IF_NAME, "s", "Gi0/3")  # fmt: skip
+        v1 = await send(
+            "snmptrap",
+            "-v1",
+            *community,
+            to,
+            ".1.3.6.1.4.1.9",
+            "10.0.0.1",
+            2,
+            0,
+            555,
+            IF_INDEX,
+            "i",
+            3,
+            IF_NAME,
+            "s",
+            "Gi0/3",
+        )
         v2 = await send("snmptrap", "-v2c", *community, to, 123, COLD_START)
         inform = await send("snmpinform", "-v2c", "-r0", "-t5", *community, to, 123, LINK_UP, IF_STATE, "i", 1)
         stranger = await send("snmptrap", "-v2c", "-c", "public", to, 123, COLD_START)
@@ -68,9 +83,13 @@ def test_traps_and_informs_of_v1_and_v2c_become_events(tmp_path: Path, send: Sen
     down, cold, up = found.events
     assert (down.object, up.object) == ("interface=Gi0/3", "interface=ifIndex 3")
     assert dict(down.detail) == {
-        "trap": LINK_DOWN[1:], "address": "127.0.0.1", "version": "1", "uptime": "5.55", "ifindex": "3",
+        "trap": LINK_DOWN[1:],
+        "address": "127.0.0.1",
+        "version": "1",
+        "uptime": "5.55",
+        "ifindex": "3",
         "binds": f"{IF_INDEX[1:]}=3; {IF_NAME[1:]}=Gi0/3",
-    }  # fmt: skip
+    }
     assert up.detail["operational"] == "up"
     assert cold.detail["uptime"] == "1.23"
     assert abs(cold.begin_ns - time.time_ns()) < 60 * 10**9
@@ -87,8 +106,9 @@ def test_v3_informs_are_acknowledged_and_traps_need_the_engine_id(tmp_path: Path
 
     async def work(poller: TrapPoller, to: str) -> Gathered:
         inform = await send("snmpinform", *v3(), "-r1", "-t5", to, 123, LINK_DOWN, IF_NAME, "s", "eth3")
-        trap = await send("snmptrap", "-e", ENGINE, *v3(), to, 456, ".1.3.6.1.4.1.99.7", ".1.3.6.1.4.1.99.7.1", "x",
-                          "00ff")  # fmt: skip
+        trap = await send(
+            "snmptrap", "-e", ENGINE, *v3(), to, 456, ".1.3.6.1.4.1.99.7", ".1.3.6.1.4.1.99.7.1", "x", "00ff"
+        )
         codes = [inform[0], trap[0]]
         wrong = v3(auth="quite another phrase"), v3(name="nobody")
         codes += [(await send("snmpinform", *options, "-r0", "-t1", to, 1, COLD_START))[0] for options in wrong]
@@ -119,8 +139,11 @@ def test_traps_of_the_vendor_mean_what_its_profile_says(tmp_path: Path, send: Se
 
 def trap(index: int, oid: str = LINK_DOWN) -> bytes:
     """A linkDown of v2c as a device sends it."""
-    binds = ((".1.3.6.1.2.1.1.3.0", ber.integer(100, 0x43)), (".1.3.6.1.6.3.1.1.4.1.0", ber.object_id(oid[1:])),
-             (f".1.3.6.1.2.1.31.1.1.1.1.{index}", ber.tlv(ber.OCTETS, f"eth{index}".encode())))  # fmt: skip
+    binds = (
+        (".1.3.6.1.2.1.1.3.0", ber.integer(100, 0x43)),
+        (".1.3.6.1.6.3.1.1.4.1.0", ber.object_id(oid[1:])),
+        (f".1.3.6.1.2.1.31.1.1.1.1.{index}", ber.tlv(ber.OCTETS, f"eth{index}".encode())),
+    )
     listed = ber.sequence(*(ber.sequence(ber.object_id(name[1:]), value) for name, value in binds))
     pdu = ber.tlv(0xA7, ber.integer(index) + ber.integer(0) * 2 + listed)
     return ber.sequence(ber.integer(1), ber.tlv(ber.OCTETS, SECRETS["SOAK_C"].encode()), pdu)
@@ -167,8 +190,10 @@ def test_a_storm_keeps_the_first_and_counts_the_others(tmp_path: Path) -> None:
 
     found = asyncio.run(main())
     assert [(event.kind, event.object) for event in found.events] == [
-        *[("link.down", "interface=eth1")] * 5, ("link.down", "interface=eth2"), (STORM, "interface=eth1"),
-    ]  # fmt: skip
+        *[("link.down", "interface=eth1")] * 5,
+        ("link.down", "interface=eth2"),
+        (STORM, "interface=eth1"),
+    ]
     assert dict(found.events[-1].detail) == {"of": "link.down", "suppressed": "495", "kept": "5"}
     assert found.fate("suppressed") == 495
 
@@ -190,11 +215,22 @@ def test_no_datagram_makes_the_receiver_stop_or_talk(tmp_path: Path) -> None:
     """Random bytes, cut and twisted traps of all versions: each is counted, none is an error, and traps go on."""
     rng = random.Random(4)
     good = trap(1)
-    v3 = ber.sequence(ber.integer(3), ber.sequence(ber.integer(1), ber.integer(65507), ber.tlv(4, b"\4"),
-                                                   ber.integer(3)),
-                      ber.tlv(4, ber.sequence(ber.tlv(4, b"\x80\0\0\0\1"), ber.integer(1), ber.integer(1),
-                                              ber.tlv(4, b"soak"), ber.tlv(4, b""), ber.tlv(4, b""))),
-                      ber.sequence(ber.tlv(4, b""), ber.tlv(4, b""), ber.tlv(0xA7, b"")))  # fmt: skip
+    v3 = ber.sequence(
+        ber.integer(3),
+        ber.sequence(ber.integer(1), ber.integer(65507), ber.tlv(4, b"\4"), ber.integer(3)),
+        ber.tlv(
+            4,
+            ber.sequence(
+                ber.tlv(4, b"\x80\0\0\0\1"),
+                ber.integer(1),
+                ber.integer(1),
+                ber.tlv(4, b"soak"),
+                ber.tlv(4, b""),
+                ber.tlv(4, b""),
+            ),
+        ),
+        ber.sequence(ber.tlv(4, b""), ber.tlv(4, b""), ber.tlv(0xA7, b"")),
+    )
     nested = b"\x30\x80" * 5000
     sent = [b"", b"\x30", nested, b"\x30\x84\xff\xff\xff\xff"]
     for _ in range(1500):

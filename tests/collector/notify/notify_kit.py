@@ -133,10 +133,23 @@ def finding(
 ) -> Finding:
     """A finding whose window ends some seconds after ``T0``."""
     return Finding(
-        rule, 3, outcome, "dut", "process.memory.usage", thing, Window(T0, T0 + round(at_s * 1e9)),
-        "grows by more than 1 MiB/h", f"{thing} grows by 3 MiB/h", 7, expected=10, measured=3.0 * 2**20,
-        limit=2.0**20, interval=(2.0 * 2**20, 4.0 * 2**20), unit="By/h", doubts=("the load was not steady",),
-    )  # fmt: skip
+        rule,
+        3,
+        outcome,
+        "dut",
+        "process.memory.usage",
+        thing,
+        Window(T0, T0 + round(at_s * 1e9)),
+        "grows by more than 1 MiB/h",
+        f"{thing} grows by 3 MiB/h",
+        7,
+        expected=10,
+        measured=3.0 * 2**20,
+        limit=2.0**20,
+        interval=(2.0 * 2**20, 4.0 * 2**20),
+        unit="By/h",
+        doubts=("the load was not steady",),
+    )
 
 
 def verdict(outcome: Outcome = Outcome.FAIL, *findings: Finding) -> Verdict:

@@ -42,10 +42,17 @@ def test_a_live_failure_says_what_it_is_and_that_it_is_no_verdict() -> None:
     letter = failure_letter("night", News("failure", (first, finding("hang", "")), (), 2), T0, WHERE, final=False)
     assert letter.title == "Failing night: dut memory_growth"
     for part in (
-        "process=bgpd grows by 3 MiB/h", "12m34s after the start", LIVE, "grows by more than 1 MiB/h",
-        "Measured 3.0 MiB/h, limit 1.0 MiB/h", "interval 2.0 MiB/h to 4.0 MiB/h", "7 samples of 10, 70",
-        "Doubt: the load was not steady", "1 other finding fails too:", "dut hang",
-    ):  # fmt: skip
+        "process=bgpd grows by 3 MiB/h",
+        "12m34s after the start",
+        LIVE,
+        "grows by more than 1 MiB/h",
+        "Measured 3.0 MiB/h, limit 1.0 MiB/h",
+        "interval 2.0 MiB/h to 4.0 MiB/h",
+        "7 samples of 10, 70",
+        "Doubt: the load was not steady",
+        "1 other finding fails too:",
+        "dut hang",
+    ):
         assert part in letter.body, (part, letter.body)
     final = failure_letter("night", News("failure", (first,), (), 1), T0, WHERE, final=True)
     assert final.title == "FAIL night: dut memory_growth"
@@ -75,12 +82,28 @@ def test_the_end_is_the_verdict_with_the_first_failure() -> None:
     """The first is the earliest moment of all causes that fail, not the worst cause."""
     later, sooner, doubt = finding(), finding("hang", ""), finding("gap", "", Outcome.INCONCLUSIVE, at_s=1)
     causes = (
-        Cause(CauseKind.FINDING, "dut", T0, T0, "memory grows", Outcome.FAIL, (0,),
-              timeline=(Mark(T0 + 900 * 10**9, None, "x"),)),
-        Cause(CauseKind.FINDING, "dut", T0, T0, "it hung", Outcome.FAIL, (1,),
-              timeline=(Mark(T0 + 600 * 10**9, None, "y"),)),
+        Cause(
+            CauseKind.FINDING,
+            "dut",
+            T0,
+            T0,
+            "memory grows",
+            Outcome.FAIL,
+            (0,),
+            timeline=(Mark(T0 + 900 * 10**9, None, "x"),),
+        ),
+        Cause(
+            CauseKind.FINDING,
+            "dut",
+            T0,
+            T0,
+            "it hung",
+            Outcome.FAIL,
+            (1,),
+            timeline=(Mark(T0 + 600 * 10**9, None, "y"),),
+        ),
         Cause(CauseKind.FINDING, "dut", T0, T0, "a gap", Outcome.INCONCLUSIVE, (2,)),
-    )  # fmt: skip
+    )
     made = replace(verdict(Outcome.FAIL, later, sooner, doubt), causes=causes)
     assert first_failure(made) == (T0 + 600 * 10**9, "dut it hung")
     letter = end_letter(made, T0, WHERE, "report", REPORT, "# summary")

@@ -26,9 +26,16 @@ TOKEN = "T0K3N-IN-PATH"
 def soakwatch(folder: Path, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """One command in a folder."""
     longest_s = 200 if words[0] == "resume" else 110
-    return subprocess.run([SOAKWATCH, *map(str, words)], cwd=folder, text=True, timeout=longest_s, check=False,
-                          env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "160", **environment},
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
+    return subprocess.run(
+        [SOAKWATCH, *map(str, words)],
+        cwd=folder,
+        text=True,
+        timeout=longest_s,
+        check=False,
+        env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "160", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
 def attached(server: Mails) -> bytes:
@@ -57,10 +64,15 @@ notify:
   - {{to: env:SOAK_DOWN, on: end}}
 """)
             done = soakwatch(
-                tmp_path, "run", "plan.yaml", "--into", "run",
-                SOAK_HOOK=f"json://127.0.0.1:{hook.port}/{TOKEN}", SOAK_MAIL=mailbox.address(),
+                tmp_path,
+                "run",
+                "plan.yaml",
+                "--into",
+                "run",
+                SOAK_HOOK=f"json://127.0.0.1:{hook.port}/{TOKEN}",
+                SOAK_MAIL=mailbox.address(),
                 SOAK_DOWN=f"json://soak:{PASSWORD}@127.0.0.1:{down}/{TOKEN}",
-            )  # fmt: skip
+            )
     finally:
         victim.kill()
         victim.wait()
@@ -85,10 +97,15 @@ notify:
         events = [stored.event for stored in view.events() if stored.event.kind in {SENT, FAILED}]
     told = [(event.kind, event.detail["to"], event.detail["what"]) for event in events]
     assert sorted(told) == sorted(
-        [(SENT, "env:SOAK_HOOK", "start"), (SENT, "env:SOAK_HOOK", "end"), (SENT, "env:SOAK_MAIL", "end"),
-         (FAILED, "env:SOAK_DOWN", "end"), *[(SENT, "env:SOAK_HOOK", "failure")] * len(live),
-         *[(SENT, "env:SOAK_MAIL", "failure")] * len(live)]
-    )  # fmt: skip
+        [
+            (SENT, "env:SOAK_HOOK", "start"),
+            (SENT, "env:SOAK_HOOK", "end"),
+            (SENT, "env:SOAK_MAIL", "end"),
+            (FAILED, "env:SOAK_DOWN", "end"),
+            *[(SENT, "env:SOAK_HOOK", "failure")] * len(live),
+            *[(SENT, "env:SOAK_MAIL", "failure")] * len(live),
+        ]
+    )
     assert "waiting for the notifications, 30 s at most" in done.stdout
     complaint = "notify env:SOAK_DOWN: json did not get the message of the end: nobody listens there"
     assert done.stdout.count(complaint) == 1
@@ -117,9 +134,12 @@ notify: [{{to: env:SOAK_HOOK, on: [start, failure, end], attach: none}}]
 """)
         environment = {**os.environ, "SOAK_HOOK": f"json://127.0.0.1:{hook.port}"}
         first = subprocess.Popen(
-            [SOAKWATCH, "run", "plan.yaml", "--into", "run"], cwd=tmp_path, env=environment,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [SOAKWATCH, "run", "plan.yaml", "--into", "run"],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             hook.wait_for(1)
             hook.wait_for(2, 120)
@@ -162,8 +182,9 @@ def test_the_test_command(tmp_path: Path) -> None:
         addresses = {"SOAK_HOOK": f"json://127.0.0.1:{hook.port}/{TOKEN}", "SOAK_MAIL": mailbox.address()}
         done = soakwatch(tmp_path, "notify", "plan.yaml", "--test", **addresses)
         assert (done.returncode, done.stdout) == (
-            0, "env:SOAK_HOOK (json): sent, with an attachment\nenv:SOAK_MAIL (mailto): sent\n",
-        )  # fmt: skip
+            0,
+            "env:SOAK_HOOK (json): sent, with an attachment\nenv:SOAK_MAIL (mailto): sent\n",
+        )
         looked = soakwatch(tmp_path, "notify", "plan.yaml", **addresses)
         assert looked.returncode == 0
         assert "notify: env:SOAK_MAIL by mailto on failure and end" in looked.stdout

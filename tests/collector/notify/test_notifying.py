@@ -51,8 +51,9 @@ def test_each_recipient_hears_what_it_asked_for(monkeypatch: pytest.MonkeyPatch,
         notifying = made(
             "[{to: env:ALL, on: [start, failure, end]}, {to: env:BAD, on: failure},"
             " {to: env:END, on: end, attach: summary}]",
-            tmp_path, clock,
-        )  # fmt: skip
+            tmp_path,
+            clock,
+        )
         notifying.start(T0 + HOUR)
         assert notifying.account() == []
         clock.now_ns += SETTLED_NS
@@ -68,8 +69,10 @@ def test_each_recipient_hears_what_it_asked_for(monkeypatch: pytest.MonkeyPatch,
         accounts = [(event.kind, event.detail["number"], event.detail["what"]) for event in notifying.account()]
         assert notifying.account() == []
     assert titles(everything) == [
-        "Started night: 1h on dut", "Failing night: dut memory_growth", "FAIL night: dut failed memory_growth",
-    ]  # fmt: skip
+        "Started night: 1h on dut",
+        "Failing night: dut memory_growth",
+        "FAIL night: dut failed memory_growth",
+    ]
     assert titles(failures) == ["Failing night: dut memory_growth"]
     assert titles(end) == ["FAIL night: dut failed memory_growth"]
     assert [len(json.loads(body)["attachments"]) for body in everything.bodies] == [0, 0, 1]

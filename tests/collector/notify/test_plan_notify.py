@@ -14,7 +14,7 @@ from tests.collector.notify.notify_kit import plan
 from soakwatch.core.errors import PlanError
 from soakwatch.core.yaml import parse
 from soakwatch.engine.notify import service
-from soakwatch.engine.notify.letter import Letter
+from soakwatch.engine.notify.letter import Message
 from soakwatch.engine.notify.opening import looked_at
 from soakwatch.plan.schema import plan_schema
 
@@ -107,11 +107,15 @@ def test_addresses_that_cannot_work_are_refused_together(monkeypatch: pytest.Mon
     [
         (SLACK, "hooks.slack.com", "## told", "&lt;x&gt;"),
         ("tgram://123456789:abcdefg_hijklmnop/12315544/", "api.telegram.org", "## told", "&lt;x&gt;"),
-        ("workflows://prod-1.westus.logic.azure.com:443/643e69f83c8944/aB3-sIg", "prod-1.westus.logic.azure.com",
-         "## told", "<x\\\\>"),
+        (
+            "workflows://prod-1.westus.logic.azure.com:443/643e69f83c8944/aB3-sIg",
+            "prod-1.westus.logic.azure.com",
+            "## told",
+            "<x\\\\>",
+        ),
     ],
     ids=["slack", "telegram", "teams"],
-)  # fmt: skip
+)
 def test_what_slack_telegram_and_teams_would_be_sent(
     address: str, host: str, summary: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,14 +131,14 @@ def test_what_slack_telegram_and_teams_would_be_sent(
 
     monkeypatch.setattr(requests.Session, "request", request)
     monkeypatch.setenv("SOAK_TO", address)
-    letter = Letter("end", "FAIL night: dut failed hang", "FAIL: process=<x> hangs", "failure", "## told\n" * 900)
+    letter = Message("end", "FAIL night: dut failed hang", "FAIL: process=<x> hangs", "failure", "## told\n" * 900)
     assert not service.ask("env:SOAK_TO", letter).trouble
     ((line, body),) = asked
     assert line.startswith((f"POST https://{host}/", f"POST https://{host}:443/"))
     text = json.dumps(json.loads(body), ensure_ascii=False)
     for part in ("FAIL night: dut failed hang", name, summary, "the rest is in the report" if host[0] != "h" else ""):
         assert part in text
-    long = Letter("more", "night: 40 findings fail", "\n".join(f"- <{n}> {'& ' * 100}" for n in range(40)), "failure")
+    long = Message("more", "night: 40 findings fail", "\n".join(f"- <{n}> {'& ' * 100}" for n in range(40)), "failure")
     assert not service.ask("env:SOAK_TO", long).trouble
     told = json.dumps(json.loads(asked[1][1]), ensure_ascii=False)
     assert ("the rest is in the report" in told) == (host[0] != "h"), "it is cut at the end of a line"

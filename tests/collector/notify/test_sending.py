@@ -15,15 +15,17 @@ from pathlib import Path
 import pytest
 from tests.collector.notify.notify_kit import PASSWORD, USER, Mails, mails, posts
 
-from soakwatch.engine.notify.letter import MOST_ATTACHED, Letter
+from soakwatch.engine.notify.letter import MOST_ATTACHED, Message
 from soakwatch.engine.notify.sending import GIVEN_UP, Sender, Sent
 from soakwatch.testing.ports import free_port
 
 FAST = (0.05,)
-LETTER = Letter("end", "FAIL night: dut failed hang", "FAIL: dut failed hang\n- <b> & ünïcode", "failure", "## summary")
+LETTER = Message(
+    "end", "FAIL night: dut failed hang", "FAIL: dut failed hang\n- <b> & ünïcode", "failure", "## summary"
+)
 
 
-def send(address: str, monkeypatch: pytest.MonkeyPatch, letter: Letter = LETTER, deadline_s: float = 20.0) -> Sent:
+def send(address: str, monkeypatch: pytest.MonkeyPatch, letter: Message = LETTER, deadline_s: float = 20.0) -> Sent:
     """Send one letter with short pauses."""
     monkeypatch.setenv("SOAK_TO", address)
     sent = Sender("env:SOAK_TO", deadline_s, FAST).send(letter)
@@ -43,7 +45,7 @@ def test_a_webhook_gets_title_text_and_report(monkeypatch: pytest.MonkeyPatch, t
     """JSON with the file in it; the summary is only for who takes no file."""
     file = report(tmp_path)
     with posts() as server:
-        letter = Letter(LETTER.kind, LETTER.title, LETTER.body, LETTER.tone, LETTER.summary, file)
+        letter = Message(LETTER.kind, LETTER.title, LETTER.body, LETTER.tone, LETTER.summary, file)
         sent = send(f"json://{USER}:{PASSWORD}@127.0.0.1:{server.port}/T0K3N", monkeypatch, letter)
     assert (sent.well, sent.tries, sent.answer.service, sent.answer.attached) == (True, 1, "json", True)
     told = json.loads(server.bodies[0])
@@ -60,7 +62,7 @@ def test_a_report_that_is_too_large_or_not_there_is_a_summary(monkeypatch: pytes
         out.truncate(MOST_ATTACHED)
     with posts() as server:
         for file in (large, tmp_path / "nowhere.html"):
-            letter = Letter("end", "t", "b", "failure", "## summary", file)
+            letter = Message("end", "t", "b", "failure", "## summary", file)
             sent = send(f"json://127.0.0.1:{server.port}", monkeypatch, letter)
             assert (sent.well, sent.answer.attached) == (True, False)
     for body in server.bodies:
@@ -82,7 +84,7 @@ def test_a_summary_that_does_not_fit_is_cut_at_a_line(monkeypatch: pytest.Monkey
     """A webhook takes 32768 characters."""
     summary = "\n".join(f"- line {n} {'x' * 90}" for n in range(1000))
     with posts() as server:
-        sent = send(f"json://127.0.0.1:{server.port}", monkeypatch, Letter("end", "t", "b", "info", summary))
+        sent = send(f"json://127.0.0.1:{server.port}", monkeypatch, Message("end", "t", "b", "info", summary))
     assert sent.well
     told = json.loads(server.bodies[0])["message"].splitlines()
     assert 250 < len(told) < 340
@@ -102,8 +104,9 @@ def test_a_receiver_that_has_a_bad_moment_is_tried_again(monkeypatch: pytest.Mon
         server.statuses = [403]
         sent = send(f"json://127.0.0.1:{server.port}/T0K3N", monkeypatch)
         assert (sent.answer.trouble, sent.tries) == (
-            "it refuses the token or login of its address (status 403)", 1,
-        )  # fmt: skip
+            "it refuses the token or login of its address (status 403)",
+            1,
+        )
 
 
 def test_a_receiver_that_is_down_or_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +140,7 @@ def test_what_is_being_sent_can_be_given_up(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_email_with_the_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """From a server that wants a login, to two people; hostile text is text in HTML, too."""
     file = report(tmp_path)
-    letter = Letter("end", "FAIL night: dut", "FAIL: <script>alert(1)</script>", "failure", "## s", file)
+    letter = Message("end", "FAIL night: dut", "FAIL: <script>alert(1)</script>", "failure", "## s", file)
     with mails() as server:
         sent = send(server.address(to="team@lab.example,lead@lab.example"), monkeypatch, letter)
     assert (sent.well, sent.answer.service, sent.answer.attached) == (True, "mailto", True)
@@ -148,9 +151,10 @@ def test_an_email_with_the_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     names = [part.get_filename() for part in message.walk() if part.get_filename()]
     assert names == ["report.html"]
     pages = [
-        part.get_payload(decode=True) for part in message.walk()
+        part.get_payload(decode=True)
+        for part in message.walk()
         if part.get_content_type() == "text/html" and not part.get_filename()
-    ]  # fmt: skip
+    ]
     assert parts
     assert all(isinstance(page, bytes) and b"<script>" not in page for page in pages)
 
@@ -158,22 +162,27 @@ def test_an_email_with_the_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 @pytest.mark.parametrize(
     ("server", "address", "trouble", "tries"),
     [
-        (mails, lambda s: s.address().replace(PASSWORD, f"not-{PASSWORD}"),
-         "it refuses the login (SMTP 535)", 1),
-        (mails, lambda s: s.address(mode="starttls"),
-         "it offers no STARTTLS, and its address asks for it", 1),
+        (mails, lambda s: s.address().replace(PASSWORD, f"not-{PASSWORD}"), "it refuses the login (SMTP 535)", 1),
+        (mails, lambda s: s.address(mode="starttls"), "it offers no STARTTLS, and its address asks for it", 1),
         (lambda: mails(login=False), lambda s: s.address(), "it takes no login, and its address has one", 1),
-        (mails, lambda s: s.address(mode="ssl").replace("mailto:", "mailtos:"),
-         "it does not speak TLS on that port", 1),
+        (
+            mails,
+            lambda s: s.address(mode="ssl").replace("mailto:", "mailtos:"),
+            "it does not speak TLS on that port",
+            1,
+        ),
         (lambda: mails(refuses="554"), lambda s: s.address(), "it refuses the message (SMTP 554)", 1),
         (lambda: mails(refuses="451"), lambda s: s.address(), "it refuses the message (SMTP 451)", 2),
     ],
     ids=["login", "starttls", "no-login", "no-tls", "refused", "later"],
-)  # fmt: skip
+)
 def test_what_a_mail_server_refuses(
-    server: Callable[[], object], address: Callable[[Mails], str], trouble: str, tries: int,
+    server: Callable[[], object],
+    address: Callable[[Mails], str],
+    trouble: str,
+    tries: int,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     """A sentence of our own: what the server says may repeat the password."""
     made = server()
     with made as told:  # type: ignore[attr-defined]

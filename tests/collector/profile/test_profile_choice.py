@@ -120,8 +120,14 @@ def test_the_command_lists_shows_matches_and_prints_the_schema(tmp_path: Path) -
     assert {"generic", "linux"} <= {line.split()[0] for line in listed.splitlines()}
     assert not any(line.startswith("_") for line in listed.splitlines())
     shown = show("linux").output
-    for words in ("sysObjectID lies under 1.3.6.1.4.1.8072.3.2.10", "system.network.io", "1.3.6.1.2.1.31.1.1.1.6",
-                  "the device renews it each 5s", "Events from log lines: kernel.oom", "{packet}"):  # fmt: skip
+    for words in (
+        "sysObjectID lies under 1.3.6.1.4.1.8072.3.2.10",
+        "system.network.io",
+        "1.3.6.1.2.1.31.1.1.1.6",
+        "the device renews it each 5s",
+        "Events from log lines: kernel.oom",
+        "{packet}",
+    ):
         assert words in shown, words
     assert show("--match", ".1.3.6.1.4.1.8072.3.2.10", "Linux x").output.startswith("linux: sysObjectID lies under")
     assert json.loads(show("--schema").output)["additionalProperties"] is False

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.collector.profile.kit import Device, group, poll, profile, table
 
-from soakwatch.sources.abc import Site
+from soakwatch.sources.abc import SourceContext
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.profiles import Value, load_profiles
 from soakwatch.sources.profiles.reader import Reader
@@ -96,10 +96,16 @@ def test_what_is_no_reading_at_one_poll_is_not_replaced_by_another(tmp_path: Pat
 
 def test_a_sensor_whose_scale_is_missing_is_not_read_with_another(tmp_path: Path) -> None:
     physical, sensor = "1.3.6.1.2.1.47.1.1.1.1", "1.3.6.1.2.1.99.1.1.1"
-    device = Device({
-        f"{physical}.7.5": b"inlet", f"{sensor}.1.5": 8, f"{sensor}.2.5": 8, f"{sensor}.3.5": 0,
-        f"{sensor}.4.5": 41000, f"{sensor}.5.5": 1,
-    })  # fmt: skip
+    device = Device(
+        {
+            f"{physical}.7.5": b"inlet",
+            f"{sensor}.1.5": 8,
+            f"{sensor}.2.5": 8,
+            f"{sensor}.3.5": 0,
+            f"{sensor}.4.5": 41000,
+            f"{sensor}.5.5": 1,
+        }
+    )
     reader = Reader(device, profile(tmp_path, "title: box\nextends: [_entity-sensor]\n"))
     assert table(poll(reader, 0))[DEGREES] == 41.0
     for second in (1.0, MANY_S, 300.0):
@@ -156,11 +162,18 @@ def test_a_sum_and_a_mean_over_fewer_rows_need_two_surveys_to_be_believed(tmp_pa
 
 def test_another_table_does_not_take_a_series_over(tmp_path: Path) -> None:
     """Memory in use with the page cache is not the same as without it, though both go by the same name."""
-    device = Device({
-        f"{STORAGE}.2.1": "1.3.6.1.2.1.25.2.1.2", f"{STORAGE}.3.1": b"Physical memory", f"{STORAGE}.4.1": 1024,
-        f"{STORAGE}.5.1": 1000, f"{STORAGE}.6.1": 900, f"{STORAGE}.6.6": 100, f"{STORAGE}.3.7": b"Cached memory",
-        f"{STORAGE}.6.7": 300,
-    })  # fmt: skip
+    device = Device(
+        {
+            f"{STORAGE}.2.1": "1.3.6.1.2.1.25.2.1.2",
+            f"{STORAGE}.3.1": b"Physical memory",
+            f"{STORAGE}.4.1": 1024,
+            f"{STORAGE}.5.1": 1000,
+            f"{STORAGE}.6.1": 900,
+            f"{STORAGE}.6.6": 100,
+            f"{STORAGE}.3.7": b"Cached memory",
+            f"{STORAGE}.6.7": 300,
+        }
+    )
     reader = Reader(device, profile(tmp_path, "title: box\nextends: [_host-resources]\n"))
     assert table(poll(reader, 0))[USED] == kb(500)
     device.values.pop(f"{STORAGE}.3.7")
@@ -220,7 +233,7 @@ def test_an_object_withdrawn_for_one_poll_through_the_poller(tmp_path: Path) -> 
         answers, now = [], 10**18
         async with AsyncExitStack() as stack, asyncio.timeout(60):
             config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "linux"})
-            poller = await start(config, Site("dut", "dut", (), None, tmp_path, lambda: now, 1.0), stack)
+            poller = await start(config, SourceContext("dut", "dut", (), None, tmp_path, lambda: now, 1.0), stack)
             for step in range(6):
                 if step == 3:
                     device.remove(BUFFERS)

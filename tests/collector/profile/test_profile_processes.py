@@ -198,8 +198,13 @@ def test_a_table_whose_index_is_no_pid_tells_the_pid_in_a_column(tmp_path: Path)
               metrics: [{metric: process.cpu.utilization, value: cpu, scale: 0.01, labels: {process: "{name}"}}]
         """,
     )
-    device = Device({"1.3.6.1.4.1.9999.1.1.3.98.103.112": b"bgp", "1.3.6.1.4.1.9999.1.2.3.98.103.112": 4711,
-                     "1.3.6.1.4.1.9999.1.3.3.98.103.112": 50})  # fmt: skip
+    device = Device(
+        {
+            "1.3.6.1.4.1.9999.1.1.3.98.103.112": b"bgp",
+            "1.3.6.1.4.1.9999.1.2.3.98.103.112": 4711,
+            "1.3.6.1.4.1.9999.1.3.3.98.103.112": 50,
+        }
+    )
     found = table(poll(Reader(device, made, None, (named("bgp"),)), 1))
     assert found[PID, "process=bgp,instance=0"] == 4711
     assert found["process.cpu.utilization", "process=bgp,instance=0"] == 0.5

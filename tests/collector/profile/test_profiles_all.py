@@ -83,16 +83,24 @@ def test_no_line_holds_a_listener_up() -> None:
 def test_no_pattern_begins_with_an_endless_run() -> None:
     r"""A pattern that begins with ``\S+`` is tried anew at each place of a long line."""
     endless = re.compile(r"(\(\?P<\w+>|\(\?:|\()*(\\[SWw]|\.|\[\^[^]]*\])[+*]")
-    found = [f"{name}: {log.match.pattern}" for name in NAMES for log in PROFILES.part(name).logs
-             if endless.match(log.match.pattern)]  # fmt: skip
+    found = [
+        f"{name}: {log.match.pattern}"
+        for name in NAMES
+        for log in PROFILES.part(name).logs
+        if endless.match(log.match.pattern)
+    ]
     assert found == []
 
 
 def test_no_name_is_cut_to_its_last_letter() -> None:
     r"""A greedy ``.*`` before a name such as ``(?P<process>\S+)`` leaves it one letter."""
     cut = re.compile(r"\.(\*|\+|\{\d+,\d+\})\(\?P<\w+>(\\[Sw]|\[[^]]*\])(\+|\{1,\d+\})")
-    found = [f"{name}: {log.match.pattern}" for name in NAMES for log in PROFILES.part(name).logs
-             if cut.search(log.match.pattern)]  # fmt: skip
+    found = [
+        f"{name}: {log.match.pattern}"
+        for name in NAMES
+        for log in PROFILES.part(name).logs
+        if cut.search(log.match.pattern)
+    ]
     assert found == []
 
 

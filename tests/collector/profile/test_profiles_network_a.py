@@ -102,88 +102,219 @@ def test_a_check_point_behind_net_snmp_is_told_by_what_it_answers(words: str, na
 
 SAYS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
     ("cisco-ios", "%SYS-5-RESTART: System restarted --", "reboot", {}),
-    ("cisco-ios", "%SYS-5-RELOAD: Reload requested by admin on vty0. Reload Reason: patch.", "reboot.requested",
-     {"reason": "Reload requested by admin on vty0. Reload Reason: patch."}),
-    ("cisco-ios", "%SYS-2-MALLOCFAIL: Memory allocation of 65536 bytes failed from 0x8038", "memory.low",
-     {"bytes": "65536"}),
+    (
+        "cisco-ios",
+        "%SYS-5-RELOAD: Reload requested by admin on vty0. Reload Reason: patch.",
+        "reboot.requested",
+        {"reason": "Reload requested by admin on vty0. Reload Reason: patch."},
+    ),
+    (
+        "cisco-ios",
+        "%SYS-2-MALLOCFAIL: Memory allocation of 65536 bytes failed from 0x8038",
+        "memory.low",
+        {"bytes": "65536"},
+    ),
     ("cisco-ios", "%SYS-3-CPUHOG: Task is running for (2004)msecs, more than (2000)msecs", "cpu.hog", {}),
     ("cisco-ios", "%SYS-1-CPURISINGTHRESHOLD: Threshold: Total CPU Utilization(Total/Intr): 96%/2%", "cpu.hog", {}),
-    ("cisco-ios", "%LINK-3-UPDOWN: Interface GigabitEthernet0/1, changed state to down", "link.down",
-     {"interface": "GigabitEthernet0/1"}),
+    (
+        "cisco-ios",
+        "%LINK-3-UPDOWN: Interface GigabitEthernet0/1, changed state to down",
+        "link.down",
+        {"interface": "GigabitEthernet0/1"},
+    ),
     ("cisco-ios", "%HSRP-5-STATECHANGE: Vlan10 Grp 1 state Standby -> Active", "failover", {}),
     ("cisco-ios", "%REDUNDANCY-3-SWITCHOVER: RP switchover (PEER_DOWN_INTERRUPT)", "failover", {}),
     ("cisco-ios", "%SYS-5-CONFIG_I: Configured from console by admin", "config.change", {}),
-    ("cisco-iosxe", "%PMAN-3-PROCHOLDDOWN: R0/0: pman: The process cpp_ucode has been helddown (rc 134)",
-     "process.crash", {"process": "cpp_ucode"}),
-    ("cisco-iosxr", "%OS-SYSMGR-3-ERROR : bgp(1) (jid 1052) abnormally terminated, restart scheduled", "process.crash",
-     {"process": "bgp"}),
-    ("cisco-iosxr", "%PKT_INFRA-LINK-3-UPDOWN : Interface GigabitEthernet0/0/0/1, changed state to Down", "link.down",
-     {"interface": "GigabitEthernet0/0/0/1"}),
-    ("cisco-nxos", '%SYSMGR-2-SERVICE_CRASHED: Service "bgp" (PID 4371) hasn\'t caught signal 11 (core will be saved).',
-     "process.crash", {"process": "bgp", "pid": "4371"}),
-    ("cisco-nxos", "%PLATFORM-2-MEMORY_ALERT: Memory Status Alert : CRITICAL. Usage 91% of Available Memory",
-     "memory.low", {}),
+    (
+        "cisco-iosxe",
+        "%PMAN-3-PROCHOLDDOWN: R0/0: pman: The process cpp_ucode has been helddown (rc 134)",
+        "process.crash",
+        {"process": "cpp_ucode"},
+    ),
+    (
+        "cisco-iosxr",
+        "%OS-SYSMGR-3-ERROR : bgp(1) (jid 1052) abnormally terminated, restart scheduled",
+        "process.crash",
+        {"process": "bgp"},
+    ),
+    (
+        "cisco-iosxr",
+        "%PKT_INFRA-LINK-3-UPDOWN : Interface GigabitEthernet0/0/0/1, changed state to Down",
+        "link.down",
+        {"interface": "GigabitEthernet0/0/0/1"},
+    ),
+    (
+        "cisco-nxos",
+        '%SYSMGR-2-SERVICE_CRASHED: Service "bgp" (PID 4371) hasn\'t caught signal 11 (core will be saved).',
+        "process.crash",
+        {"process": "bgp", "pid": "4371"},
+    ),
+    (
+        "cisco-nxos",
+        "%PLATFORM-2-MEMORY_ALERT: Memory Status Alert : CRITICAL. Usage 91% of Available Memory",
+        "memory.low",
+        {},
+    ),
     ("cisco-asa", "%ASA-1-104001: (Secondary) Switching to ACTIVE - HELLO not heard from mate.", "failover", {}),
     ("cisco-asa", "%ASA-1-105005: (Primary) Lost Failover communications with mate on interface in", "failover", {}),
     ("cisco-asa", "%ASA-3-211001: Memory allocation Error", "memory.low", {}),
     ("cisco-asa", "%ASA-3-211002: CPU utilization for 5 minutes = 99%", "cpu.hog", {}),
     ("cisco-asa", "%ASA-6-199002: Startup completed. Beginning operation.", "reboot", {}),
     ("cisco-sb", "%LINK-W-Down:  gi1/0/3", "link.down", {"interface": "gi1/0/3"}),
-    ("juniper-junos", "init: routing (PID 4421) terminated by signal number 6. Core dumped!", "process.crash",
-     {"process": "routing", "pid": "4421", "signal": "6"}),
-    ("juniper-junos", "/kernel: pid 4421 (rpd), uid 0: exited on signal 6 (core dumped)", "core.dump",
-     {"process": "rpd", "pid": "4421"}),
-    ("juniper-junos", ("mib2d[1420]: SNMP_TRAP_LINK_DOWN: ifIndex 531, ifAdminStatus up(1), ifOperStatus down(2), "
-     "ifName xe-0/0/3"), "link.down", {"interface": "xe-0/0/3"}),
+    (
+        "juniper-junos",
+        "init: routing (PID 4421) terminated by signal number 6. Core dumped!",
+        "process.crash",
+        {"process": "routing", "pid": "4421", "signal": "6"},
+    ),
+    (
+        "juniper-junos",
+        "/kernel: pid 4421 (rpd), uid 0: exited on signal 6 (core dumped)",
+        "core.dump",
+        {"process": "rpd", "pid": "4421"},
+    ),
+    (
+        "juniper-junos",
+        ("mib2d[1420]: SNMP_TRAP_LINK_DOWN: ifIndex 531, ifAdminStatus up(1), ifOperStatus down(2), ifName xe-0/0/3"),
+        "link.down",
+        {"interface": "xe-0/0/3"},
+    ),
     ("juniper-junos", "rpd[1400]: RPD_SCHED_SLIP: 6 sec 241 ms scheduler slip, user: 5 sec", "cpu.hog", {}),
-    ("juniper-junos", "alarmd[1511]: Alarm set: RE color=YELLOW, class=CHASSIS, reason=Host 0 fxp0 Link Down",
-     "hardware.fault", {}),
+    (
+        "juniper-junos",
+        "alarmd[1511]: Alarm set: RE color=YELLOW, class=CHASSIS, reason=Host 0 fxp0 Link Down",
+        "hardware.fault",
+        {},
+    ),
     ("juniper-junos", "mgd[2210]: UI_COMMIT: User 'lab' requested 'commit' operation", "config.change", {}),
-    ("arista-eos", "ProcMgr-worker: %PROCMGR-6-PROCESS_TERMINATED: 'Bgp' (PID=2511, status=139) has terminated.",
-     "process.crash", {"process": "Bgp", "pid": "2511"}),
-    ("arista-eos", "kernel: [99.1] Out of memory: Kill process 1811 (Sysdb) score 402", "kernel.oom",
-     {"process": "Sysdb"}),
-    ("arista-eos", "Ebra: %LINEPROTO-5-UPDOWN: Line protocol on Interface Ethernet5, changed state to down",
-     "link.down", {"interface": "Ethernet5"}),
-    ("fortinet-fortigate", ('date=2024-01-02 logid="0100022011" type="event" logdesc="Memory conserve mode entered" '
-     'msg="Kernel enters memory conserve mode"'), "memory.low", {"reason": "Kernel enters memory conserve mode"}),
-    ("fortinet-fortigate", ('logid="0100032545" logdesc="Application crashed" action="crash" msg="Pid: 00182, '
-     'application: wad, Signal 11 received"'), "process.crash", {}),
-    ("fortinet-fortigate", ('3: 2024-01-02 03:04:05 <00182> application wad *** signal 11 (Segmentation fault) '
-     'received ***'), "process.crash", {"process": "wad", "signal": "11"}),
-    ("fortinet-fortigate", ('logid="0108037893" logdesc="HA member state changed" msg="Virtual cluster\'s member state '
-     'moved"'), "failover", {"reason": "Virtual cluster's member state moved"}),
-    ("paloalto-panos", ('1,2024/01/02 03:04:05,001,SYSTEM,ha,0,2024/01/02 03:04:05,,state-change,,0,0,general,critical,'
-     '"HA Group 1: Moved from state Passive to state Active"'), "failover", {}),
-    ("paloalto-panos", ("1,2024/01/02 03:04:05,001,SYSTEM,general,0,,,general,,0,0,general,high,"
-     '"useridd: Exited 4 times, must be manually recovered."'), "process.crash", {"process": "useridd"}),
-    ("checkpoint-gaia", "kernel: Out of memory: Kill process 8123 (fwk0_dev) score 902", "kernel.oom",
-     {"process": "fwk0_dev"}),
-    ("checkpoint-gaia", "kernel: [fw4_1];CLUS-114802-1: State change: STANDBY -> ACTIVE! | Reason: No other ACTIVE",
-     "failover", {}),
-    ("f5-bigip", "sod[5110]: 01140029:5: HA daemon_heartbeat mcpd fails action is go offline.", "process.crash",
-     {"process": "mcpd"}),
+    (
+        "arista-eos",
+        "ProcMgr-worker: %PROCMGR-6-PROCESS_TERMINATED: 'Bgp' (PID=2511, status=139) has terminated.",
+        "process.crash",
+        {"process": "Bgp", "pid": "2511"},
+    ),
+    (
+        "arista-eos",
+        "kernel: [99.1] Out of memory: Kill process 1811 (Sysdb) score 402",
+        "kernel.oom",
+        {"process": "Sysdb"},
+    ),
+    (
+        "arista-eos",
+        "Ebra: %LINEPROTO-5-UPDOWN: Line protocol on Interface Ethernet5, changed state to down",
+        "link.down",
+        {"interface": "Ethernet5"},
+    ),
+    (
+        "fortinet-fortigate",
+        (
+            'date=2024-01-02 logid="0100022011" type="event" logdesc="Memory conserve mode entered" '
+            'msg="Kernel enters memory conserve mode"'
+        ),
+        "memory.low",
+        {"reason": "Kernel enters memory conserve mode"},
+    ),
+    (
+        "fortinet-fortigate",
+        (
+            'logid="0100032545" logdesc="Application crashed" action="crash" msg="Pid: 00182, '
+            'application: wad, Signal 11 received"'
+        ),
+        "process.crash",
+        {},
+    ),
+    (
+        "fortinet-fortigate",
+        ("3: 2024-01-02 03:04:05 <00182> application wad *** signal 11 (Segmentation fault) received ***"),
+        "process.crash",
+        {"process": "wad", "signal": "11"},
+    ),
+    (
+        "fortinet-fortigate",
+        ('logid="0108037893" logdesc="HA member state changed" msg="Virtual cluster\'s member state moved"'),
+        "failover",
+        {"reason": "Virtual cluster's member state moved"},
+    ),
+    (
+        "paloalto-panos",
+        (
+            "1,2024/01/02 03:04:05,001,SYSTEM,ha,0,2024/01/02 03:04:05,,state-change,,0,0,general,critical,"
+            '"HA Group 1: Moved from state Passive to state Active"'
+        ),
+        "failover",
+        {},
+    ),
+    (
+        "paloalto-panos",
+        (
+            "1,2024/01/02 03:04:05,001,SYSTEM,general,0,,,general,,0,0,general,high,"
+            '"useridd: Exited 4 times, must be manually recovered."'
+        ),
+        "process.crash",
+        {"process": "useridd"},
+    ),
+    (
+        "checkpoint-gaia",
+        "kernel: Out of memory: Kill process 8123 (fwk0_dev) score 902",
+        "kernel.oom",
+        {"process": "fwk0_dev"},
+    ),
+    (
+        "checkpoint-gaia",
+        "kernel: [fw4_1];CLUS-114802-1: State change: STANDBY -> ACTIVE! | Reason: No other ACTIVE",
+        "failover",
+        {},
+    ),
+    (
+        "f5-bigip",
+        "sod[5110]: 01140029:5: HA daemon_heartbeat mcpd fails action is go offline.",
+        "process.crash",
+        {"process": "mcpd"},
+    ),
     ("f5-bigip", "sod[5110]: 010c0019:5: Active for traffic group traffic-group-1.", "failover", {}),
     ("f5-bigip", "tmm[11021]: 01010029:5: Clock advanced by 2108 ticks", "watchdog", {"ticks": "2108"}),
-    ("nokia-timos", ("TMNX: 210 Base CHASSIS-MINOR-tmnxEqPowerSupplyFailure-2005 [Power Supply 2]:  Power supply 2, "
-     "DC failure"), "hardware.fault", {"place": "Power Supply 2"}),
-    ("nokia-timos", "TMNX: 212 Base CHASSIS-MAJOR-tmnxEqCardFailure-2001 [Card 3]:  Class IO Module : failed",
-     "device.crash", {"place": "Card 3", "reason": "Class IO Module : failed"}),
-    ("huawei-vrp", ("%%01IFNET/2/linkDown_active(l)[15]:Interface 3 turned into DOWN state. Interface GE0/0/1 has "
-     "turned into DOWN state."), "link.down", {}),
+    (
+        "nokia-timos",
+        ("TMNX: 210 Base CHASSIS-MINOR-tmnxEqPowerSupplyFailure-2005 [Power Supply 2]:  Power supply 2, DC failure"),
+        "hardware.fault",
+        {"place": "Power Supply 2"},
+    ),
+    (
+        "nokia-timos",
+        "TMNX: 212 Base CHASSIS-MAJOR-tmnxEqCardFailure-2001 [Card 3]:  Class IO Module : failed",
+        "device.crash",
+        {"place": "Card 3", "reason": "Class IO Module : failed"},
+    ),
+    (
+        "huawei-vrp",
+        (
+            "%%01IFNET/2/linkDown_active(l)[15]:Interface 3 turned into DOWN state. Interface GE0/0/1 has "
+            "turned into DOWN state."
+        ),
+        "link.down",
+        {},
+    ),
     ("huawei-vrp", "%%01VOSCPU/4/CPU_USAGE_HIGH(l)[5]:The CPU is overloaded, and the tasks are", "cpu.hog", {}),
-    ("hpe-comware", "%%10IFNET/3/PHY_UPDOWN: Physical state on the interface GigabitEthernet1/0/5 changed to down.",
-     "link.down", {"interface": "GigabitEthernet1/0/5"}),
+    (
+        "hpe-comware",
+        "%%10IFNET/3/PHY_UPDOWN: Physical state on the interface GigabitEthernet1/0/5 changed to down.",
+        "link.down",
+        {"interface": "GigabitEthernet1/0/5"},
+    ),
     ("hpe-comware", "%%10DEV/1/BOARD_REMOVED: Board was removed from slot 2", "hardware.fault", {}),
     ("hpe-procurve", "00077 ports: port A5 is now off-line", "link.down", {"interface": "A5"}),
-    ("aruba-aoscx", "Event|403|LOG_INFO|AMM|1/1|Link status for interface 1/1/4 is down", "link.down",
-     {"interface": "1/1/4"}),
+    (
+        "aruba-aoscx",
+        "Event|403|LOG_INFO|AMM|1/1|Link status for interface 1/1/4 is down",
+        "link.down",
+        {"interface": "1/1/4"},
+    ),
     ("ruckus-icx", "System: Interface ethernet 1/1/3, state down - link down", "link.down", {"interface": "1/1/3"}),
     ("ruckus-icx", "System: Warm start", "reboot", {"reason": "Warm start"}),
     ("extreme-xos", "<Erro:EPM.crash> Process bgp", "process.crash", {"process": "bgp"}),
     ("extreme-xos", "<Info:vlan.msgs.portLinkStateDown> Port 1:5 link down", "link.down", {"interface": "1:5"}),
     ("a10-acos", "[SYSTEM]:The system is going to reboot now", "reboot.requested", {}),
-)  # fmt: skip
+)
 QUIET: tuple[tuple[str, str], ...] = (
     ("cisco-ios", "%SEC-6-IPACCESSLOGP: list 101 denied tcp 198.18.0.1(80) -> 198.18.0.2(90), 1 packet"),
     ("cisco-asa", "%ASA-6-302013: Built outbound TCP connection 12 for outside:198.18.0.1/80"),
@@ -249,10 +380,17 @@ def test_telemetry_has_processors_queues_and_links() -> None:
 
 def test_command_lines_have_a_driver() -> None:
     for name, driver in (
-        ("cisco-asa", "cisco_asa"), ("cisco-ftd", "cisco_asa"), ("cisco-ios", "cisco_ios"), ("cisco-iosxr", "cisco_xr"),
-        ("cisco-nxos", "cisco_nxos"), ("juniper-junos", "juniper_junos"), ("arista-eos", "arista_eos"),
-        ("paloalto-panos", "paloalto_panos"), ("fortinet-fortigate", "fortinet"), ("huawei-vrp", "huawei_vrp"),
-    ):  # fmt: skip
+        ("cisco-asa", "cisco_asa"),
+        ("cisco-ftd", "cisco_asa"),
+        ("cisco-ios", "cisco_ios"),
+        ("cisco-iosxr", "cisco_xr"),
+        ("cisco-nxos", "cisco_nxos"),
+        ("juniper-junos", "juniper_junos"),
+        ("arista-eos", "arista_eos"),
+        ("paloalto-panos", "paloalto_panos"),
+        ("fortinet-fortigate", "fortinet"),
+        ("huawei-vrp", "huawei_vrp"),
+    ):
         cli = PROFILES[name].cli
         assert cli is not None, name
         assert cli.driver == driver, name

@@ -209,9 +209,13 @@ def test_whoever_does_not_want_to_wait_for_a_database_gets_the_verdict(tmp_path:
     nobody = Influxdb("http://127.0.0.1:9", "lab", "soak", f"file:{tmp_path}/token")
     plan.write_text(plan_of(nobody).replace("duration: 1m", "duration: 5s"))
     process = subprocess.Popen(
-        [SOAKWATCH, "run", plan, "--into", tmp_path / "run", "--no-web"], stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, cwd=tmp_path, env={**os.environ, "COLUMNS": "200"},
-    )  # fmt: skip
+        [SOAKWATCH, "run", plan, "--into", tmp_path / "run", "--no-web"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "200"},
+    )
     try:
         assert process.stdout is not None
         said: list[str] = []
@@ -238,9 +242,13 @@ def test_a_run_feeds_its_sink_and_ends_with_the_verdict_there(
     plan.write_text(plan_of(address).replace("duration: 1m", "duration: 12s"))
     environment = {**os.environ, "COLUMNS": "200", "PYTHONWARNINGS": "error"}
     process = subprocess.Popen(
-        [SOAKWATCH, "run", plan, "--into", tmp_path / "run", "--no-web"], stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, env=environment, cwd=tmp_path,
-    )  # fmt: skip
+        [SOAKWATCH, "run", plan, "--into", tmp_path / "run", "--no-web"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+    )
     try:
         until(lambda: bool(own_influxd.influxql("SELECT count(ok) FROM soakwatch_poll")), "nothing arrives")
         own_influxd.kill()

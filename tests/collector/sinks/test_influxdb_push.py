@@ -27,10 +27,21 @@ BucketOf = Callable[[str], Influxdb]
 
 def a_finding(outcome: Outcome, rule: str = "memory_growth", begin: int = T0) -> Finding:
     return Finding(
-        rule, 1, outcome, "dut", "process.memory.usage", "process=p0", Window(begin, T0 + 60 * SECOND), "a definition",
-        f'{rule} says "{outcome.value}"', 60, measured=4096.0, limit=1.0, unit="By/h",
+        rule,
+        1,
+        outcome,
+        "dut",
+        "process.memory.usage",
+        "process=p0",
+        Window(begin, T0 + 60 * SECOND),
+        "a definition",
+        f'{rule} says "{outcome.value}"',
+        60,
+        measured=4096.0,
+        limit=1.0,
+        unit="By/h",
         forecast=Forecast("the limit", 3600.0, 1800.0, 7200.0),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
@@ -98,15 +109,22 @@ def test_polls_phases_events_findings_and_the_verdict_are_there(
     assert (events[0]["object"], events[0]["text"]) == ("a,b", 'failover a,b: why=a "test"')
     findings = {row["rule"]: row for row in ask("SELECT * FROM soakwatch_finding")}
     assert {rule: (row["outcome"], row["severity"]) for rule, row in findings.items()} == {
-        "memory_growth": ("fail", 3), "drops": ("pass", 0), "gap": ("withdrawn", 0),
-    }  # fmt: skip
+        "memory_growth": ("fail", 3),
+        "drops": ("pass", 0),
+        "gap": ("withdrawn", 0),
+    }
     assert findings["memory_growth"]["reason"] == 'memory_growth says "fail"'
     assert findings["memory_growth"]["forecast_after_s"] == 3600
     (verdict,) = ask("SELECT * FROM soakwatch_verdict")
     shown = {name: verdict[name] for name in ("verdict", "severity", "headline", "failed", "devices", "run")}
     assert shown == {
-        "verdict": "fail", "severity": 3, "headline": "dut fails", "failed": 1, "devices": "dut", "run": told.name,
-    }  # fmt: skip
+        "verdict": "fail",
+        "severity": 3,
+        "headline": "dut fails",
+        "failed": 1,
+        "devices": "dut",
+        "run": told.name,
+    }
 
 
 def test_sending_twice_changes_nothing(told: Path, bucket_of: BucketOf, influxd: Influxd) -> None:

@@ -63,9 +63,12 @@ def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Inf
     (tmp_path / "token").write_text(own_influxd.token)
     environment = {**os.environ, "COLUMNS": "200", "PYTHONWARNINGS": "error"}
     first = subprocess.Popen(
-        [SOAKWATCH, "run", plan, "--into", folder, "--no-web"], stdout=subprocess.DEVNULL, cwd=tmp_path,
-        env=environment, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [SOAKWATCH, "run", plan, "--into", folder, "--no-web"],
+        stdout=subprocess.DEVNULL,
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+    )
     try:
         until(lambda: bool(own_influxd.influxql("SELECT count(ok) FROM soakwatch_poll")), "nothing arrives")
     finally:
@@ -73,9 +76,14 @@ def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Inf
         first.wait()
     own_influxd.kill()
     second = subprocess.Popen(
-        [SOAKWATCH, "resume", folder, "--no-web"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [SOAKWATCH, "resume", folder, "--no-web"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+    )
     try:
         assert second.stdout is not None
         lines = iter(second.stdout.readline, "")

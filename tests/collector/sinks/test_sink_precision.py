@@ -25,11 +25,20 @@ def test_milliseconds_where_they_are_asked_for(
     with Record.create(tmp_path / "run") as record:
         source = record.source("dut", "local", "dut/local", SECOND, required=True)
         times = [T0 + at * SECOND + at * 1_234_567 for at in range(100)]
-        record.put([
-            Poll(source.id, T0 + at * SECOND, time, 1, PollOutcome.OK, None,
-                 Answer((Sample("process.memory.usage", "process=p0", at, time),), (), ()))
-            for at, time in enumerate(times)
-        ])  # fmt: skip
+        record.put(
+            [
+                Poll(
+                    source.id,
+                    T0 + at * SECOND,
+                    time,
+                    1,
+                    PollOutcome.OK,
+                    None,
+                    Answer((Sample("process.memory.usage", "process=p0", at, time),), (), ()),
+                )
+                for at, time in enumerate(times)
+            ]
+        )
         record.finish()
     for name, grain_ns in (("exact", 1), ("coarse", 1_000_000)):
         push(tmp_path / "run", "run", replace(bucket_of(name), grain_ns=grain_ns), 30)

@@ -82,9 +82,20 @@ def told(tmp_path: Path) -> Path:
         record.add_event("dut", Event("failover", "dut", "a,b", T0 + SECOND, None, {"why": 'a "test"'}), "user")
         window = Window(T0, T0 + 60 * SECOND)
         finding = Finding(
-            "memory_growth", 1, Outcome.FAIL, "dut", "process.memory.usage", "process=p0", window, "a definition",
-            "it grows", 60, measured=4096.0, limit=1.0, unit="By/h",
-        )  # fmt: skip
+            "memory_growth",
+            1,
+            Outcome.FAIL,
+            "dut",
+            "process.memory.usage",
+            "process=p0",
+            window,
+            "a definition",
+            "it grows",
+            60,
+            measured=4096.0,
+            limit=1.0,
+            unit="By/h",
+        )
         record.put_findings([finding], live=False, judged_ns=T0)
         record.set_meta("verdict", "fail")
         record.set_meta("ended_ns", str(T0 + 62 * SECOND))
@@ -99,8 +110,12 @@ def test_every_sample_is_there_and_of_the_words_only_their_figures(
     assert (pushed.rejected, pushed.trouble) == (0, None)
     assert_all_there(told, victoria)
     assert set(samples(victoria)["p0"].labels.items()) == {
-        ("run", told.name), ("target", "dut"), ("role", "dut"), ("phase", "soak"), ("process", "p0"),
-    }  # fmt: skip
+        ("run", told.name),
+        ("target", "dut"),
+        ("role", "dut"),
+        ("phase", "soak"),
+        ("process", "p0"),
+    }
     figures = {one.name: one for one in victoria.export('{__name__=~"soakwatch_.*"}')}
     assert list(figures["soakwatch_poll_ok"].values) == [1.0] * 60
     finding, verdict = figures["soakwatch_finding_severity"], figures["soakwatch_verdict_severity"]
@@ -200,10 +215,13 @@ def test_a_server_that_is_killed_beside_a_run_has_every_sample_in_the_end(
     folder, said = tmp_path / "run", list[str]()
     with ExitStack() as stack:
         record = stack.enter_context(small_record(folder))
-        record.set_meta("plan", (
-            "name: fed\nduration: 1m\ntargets: {dut: {sources: [local]}}\nsinks: [{influxdb: {"
-            f"url: '{address.url}', org: '-', bucket: '-', token: 'env:SINK_TOKEN', timeout: 5s}}}}]\n"
-        ))  # fmt: skip
+        record.set_meta(
+            "plan",
+            (
+                "name: fed\nduration: 1m\ntargets: {dut: {sources: [local]}}\nsinks: [{influxdb: {"
+                f"url: '{address.url}', org: '-', bucket: '-', token: 'env:SINK_TOKEN', timeout: 5s}}}}]\n"
+            ),
+        )
         sinks = SinksBeside([address], folder, record, lambda: T0, said.append)
         stack.callback(sinks.close)
         sinks.start()

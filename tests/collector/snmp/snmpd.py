@@ -60,10 +60,22 @@ class Snmpd:
         else:
             environment["SNMP_PERSISTENT_DIR"] = str(self.folder / f"state-{time.monotonic_ns()}")
         self.process = subprocess.Popen(
-            ["snmpd", "-f", "-Lf", str(self.folder / "log"), "-I", "-smux", "-m", "", f"udp:127.0.0.1:{self.port}",
-             f"udp6:[::1]:{self.port}"],
-            env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                "snmpd",
+                "-f",
+                "-Lf",
+                str(self.folder / "log"),
+                "-I",
+                "-smux",
+                "-m",
+                "",
+                f"udp:127.0.0.1:{self.port}",
+                f"udp6:[::1]:{self.port}",
+            ],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         if settled:
             self.wait()
 
@@ -86,8 +98,10 @@ class Snmpd:
         """What net-snmp's own client reads."""
         done = subprocess.run(
             ["snmpget", "-v2c", "-c", "public", "-t", "0.3", "-r", "0", "-OnqetU", "-m", "", self.at, oid],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         return done.stdout.partition(" ")[2].strip() if done.returncode == 0 else None
 
     @property
@@ -101,6 +115,12 @@ class Snmpd:
             return Access(address, self.port, version, community="public")
         auth, priv = USERS[user]
         return Access(
-            address, self.port, "3", user=user, auth=AUTH if auth else "", auth_protocol=auth or "SHA",
-            priv=PRIV if priv else "", priv_protocol=priv or "AES",
-        )  # fmt: skip
+            address,
+            self.port,
+            "3",
+            user=user,
+            auth=AUTH if auth else "",
+            auth_protocol=auth or "SHA",
+            priv=PRIV if priv else "",
+            priv_protocol=priv or "AES",
+        )

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from soakwatch.sources.abc import Site
+from soakwatch.sources.abc import SourceContext
 from soakwatch.sources.pollers.snmp import SnmpPoller, start
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.testing.snmp_cells import Cell, name_of, timeticks
@@ -43,7 +43,7 @@ async def beside(device: Responder, stack: AsyncExitStack) -> Beside:
     """A poller at the device."""
     clock = [10**18]
     config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "generic"})
-    site = Site("dut", "dut", (), None, Path(), lambda: clock[0], STEP_S)
+    site = SourceContext("dut", "dut", (), None, Path(), lambda: clock[0], STEP_S)
     return Beside(device, await start(config, site, stack), clock)
 
 

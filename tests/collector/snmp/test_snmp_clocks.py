@@ -14,8 +14,14 @@ WRAP = 2**32
 DAY = 86_400
 
 
-def look(at_s: float, host: int | None, agent: int | None, boots: int | None = 3, engine_s: int | None = None,
-         engine_id: bytes = b"one") -> Look:  # fmt: skip
+def look(
+    at_s: float,
+    host: int | None,
+    agent: int | None,
+    boots: int | None = 3,
+    engine_s: int | None = None,
+    engine_id: bytes = b"one",
+) -> Look:
     """A look; host and agent in hundredths of a second."""
     clocks = [None if ticks is None else Reading(ticks) for ticks in (host, agent)]
     return Look(round(at_s * S), clocks[0], clocks[1], boots, engine_s, engine_id)
@@ -25,7 +31,10 @@ CASES = {
     "all runs on": (look(0, 900_000, 500_000, 3, 5_000), look(10, 901_000, 501_000, 3, 5_010), ""),
     "the agent was started again": (look(0, 900_000, 500_000), look(10, 901_000, 300, 4), "snmp.agent.restart"),
     "the agent was started again, without memory": (
-        look(0, 900_000, 500_000, 3, 5_000), look(10, 901_000, 300, 1, 3), "snmp.agent.restart"),
+        look(0, 900_000, 500_000, 3, 5_000),
+        look(10, 901_000, 300, 1, 3),
+        "snmp.agent.restart",
+    ),
     "the device rebooted": (look(0, 900_000, 500_000), look(60, 4_000, 1_000, 4), "reboot"),
     "the device rebooted in a long gap": (look(0, 4_000, 3_000), look(3600, 100_000, 99_000, 4), "reboot"),
     "only sysUpTime, began anew": (look(0, None, 500_000, None), look(10, None, 300, None), "reboot"),
@@ -35,16 +44,18 @@ CASES = {
     "the host's clock wrapped": (look(0, WRAP - 500, 1000), look(10, 500, 2000), ""),
     "a reboot just before a wrap would be": (look(0, None, WRAP - 90_000, None), look(10, None, 500, None), "reboot"),
     "a restart while the host's clock wraps": (
-        look(0, WRAP - 500, 80_000), look(10, 500, 200, 4), "snmp.agent.restart"),
+        look(0, WRAP - 500, 80_000),
+        look(10, 500, 200, 4),
+        "snmp.agent.restart",
+    ),
     "the engine began anew without sysUpTime": (look(0, None, None, 3), look(10, None, None, 4), "snmp.agent.restart"),
-    "snmpEngineTime fell": (
-        look(0, 900_000, None, 3, 5000), look(10, 901_000, None, 3, 4), "snmp.agent.restart"),
+    "snmpEngineTime fell": (look(0, 900_000, None, 3, 5000), look(10, 901_000, None, 3, 4), "snmp.agent.restart"),
     "the host's clock jumps back, the agent's runs on": (look(0, 900_000, 500_000), look(10, 100, 501_000), ""),
     "a clock that is renewed every 30 s": (look(0, 900_000, 500_000), look(29, 900_000, 500_000), ""),
     "a clock that is rounded": (look(0, 900_099, 500_099), look(0.2, 900_000, 500_000), ""),
     "nothing is known": (look(0, None, None, None), look(10, None, None, None), ""),
     "the host's clock came": (look(0, None, 500_000), look(10, 900_000, 501_000), ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.sources.abc import Site, SourceFailed
+from soakwatch.sources.abc import SourceContext, SourceFailed
 from soakwatch.sources.pollers.snmp import SnmpPoller, start
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.config import Config
@@ -44,7 +44,7 @@ def polled(
     async def main(device: Responder) -> None:
         async with AsyncExitStack() as stack, asyncio.timeout(100):
             config = Config.model_validate({**keys, "port": device.address[1]})
-            where = Site("sw1", "dut", (), None, folder, lambda: now_ns(device), config.interval)
+            where = SourceContext("sw1", "dut", (), None, folder, lambda: now_ns(device), config.interval)
             await use(await start(config, where, stack), device)
 
     with responder(rows) as device:

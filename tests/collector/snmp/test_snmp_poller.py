@@ -14,7 +14,7 @@ import pytest
 from tests.collector.snmp.snmpd import Snmpd
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Site, SourceFailed, Telling
+from soakwatch.sources.abc import Identifies, SourceContext, SourceFailed
 from soakwatch.sources.pollers.snmp import SnmpPoller, start
 from soakwatch.sources.registry import poller_module
 from soakwatch.sources.transport.snmp.config import Config
@@ -25,9 +25,9 @@ from soakwatch_agent.sample import Answer, Event
 V3: dict[str, object] = {"version": 3, "user": "common", "auth": "env:SOAK_AUTH", "priv": "env:SOAK_PRIV"}
 
 
-def site(interval_s: float = 1.0, interfaces: tuple[str, ...] | None = None) -> Site:
+def site(interval_s: float = 1.0, interfaces: tuple[str, ...] | None = None) -> SourceContext:
     """Where the source stands."""
-    return Site("fw1", "dut", (), interfaces, Path(), time.time_ns, interval_s)
+    return SourceContext("fw1", "dut", (), interfaces, Path(), time.time_ns, interval_s)
 
 
 def config(port: int, **more: object) -> Config:
@@ -35,7 +35,7 @@ def config(port: int, **more: object) -> Config:
     return Config.model_validate({"host": "127.0.0.1", "port": port, "interval": "1s", "profile": "linux", **more})
 
 
-def polled(keys: Config, use: Callable[[SnmpPoller], Awaitable[None]], where: Site | None = None) -> None:
+def polled(keys: Config, use: Callable[[SnmpPoller], Awaitable[None]], where: SourceContext | None = None) -> None:
     """A started poller."""
 
     async def main() -> None:
@@ -78,7 +78,7 @@ def test_a_poll_brings_clocks_and_what_the_profile_knows(snmpd: Snmpd, more: dic
     """The clocks are those of net-snmp's own client, and every value is possible."""
 
     async def use(poller: SnmpPoller) -> None:
-        assert isinstance(poller, Telling)
+        assert isinstance(poller, Identifies)
         answer, errors = await until(poller, lambda a: len(a.samples) > 20)
         assert errors == []  # a poll of 10 s has time enough for the first survey
         assert [fault_of(s.metric, s.value) for s in answer.samples if fault_of(s.metric, s.value)] == []

@@ -44,8 +44,14 @@ async def everything(session: Session) -> dict[str, object]:
     """Values that do not change from look to look, of all types that net-snmp has."""
     deadline = time.monotonic() + 20
     found: dict[str, object] = {**await session.get([*SYSTEM, "1.3.6.1.2.1.1.99.0"], deadline)}
-    columns = ["1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.2.2.1.6", "1.3.6.1.2.1.4.20.1.1", "1.3.6.1.2.1.1.9.1.2",
-               "1.3.6.1.2.1.25.2.3.1.2", "1.3.6.1.4.1.99999"]  # fmt: skip
+    columns = [
+        "1.3.6.1.2.1.2.2.1.2",
+        "1.3.6.1.2.1.2.2.1.6",
+        "1.3.6.1.2.1.4.20.1.1",
+        "1.3.6.1.2.1.1.9.1.2",
+        "1.3.6.1.2.1.25.2.3.1.2",
+        "1.3.6.1.4.1.99999",
+    ]
     return found | dict(await session.walk(columns, deadline))
 
 

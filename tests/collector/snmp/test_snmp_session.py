@@ -33,8 +33,15 @@ def values(data: bytes, value: Callable[[str], bytes] = lambda _: ber.integer(7)
         yield 0, answer(data, [(bind[0], value(bind[0])) for bind in asked[1].binds])
 
 
-def run(told: Told, use: Callable[[Session, Agent], Awaitable[None]], *, engine: Engine = "gufo", version: str = "2c",
-        share_s: float = 0.3, retries: int = 1) -> None:  # fmt: skip
+def run(
+    told: Told,
+    use: Callable[[Session, Agent], Awaitable[None]],
+    *,
+    engine: Engine = "gufo",
+    version: str = "2c",
+    share_s: float = 0.3,
+    retries: int = 1,
+) -> None:
     """A session at an agent."""
 
     async def main() -> None:
@@ -211,8 +218,12 @@ def test_one_unreadable_value_does_not_spoil_the_others() -> None:
         assert set(got) == set(OIDS[:8]) - {OIDS[4]}
         assert session.refusals == {OIDS[4]: "a value that cannot be read"}
 
-    run(lambda d: values(d, lambda oid: ber.tlv(0x40, b"\n\0\0") if oid == OIDS[4] else ber.integer(7)), use,
-        share_s=0.1, retries=0)  # fmt: skip
+    run(
+        lambda d: values(d, lambda oid: ber.tlv(0x40, b"\n\0\0") if oid == OIDS[4] else ber.integer(7)),
+        use,
+        share_s=0.1,
+        retries=0,
+    )
 
 
 @both
@@ -329,8 +340,11 @@ def test_a_hostile_agent_makes_no_traceback_no_hang_and_no_growth(
         if asked is None:
             return
         tags = (0x02, 0x04, 0x05, 0x06, 0x40, 0x41, 0x42, 0x43, 0x44, 0x46, 0x80, 0x81, 0x82, 0x99)
-        rows = [(f"{bind[0]}.{row}", ber.tlv(dice.choice(tags), dice.randbytes(dice.randrange(9))))
-                for bind in asked[1].binds for row in range(dice.randrange(1, 4))]  # fmt: skip
+        rows = [
+            (f"{bind[0]}.{row}", ber.tlv(dice.choice(tags), dice.randbytes(dice.randrange(9))))
+            for bind in asked[1].binds
+            for row in range(dice.randrange(1, 4))
+        ]
         out = bytearray(answer(data, rows, dice.choice((0, 0, 0, 5, 99)), dice.randrange(-1, 3)))
         for _ in range(dice.randrange(3)):
             out[dice.randrange(len(out))] = dice.randrange(256)

@@ -81,8 +81,11 @@ def test_broken_datagrams_are_refused_and_nothing_else() -> None:
 def test_the_quick_look_at_a_pair_sees_what_the_close_one_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     """20,000 mutated answers with values of all kinds: the same verdict with and without it."""
     dice = random.Random(8)
-    values = [ber.tlv(tag, dice.randbytes(size)) for tag in (0x02, 0x04, 0x05, 0x06, 0x40, 0x41, 0x44, 0x46, 0x80, 0x82)
-              for size in (0, 1, 4, 8, 9, 10, 130)]  # fmt: skip
+    values = [
+        ber.tlv(tag, dice.randbytes(size))
+        for tag in (0x02, 0x04, 0x05, 0x06, 0x40, 0x41, 0x44, 0x46, 0x80, 0x82)
+        for size in (0, 1, 4, 8, 9, 10, 130)
+    ]
     made = []
     for _ in range(20_000):
         rows = [(f"1.3.6.1.{dice.randrange(9)}.{dice.randrange(10**6)}", dice.choice(values)) for _ in range(3)]

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from soakwatch.sources.abc import Site
+from soakwatch.sources.abc import SourceContext
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.testing.snmp_cells import Cell, name_of, timeticks
@@ -18,8 +18,14 @@ _SWITCHES = "1.3.6.1.4.1.2021.11.60.0"  # ssRawContexts
 _IDLE, _USER = "1.3.6.1.4.1.2021.11.53.0", "1.3.6.1.4.1.2021.11.50.0"
 _OTHERS = [f"1.3.6.1.4.1.2021.11.{column}.0" for column in (51, 52, 54, 55, 56, 61, 64)]
 _COUNTER32 = 65
-_LOOKS = ((2, 0, 0, 0), (5, 0, 0, 0), (5, 24_900_000, 900_000, 100_000), (5, 24_900_500, 900_300, 100_100),
-          (5, 24_901_000, 900_600, 100_200), (5, 24_901_500, 900_900, 100_300))  # fmt: skip
+_LOOKS = (
+    (2, 0, 0, 0),
+    (5, 0, 0, 0),
+    (5, 24_900_000, 900_000, 100_000),
+    (5, 24_900_500, 900_300, 100_100),
+    (5, 24_901_000, 900_600, 100_200),
+    (5, 24_901_500, 900_900, 100_300),
+)
 """Seconds to the next look, context switches, idle and user ticks."""
 
 
@@ -32,7 +38,7 @@ def test_counters_that_an_agent_has_not_looked_at_yet_are_no_zero(tmp_path: Path
 
         async with AsyncExitStack() as stack, asyncio.timeout(60):
             config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "linux"})
-            poller = await start(config, Site("dut", "dut", (), None, tmp_path, lambda: now, 1.0), stack)
+            poller = await start(config, SourceContext("dut", "dut", (), None, tmp_path, lambda: now, 1.0), stack)
             answers = []
             for seconds, switches, idle, user in _LOOKS:
                 for name, value in ((_SWITCHES, switches), (_IDLE, idle), (_USER, user)):
@@ -62,7 +68,7 @@ def test_a_device_without_the_cpu_and_memory_of_its_profile_is_told(tmp_path: Pa
     async def main(device: Responder) -> tuple[str, ...]:
         async with AsyncExitStack() as stack, asyncio.timeout(60):
             config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "cisco-asa"})
-            poller = await start(config, Site("dut", "dut", (), None, tmp_path, lambda: 10**18, 1.0), stack)
+            poller = await start(config, SourceContext("dut", "dut", (), None, tmp_path, lambda: 10**18, 1.0), stack)
             await poller.poll(10**18)
             return poller.facts().promised
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from soakwatch.sources.abc import Poller, Site, WatchedProcess
+from soakwatch.sources.abc import Poller, SourceContext, WatchedProcess
 from soakwatch.sources.pollers.ssh import Config, start
 from soakwatch.testing.sshd import Sshd
 from soakwatch_agent.metric import BY_NAME, fault_of
@@ -26,9 +26,9 @@ time.sleep(600)
 """
 
 
-def site_for(folder: Path, *processes: WatchedProcess, interval_s: float = 1.0) -> Site:
+def site_for(folder: Path, *processes: WatchedProcess, interval_s: float = 1.0) -> SourceContext:
     """The place of a source in a test."""
-    return Site("dut", "dut", processes, None, folder, time.time_ns, interval_s)
+    return SourceContext("dut", "dut", processes, None, folder, time.time_ns, interval_s)
 
 
 @contextmanager

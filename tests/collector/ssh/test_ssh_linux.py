@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.collector.ssh.device import linux, looks, sleeper, values
 
-from soakwatch.sources.abc import Telling, WatchedProcess
+from soakwatch.sources.abc import Identifies, WatchedProcess
 from soakwatch.sources.pollers.ssh import Config
 from soakwatch.sources.registry import poller_module
 from soakwatch.testing.sshd import Sshd, fingerprint_of
@@ -63,7 +63,7 @@ def test_values_are_those_of_the_machines_own_probes(sshd: Sshd, tmp_path: Path)
 def test_what_the_device_is_becomes_facts(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> None:
         async with linux(sshd, tmp_path) as poller:
-            assert isinstance(poller, Telling)
+            assert isinstance(poller, Identifies)
             facts = poller.facts()
             assert facts.identity["profile"] == "linux"
             assert facts.identity["version"] == f"Linux {os.uname().release}"

@@ -17,7 +17,7 @@ import pytest
 from tests.collector.ssh.device import linux, looks, sleeper, values
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Poller, Site, SourceFailed, WatchedProcess
+from soakwatch.sources.abc import Poller, SourceContext, SourceFailed, WatchedProcess
 from soakwatch.sources.transport.ssh.seam import CliWish, Line
 from soakwatch.testing.sshd import Sshd, fingerprint_of
 from soakwatch.testing.tcp_relay import TcpRelay
@@ -183,7 +183,7 @@ class Cli:
         self.told.append((server_version, said))
         return "some_os" if "Invalid input" in said else None
 
-    async def start_cli(self, line: Line, wish: CliWish, site: Site, stack: AsyncExitStack) -> Poller:
+    async def start_cli(self, line: Line, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> Poller:
         self.wish = wish
         assert not (await line.connection()).is_closed()
         return Silent()

@@ -24,7 +24,7 @@ from soakwatch.record.model import (
     StoredFault,
 )
 from soakwatch_agent.metric import BY_NAME
-from soakwatch_rules.rule import Event, Finding, Forecast, Ledger, Mark, Outcome, Phase, Why, Window
+from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Ledger, Mark, Outcome, Phase, Window
 from soakwatch_rules.series import Series, Trait
 
 BEGIN = 1_795_200_000 * 10**9
@@ -44,9 +44,16 @@ FINGERPRINT = {
         "cpu": {"model": "Xeon Silver 4314", "logical_cores": 32, "governor": "powersave", "smt": "on"},
         "nics": {
             "eth0": {
-                "driver": "ice", "speed_mbps": 100000, "rx_queues": 16, "tx_queues": 16, "mtu": 1500,
+                "driver": "ice",
+                "speed_mbps": 100000,
+                "rx_queues": 16,
+                "tx_queues": 16,
+                "mtu": 1500,
                 "pcie": {
-                    "current_link_width": 8, "max_link_width": 16, "current_link_speed": 16.0, "max_link_speed": 16.0,
+                    "current_link_width": 8,
+                    "max_link_width": 16,
+                    "current_link_speed": 16.0,
+                    "max_link_speed": 16.0,
                     "below_capability": True,
                 },
             },
@@ -56,7 +63,7 @@ FINGERPRINT = {
         "processes": {"nginx": 5, "sshd": 2},
         "notes": ["there is no frequency governor"],
     }
-}  # fmt: skip
+}
 
 
 @dataclass
@@ -137,11 +144,18 @@ def made(target: str, metric: str, obj: str, seconds: NDArray[np.float64], value
 def finding(outcome: Outcome, target: str, rule: str, metric: str, obj: str = "", **more: object) -> Finding:
     """A finding with everything that a rule must fill in."""
     fields: dict[str, object] = {
-        "rule": rule, "version": 1, "outcome": outcome, "target": target, "metric": metric, "object": obj,
-        "window": Window(BEGIN + HOUR // 2, BEGIN + 7 * HOUR), "samples": 23_340, "expected": 23_400,
+        "rule": rule,
+        "version": 1,
+        "outcome": outcome,
+        "target": target,
+        "metric": metric,
+        "object": obj,
+        "window": Window(BEGIN + HOUR // 2, BEGIN + 7 * HOUR),
+        "samples": 23_340,
+        "expected": 23_400,
         "definition": "Growth where mean ± sd of the first and the last third do not cross and the last is over 5 % higher.",
         "reason": "stayed within its limit",
-    }  # fmt: skip
+    }
     return Finding(**{**fields, **more})  # type: ignore[arg-type]
 
 
@@ -179,9 +193,12 @@ def overnight(extra: int = 0) -> tuple[MemoryRecord, Verdict]:
         walk = (20 + n % 13) * 2**20 + np.cumsum(noise.normal(0, 900, t.size))
         record.data.append(made("twin", "process.memory.usage", f"process=worker,instance={n}", t, walk))
     record.metas = {
-        "run": "demo-overnight", "plan": PLAN, "command": "soakwatch run plan.yaml",
-        "fingerprint": json.dumps(FINGERPRINT), "versions": json.dumps({"soakwatch": "0.1.0", "python": "3.11.7"}),
-    }  # fmt: skip
+        "run": "demo-overnight",
+        "plan": PLAN,
+        "command": "soakwatch run plan.yaml",
+        "fingerprint": json.dumps(FINGERPRINT),
+        "versions": json.dumps({"soakwatch": "0.1.0", "python": "3.11.7"}),
+    }
     ends = [("baseline", 0, 1800), ("soak", 1800, 25_200), ("spike", 25_200, 25_800), ("recovery", 25_800, LENGTH)]
     record.stretch = tuple(Phase(n, Window(BEGIN + a * 10**9, BEGIN + b * 10**9)) for n, a, b in ends)
     restart = BEGIN + 18_000 * 10**9
@@ -208,25 +225,87 @@ def overnight(extra: int = 0) -> tuple[MemoryRecord, Verdict]:
     usage = "process.memory.usage"
     findings = [
         finding(
-            Outcome.FAIL, "leaker", "memory_growth", usage, process, measured=48.1 * 2**20, limit=55 * 2**20,
-            interval=(47.9 * 2**20, 48.3 * 2**20), unit="By", smallest_detectable=2.5 * 2**20, detectable_unit="By",
+            Outcome.FAIL,
+            "leaker",
+            "memory_growth",
+            usage,
+            process,
+            measured=48.1 * 2**20,
+            limit=55 * 2**20,
+            interval=(47.9 * 2**20, 48.3 * 2**20),
+            unit="By",
+            smallest_detectable=2.5 * 2**20,
+            detectable_unit="By",
             reason="resident memory of httpd rose by 49 % from the first to the last third of its first life (16.2 MiB/h)",
             doubts=("the second life (2h) was judged apart and rises at the same pace",),
             numbers={"mean_first": 55.1e6, "sd_first": 4.2e6, "mean_last": 131.4e6, "change": 0.49, "n_first": 7800.0},
         ),
         finding(
-            Outcome.FAIL, "leaker", "process_restart", "process.start_time", process, measured=1, limit=0, unit="{restart}",
-            reason="httpd restarted once, at 2026-11-21 05:00:00 UTC", marks=(Mark(restart, restart + 4 * 10**9, "restart, pid 4711 to 5120"),),
+            Outcome.FAIL,
+            "leaker",
+            "process_restart",
+            "process.start_time",
+            process,
+            measured=1,
+            limit=0,
+            unit="{restart}",
+            reason="httpd restarted once, at 2026-11-21 05:00:00 UTC",
+            marks=(Mark(restart, restart + 4 * 10**9, "restart, pid 4711 to 5120"),),
             definition="Any change of the start time of a watched process fails; 0 restarts are allowed.",
         ),
         finding(Outcome.PASS, "leaker", "cpu_spike", "system.cpu.utilization", unit="1", measured=0.62, limit=0.95),
-        finding(Outcome.PASS, "twin", "memory_growth", usage, process, measured=0.001, limit=0.05, unit="1", smallest_detectable=0.05, detectable_unit="1"),
-        finding(Outcome.PASS, "twin", "process_restart", "process.start_time", process, measured=0, limit=0, unit="{restart}"),
-        finding(Outcome.WARN, "twin", "cpu_spike", "system.cpu.utilization", unit="1", measured=0.99, limit=0.95, reason="one brief peak of 99 %"),
-        finding(Outcome.NOT_APPLICABLE, "twin", "core_dump", "system.core.files", reason="no core folder is watched", samples=0, expected=None),
-        finding(Outcome.INCONCLUSIVE, "monitor", "oom_kill", "system.memory.oom_kills", reason="the kernel log may not be read", samples=0, settle="run as root or in the group adm"),
+        finding(
+            Outcome.PASS,
+            "twin",
+            "memory_growth",
+            usage,
+            process,
+            measured=0.001,
+            limit=0.05,
+            unit="1",
+            smallest_detectable=0.05,
+            detectable_unit="1",
+        ),
+        finding(
+            Outcome.PASS,
+            "twin",
+            "process_restart",
+            "process.start_time",
+            process,
+            measured=0,
+            limit=0,
+            unit="{restart}",
+        ),
+        finding(
+            Outcome.WARN,
+            "twin",
+            "cpu_spike",
+            "system.cpu.utilization",
+            unit="1",
+            measured=0.99,
+            limit=0.95,
+            reason="one brief peak of 99 %",
+        ),
+        finding(
+            Outcome.NOT_APPLICABLE,
+            "twin",
+            "core_dump",
+            "system.core.files",
+            reason="no core folder is watched",
+            samples=0,
+            expected=None,
+        ),
+        finding(
+            Outcome.INCONCLUSIVE,
+            "monitor",
+            "oom_kill",
+            "system.memory.oom_kills",
+            reason="the kernel log may not be read",
+            samples=0,
+            settle="run as root or in the group adm",
+        ),
         *(finding(Outcome.PASS, "twin", "memory_growth", usage, f"process=worker,instance={n}") for n in range(extra)),
-    ]  # fmt: skip
+    ]
     gap = Window(BEGIN + 14_000 * 10**9, BEGIN + 14_600 * 10**9)
     ledgers = [
         Ledger(
@@ -259,18 +338,51 @@ def eventful() -> tuple[MemoryRecord, Verdict]:
     forecast = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
     cpu, httpd = "system.cpu.utilization", "process=httpd,instance=0"
     more = [
-        finding(Outcome.FAIL, "twin", "reboot", "system.boot.id", reason="1 reboot", marks=mark(20_000, 20_090, "new boot id")),
-        finding(Outcome.WARN, "twin", "gap", "", "local", reason="97 s of silence", marks=mark(20_002, 20_095, "silent")),
+        finding(
+            Outcome.FAIL,
+            "twin",
+            "reboot",
+            "system.boot.id",
+            reason="1 reboot",
+            marks=mark(20_000, 20_090, "new boot id"),
+        ),
+        finding(
+            Outcome.WARN, "twin", "gap", "", "local", reason="97 s of silence", marks=mark(20_002, 20_095, "silent")
+        ),
         finding(Outcome.FAIL, "twin", "cpu_spike", cpu, marks=mark(19_940, 19_990, "100 % for 50 s")),
-        finding(Outcome.FAIL, "leaker", "growth", "system.memory.usage", "", measured=18e6, forecast=forecast, reason="memory leaks", **limits),
+        finding(
+            Outcome.FAIL,
+            "leaker",
+            "growth",
+            "system.memory.usage",
+            "",
+            measured=18e6,
+            forecast=forecast,
+            reason="memory leaks",
+            **limits,
+        ),
         finding(Outcome.FAIL, "leaker", "growth", "process.memory.pss", httpd, measured=16.5e6, **limits),
-        finding(Outcome.WARN, "leaker", "step_change", "system.conntrack.count", reason="it rose", marks=mark(12_010, 12_020, "up")),
+        finding(
+            Outcome.WARN,
+            "leaker",
+            "step_change",
+            "system.conntrack.count",
+            reason="it rose",
+            marks=mark(12_010, 12_020, "up"),
+        ),
         *(
-            finding(Outcome.INCONCLUSIVE, "leaker", "growth", "process.threads", f"process=w,instance={n}", why=Why.TOO_SHORT,
-                    settle="needs 2 more hours")
+            finding(
+                Outcome.INCONCLUSIVE,
+                "leaker",
+                "growth",
+                "process.threads",
+                f"process=w,instance={n}",
+                why=InconclusiveReason.TOO_SHORT,
+                settle="needs 2 more hours",
+            )
             for n in range(14)
         ),
-    ]  # fmt: skip
+    ]
     events = [Event("failover", "leaker", "", BEGIN + 12_000 * 10**9, None)]
     findings = [*before.findings, *more]
     early = finding(Outcome.WARN, "twin", "growth", "system.memory.usage", reason="so far: it may be a warm-up")

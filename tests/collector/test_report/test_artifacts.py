@@ -64,8 +64,10 @@ def test_files_are_written_below_the_folder_that_is_named(tmp_path: Path) -> Non
     assert run(["report", str(tmp_path / "run"), "--artifacts", str(tmp_path / "out" / "deep")]) == 0
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert {name for name in written if not name.startswith("run/")} == {
-        "out/deep/capture/dut/01-show.txt", "out/deep/x/x/evil", "out/deep/x/etc/evil",
-    }  # fmt: skip
+        "out/deep/capture/dut/01-show.txt",
+        "out/deep/x/x/evil",
+        "out/deep/x/etc/evil",
+    }
     assert (tmp_path / "out/deep/capture/dut/01-show.txt").read_bytes() == b"up 3 days"
     (tmp_path / "file").write_text("")
     assert run(["report", str(tmp_path / "run"), "--artifacts", str(tmp_path / "file" / "x")]) == 2

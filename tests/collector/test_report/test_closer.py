@@ -122,10 +122,13 @@ def test_terminal_and_markdown_name_it_in_a_line() -> None:
 @pytest.mark.parametrize(
     "detail",
     [
-        {}, {"reason": HOSTILE, "at_ns": "noon"}, {"at_ns": "1 2 3"}, {"reason": "a; b; c", "at_ns": "5"},
+        {},
+        {"reason": HOSTILE, "at_ns": "noon"},
+        {"at_ns": "1 2 3"},
+        {"reason": "a; b; c", "at_ns": "5"},
         {"reason": HOSTILE, "at_ns": str(MINUTE), "more": "-1"},
     ],
-)  # fmt: skip
+)
 def test_a_window_that_tells_nonsense_is_shown_as_text(detail: dict[str, str]) -> None:
     """Whatever an agent or an older record says: a page, and nothing in it is a tag."""
     event = Event("recorder.window", "dut", "", MINUTE - 30 * S, MINUTE + 30 * S, detail)

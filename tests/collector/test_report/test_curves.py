@@ -79,14 +79,25 @@ def test_memory_is_drawn_in_human_units() -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (None, "By", "not known"), (float("nan"), "1", "not known"), (0.0, "By", "0 B"), (1.5e-5, "s", "15 µs"),
-        (16.2 * 2**20, "By/h", "16.2 MiB/h"), (-3 * 2**20, "By", "-3.0 MiB"), (2.4e9, "Hz", "2.4 GHz"),
-        (1, "{restart}", "1 restart"), (0, "{context switch}", "0 context switches"),
+        (None, "By", "not known"),
+        (float("nan"), "1", "not known"),
+        (0.0, "By", "0 B"),
+        (1.5e-5, "s", "15 µs"),
+        (16.2 * 2**20, "By/h", "16.2 MiB/h"),
+        (-3 * 2**20, "By", "-3.0 MiB"),
+        (2.4e9, "Hz", "2.4 GHz"),
+        (1, "{restart}", "1 restart"),
+        (0, "{context switch}", "0 context switches"),
         (1e6, "{packet}/s", "1 M packets/s"),
-        (1, "By/{packet}", "1 B/packet"), (2, "{query}", "2 queries"), (1, "{}", "1 {}"),
-        (41.5, "Cel", "41.5 °C"), (3, "{restart}", "3 restarts"), (0, "", "0"), (12.5, "%", "12.5 %"),
+        (1, "By/{packet}", "1 B/packet"),
+        (2, "{query}", "2 queries"),
+        (1, "{}", "1 {}"),
+        (41.5, "Cel", "41.5 °C"),
+        (3, "{restart}", "3 restarts"),
+        (0, "", "0"),
+        (12.5, "%", "12.5 %"),
     ],
-)  # fmt: skip
+)
 def test_quantities_as_people_read_them(value: float | None, unit: str, text: str) -> None:
     """Units of the catalogue are shown in human size, unknown ones as they are, missing values in words."""
     assert quantity(value, unit) == text

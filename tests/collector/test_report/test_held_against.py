@@ -9,20 +9,25 @@ from typing import Protocol
 
 import pytest
 
-from soakwatch.judge.baseline import Frozen, Level
+from soakwatch.judge.baseline import BaselineSnapshot, Level
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
 from soakwatch_rules.rule import Window
 
 BEGIN = 1_795_200_000 * 10**9
-REFERENCE = json.dumps({
-    "file": "fw.reference.yaml", "sha256": "ab" * 32, "used": ["tg"],
-    "reference": {
-        "made": "2026-11-20T08:00:00Z", "record": "20261120T080000Z-fw-calibration",
-        "generators": {"tg": {"packets": {"rate": 2_500_000.0, "held_s": 10.0, "loss": 0.0, "cpu": 0.61}}},
-    },
-})  # fmt: skip
+REFERENCE = json.dumps(
+    {
+        "file": "fw.reference.yaml",
+        "sha256": "ab" * 32,
+        "used": ["tg"],
+        "reference": {
+            "made": "2026-11-20T08:00:00Z",
+            "record": "20261120T080000Z-fw-calibration",
+            "generators": {"tg": {"packets": {"rate": 2_500_000.0, "held_s": 10.0, "loss": 0.0, "cpu": 0.61}}},
+        },
+    }
+)
 
 
 class WithMetas(ReportSource, Protocol):
@@ -37,7 +42,7 @@ def baseline(run: str = "", number: int = 1) -> str:
         Level("<dut>", "system.cpu.core.utilization", f"core={n}", "1", 1800, 0.25, 0.01, (0.2, 0.24, 0.26, 0.3), 60.0)
         for n in range(number)
     )
-    return Frozen(run, Window(BEGIN, BEGIN + 1800 * 10**9), levels, 2).text()
+    return BaselineSnapshot(run, Window(BEGIN, BEGIN + 1800 * 10**9), levels, 2).text()
 
 
 def section_of(night: tuple[WithMetas, Verdict], **metas: str) -> str | None:

@@ -94,9 +94,11 @@ def test_quantiles_rise_and_p99_stands_for_them() -> None:
 def test_streams_and_targets_are_kept_apart() -> None:
     """Two generators and two streams of one have accounts of their own; quantiles do not part a stream."""
     data = (
-        told("load.request.rate", [1.0], "port=0"), told("load.latency", [1.0], "port=0,quantile=p99"),
-        told("load.request.rate", [2.0], "port=1"), told("load.request.rate", [3.0], target="tg2"),
-    )  # fmt: skip
+        told("load.request.rate", [1.0], "port=0"),
+        told("load.latency", [1.0], "port=0,quantile=p99"),
+        told("load.request.rate", [2.0], "port=1"),
+        told("load.request.rate", [3.0], target="tg2"),
+    )
     found = generators(source(*data))
     assert [one.name for one in found] == ["tg port=0", "tg port=1", "tg2"]
     assert [len(one.latencies) for one in found] == [1, 0, 0]
@@ -105,10 +107,14 @@ def test_streams_and_targets_are_kept_apart() -> None:
 def test_a_generator_of_packets_is_told_by_what_it_sent_and_what_came_back() -> None:
     """Rates come from counters where it tells none; ports and flows are parts of it, and no generators of their own."""
     data = (
-        told("load.tx.packets", [0, 100, 200]), told("load.rx.packet.rate", [90, 90]), told("load.loss", [0.1, 0.1]),
-        told("load.offered.packet.rate", [100, 100, 100]), told("load.lines.unread", [0, 0, 0]),
-        told("load.tx.bit.rate", [8e5, 8e5]), told("load.port.tx.packets", [0, 50], "port=0"),
-    )  # fmt: skip
+        told("load.tx.packets", [0, 100, 200]),
+        told("load.rx.packet.rate", [90, 90]),
+        told("load.loss", [0.1, 0.1]),
+        told("load.offered.packet.rate", [100, 100, 100]),
+        told("load.lines.unread", [0, 0, 0]),
+        told("load.tx.bit.rate", [8e5, 8e5]),
+        told("load.port.tx.packets", [0, 50], "port=0"),
+    )
     (one,) = generators(source(*data))
     assert [trace.word for trace in one.packets] == ["offered packets", "sent packets", "received packets"]
     assert ([trace.word for trace in one.bits], one.others) == (["sent bits"], ())

@@ -78,8 +78,10 @@ def test_rare_polls_stand_for_their_interval() -> None:
     """A poll an hour fills its hour of the strip; where none was due there is nothing, not a pass."""
     drawn = cells_of(polls([0, 1, 0], every=3600), over(6 * 3600), 60, 3600 * SECOND)
     assert [(one.left, one.width, one.word) for one in drawn] == [
-        ("0.000", "16.667", "ok"), ("33.333", "16.667", "ok"), ("16.667", "16.667", "failed")
-    ]  # fmt: skip
+        ("0.000", "16.667", "ok"),
+        ("33.333", "16.667", "ok"),
+        ("16.667", "16.667", "failed"),
+    ]
 
 
 def test_the_height_tells_the_share_that_was_lost() -> None:

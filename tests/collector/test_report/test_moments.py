@@ -23,8 +23,9 @@ CRASH = BEGIN + 62 * SECOND
 def found(outcome: Outcome, rule: str, *marks: Mark) -> Finding:
     """A finding of the leaker over two minutes."""
     window = Window(BEGIN, BEGIN + 120 * SECOND)
-    return Finding(rule, 1, outcome, "leaker", "process.up", "process=bgpd", window, "Stated.", f"{rule} said so", 9,
-                   marks=marks)  # fmt: skip
+    return Finding(
+        rule, 1, outcome, "leaker", "process.up", "process=bgpd", window, "Stated.", f"{rule} said so", 9, marks=marks
+    )
 
 
 def upgraded(night: Night, *, marked: bool = True) -> Verdict:

@@ -22,7 +22,7 @@ from soakwatch.report.html import all_sections, render_html
 from soakwatch.report.load import generators
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.causes import Cause, CauseKind
-from soakwatch_rules.rule import Event, Finding, Forecast, Mark, Outcome, Silence, Why, Window
+from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Mark, Outcome, Silence, Window
 from soakwatch_rules.series import Series, Trait
 
 Night = tuple[ReportSource, Verdict]
@@ -68,9 +68,17 @@ def level(metric: str, values: list[float], target: str = "leaker", obj: str = "
 def found(outcome: Outcome, rule: str, metric: str, obj: str = "", **more: object) -> Finding:
     """A finding of the leaker over the whole night."""
     fields: dict[str, object] = {
-        "rule": rule, "version": 1, "outcome": outcome, "target": "leaker", "metric": metric, "object": obj,
-        "window": Window(BEGIN, BEGIN + 8 * HOUR), "definition": "Stated.", "reason": f"{rule} said so", "samples": 9,
-    }  # fmt: skip
+        "rule": rule,
+        "version": 1,
+        "outcome": outcome,
+        "target": "leaker",
+        "metric": metric,
+        "object": obj,
+        "window": Window(BEGIN, BEGIN + 8 * HOUR),
+        "definition": "Stated.",
+        "reason": f"{rule} said so",
+        "samples": 9,
+    }
     return Finding(**{**fields, **more})  # type: ignore[arg-type]
 
 
@@ -100,7 +108,9 @@ def test_a_manager_reads_one_line(night: Night) -> None:
     assert "_" not in line
     good = told(night, [found(Outcome.PASS, "drops", ""), replace(found(Outcome.PASS, "drops", ""), target="twin")])
     assert headline(good, ()) == "leaker, twin passed 8 hours: no failures, 0 warnings."
-    doubt = told(night, [found(Outcome.INCONCLUSIVE, "growth", "system.memory.usage", why=Why.TOO_SHORT)])
+    doubt = told(
+        night, [found(Outcome.INCONCLUSIVE, "growth", "system.memory.usage", why=InconclusiveReason.TOO_SHORT)]
+    )
     assert headline(doubt, ()) == "leaker, twin could not be judged over 8 hours: the run was too short."
 
 
@@ -153,17 +163,20 @@ def test_headroom_is_worst_first_with_hours_until_exhaustion(night: Night) -> No
     record = Beside(
         night[0],
         (
-            level("system.memory.usage", [1e9, 2e9, 3e9]), level("system.memory.limit", [4e9] * 3),
-            level("system.conntrack.count", [10, 20, 10]), level("system.conntrack.limit", [100] * 3),
+            level("system.memory.usage", [1e9, 2e9, 3e9]),
+            level("system.memory.limit", [4e9] * 3),
+            level("system.conntrack.count", [10, 20, 10]),
+            level("system.conntrack.limit", [100] * 3),
             level("system.filesystem.usage", [5, 5, 5], obj="mountpoint=/"),
-            level("queue.usage", [90, 90, 90], obj="queue=0"), level("queue.limit", [100] * 3, obj="queue=0"),
+            level("queue.usage", [90, 90, 90], obj="queue=0"),
+            level("queue.limit", [100] * 3, obj="queue=0"),
             level("system.filesystem.limit", [10] * 3, obj="mountpoint=/"),
         ),
-    )  # fmt: skip
+    )
     forecast = Forecast("system.memory.limit (3.73 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
     findings = [
         found(Outcome.FAIL, "growth", "system.memory.usage", measured=9e8, limit=1e8, unit="By/h", forecast=forecast),
-        found(Outcome.INCONCLUSIVE, "growth", "system.conntrack.count", why=Why.TOO_SHORT),
+        found(Outcome.INCONCLUSIVE, "growth", "system.conntrack.count", why=InconclusiveReason.TOO_SHORT),
         found(Outcome.PASS, "cpu_spike", "system.cpu.utilization", measured=0.6, limit=0.95, unit="1"),
         found(Outcome.PASS, "drops", "queue.dropped", measured=0.0, limit=0.0),
         found(Outcome.PASS, "coverage", "", "leaker/local", measured=1.0, limit=0.95, unit="1"),
@@ -254,10 +267,18 @@ def test_ten_thousand_interfaces_leave_the_page_bounded(make_night: Callable[[in
     mark = (Mark(BEGIN + HOUR, None, "1 lost"),)
     for outcome in (Outcome.PASS, Outcome.FAIL):
         many = tuple(
-            found(outcome, "drops", "system.network.errors", f"interface={long}{n},direction=receive", measured=0.1,
-                  limit=0.2 if outcome is Outcome.PASS else 0.05, unit="1", marks=mark)
+            found(
+                outcome,
+                "drops",
+                "system.network.errors",
+                f"interface={long}{n},direction=receive",
+                measured=0.1,
+                limit=0.2 if outcome is Outcome.PASS else 0.05,
+                unit="1",
+                marks=mark,
+            )
             for n in range(10_000)
-        )  # fmt: skip
+        )
         cause = Cause(
             CauseKind.INCIDENT, "leaker", BEGIN, BEGIN + HOUR, "lost", outcome, tuple(range(10_000)), None, mark
         )

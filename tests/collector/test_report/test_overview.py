@@ -105,17 +105,28 @@ def test_every_topic_names_metrics_of_the_catalogue() -> None:
 def test_panels_come_in_the_order_of_the_page() -> None:
     """CPU, memory, drops, queues for the device; latency and throughput of the generator; the monitor last."""
     up = np.arange(100.0)
-    source = Wide([
-        made("monitor", "monitor.memory.usage", "", up), made("tg", "load.latency", "quantile=p99", up + 1),
-        made("tg", "load.request.rate", "", up), made("fw", "queue.depth", "queue=0", up),
-        made("fw", "system.network.packet.dropped", "interface=e0,direction=receive", up),
-        made("fw", "system.memory.usage", "", up), made("fw", "system.cpu.core.utilization", "core=0", up / 100),
-        made("fw", "process.memory.usage", "process=bgpd,instance=0", up),
-    ])  # fmt: skip
+    source = Wide(
+        [
+            made("monitor", "monitor.memory.usage", "", up),
+            made("tg", "load.latency", "quantile=p99", up + 1),
+            made("tg", "load.request.rate", "", up),
+            made("fw", "queue.depth", "queue=0", up),
+            made("fw", "system.network.packet.dropped", "interface=e0,direction=receive", up),
+            made("fw", "system.memory.usage", "", up),
+            made("fw", "system.cpu.core.utilization", "core=0", up / 100),
+            made("fw", "process.memory.usage", "process=bgpd,instance=0", up),
+        ]
+    )
     assert titles(source) == [
-        ("fw", "CPU"), ("fw", "Memory"), ("fw", "Memory per process"), ("fw", "Drops and errors"),
-        ("fw", "Queue depth"), ("tg", "Latency"), ("tg", "Throughput"), ("monitor", "Memory of the monitor"),
-    ]  # fmt: skip
+        ("fw", "CPU"),
+        ("fw", "Memory"),
+        ("fw", "Memory per process"),
+        ("fw", "Drops and errors"),
+        ("fw", "Queue depth"),
+        ("tg", "Latency"),
+        ("tg", "Throughput"),
+        ("monitor", "Memory of the monitor"),
+    ]
 
 
 def test_few_series_are_lines_and_many_a_heat_map() -> None:
@@ -201,9 +212,13 @@ def test_findings_stand_in_the_panels_of_their_metrics() -> None:
     window = Window(BEGIN, BEGIN + 3600 * SECOND)
     key, other = SeriesKey("fw", "queue.dropped", ""), SeriesKey("fw", "system.memory.usage", "")
     spot = Mark(BEGIN + 5 * SECOND, None, "burst")
-    told = numbered_findings([
-        _finding(other, outcome=Outcome.WARN), _finding(key, (spot,)), _finding(key, outcome=Outcome.PASS),
-    ])  # fmt: skip
+    told = numbered_findings(
+        [
+            _finding(other, outcome=Outcome.WARN),
+            _finding(key, (spot,)),
+            _finding(key, outcome=Outcome.PASS),
+        ]
+    )
     assert [(number, f.outcome) for number, f in told] == [(1, Outcome.FAIL), (2, Outcome.WARN)]
     panel = Panel("fw", "Drops", frozenset({"queue.dropped"}), (), ())
     assert flags_of(panel, told, window) == (Flag(1, Outcome.FAIL, "fail drops", BEGIN + 5 * SECOND),)

@@ -99,22 +99,35 @@ def drawn(night: Night, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[
     scripts = [
         resources.files("soakwatch.report").joinpath(name).read_text("utf-8") for name in ("theme.js", "plots.js")
     ]
-    page = "".join([
-        '<!DOCTYPE html><html data-theme="light"><meta charset="utf-8"><body><h2>Night</h2>',
-        f'<a id="link" href="#plot-2" data-zoom="{begin + 60_000},{begin + 90_000}">window</a>',
-        *elements, f"<script>{javascript()}</script>",
-        f'<script type="application/json" id="plots-shared">{pieces.shared}</script>', *held,
-        *(f"<script>{script}</script>" for script in (*scripts, ASKED)),
-    ])  # fmt: skip
+    page = "".join(
+        [
+            '<!DOCTYPE html><html data-theme="light"><meta charset="utf-8"><body><h2>Night</h2>',
+            f'<a id="link" href="#plot-2" data-zoom="{begin + 60_000},{begin + 90_000}">window</a>',
+            *elements,
+            f"<script>{javascript()}</script>",
+            f'<script type="application/json" id="plots-shared">{pieces.shared}</script>',
+            *held,
+            *(f"<script>{script}</script>" for script in (*scripts, ASKED)),
+        ]
+    )
     folder: Path = tmp_path_factory.mktemp("chromium")
     (folder / "page.html").write_text(page, encoding="utf-8")
     said = subprocess.run(
         [
-            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=60000",
-            f"--user-data-dir={folder / 'profile'}", "--dump-dom", f"file://{folder / 'page.html'}",
+            chromium,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--virtual-time-budget=60000",
+            f"--user-data-dir={folder / 'profile'}",
+            "--dump-dom",
+            f"file://{folder / 'page.html'}",
         ],
-        capture_output=True, text=True, timeout=110, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=True,
+    )
     found = re.search(r'<pre id="told">(.*?)</pre>', said.stdout, re.DOTALL)
     assert found is not None, said.stderr[-2000:]
     told: dict[str, object] = json.loads(html.unescape(found[1]))

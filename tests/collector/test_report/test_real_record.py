@@ -50,9 +50,21 @@ def judged(view: RecordView) -> Verdict:
     """A verdict with one failing finding over the record."""
     window = view.window()
     finding = Finding(
-        "memory_growth", 1, Outcome.FAIL, "dut", "process.memory.usage", PROCESS, window, "Any growth fails.",
-        "memory grew by 18 %", 540, expected=600, measured=59 * 2.0**20, limit=55 * 2.0**20, unit="By",
-    )  # fmt: skip
+        "memory_growth",
+        1,
+        Outcome.FAIL,
+        "dut",
+        "process.memory.usage",
+        PROCESS,
+        window,
+        "Any growth fails.",
+        "memory grew by 18 %",
+        540,
+        expected=600,
+        measured=59 * 2.0**20,
+        limit=55 * 2.0**20,
+        unit="By",
+    )
     return fold("real", window, view.roles(), [finding], view.ledgers(window), view.phases())
 
 

@@ -17,8 +17,15 @@ from soakwatch.report.terminal import print_verdict
 from soakwatch_rules.rule import Event, Finding
 
 Night = tuple[ReportSource, Verdict]
-TITLES = ("What broke first, and what followed", "Findings, by their causes", "Headroom to each limit",
-          "What could not be judged", "Passed", "Load, and the generator's health", "Set-up")  # fmt: skip
+TITLES = (
+    "What broke first, and what followed",
+    "Findings, by their causes",
+    "Headroom to each limit",
+    "What could not be judged",
+    "Passed",
+    "Load, and the generator's health",
+    "Set-up",
+)
 
 
 class Encoded(io.StringIO):
@@ -64,10 +71,17 @@ def test_all_of_it_is_there_in_order_and_within_the_width(eventful: Night, width
     assert places == sorted(places)
     assert max(len(line) for line in lines) <= width
     text = " ".join(" ".join(lines).split())
-    for words in ("if it goes on: system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)", "+1 min", "reboot",
-                  "growth: 14 series: too short", "would settle it: run as root",
-                  "measured 17.2 MiB/h; limit 1.9 MiB/h",
-                  "leaker/local", "97.91 %", "load meanwhile (means)"):  # fmt: skip
+    for words in (
+        "if it goes on: system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)",
+        "+1 min",
+        "reboot",
+        "growth: 14 series: too short",
+        "would settle it: run as root",
+        "measured 17.2 MiB/h; limit 1.9 MiB/h",
+        "leaker/local",
+        "97.91 %",
+        "load meanwhile (means)",
+    ):
         assert words in text, words
 
 

@@ -16,7 +16,7 @@ from soakwatch.api import attach, mark
 from soakwatch.core.errors import PlanError, RecordError, SoakwatchError
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
-from soakwatch.runs.attached import LocalRun, Said, SoakRun
+from soakwatch.runs.attached import InterimVerdict, LocalRun, SoakRun
 from soakwatch.runs.mark_event import MarkConflict, MarkRefused
 from soakwatch.sources.pollers.agent.certificate import write_papers
 from soakwatch.testing.served import ServedRun, serve_run
@@ -131,10 +131,10 @@ def finding(
         ([finding(Outcome.PASS), finding(Outcome.WARN, marks=INSIDE)], Outcome.WARN),
         ([finding(Outcome.NOT_APPLICABLE)], Outcome.INCONCLUSIVE),
     ],
-)  # fmt: skip
+)
 def test_what_concerns_a_stretch(findings: list[Finding], outcome: Outcome) -> None:
     """10 s to 20 s of a run of 100 s."""
-    said = Said(Outcome.INCONCLUSIVE, "", tuple(findings), 100 * SECOND)
+    said = InterimVerdict(Outcome.INCONCLUSIVE, "", tuple(findings), 100 * SECOND)
     assert said.during(10 * SECOND, 20 * SECOND).outcome is outcome
 
 
@@ -169,10 +169,10 @@ def test_a_look_waits_for_the_record(run: Path, monkeypatch: pytest.MonkeyPatch)
     from soakwatch.runs import attached as module
 
     monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.0)
-    module.reached(last_ns, 3)
+    module.wait_until_recorded(last_ns, 3)
     assert len(asked) == 3
     monkeypatch.setattr(module, "PATIENCE_S", 0.0)
-    module.reached(last_ns, 10**6)
+    module.wait_until_recorded(last_ns, 10**6)
     assert len(asked) == 4
     assert LocalRun(run).name == "run"
 

@@ -23,8 +23,8 @@ from soakwatch.sources.pollers.agent.certificate import write_papers
 from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token
 from soakwatch.web.app import Answers
-from soakwatch.web.door import Door
-from soakwatch.web.passes import derived, entering, holds
+from soakwatch.web.door import Authenticator
+from soakwatch.web.passes import derived, holds, one_time_code
 from soakwatch.web.routes import endpoints
 from soakwatch.web.serving import OneRun
 
@@ -49,7 +49,7 @@ def browser(served: ServedRun) -> Iterator[httpx.Client]:
 
 def code_of(token: Token, seconds: float = 60) -> str:
     """A way in for a browser."""
-    return f"/enter/{entering(token, time.time() + seconds)}"
+    return f"/enter/{one_time_code(token, time.time() + seconds)}"
 
 
 def cookie_of(answer: httpx.Response) -> tuple[str, dict[str, str]]:
@@ -90,15 +90,25 @@ def test_a_code_lets_one_browser_in_once(browser: httpx.Client, served: ServedRu
 
 def test_a_code_that_is_old_forged_or_of_another_server_is_refused(browser: httpx.Client, token: Token) -> None:
     """And so is every part of a good one."""
-    good = entering(token, time.time() + 60)
+    good = one_time_code(token, time.time() + 60)
     head, _, signed = good.rpartition(".")
     until, _, nonce = head.partition(".")
     later = f"{int(until, 16) + 10_000:x}.{nonce}"
     refused = [
-        entering(token, time.time() - 2), entering(Token("another-token-of-another-server"), time.time() + 60),
-        f"{later}.{signed}", f"{head}.", head, signed, f"{good}x", f".{good}", "..", "0", "é.ü.ß",
-        derived(token, "view"), f"{head}.{derived(token, f'enter {later}')}",
-    ]  # fmt: skip
+        one_time_code(token, time.time() - 2),
+        one_time_code(Token("another-token-of-another-server"), time.time() + 60),
+        f"{later}.{signed}",
+        f"{head}.",
+        head,
+        signed,
+        f"{good}x",
+        f".{good}",
+        "..",
+        "0",
+        "é.ü.ß",
+        derived(token, "view"),
+        f"{head}.{derived(token, f'enter {later}')}",
+    ]
     for code in refused:
         assert browser.get(f"/enter/{code}").status_code in {401, 404}, code
         assert not may_look(browser), code
@@ -242,9 +252,12 @@ def test_open_prints_a_link_that_works(
 
 @pytest.mark.parametrize(
     ("path", "kind", "status"),
-    [("/api/runs/last/events", b"application/json", 401), ("/api/health", b"application/json", 405),
-     ("/enter", b"text/plain", 415)],
-)  # fmt: skip
+    [
+        ("/api/runs/last/events", b"application/json", 401),
+        ("/api/health", b"application/json", 405),
+        ("/enter", b"text/plain", 415),
+    ],
+)
 def test_a_refusal_comes_behind_the_body(run: Path, path: str, kind: bytes, status: int) -> None:
     """Else it would be lost with the connection, which is closed while the body still comes."""
     happened: list[str] = []
@@ -258,29 +271,105 @@ def test_a_refusal_comes_behind_the_body(run: Path, path: str, kind: bytes, stat
         happened.append(str(message.get("status", "end")))
 
     scope = {
-        "type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "path": path, "query_string": b"",
-        "root_path": "", "raw_path": path.encode(), "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": path,
+        "query_string": b"",
+        "root_path": "",
+        "raw_path": path.encode(),
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 2),
         "headers": [(b"host", b"127.0.0.1:2"), (b"content-type", kind), (b"content-length", b"5000")],
-    }  # fmt: skip
+    }
     with ThreadPoolExecutor(1) as pool:
-        door = Door(Token("a-token-that-is-long-enough"), 2)
+        door = Authenticator(Token("a-token-that-is-long-enough"), 2)
         asyncio.run(Answers(OneRun(run, time.time_ns), door, pool).application(endpoints())(scope, receive, send))
     assert happened == ["part"] * 5 + [str(status), "end"]
 
 
 PIECES = (
-    "api", "runs", "last", "run", "series", "data", "data.csv", "events", "findings", "state", "verdict", "report",
-    "artifacts", "file", "health", "metrics", "static", "theme.js", "bokeh.js", "enter", "view", "compare", "..",
-    "%2e%2e", ".", "", "%00", "%2f", "%ff", "%f0%9f%92%a9", "web.token", "record.sqlite", "{run}", "<script>",
-    "a" * 3000, "%", "%zz", "current", "openapi.json", "__pycache__", "__init__.py", ";", "~", "\\", "%5c..%5c",
-    "plots", "stop",
-)  # fmt: skip
+    "api",
+    "runs",
+    "last",
+    "run",
+    "series",
+    "data",
+    "data.csv",
+    "events",
+    "findings",
+    "state",
+    "verdict",
+    "report",
+    "artifacts",
+    "file",
+    "health",
+    "metrics",
+    "static",
+    "theme.js",
+    "bokeh.js",
+    "enter",
+    "view",
+    "compare",
+    "..",
+    "%2e%2e",
+    ".",
+    "",
+    "%00",
+    "%2f",
+    "%ff",
+    "%f0%9f%92%a9",
+    "web.token",
+    "record.sqlite",
+    "{run}",
+    "<script>",
+    "a" * 3000,
+    "%",
+    "%zz",
+    "current",
+    "openapi.json",
+    "__pycache__",
+    "__init__.py",
+    ";",
+    "~",
+    "\\",
+    "%5c..%5c",
+    "plots",
+    "stop",
+)
 WORDS = (
-    "", "0", "-1", "1e9", "99999999999999999999", "NaN", "null", "[]", '["dut","system.uptime",""]', "dut", "last",
-    "..", "system.uptime", "%00", "%ff", "☃", "<b>", "2026-01-01T00:00:00Z", "9999-12-31T23:59:59Z",
-    "0001-01-01T00:00:00Z", "now", "'; --", "a" * 2000, "run", "true", "[" * 500, '{"a":1}',
-    "-9223372036854775808", "１２", "²",
-)  # fmt: skip
+    "",
+    "0",
+    "-1",
+    "1e9",
+    "99999999999999999999",
+    "NaN",
+    "null",
+    "[]",
+    '["dut","system.uptime",""]',
+    "dut",
+    "last",
+    "..",
+    "system.uptime",
+    "%00",
+    "%ff",
+    "☃",
+    "<b>",
+    "2026-01-01T00:00:00Z",
+    "9999-12-31T23:59:59Z",
+    "0001-01-01T00:00:00Z",
+    "now",
+    "'; --",
+    "a" * 2000,
+    "run",
+    "true",
+    "[" * 500,
+    '{"a":1}',
+    "-9223372036854775808",
+    "１２",
+    "²",
+)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -307,11 +396,15 @@ def test_seeded_questions_are_answered_and_never_a_defect(
         )
         body = rng.choice([b"", b"{}", b"[]", b"\xff", b'{"series": [[]]}', b'{"kind": 5}', b'{"reason": ["a"]}'])
         head = [
-            f"{method} {path}{'?' + query if query else ''} HTTP/1.1", f"Host: {host}", "Connection: close",
-            f"Authorization: Bearer {token.key().decode()}", f"Content-Length: {len(body)}",
+            f"{method} {path}{'?' + query if query else ''} HTTP/1.1",
+            f"Host: {host}",
+            "Connection: close",
+            f"Authorization: Bearer {token.key().decode()}",
+            f"Content-Length: {len(body)}",
             f"Content-Type: {rng.choice(['application/json', 'text/plain', ';', 'application/json; charset=utf-7'])}",
-            f"Accept: {rng.choice(['*/*', 'text/html', ''])}", f"If-None-Match: {rng.choice(['*', 'x'])}",
-        ]  # fmt: skip
+            f"Accept: {rng.choice(['*/*', 'text/html', ''])}",
+            f"If-None-Match: {rng.choice(['*', 'x'])}",
+        ]
         if rng.random() < 0.3:
             head.append(f"Origin: {rng.choice(['null', 'http://[', 'http://127.0.0.1', 'é'])}")
         told = asked(port, "\r\n".join(head).encode("utf-8") + b"\r\n\r\n" + body)

@@ -31,9 +31,15 @@ def told(client: httpx.Client, **event: object) -> httpx.Response:
 def test_an_event_is_told_and_read_back(client: httpx.Client, run: Path, events_of: Events) -> None:
     """Begin with an intent, end with a label: the record has it, and GET shows it."""
     began = told(
-        client, kind="failover", begin="now", target="dut", object="unit=1", expect={"reboot": 1}, within="5m",
+        client,
+        kind="failover",
+        begin="now",
+        target="dut",
+        object="unit=1",
+        expect={"reboot": 1},
+        within="5m",
         labels={"ticket": "4711"},
-    )  # fmt: skip
+    )
     assert began.status_code == 201
     assert began.json()["end"] is None
     ended = told(client, kind="failover", end="now", target="dut", object="unit=1", labels={"result": "done"})
@@ -89,7 +95,7 @@ def test_moments_and_stretches(client: httpx.Client, run: Path, events_of: Event
         ({"kind": "failover", "within": "fast"}, "within: 'fast' is not a duration"),
         ({"kind": "failover", "end": "now", "expect": {"reboot": 1}}, "is said at its begin"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_400(client: httpx.Client, run: Path, event: dict[str, object], sentence: str) -> None:
     """One sentence, and nothing in the record."""
     answer = client.post(EVENTS, json=event)
@@ -102,9 +108,20 @@ def test_what_makes_no_sense_is_400(client: httpx.Client, run: Path, event: dict
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b"7", b'"failover"', b"\xff\xfe", b"[" * 30_000, b'{"kind": NaN}', b'{"a":' * 5000,
-     b'{"kind": "a", "kind": "b"}', b'{"kind": "e", "expect": {"reboot": ' + b"9" * 5000 + b"}}"],
-)  # fmt: skip
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"7",
+        b'"failover"',
+        b"\xff\xfe",
+        b"[" * 30_000,
+        b'{"kind": NaN}',
+        b'{"a":' * 5000,
+        b'{"kind": "a", "kind": "b"}',
+        b'{"kind": "e", "expect": {"reboot": ' + b"9" * 5000 + b"}}",
+    ],
+)
 def test_what_is_no_event_is_400(client: httpx.Client, body: bytes) -> None:
     """Half, deep, doubled, no JSON at all."""
     answer = client.post(EVENTS, content=body, headers={"content-type": "application/json"})

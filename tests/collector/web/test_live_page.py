@@ -29,10 +29,20 @@ HOSTILE = 'x"><img src=x onerror=alert(1)>\u202eevil'
 def finding(begin_ns: int, outcome: Outcome, **changed: object) -> Finding:
     """A finding about the device's memory."""
     made = Finding(
-        "memory_growth", 1, outcome, "dut", "system.memory.usage", HOSTILE.replace("\u202e", ""),
-        Window(begin_ns, begin_ns + 60 * SECOND), "memory grows by less than 5 %", "it grew by 20 MiB/h", 60,
-        measured=20.0 * 2**20, limit=5.0 * 2**20, unit="By",
-    )  # fmt: skip
+        "memory_growth",
+        1,
+        outcome,
+        "dut",
+        "system.memory.usage",
+        HOSTILE.replace("\u202e", ""),
+        Window(begin_ns, begin_ns + 60 * SECOND),
+        "memory grows by less than 5 %",
+        "it grew by 20 MiB/h",
+        60,
+        measured=20.0 * 2**20,
+        limit=5.0 * 2**20,
+        unit="By",
+    )
     return replace(made, **changed)  # type: ignore[arg-type] # what the caller changes
 
 
@@ -89,9 +99,10 @@ def test_the_state_tells_how_the_run_stands(running: tuple[Record, Path, int], p
     findings = [
         finding(begin_ns, Outcome.WARN, forecast=late, object="b"),
         finding(begin_ns, Outcome.WARN, forecast=soon, object="a"),
-        finding(begin_ns, Outcome.PASS, object="c"), finding(begin_ns, Outcome.FAIL),
+        finding(begin_ns, Outcome.PASS, object="c"),
+        finding(begin_ns, Outcome.FAIL),
         finding(begin_ns, Outcome.INCONCLUSIVE, object="d"),
-    ]  # fmt: skip
+    ]
     record.put_findings(findings, live=True, judged_ns=begin_ns + 50 * SECOND)
     state = page.get("/api/runs/now/state?known=").json()
     validate(state, dict(STATE))
@@ -107,8 +118,11 @@ def test_the_state_tells_how_the_run_stands(running: tuple[Record, Path, int], p
     assert state["line"] == "memory_growth on dut: it grew by 20 MiB/h"
     shown = state["shown"]
     assert [(one["outcome"], one["object"][:1]) for one in shown["alarms"]] == [
-        ("fail", "x"), ("warn", "a"), ("warn", "b"), ("inconclusive", "d"),
-    ]  # fmt: skip
+        ("fail", "x"),
+        ("warn", "a"),
+        ("warn", "b"),
+        ("inconclusive", "d"),
+    ]
     assert shown["alarms"][1]["forecast"] == "system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)"
     assert shown["alarms"][0]["measured"] == "20.0 MiB"
     again = page.get("/api/runs/now/state", params={"known": shown["digest"]}).json()
@@ -138,8 +152,13 @@ def test_an_acknowledged_finding_stays_what_it_is(running: tuple[Record, Path, i
     with RecordView.open(folder) as view:
         before = judge_record(view)
     way = "/api/runs/now/findings/acknowledge"
-    said = {"rule": "memory_growth", "target": "dut", "metric": "system.memory.usage",
-            "object": HOSTILE.replace("\u202e", ""), "reason": "known since 7.1"}  # fmt: skip
+    said = {
+        "rule": "memory_growth",
+        "target": "dut",
+        "metric": "system.memory.usage",
+        "object": HOSTILE.replace("\u202e", ""),
+        "reason": "known since 7.1",
+    }
     assert page.post(way, json={**said, "object": "another"}).status_code == 404
     assert page.post(way, json={**said, "reason": "  "}).status_code == 400
     assert page.post(way, json={**said, "rule": 7}).status_code == 400

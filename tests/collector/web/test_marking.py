@@ -16,7 +16,7 @@ import pytest
 from soakwatch.record import Record, RecordView
 from soakwatch.record.schema import STEPS, migrate
 from soakwatch.runs import mark_event as marking
-from soakwatch.runs.mark_event import MOST, Ask, MarkConflict, MarkRefused, moment, moment_text, tell
+from soakwatch.runs.mark_event import MOST, EventRequest, MarkConflict, MarkRefused, moment, moment_text, record_event
 from soakwatch_rules.rule import Event
 
 T = TypeVar("T")
@@ -32,11 +32,11 @@ def now() -> int:
 def test_a_moment_a_stretch_and_an_open_event_are_kept(run: Path) -> None:
     """Every way to tell an event leaves it in the record as it was told."""
     at = now()
-    told = tell(run, Ask("mark", "config", target="dut", labels={"ticket": "4711"}), at).event
+    told = record_event(run, EventRequest("mark", "config", target="dut", labels={"ticket": "4711"}), at).event
     assert told == Event("config", "dut", "", at, at, {"ticket": "4711"})
-    tell(run, Ask("mark", "flap", at - 20 * SECOND, at - 10 * SECOND, object="interface=eth0"), at)
-    tell(run, Ask("begin", "upgrade", expect={"reboot": 1}, within_s=600), at)
-    ended = tell(run, Ask("end", "upgrade", labels={"result": "done"}), at + 5 * SECOND)
+    record_event(run, EventRequest("mark", "flap", at - 20 * SECOND, at - 10 * SECOND, object="interface=eth0"), at)
+    record_event(run, EventRequest("begin", "upgrade", expect={"reboot": 1}, within_s=600), at)
+    ended = record_event(run, EventRequest("end", "upgrade", labels={"result": "done"}), at + 5 * SECOND)
     with RecordView.open(run) as view:
         kept = {stored.event.kind: stored for stored in view.events()}
     assert kept["upgrade"] == ended
@@ -50,30 +50,30 @@ def test_a_moment_a_stretch_and_an_open_event_are_kept(run: Path) -> None:
 @pytest.mark.parametrize(
     ("ask", "sentence"),
     [
-        (Ask("mark", ""), "is not a kind of event"),
-        (Ask("mark", "Fail Over"), "write a lower-case word such as failover"),
-        (Ask("mark", "x" * 65), "is not a kind of event"),
-        (Ask("mark", "gap"), "book-keeping"),
-        (Ask("begin", "phase.turn"), "book-keeping"),
-        (Ask("mark", "failover", target="dux"), "no target 'dux'; did you mean 'dut'?"),
-        (Ask("mark", "failover", object="a\nb"), "object is one line"),
-        (Ask("mark", "failover", object="x" * 1001), "1000 characters at most"),
-        (Ask("mark", "failover", labels={"a": "\ud800"}), "a is one line of printable text"),
-        (Ask("mark", "failover", labels={"": "b"}), "cannot name a label"),
-        (Ask("mark", "failover", labels={str(n): "" for n in range(MOST + 1)}), "too many"),
-        (Ask("mark", "failover", expect={"Reboot": 1}), "expect: 'Reboot' is not a kind of event"),
-        (Ask("mark", "failover", expect={"reboot": -1}), "a number of times from 0"),
-        (Ask("mark", "failover", expect={"reboot": 10**9}), "a number of times from 0"),
-        (Ask("mark", "failover", within_s=0), "within is the time from its begin"),
-        (Ask("mark", "failover", within_s=float("nan")), "within is the time from its begin"),
-        (Ask("mark", "failover", within_s=1e300), "within is the time from its begin"),
-        (Ask("end", "failover", expect={"reboot": 1}), "is said at its begin"),
+        (EventRequest("mark", ""), "is not a kind of event"),
+        (EventRequest("mark", "Fail Over"), "write a lower-case word such as failover"),
+        (EventRequest("mark", "x" * 65), "is not a kind of event"),
+        (EventRequest("mark", "gap"), "book-keeping"),
+        (EventRequest("begin", "phase.turn"), "book-keeping"),
+        (EventRequest("mark", "failover", target="dux"), "no target 'dux'; did you mean 'dut'?"),
+        (EventRequest("mark", "failover", object="a\nb"), "object is one line"),
+        (EventRequest("mark", "failover", object="x" * 1001), "1000 characters at most"),
+        (EventRequest("mark", "failover", labels={"a": "\ud800"}), "a is one line of printable text"),
+        (EventRequest("mark", "failover", labels={"": "b"}), "cannot name a label"),
+        (EventRequest("mark", "failover", labels={str(n): "" for n in range(MOST + 1)}), "too many"),
+        (EventRequest("mark", "failover", expect={"Reboot": 1}), "expect: 'Reboot' is not a kind of event"),
+        (EventRequest("mark", "failover", expect={"reboot": -1}), "a number of times from 0"),
+        (EventRequest("mark", "failover", expect={"reboot": 10**9}), "a number of times from 0"),
+        (EventRequest("mark", "failover", within_s=0), "within is the time from its begin"),
+        (EventRequest("mark", "failover", within_s=float("nan")), "within is the time from its begin"),
+        (EventRequest("mark", "failover", within_s=1e300), "within is the time from its begin"),
+        (EventRequest("end", "failover", expect={"reboot": 1}), "is said at its begin"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(run: Path, ask: Ask, sentence: str) -> None:
+def test_what_makes_no_sense_is_refused_in_one_sentence(run: Path, ask: EventRequest, sentence: str) -> None:
     """Nothing of it reaches the record."""
     with pytest.raises(MarkRefused) as refused:
-        tell(run, ask, now())
+        record_event(run, ask, now())
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
     with RecordView.open(run) as view:
@@ -83,77 +83,77 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(run: Path, ask: Ask, sen
 def test_the_future_is_planned_not_told(run: Path) -> None:
     """Clocks may be a minute apart; further ahead nobody can tell of anything, neither of a begin nor of an end."""
     at = now()
-    assert tell(run, Ask("mark", "early", at + 50 * SECOND), at).event.begin_ns == at + 50 * SECOND
+    assert record_event(run, EventRequest("mark", "early", at + 50 * SECOND), at).event.begin_ns == at + 50 * SECOND
     for ask in (
-        Ask("mark", "failover", at + 3700 * SECOND),
-        Ask("begin", "failover", at + 3700 * SECOND),
-        Ask("mark", "failover", at, at + 3700 * SECOND),
+        EventRequest("mark", "failover", at + 3700 * SECOND),
+        EventRequest("begin", "failover", at + 3700 * SECOND),
+        EventRequest("mark", "failover", at, at + 3700 * SECOND),
     ):
         with pytest.raises(MarkRefused, match=r"in the future: .* the plan's events"):
-            tell(run, ask, at)
-    tell(run, Ask("begin", "failover"), at)
+            record_event(run, ask, at)
+    record_event(run, EventRequest("begin", "failover"), at)
     with pytest.raises(MarkRefused, match="in the future"):
-        tell(run, Ask("end", "failover", at + 3700 * SECOND), at)
+        record_event(run, EventRequest("end", "failover", at + 3700 * SECOND), at)
 
 
 def test_what_was_before_the_run_or_after_it_is_no_part_of_it(recorded: Callable[..., Path]) -> None:
     """The sentence says when the run was."""
     over, at = recorded("over", ended=True), now()
     with pytest.raises(MarkRefused, match=r"1h50m before the begin of the run, \d{4}-"):
-        tell(over, Ask("mark", "failover", at - 7200 * SECOND), at)
+        record_event(over, EventRequest("mark", "failover", at - 7200 * SECOND), at)
     with pytest.raises(MarkRefused, match=r"the run ended at .*, 1h before: say when the failover happened"):
-        tell(over, Ask("mark", "failover"), at + 3600 * SECOND)
-    assert tell(over, Ask("mark", "failover", at - 300 * SECOND), at + 3600 * SECOND).id
+        record_event(over, EventRequest("mark", "failover"), at + 3600 * SECOND)
+    assert record_event(over, EventRequest("mark", "failover", at - 300 * SECOND), at + 3600 * SECOND).id
     with pytest.raises(MarkRefused, match="would end 1s before its begin"):
-        tell(over, Ask("mark", "upgrade", at - 5 * SECOND, at - 6 * SECOND), at)
+        record_event(over, EventRequest("mark", "upgrade", at - 5 * SECOND, at - 6 * SECOND), at)
 
 
 def test_two_events_of_one_kind_cannot_overlap(run: Path) -> None:
     """Neither open ones nor those that are over; of another kind, target or object they can, and edge to edge."""
     at = now()
-    tell(run, Ask("begin", "failover", target="dut"), at)
+    record_event(run, EventRequest("begin", "failover", target="dut"), at)
     with pytest.raises(MarkConflict, match=r"overlaps with the failover on dut that began at .* is still open"):
-        tell(run, Ask("begin", "failover", target="dut"), at + 1)
+        record_event(run, EventRequest("begin", "failover", target="dut"), at + 1)
     for other in (
-        Ask("begin", "failover"),
-        Ask("begin", "upgrade", target="dut"),
-        Ask("begin", "failover", target="dut", object="interface=eth0"),
+        EventRequest("begin", "failover"),
+        EventRequest("begin", "upgrade", target="dut"),
+        EventRequest("begin", "failover", target="dut", object="interface=eth0"),
     ):
-        tell(run, other, at + 1)
+        record_event(run, other, at + 1)
     with pytest.raises(MarkRefused, match="it cannot end before"):
-        tell(run, Ask("end", "failover", at - 9 * SECOND, target="dut"), at + 9)
-    tell(run, Ask("end", "failover", at + 10, target="dut"), at + 10)
+        record_event(run, EventRequest("end", "failover", at - 9 * SECOND, target="dut"), at + 9)
+    record_event(run, EventRequest("end", "failover", at + 10, target="dut"), at + 10)
     with pytest.raises(MarkConflict, match="one of both is wrong"):
-        tell(run, Ask("mark", "failover", at + 5, target="dut"), at + 20)
+        record_event(run, EventRequest("mark", "failover", at + 5, target="dut"), at + 20)
     with pytest.raises(MarkConflict, match="overlaps"):
-        tell(run, Ask("mark", "failover", at - 5, at + 20, target="dut"), at + 20)
-    tell(run, Ask("mark", "failover", at - 5, at, target="dut"), at + 20)
-    tell(run, Ask("begin", "failover", at + 10, target="dut"), at + 20)
+        record_event(run, EventRequest("mark", "failover", at - 5, at + 20, target="dut"), at + 20)
+    record_event(run, EventRequest("mark", "failover", at - 5, at, target="dut"), at + 20)
+    record_event(run, EventRequest("begin", "failover", at + 10, target="dut"), at + 20)
     with pytest.raises(MarkConflict, match="no open event 'reload' on dut"):
-        tell(run, Ask("end", "reload", target="dut"), at + 20)
+        record_event(run, EventRequest("end", "reload", target="dut"), at + 20)
 
 
 def test_an_end_finds_the_one_open_event(run: Path) -> None:
     """Without a target it ends the only open event of the kind; of several it names each, and how to choose it."""
     at = now()
-    tell(run, Ask("begin", "upgrade", target="dut"), at)
-    assert tell(run, Ask("end", "upgrade"), at + SECOND).event.target == "dut"
-    tell(run, Ask("begin", "upgrade", at + 2 * SECOND, target="dut"), at + 2 * SECOND)
-    tell(run, Ask("begin", "upgrade", at + 3 * SECOND, target="dut", object="slot=2"), at + 3 * SECOND)
+    record_event(run, EventRequest("begin", "upgrade", target="dut"), at)
+    assert record_event(run, EventRequest("end", "upgrade"), at + SECOND).event.target == "dut"
+    record_event(run, EventRequest("begin", "upgrade", at + 2 * SECOND, target="dut"), at + 2 * SECOND)
+    record_event(run, EventRequest("begin", "upgrade", at + 3 * SECOND, target="dut", object="slot=2"), at + 3 * SECOND)
     with pytest.raises(MarkConflict) as several:
-        tell(run, Ask("end", "upgrade"), at + 4 * SECOND)
+        record_event(run, EventRequest("end", "upgrade"), at + 4 * SECOND)
     assert str(several.value) == (
         f"2 events 'upgrade' are open: --target dut (began at {moment_text(at + 2 * SECOND)}),"
         f" --target dut --object slot=2 (began at {moment_text(at + 3 * SECOND)}): say which"
     )
     # a target by itself means the event of the target as a whole, where there is one
-    assert tell(run, Ask("end", "upgrade", target="dut"), at + 5 * SECOND).event.object == ""
-    assert tell(run, Ask("end", "upgrade"), at + 6 * SECOND).event.object == "slot=2"
+    assert record_event(run, EventRequest("end", "upgrade", target="dut"), at + 5 * SECOND).event.object == ""
+    assert record_event(run, EventRequest("end", "upgrade"), at + 6 * SECOND).event.object == "slot=2"
     with pytest.raises(MarkConflict, match=r"no open event 'upgrade': begin one first"):
-        tell(run, Ask("end", "upgrade"), at + 7 * SECOND)
-    tell(run, Ask("begin", "failover", at + 7 * SECOND), at + 7 * SECOND)
+        record_event(run, EventRequest("end", "upgrade"), at + 7 * SECOND)
+    record_event(run, EventRequest("begin", "failover", at + 7 * SECOND), at + 7 * SECOND)
     with pytest.raises(MarkConflict, match=r"no open event 'failovr'; open: failover$"):
-        tell(run, Ask("end", "failovr"), at + 8 * SECOND)
+        record_event(run, EventRequest("end", "failovr"), at + 8 * SECOND)
 
 
 def test_a_planned_intent_is_not_announced_twice(run: Path) -> None:
@@ -162,13 +162,14 @@ def test_a_planned_intent_is_not_announced_twice(run: Path) -> None:
     with Record.open(run) as record:
         record.add_event("dut", Event("failover", "dut", "", at, None, {}, {"reboot": 1}, at + 60 * SECOND), "plan")
     with pytest.raises(MarkConflict, match=r"the planned failover on dut .* leave expect out"):
-        tell(run, Ask("begin", "failover", target="dut", expect={"reboot": 1}), at + SECOND)
-    tell(run, Ask("begin", "failover", target="dut"), at + SECOND)
-    tell(run, Ask("end", "failover", target="dut"), at + 2 * SECOND)
+        record_event(run, EventRequest("begin", "failover", target="dut", expect={"reboot": 1}), at + SECOND)
+    record_event(run, EventRequest("begin", "failover", target="dut"), at + SECOND)
+    record_event(run, EventRequest("end", "failover", target="dut"), at + 2 * SECOND)
     with RecordView.open(run) as view:
         assert [(stored.origin, stored.event.end_ns) for stored in view.events()] == [
-            ("plan", None), ("user", at + 2 * SECOND),
-        ]  # fmt: skip
+            ("plan", None),
+            ("user", at + 2 * SECOND),
+        ]
 
 
 def test_of_many_who_begin_the_same_event_one_does(run: Path) -> None:
@@ -179,7 +180,7 @@ def test_of_many_who_begin_the_same_event_one_does(run: Path) -> None:
     def begin() -> None:
         ready.wait(30)
         try:
-            results.append(tell(run, Ask("begin", "failover"), at).id)
+            results.append(record_event(run, EventRequest("begin", "failover"), at).id)
         except MarkConflict:
             results.append(0)
 
@@ -195,11 +196,11 @@ def test_of_many_who_begin_the_same_event_one_does(run: Path) -> None:
 def test_a_script_that_lost_its_way_fills_no_record(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is an end to what a run is told; what is open can still be ended."""
     monkeypatch.setattr(marking, "MOST_EVENTS", 2)
-    tell(run, Ask("begin", "upgrade"), now())
-    tell(run, Ask("mark", "config"), now())
+    record_event(run, EventRequest("begin", "upgrade"), now())
+    record_event(run, EventRequest("mark", "config"), now())
     with pytest.raises(MarkRefused, match="has 2 events already"):
-        tell(run, Ask("mark", "failover"), now())
-    assert tell(run, Ask("end", "upgrade"), now()).event.end_ns
+        record_event(run, EventRequest("mark", "failover"), now())
+    assert record_event(run, EventRequest("end", "upgrade"), now()).event.end_ns
 
 
 def test_an_event_of_a_run_that_ended_asks_for_another_judging(
@@ -210,8 +211,9 @@ def test_an_event_of_a_run_that_ended_asks_for_another_judging(
     done = soakwatch("event", "last", "failover", "--at", moment_text(now() - 60 * SECOND))
     assert done.returncode == 0
     assert done.stdout.splitlines() == [
-        "failover marked", "the run has ended: judge it again with 'soakwatch judge last'",
-    ]  # fmt: skip
+        "failover marked",
+        "the run has ended: judge it again with 'soakwatch judge last'",
+    ]
 
 
 def test_an_older_record_is_brought_up_to_date(tmp_path: Path) -> None:
@@ -219,7 +221,7 @@ def test_an_older_record_is_brought_up_to_date(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "record.sqlite", isolation_level=None)
     migrate(connection, 0, STEPS[:1])
     connection.close()
-    stored = tell(tmp_path, Ask("mark", "failover"), now())
+    stored = record_event(tmp_path, EventRequest("mark", "failover"), now())
     with RecordView.open(tmp_path) as view:
         assert view.events() == (stored,)
 
@@ -235,13 +237,19 @@ def test_anything_is_kept_or_refused(run: Path) -> None:
 
     kept = 0
     for number in range(400):
-        ask = Ask(
-            some(DEEDS[0], DEEDS), some(f"e{number}", texts), some(None, times), some(None, times),
-            some("dut", texts), some("", texts), {some("reboot", texts): some(1, (0, -1, 2**70))},
-            some(None, (1.5, -1.0, float("inf"))), {some("a", texts): some("b", texts)},
-        )  # fmt: skip
+        ask = EventRequest(
+            some(DEEDS[0], DEEDS),
+            some(f"e{number}", texts),
+            some(None, times),
+            some(None, times),
+            some("dut", texts),
+            some("", texts),
+            {some("reboot", texts): some(1, (0, -1, 2**70))},
+            some(None, (1.5, -1.0, float("inf"))),
+            {some("a", texts): some("b", texts)},
+        )
         try:
-            stored = tell(run, ask, now())
+            stored = record_event(run, ask, now())
         except MarkRefused as refused:
             sentence = str(refused)
         else:

@@ -77,19 +77,26 @@ def test_a_run_that_goes_on(scraper: httpx.Client, going_on: Record) -> None:
     assert answer.text.endswith("# EOF\n")
     told = families(answer.text)
     assert values(told["soakwatch_run_state"]) == {
-        ("run", "waiting"): 0.0, ("run", "running"): 1.0, ("run", "ended"): 0.0, ("run", "broken off"): 0.0,
-    }  # fmt: skip
+        ("run", "waiting"): 0.0,
+        ("run", "running"): 1.0,
+        ("run", "ended"): 0.0,
+        ("run", "broken off"): 0.0,
+    }
     assert 595 < values(told["soakwatch_run_elapsed_seconds"])[("run",)] < 700
     assert told["soakwatch_run_elapsed_seconds"].unit == "seconds"
     assert values(told["soakwatch_findings"]) == {
-        ("fail", "run"): 1.0, ("warn", "run"): 0.0, ("inconclusive", "run"): 0.0, ("pass", "run"): 1.0,
-    }  # fmt: skip
+        ("fail", "run"): 1.0,
+        ("warn", "run"): 0.0,
+        ("inconclusive", "run"): 0.0,
+        ("pass", "run"): 1.0,
+    }
     polls = told["soakwatch_polls"]
     assert polls.type == "counter"
     assert values(polls) == {
-        ("ok", "run", "dut/local", "dut"): 601.0, ("ok", "run", "dut/other", "dut"): 1.0,
+        ("ok", "run", "dut/local", "dut"): 601.0,
+        ("ok", "run", "dut/other", "dut"): 1.0,
         ("timeout", "run", "dut/other", "dut"): 1.0,
-    }  # fmt: skip
+    }
     assert "soakwatch_system_uptime_seconds" not in told, "series are told of a run that is named"
 
 
@@ -115,8 +122,12 @@ def test_no_more_than_the_most(scraper: httpx.Client, going_on: Record, monkeypa
     monkeypatch.setattr(metrics, "MOST_SERIES", 10)
     last_ns = going_on.last_ns
     assert last_ns is not None
-    polled(going_on, last_ns, *((f"system.{name}", "", 1.0) for name in ("memory.usage", "processes")),
-           *(("system.cpu.core.utilization", object_text(core=core), 0.5) for core in range(20)))  # fmt: skip
+    polled(
+        going_on,
+        last_ns,
+        *((f"system.{name}", "", 1.0) for name in ("memory.usage", "processes")),
+        *(("system.cpu.core.utilization", object_text(core=core), 0.5) for core in range(20)),
+    )
     told = families(scraper.get("/metrics", params={"run": "run"}).text)
     assert len(told["soakwatch_system_cpu_core_utilization_ratio"].samples) == 10
     assert values(told["soakwatch_series_left_out"]) == {("run",): 13.0}

@@ -32,10 +32,14 @@ BODIES: Mapping[str, Mapping[str, object]] = {
     "/api/runs/{run}/series/data": {"series": [UPTIME], "begin": None, "end": 1e13},
     "/api/runs/{run}/events": {"kind": "failover", "begin": "now", "expect": {"reboot": 1}, "labels": {"a": "b"}},
     "/api/runs/{run}/findings/acknowledge": {
-        "rule": "cpu_spike", "target": "dut", "metric": "system.uptime", "object": "", "reason": "known",
+        "rule": "cpu_spike",
+        "target": "dut",
+        "metric": "system.uptime",
+        "object": "",
+        "reason": "known",
     },
     "/api/runs/{run}/stop": {"reason": "enough"},
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -136,8 +140,9 @@ def test_every_answer_is_as_declared(
         body = BODIES[one.path] if one.method == "POST" else None
         if body is not None and one.sends is not None:
             Draft202012Validator(one.sends).validate(body)
-        answer = asker.request(one.method, one.path.replace("{run}", "last"), json=body,
-                               params=WORDS.get((one.method, one.path)))  # fmt: skip
+        answer = asker.request(
+            one.method, one.path.replace("{run}", "last"), json=body, params=WORDS.get((one.method, one.path))
+        )
         check(whole, one.method, one.path, answer)
         good += answer.is_success
     assert good >= 14
@@ -206,8 +211,9 @@ def test_the_verdict_without_a_failure_is_open(asker: httpx.Client, run: Path) -
     with Record.open(run) as record:
         record.put_findings(
             [Finding("cpu_spike", 1, Outcome.PASS, "dut", "system.uptime", "", Window(0, 10**9), "d", "r", 10)],
-            live=True, judged_ns=10**9,
-        )  # fmt: skip
+            live=True,
+            judged_ns=10**9,
+        )
     told = asker.get("/api/runs/last/verdict").json()
     assert told["verdict"] == "inconclusive"
     assert told["reason"].startswith("the monitor ended without a verdict; so far: ")

@@ -57,17 +57,26 @@ def test_the_fixture_tells_events(session: Session, pytester: pytest.Pytester, r
     result = session(f"--soak-run={run}", "-rA")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
-        ["soakwatch: events are told to run", "*Captured soak*", "failover 2* to 2*", "config 2*",
-         "run so far: pass: *", "*= soakwatch =*", "run was told of 2 events", "PASS so far: *"]
-    )  # fmt: skip
+        [
+            "soakwatch: events are told to run",
+            "*Captured soak*",
+            "failover 2* to 2*",
+            "config 2*",
+            "run so far: pass: *",
+            "*= soakwatch =*",
+            "run was told of 2 events",
+            "PASS so far: *",
+        ]
+    )
     failover, config = events_of(run)
     assert (failover.detail, failover.expect) == ({"ticket": "1", "winner": "unit-2"}, {"reboot": 0})
     assert failover.end_ns is not None
     assert config.kind == "config"
 
 
-def test_the_marker_makes_an_event_of_the_test(session: Session, pytester: pytest.Pytester, run: Path,
-                                               events_of: Events) -> None:  # fmt: skip
+def test_the_marker_makes_an_event_of_the_test(
+    session: Session, pytester: pytest.Pytester, run: Path, events_of: Events
+) -> None:
     """Its body, without fixtures; a failing test leaves the exception's type, a skipped one as well."""
     pytester.makepyfile("""
         import time, pytest
@@ -124,8 +133,9 @@ def test_without_a_run_nothing_is_told(session: Session, pytester: pytest.Pytest
 
 
 @pytest.mark.parametrize("words", [(), ("--soak-fail",)], ids=["told", "failing"])
-def test_a_device_that_failed_during_a_test(session: Session, pytester: pytest.Pytester, recorded: Recorded,
-                                            words: tuple[str, ...]) -> None:  # fmt: skip
+def test_a_device_that_failed_during_a_test(
+    session: Session, pytester: pytest.Pytester, recorded: Recorded, words: tuple[str, ...]
+) -> None:
     """The reboot in the stretch is in the test's section and in JUnit; `--soak-fail` makes it the test's failure."""
     folder = recorded("run", reboot_s=300)
     with RecordView.open(folder) as view:
@@ -168,8 +178,9 @@ def test_a_run_that_fails_can_fail_the_session(session: Session, pytester: pytes
     result.stdout.fnmatch_lines(["FAIL so far: *reboot*"])
 
 
-def test_over_http(session: Session, pytester: pytest.Pytester, run: Path, events_of: Events,
-                   monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_over_http(
+    session: Session, pytester: pytest.Pytester, run: Path, events_of: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SOAKWATCH_RUN may be a URL; the token comes from a file."""
     pytester.makepyfile(FAILOVER)
     with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
@@ -189,8 +200,9 @@ def test_over_http(session: Session, pytester: pytest.Pytester, run: Path, event
         (("--soak-plan=none.yaml",), "*none.yaml*"),
     ],
 )
-def test_a_run_that_is_not_there_ends_the_session(session: Session, pytester: pytest.Pytester, words: tuple[str, ...],
-                                                  sentence: str) -> None:  # fmt: skip
+def test_a_run_that_is_not_there_ends_the_session(
+    session: Session, pytester: pytest.Pytester, words: tuple[str, ...], sentence: str
+) -> None:
     """Before the first test: a usage error of pytest in one sentence."""
     pytester.makepyfile(FAILOVER)
     result = session(*words)
@@ -226,10 +238,13 @@ def test_events_that_are_refused_fail_their_test(session: Session, pytester: pyt
     result = session(f"--soak-run={run}")
     result.assert_outcomes(passed=1, failed=4)
     result.stdout.fnmatch_lines(
-        ["soak: it overlaps with the upgrade that began at * still open: end that first",
-         "soak: the marker has no 'targte': it takes *", "soak: the marker takes one kind*",
-         "soak: the run has no target 'moon'*"]
-    )  # fmt: skip
+        [
+            "soak: it overlaps with the upgrade that began at * still open: end that first",
+            "soak: the marker has no 'targte': it takes *",
+            "soak: the marker takes one kind*",
+            "soak: the run has no target 'moon'*",
+        ]
+    )
     result.stdout.no_fnmatch_line("*never begun*")
 
 

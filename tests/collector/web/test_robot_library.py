@@ -44,8 +44,9 @@ def robot(tmp_path: Path) -> Robot:
             "NONE",
             "suite.robot",
         ]
-        return subprocess.run(command, cwd=tmp_path, env={**clean, **variables}, capture_output=True, text=True,
-                              timeout=100, check=False)  # fmt: skip
+        return subprocess.run(
+            command, cwd=tmp_path, env={**clean, **variables}, capture_output=True, text=True, timeout=100, check=False
+        )
 
     return call
 
@@ -135,8 +136,10 @@ def test_verdicts(robot: Robot, recorded: Recorded, tmp_path: Path) -> None:
     assert done.returncode == 4, done.stdout + done.stderr
     said = outcomes(tmp_path)
     assert [name for name, (status, _) in said.items() if status == "PASS"] == [
-        "Good Before", "Fail Is What Was Wanted", "The Run As A Whole",
-    ]  # fmt: skip
+        "Good Before",
+        "Fail Is What Was Wanted",
+        "The Run As A Whole",
+    ]
     assert said["Bad While It Rebooted"][1].startswith("the soak verdict is fail, not pass: reboot: 1 reboot")
     assert "the soak verdict is fail, not pass" in said["Nothing Told Is The Run"][1]
     assert "great is no verdict: name some of fail, inconclusive, warn, pass" in said["A Word That Is None"][1]
@@ -189,8 +192,13 @@ def test_without_a_run(robot: Robot, tmp_path: Path) -> None:
 
 def test_its_documentation_is_complete(tmp_path: Path) -> None:
     """Robot's own libdoc finds four keywords with arguments and text, and the version."""
-    done = subprocess.run([sys.executable, "-m", "robot.libdoc", "soakwatch.robot", str(tmp_path / "doc.xml")],
-                          capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "robot.libdoc", "soakwatch.robot", str(tmp_path / "doc.xml")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     document = ET.parse(tmp_path / "doc.xml").getroot()
     keywords = {one.get("name"): one.findtext("doc") or "" for one in document.iter("kw")}

@@ -63,12 +63,14 @@ def bearer(run: Path) -> dict[str, str]:
     return {"authorization": f"Bearer {(run / 'web.token').read_text().strip()}"}
 
 
-def test_a_run_takes_events_over_http(started: Started, until: Until, tmp_path: Path,
-                                      monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_a_run_takes_events_over_http(
+    started: Started, until: Until, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its first line and a file say where; what was told is in its record and its report; nothing stays behind."""
     process, run = started(*LONG), tmp_path / "run"
-    told = re.fullmatch(r"recording into run; events to (http://127\.0\.0\.1:\d+) \(token in run/web\.token\)",
-                        first_line(process))  # fmt: skip
+    told = re.fullmatch(
+        r"recording into run; events to (http://127\.0\.0\.1:\d+) \(token in run/web\.token\)", first_line(process)
+    )
     assert told is not None
     url = told[1]
     assert (run / "web.url").read_text().strip() == url

@@ -16,7 +16,7 @@ import pytest
 
 from soakwatch.core.sparkline import HEIGHT, WIDTH, sparkline
 from soakwatch.judge.baseline import META as BASELINE
-from soakwatch.judge.baseline import Frozen
+from soakwatch.judge.baseline import BaselineSnapshot
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
@@ -323,8 +323,12 @@ def test_the_release_is_what_the_devices_said() -> None:
     def told(target: str, **detail: str) -> Event:
         return Event("device.identity", target, "", 0, None, detail)
 
-    events = [told("fw", version="7.2.1"), told("tg", version="9"), told("fw", version="OS 7.2.1"),
-              told("fw", version="7.4.0", changed="version")]  # fmt: skip
+    events = [
+        told("fw", version="7.2.1"),
+        told("tg", version="9"),
+        told("fw", version="OS 7.2.1"),
+        told("fw", version="7.4.0", changed="version"),
+    ]
     stored = [StoredEvent(number, "probe", event) for number, event in enumerate(events)]
     assert release_of(stored, roles, None) == "OS 7.2.1 → 7.4.0"
     machines = '{"old": {"host": {"kernel": "6.1.0-9"}}, "tg": {"host": {"kernel": "5"}}, "odd": []}'
@@ -335,7 +339,7 @@ def test_the_release_is_what_the_devices_said() -> None:
 def test_a_baseline_that_was_lent_is_known(recorded: Recorded) -> None:
     """A run that was held against another's baseline names it."""
     folder = recorded("later", ended=True)
-    frozen = Frozen("earlier", Window(0, 1), ()).text()
+    frozen = BaselineSnapshot("earlier", Window(0, 1), ()).text()
     assert summary_of(judged(folder, "pass", **{BASELINE: frozen})).lent_by == "earlier"
 
 

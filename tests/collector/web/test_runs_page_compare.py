@@ -37,8 +37,9 @@ def finding(rule: str, outcome: Outcome, target: str = "fw", **more: object) -> 
     reason = str(more.pop("reason", f"{rule} says {outcome.value}"))
     numbers = cast("dict[str, float]", more.pop("numbers", {}))
     metric, unit = str(more.pop("metric", "")), str(more.pop("unit", ""))
-    return Finding(rule, 1, outcome, target, metric, "", Window(0, 1), "as defined", reason, 1, unit=unit,
-                   numbers=numbers)  # fmt: skip
+    return Finding(
+        rule, 1, outcome, target, metric, "", Window(0, 1), "as defined", reason, 1, unit=unit, numbers=numbers
+    )
 
 
 @pytest.fixture
@@ -46,9 +47,16 @@ def made(tmp_path: Path) -> Made:
     """A record of a device whose CPU was at ``level`` per cent and whose interface dropped a packet each second."""
 
     def make(
-        name: str, *findings: Finding, begin_s: int = 0, level: float = 20.0, dropping: bool = False,
-        seconds: int = 120, plan: str = "", machine: str = "{}", version: str = "7.2",
-    ) -> Path:  # fmt: skip
+        name: str,
+        *findings: Finding,
+        begin_s: int = 0,
+        level: float = 20.0,
+        dropping: bool = False,
+        seconds: int = 120,
+        plan: str = "",
+        machine: str = "{}",
+        version: str = "7.2",
+    ) -> Path:
         folder = tmp_path / "runs" / name
         begin_ns = T0 + begin_s * SECOND
         with Record.create(folder) as record:
@@ -91,13 +99,21 @@ def visitor(tmp_path: Path) -> Iterator[httpx.Client]:
 
 def test_the_matrix_puts_what_differs_first() -> None:
     """A rule and a target a line, each with the worst outcome of a run; where nobody asked, nothing was said."""
-    one = [finding("drops", Outcome.PASS), finding("drops", Outcome.FAIL), finding("gap", Outcome.FAIL),
-           finding("hang", Outcome.PASS), finding("growth", Outcome.INCONCLUSIVE)]  # fmt: skip
+    one = [
+        finding("drops", Outcome.PASS),
+        finding("drops", Outcome.FAIL),
+        finding("gap", Outcome.FAIL),
+        finding("hang", Outcome.PASS),
+        finding("growth", Outcome.INCONCLUSIVE),
+    ]
     other = [finding("drops", Outcome.PASS), finding("gap", Outcome.FAIL), finding("hang", Outcome.PASS)]
     rows = matrix([one, other])
     assert [(row.rule, row.differs) for row in rows] == [
-        ("drops", True), ("gap", False), ("growth", False), ("hang", False)
-    ]  # fmt: skip
+        ("drops", True),
+        ("gap", False),
+        ("growth", False),
+        ("hang", False),
+    ]
     drops = rows[0].cells
     assert [(cell.outcome, cell.count, cell.findings) for cell in drops] == [(Outcome.FAIL, 1, 2), (Outcome.PASS, 1, 1)]
     assert drops[0].reason == "drops says fail"
@@ -134,8 +150,9 @@ def test_a_set_up_that_is_no_json_or_no_yaml_is_told_as_it_is(made: Made) -> Non
 
 def test_figures_are_of_the_whole_run_and_of_what_two_runs_have(made: Made) -> None:
     """Means, highest values, counts and slopes, with what was never dropped left out."""
-    slope = finding("memory_growth", Outcome.PASS, metric="system.memory.usage", unit="By",
-                    numbers={"rise_per_hour": 1048576.0})  # fmt: skip
+    slope = finding(
+        "memory_growth", Outcome.PASS, metric="system.memory.usage", unit="By", numbers={"rise_per_hour": 1048576.0}
+    )
     old, new = made("old", slope, level=20.0), made("new", slope, level=30.0, dropping=True)
     quiet = made("quiet")
     with RecordView.open(old) as first, RecordView.open(new) as second, RecordView.open(quiet) as third:

@@ -13,7 +13,7 @@ import pytest
 
 from soakwatch.core.errors import RecordError
 from soakwatch.judge.baseline import META as BASELINE
-from soakwatch.judge.baseline import Frozen
+from soakwatch.judge.baseline import BaselineSnapshot
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Artifact, Record
 from soakwatch.record.files import release_lock, take_lock
@@ -64,7 +64,7 @@ def test_what_is_lost_is_told_first(recorded: Recorded, actor: httpx.Client) -> 
     (folder / "report.html").write_text("<p>")
     (folder / "notes <b>.txt").write_text("mine")
     with Record.open(other) as record:
-        record.set_meta(BASELINE, Frozen("night", Window(0, 1), ()).text())
+        record.set_meta(BASELINE, BaselineSnapshot("night", Window(0, 1), ()).text())
     summaries_read(actor)
     loss = actor.get("/api/runs/night/loss").json()
     jsonschema.validate(loss, LOSS)

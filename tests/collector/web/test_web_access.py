@@ -180,11 +180,17 @@ def test_those_who_say_nothing_lock_nobody_out(served: ServedRun, client: httpx.
         (b"", b""),
         (b"GET /api/hea", b""),
         (b"GET /api/health HTTP/1.1\r\nHost: x\r\n\r\nGET /api/hea", b'{"status":"ok"}'),
-        ((b"POST /api/runs/run/events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n"
-         b"Authorization: Bearer %b\r\n\r\n{"), b'{"error":"the body did not come within 0.2 s"}'),
+        (
+            (
+                b"POST /api/runs/run/events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 9\r\n"
+                b"Authorization: Bearer %b\r\n\r\n{"
+            ),
+            b'{"error":"the body did not come within 0.2 s"}',
+        ),
     ],
     ids=["nothing", "half a head", "half of a second head", "half a body"],
-)  # fmt: skip
+)
 def test_who_does_not_go_on_is_hung_up_on(
     run: Path, monkeypatch: pytest.MonkeyPatch, said: bytes, answer: bytes
 ) -> None:

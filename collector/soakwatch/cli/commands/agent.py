@@ -45,10 +45,15 @@ def _access(function: Decorated) -> Decorated:
             click.option("--known-hosts", metavar="FILE", help="Trusted host keys (default: ~/.ssh/known_hosts)."),
             click.option("--host-key", metavar="SHA256:…", help="The one host key that is accepted."),
             click.option("--jump", multiple=True, metavar="USER@HOST[:PORT]", help="Jump host. May be repeated."),
-            click.option("--dir", "folder", default=_FOLDER, show_default=True,
-                         help="The agent's folder, from the account's home."),
+            click.option(
+                "--dir",
+                "folder",
+                default=_FOLDER,
+                show_default=True,
+                help="The agent's folder, from the account's home.",
+            ),
         )
-    ):  # fmt: skip
+    ):
         function = decorate(function)
     return function
 
@@ -71,18 +76,31 @@ its folder. An agent of another version is replaced with --upgrade only; its spo
 @click.option("--service/--child", default=True, help="A service that looks on by itself, or a child of each session.")
 @click.option("--upgrade", "--replace", is_flag=True, help="Replace an agent of another version.")
 def install(
-    where: str, key: str | None, password: str | None, known_hosts: str | None, host_key: str | None,
-    jump: tuple[str, ...], folder: str, wheel: Path | None, service: bool, upgrade: bool,  # noqa: FBT001
-) -> None:  # fmt: skip
+    where: str,
+    key: str | None,
+    password: str | None,
+    known_hosts: str | None,
+    host_key: str | None,
+    jump: tuple[str, ...],
+    folder: str,
+    wheel: Path | None,
+    service: bool,  # noqa: FBT001
+    upgrade: bool,  # noqa: FBT001
+) -> None:
     """Put the agent on a host over SSH and start it."""
     from soakwatch.sources.pollers.agent.install import install as put
     from soakwatch.sources.pollers.agent.install import shown
 
     psutil = _psutil(wheel)
     done = _on_host(
-        where, key, password, known_hosts, host_key, jump,
+        where,
+        key,
+        password,
+        known_hosts,
+        host_key,
+        jump,
         lambda line: put(line, _plain(folder), psutil, service=service, upgrade=upgrade),
-    )  # fmt: skip
+    )
     for sentence in done.did:
         click.echo(sentence)
     click.echo(f"it greets: {shown(done.hello)}")
@@ -91,9 +109,14 @@ def install(
 @command.command(epilog="\b\nExample:\n  soakwatch agent status soak@198.18.0.5")
 @_access
 def status(
-    where: str, key: str | None, password: str | None, known_hosts: str | None, host_key: str | None,
-    jump: tuple[str, ...], folder: str,
-) -> None:  # fmt: skip
+    where: str,
+    key: str | None,
+    password: str | None,
+    known_hosts: str | None,
+    host_key: str | None,
+    jump: tuple[str, ...],
+    folder: str,
+) -> None:
     """Show how the agent on a host stands: version, spool, losses, cost."""
     from soakwatch.sources.pollers.agent.install import shown
     from soakwatch.sources.pollers.agent.install import status as ask
@@ -102,8 +125,22 @@ def status(
         where, key, password, known_hosts, host_key, jump, lambda line: ask(line, _plain(folder))
     )
     click.echo(shown(hello))
-    for name in ("up_s", "run", "served", "interval_s", "first", "last", "acked", "lost", "bytes", "trouble", "skipped",
-                 "cpu_s", "recorder_every_s", "recorder_cpu_s"):  # fmt: skip
+    for name in (
+        "up_s",
+        "run",
+        "served",
+        "interval_s",
+        "first",
+        "last",
+        "acked",
+        "lost",
+        "bytes",
+        "trouble",
+        "skipped",
+        "cpu_s",
+        "recorder_every_s",
+        "recorder_cpu_s",
+    ):
         value = standing.get(name)
         click.echo(f"  {name:<18}{'-' if value is None else value}")
 
@@ -111,9 +148,14 @@ def status(
 @command.command(epilog="\b\nExample:\n  soakwatch agent remove soak@198.18.0.5")
 @_access
 def remove(
-    where: str, key: str | None, password: str | None, known_hosts: str | None, host_key: str | None,
-    jump: tuple[str, ...], folder: str,
-) -> None:  # fmt: skip
+    where: str,
+    key: str | None,
+    password: str | None,
+    known_hosts: str | None,
+    host_key: str | None,
+    jump: tuple[str, ...],
+    folder: str,
+) -> None:
     """End the agent on a host and delete it, with its spool."""
     from soakwatch.sources.pollers.agent.install import remove as take_away
 
@@ -183,9 +225,14 @@ def _refused(detail: ErrorDetails) -> str:
 
 
 def _on_host(
-    where: str, key: str | None, password: str | None, known_hosts: str | None, host_key: str | None,
-    jump: tuple[str, ...], work: Callable[[SshLine], Coroutine[object, object, T]],
-) -> T:  # fmt: skip
+    where: str,
+    key: str | None,
+    password: str | None,
+    known_hosts: str | None,
+    host_key: str | None,
+    jump: tuple[str, ...],
+    work: Callable[[SshLine], Coroutine[object, object, T]],
+) -> T:
     """Does something over one SSH connection. Raises SoakwatchError for all that the user can mend."""
     from contextlib import AsyncExitStack
 

@@ -30,12 +30,26 @@ monitor itself broke."""
 )
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option("--for", "length", default="60s", show_default=True, help="How long each level is held, 15s at least.")
-@click.option("--levels", default="50%,100%,125%", show_default=True,
-              help="What generators with drive: true are told to send, of their full rate.")  # fmt: skip
-@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
-              help="Folder of all runs.")  # fmt: skip
-@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False),
-              help="File of the reference (default: the plan's name with .reference.yaml, beside it).")  # fmt: skip
+@click.option(
+    "--levels",
+    default="50%,100%,125%",
+    show_default=True,
+    help="What generators with drive: true are told to send, of their full rate.",
+)
+@click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_RUNS,
+    show_default=True,
+    help="Folder of all runs.",
+)
+@click.option(
+    "-o",
+    "output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File of the reference (default: the plan's name with .reference.yaml, beside it).",
+)
 def command(plan: Path, length: str, levels: str, runs_folder: Path, output: Path | None) -> int:
     """Run only the generators of PLAN, looped back without the device, and write down the most that they send."""
     from soakwatch.engine.calibrate import calibration_of, length_of, levels_of

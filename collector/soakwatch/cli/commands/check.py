@@ -104,7 +104,7 @@ def _connect(plan: Plan, runs: Path) -> int:
     import tempfile
 
     from soakwatch.cli.tables import show_look
-    from soakwatch.core.prefix import said_of
+    from soakwatch.core.prefix import prefixed
     from soakwatch.core.units import show_bytes, show_seconds
     from soakwatch.engine.plan_check import absent_processes, disk_bytes, free_bytes, look_everywhere
     from soakwatch.engine.sensitivity import sensitivity
@@ -114,7 +114,7 @@ def _connect(plan: Plan, runs: Path) -> int:
     for look in looks:
         show_look(look, plan.duration_s)
     wrong = [
-        f"{look.source.place}: {said_of(look.target.name, look.source.poller, look.error)}"
+        f"{look.source.place}: {prefixed(look.target.name, look.source.poller, look.error)}"
         for look in looks
         if look.error
     ]

@@ -43,8 +43,9 @@ No token is written: Grafana reads it from the file or from its environment when
     show_default="INFLUXDB_TOKEN of Grafana's environment",
     help="File that holds the token, as Grafana sees it.",
 )
-@click.option("--folder", default=None, show_default="OUT/dashboards",
-              help="Folder of the dashboards, as Grafana sees it.")  # fmt: skip
+@click.option(
+    "--folder", default=None, show_default="OUT/dashboards", help="Folder of the dashboards, as Grafana sees it."
+)
 @click.option("--force", is_flag=True, help="Replace files that are there and differ.")
 def command(out: Path, url: str, bucket: str, token_file: str | None, folder: str | None, *, force: bool) -> None:
     """Write the dashboards Run, Device, Compare, Fleet and Monitor, and their provisioning.

@@ -19,8 +19,14 @@ It takes two and a half minutes and stays on loopback. Its verdict is 'fail', on
 killed and restarted once; its twin, the same program under the same load, passes.
 The exit code is 0 if the demo found exactly that, and 4 if it did not."""
 )
-@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
-              help="Folder of all runs.")  # fmt: skip
+@click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_RUNS,
+    show_default=True,
+    help="Folder of all runs.",
+)
 def command(runs_folder: Path) -> int:
     """Soak two copies of a small HTTP service under a real load, judge them, and write the report."""
     from soakwatch.cli.demo import run_demo

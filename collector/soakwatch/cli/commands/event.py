@@ -36,17 +36,33 @@ the clocks of two machines may be a minute apart. What is to come is written int
 @click.option("--expect", multiple=True, metavar="WHAT=N", help="What it brings: reboot=1, process.restart=2 …")
 @click.option("--within", metavar="D", help="How long after its begin all must be over.")
 @click.option("--label", "labels", multiple=True, metavar="K=V", help="Anything worth knowing. May be repeated.")
-@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
-              help="Folder in which RUN is looked up.")  # fmt: skip
+@click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_RUNS,
+    show_default=True,
+    help="Folder in which RUN is looked up.",
+)
 def command(
-    run: str, kind: str, begin: bool, end: bool, moment: str | None, until: str | None, target: str, thing: str,  # noqa: FBT001
-    expect: tuple[str, ...], within: str | None, labels: tuple[str, ...], runs_folder: Path,
-) -> None:  # fmt: skip
+    run: str,
+    kind: str,
+    begin: bool,  # noqa: FBT001
+    end: bool,  # noqa: FBT001
+    moment: str | None,
+    until: str | None,
+    target: str,
+    thing: str,
+    expect: tuple[str, ...],
+    within: str | None,
+    labels: tuple[str, ...],
+    runs_folder: Path,
+) -> None:
     """Mark an event of KIND (a word of your own, such as failover) on RUN."""
     from soakwatch.core.units import seconds
     from soakwatch.record import RecordView
     from soakwatch.runs.catalog import find_run
-    from soakwatch.runs.mark_event import Ask, tell
+    from soakwatch.runs.mark_event import EventRequest, record_event
 
     if begin and end:
         raise click.UsageError("an event that begins and ends at once is a plain event: omit both")
@@ -57,12 +73,19 @@ def command(
         within_s = None if within is None else seconds(within)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--within") from error
-    ask = Ask(
-        deed, kind, _moment(moment, "--at"), _moment(until, "--until"), target, thing,
-        {name: _count(name, text) for name, text in _pairs(expect)}, within_s, dict(_pairs(labels)),
-    )  # fmt: skip
+    ask = EventRequest(
+        deed,
+        kind,
+        _moment(moment, "--at"),
+        _moment(until, "--until"),
+        target,
+        thing,
+        {name: _count(name, text) for name, text in _pairs(expect)},
+        within_s,
+        dict(_pairs(labels)),
+    )
     folder = find_run(run, runs_folder)
-    stored = tell(folder, ask, time.time_ns())
+    stored = record_event(folder, ask, time.time_ns())
     told = {"mark": "marked", "begin": "began", "end": "ended"}[deed]
     click.echo(f"{stored.event.kind} {told}" + (f" on {stored.event.target}" if stored.event.target else ""))
     with RecordView.open(folder) as view:

@@ -49,8 +49,14 @@ kind and begin are needed; any further column is kept with the event.
     + MAP_FILE
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
-              help="Folder in which the run is made.")  # fmt: skip
+@click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_RUNS,
+    show_default=True,
+    help="Folder in which the run is made.",
+)
 @click.option("--name", "name", metavar="NAME", help="Name of the run.  [name of the first file, run or bucket]")
 @click.option(
     "--rule", "names", multiple=True, help="Rule by which the run is judged. May be repeated.  [all that know it]"
@@ -102,8 +108,16 @@ def _import_database(
     runs_folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".importing-", dir=runs_folder) as draft:
         with Console(stderr=True).status("importing") as shown:
-            made = import_database(address, Path(draft) / "run" / "record", name, given, names, "import",
-                                   lambda text: shown.update(f"importing: {harmless(text)}"), notes.append)  # fmt: skip
+            made = import_database(
+                address,
+                Path(draft) / "run" / "record",
+                name,
+                given,
+                names,
+                "import",
+                lambda text: shown.update(f"importing: {harmless(text)}"),
+                notes.append,
+            )
         (Path(draft) / "run" / "record").rename(folder)
     for note in notes:
         click.echo(f"note: {harmless(note)}", err=True)

@@ -45,10 +45,20 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 @click.option("--plan", type=click.Path(path_type=Path), help="Take the rules from this plan instead of the run's own.")
 @click.option("--rule", "names", multiple=True, help="Judge by this rule only. May be repeated.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json here ('-': print it).")
-@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
-              help="Folder in which RUN is looked up.")  # fmt: skip
-@click.option("--against", multiple=True, metavar="RUN",
-              help="An earlier run to compare with (rule run_difference). Repeat it: five are better.")  # fmt: skip
+@click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_RUNS,
+    show_default=True,
+    help="Folder in which RUN is looked up.",
+)
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="RUN",
+    help="An earlier run to compare with (rule run_difference). Repeat it: five are better.",
+)
 @table_options
 def command(
     run: str,
@@ -89,15 +99,19 @@ def command(
             return verdict.exit_code
         if json_file is not None:
             json_file.write_text(render_json(verdict), encoding="utf-8")
-        print_verdict(verdict, console, withdrawn=view.withdrawn(), closer=closer_looks(view.events()), source=view,
-                      earlier=earlier[0] if earlier else None)  # fmt: skip
+        print_verdict(
+            verdict,
+            console,
+            withdrawn=view.withdrawn(),
+            closer=closer_looks(view.events()),
+            source=view,
+            earlier=earlier[0] if earlier else None,
+        )
     return verdict.exit_code
 
 
 @contextmanager
-def _opened(
-    run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[str, object]
-) -> Iterator[RecordView]:  # fmt: skip
+def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[str, object]) -> Iterator[RecordView]:
     """The record that is meant, or one made of a table for this judging only."""
     from soakwatch.record import RecordView
     from soakwatch.runs.catalog import find_run
@@ -124,8 +138,9 @@ def _opened(
     told = options_of(given, growth_of(names))
     with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
         with Console(stderr=True).status("reading") as shown:
-            made = import_files([run], Path(folder) / "run", stem_of(run), told, ["soakwatch", "judge", run],
-                                shown.update)  # fmt: skip
+            made = import_files(
+                [run], Path(folder) / "run", stem_of(run), told, ["soakwatch", "judge", run], shown.update
+            )
         for note in (*made.notes, *told_of_rules(run, made.series, names)):
             click.echo(f"note: {harmless(note.removeprefix(f'{run}: '))}", err=True)
         with RecordView.open(Path(folder) / "run") as view:
@@ -146,8 +161,16 @@ def _of_database(address: str, names: tuple[str, ...], given: Mapping[str, objec
     notes: list[str] = []
     with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
         with Console(stderr=True).status("reading") as shown:
-            import_database(address, Path(folder) / "run", None, given, names, "judge",
-                            lambda text: shown.update(f"reading {harmless(text)}"), notes.append)  # fmt: skip
+            import_database(
+                address,
+                Path(folder) / "run",
+                None,
+                given,
+                names,
+                "judge",
+                lambda text: shown.update(f"reading {harmless(text)}"),
+                notes.append,
+            )
         for note in notes:
             click.echo(f"note: {harmless(note)}", err=True)
         with RecordView.open(Path(folder) / "run") as view:

@@ -10,7 +10,7 @@ import click
 from soakwatch.core.errors import EXIT_PASS, EXIT_USAGE
 
 if TYPE_CHECKING:
-    from soakwatch.engine.notify.letter import Letter
+    from soakwatch.engine.notify.letter import Message
     from soakwatch.engine.notify.sending import Sent
 
 
@@ -91,7 +91,7 @@ def _try(name: str, references: list[str], files: list[bool]) -> int:
         page.write_text("<!doctype html><title>Test</title><p>Here the report of a run would be.</p>", "utf-8")
         letters = [sample_letter(name, page if attached else None) for attached in files]
 
-        def sent(to: str, letter: Letter) -> Sent:
+        def sent(to: str, letter: Message) -> Sent:
             return Sender(to, pauses_s=()).send(letter)
 
         outcomes = list(crew.map(sent, references, letters))

@@ -21,8 +21,12 @@ Exit codes: 0 the device was looked at; 1 it could not be; 2 the address cannot 
 )
 @click.argument("address")
 @click.option("--interval", default="1s", show_default=True, help="The cadence that the run will have.")
-@click.option("--process", "processes", multiple=True,
-              help="Watch a process: NAME, GLOB, pid:N, cmdline:REGEX or pidfile:F. May be repeated.")  # fmt: skip
+@click.option(
+    "--process",
+    "processes",
+    multiple=True,
+    help="Watch a process: NAME, GLOB, pid:N, cmdline:REGEX or pidfile:F. May be repeated.",
+)
 @click.option("--series", is_flag=True, help="Show every object's value, not only the range of each metric.")
 def command(address: str, interval: str, processes: tuple[str, ...], series: bool) -> int:  # noqa: FBT001 - click's
     """Look twice at ADDRESS (local, snmp://HOST, ssh://USER@HOST ...) and show what a run would sample there."""
@@ -31,7 +35,7 @@ def command(address: str, interval: str, processes: tuple[str, ...], series: boo
     from pathlib import Path
 
     from soakwatch.cli.tables import show_look
-    from soakwatch.core.prefix import said_of
+    from soakwatch.core.prefix import prefixed
     from soakwatch.engine.plan_check import absent_processes, look_everywhere
     from soakwatch.plan import quick_plan
 
@@ -40,7 +44,7 @@ def command(address: str, interval: str, processes: tuple[str, ...], series: boo
         looks = asyncio.run(look_everywhere(plan, Path(folder)))
     for look in looks:
         show_look(look, series=series)
-    wrong = [said_of(look.target.name, look.source.poller, look.error) for look in looks if look.error]
+    wrong = [prefixed(look.target.name, look.source.poller, look.error) for look in looks if look.error]
     wrong += [f"{target.name}: no process {name!r} is running" for target, name in absent_processes(looks)]
     for sentence in wrong:
         click.echo(f"soakwatch: {sentence}", err=True)

@@ -81,8 +81,10 @@ def _show(profiles: Profiles, name: str) -> None:
         for line in group_lines(group):
             click.echo(f"  {line}")
     click.echo("\nMetrics:")
-    rows = [(m.name, m.unit, m.kind, "" if m.name in profile.promised else "optional", m.about) for m in
-            (BY_NAME[metric] for metric in sorted(profile.metrics))]  # fmt: skip
+    rows = [
+        (m.name, m.unit, m.kind, "" if m.name in profile.promised else "optional", m.about)
+        for m in (BY_NAME[metric] for metric in sorted(profile.metrics))
+    ]
     show_table(("metric", "unit", "kind", "", "meaning"), rows)
     for title, words in (
         ("Events from log lines", [pattern.kind for pattern in profile.logs]),

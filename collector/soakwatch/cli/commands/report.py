@@ -26,14 +26,30 @@ The exit code is 0 once everything is written; 'soakwatch judge' is the command 
 @click.option("--junit", "junit_file", type=click.Path(path_type=Path), help="Write JUnit XML here.")
 @click.option("--md", "md_file", type=click.Path(path_type=Path), help="Write Markdown here.")
 @click.option("--against", metavar="RUN", help="An earlier run: the page and the terminal say what changed since.")
-@click.option("--artifacts", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="Write the files of the record (outputs of scripts, evidence) below this folder.")  # fmt: skip
-@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
-              help="Folder in which RUN is looked up.")  # fmt: skip
+@click.option(
+    "--artifacts",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write the files of the record (outputs of scripts, evidence) below this folder.",
+)
+@click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_RUNS,
+    show_default=True,
+    help="Folder in which RUN is looked up.",
+)
 def command(
-    run: str, html_file: Path | None, json_file: Path | None, junit_file: Path | None, md_file: Path | None,
-    against: str | None, artifacts: Path | None, runs_folder: Path,
-) -> None:  # fmt: skip
+    run: str,
+    html_file: Path | None,
+    json_file: Path | None,
+    junit_file: Path | None,
+    md_file: Path | None,
+    against: str | None,
+    artifacts: Path | None,
+    runs_folder: Path,
+) -> None:
     """Write the report of RUN (a folder, a record file, or 'last')."""
     from contextlib import ExitStack
 
@@ -63,8 +79,16 @@ def command(
         verdict, withdrawn, closer = judge_record(view), view.withdrawn(), closer_looks(view.events())
         files, sinks = view.artifact_entries(), sink_accounts(view)
         if not wanted:
-            print_verdict(verdict, Console(), withdrawn=withdrawn, closer=closer, files=files, sinks=sinks, source=view,
-                          earlier=earlier)  # fmt: skip
+            print_verdict(
+                verdict,
+                Console(),
+                withdrawn=withdrawn,
+                closer=closer,
+                files=files,
+                sinks=sinks,
+                source=view,
+                earlier=earlier,
+            )
             return
         texts = (
             (html_file, render_html(view, verdict, earlier) if html_file else ""),

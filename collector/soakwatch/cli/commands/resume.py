@@ -22,8 +22,14 @@ is closed and judged with what it has.
 From another terminal: soakwatch watch RUN shows it, soakwatch stop RUN ends it.""",
 )
 @click.argument("run", metavar="RUN")
-@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
-              help="Folder in which RUN is looked up.")  # fmt: skip
+@click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_RUNS,
+    show_default=True,
+    help="Folder in which RUN is looked up.",
+)
 @click.option("--no-web", is_flag=True, help="Serve no page and no API while the run goes on.")
 @stop_option
 def command(run: str, runs_folder: Path, no_web: bool, stop_on_fail: tuple[str, ...]) -> int:  # noqa: FBT001 - click's signature

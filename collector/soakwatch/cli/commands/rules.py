@@ -6,7 +6,7 @@ import inspect
 
 import click
 
-from soakwatch.core.registry import INSTALLED, Shelf
+from soakwatch.core.registry import INSTALLED, PluginFolder
 from soakwatch.core.tables import show_table
 
 
@@ -32,7 +32,7 @@ def command(name: str | None) -> None:
         _show(shelf, name)
 
 
-def _show(shelf: Shelf, name: str) -> None:
+def _show(shelf: PluginFolder, name: str) -> None:
     from soakwatch.core.registry import rule_class
     from soakwatch.core.units import show_seconds
     from soakwatch_rules.measured import table

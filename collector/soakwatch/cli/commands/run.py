@@ -39,13 +39,23 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
     multiple=True,
     help="What to poll without a plan: local, snmp://HOST, ssh://USER@HOST and so on. May be repeated.",
 )
-@click.option("--process", "processes", multiple=True,
-              help="Watch a process: NAME, GLOB, pid:N, cmdline:REGEX or pidfile:F. May be repeated.")  # fmt: skip
+@click.option(
+    "--process",
+    "processes",
+    multiple=True,
+    help="Watch a process: NAME, GLOB, pid:N, cmdline:REGEX or pidfile:F. May be repeated.",
+)
 @click.option("--interval", help="Time between polls without a plan, from 200ms up (default 1s).")
 @click.option("--duration", help="Length of the run; with a plan, its last phase of 'soak' is cut or stretched to fit.")
 @click.option("--name", help="Name of the run without a plan.")
-@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
-              help="Folder of all runs.")  # fmt: skip
+@click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_RUNS,
+    show_default=True,
+    help="Folder of all runs.",
+)
 @click.option("--into", type=click.Path(path_type=Path), help="Exact folder of this run (default: RUNS/TIME-NAME).")
 @click.option(
     "--reference",
@@ -56,10 +66,19 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 @click.option("--no-web", is_flag=True, help="Serve no page and no API while the run goes on.")
 @stop_option
 def command(
-    plan: Path | None, targets: tuple[str, ...], processes: tuple[str, ...], interval: str | None, duration: str | None,
-    name: str | None, runs_folder: Path, into: Path | None, reference: Path | None, baseline: str | None,
-    no_web: bool, stop_on_fail: tuple[str, ...],  # noqa: FBT001 - click's signature
-) -> int:  # fmt: skip
+    plan: Path | None,
+    targets: tuple[str, ...],
+    processes: tuple[str, ...],
+    interval: str | None,
+    duration: str | None,
+    name: str | None,
+    runs_folder: Path,
+    into: Path | None,
+    reference: Path | None,
+    baseline: str | None,
+    no_web: bool,  # noqa: FBT001
+    stop_on_fail: tuple[str, ...],
+) -> int:
     """Run PLAN, or what the options say, to its end; then judge it and write the report."""
     from soakwatch.cli.foreground import run_to_the_end
     from soakwatch.core.clock import SteadyClock
@@ -67,7 +86,7 @@ def command(
     from soakwatch.engine.first_polls import PlanRefused
     from soakwatch.engine.hooks.opening import check_outside
     from soakwatch.engine.notify.opening import looked_at
-    from soakwatch.engine.preflight import look_beforehand
+    from soakwatch.engine.preflight import preflight
     from soakwatch.engine.references import against
     from soakwatch.engine.start import begin, discard
     from soakwatch.plan import load_plan, quick_plan
@@ -92,11 +111,12 @@ def command(
     held = against(made, reference, baseline, runs_folder, clock.now_ns() * 1e-9)
     for warning in held.warnings:
         click.echo(f"soakwatch: warning: {warning}", err=True)
-    for trouble in look_beforehand(made, clock.now_ns()):
+    for trouble in preflight(made, clock.now_ns()):
         click.echo(f"soakwatch: warning: {trouble}; the run waits for its start all the same", err=True)
     folder = into or new_folder(runs_folder, made.name, clock.now_ns())
-    course, record = begin(made, folder, clock, ["soakwatch", *sys.argv[1:]], stop_on_fail=any_rule,
-                           stop_rules=stop_rules, against=held)  # fmt: skip
+    course, record = begin(
+        made, folder, clock, ["soakwatch", *sys.argv[1:]], stop_on_fail=any_rule, stop_rules=stop_rules, against=held
+    )
     try:
         return run_to_the_end(course, record, clock, web=None if no_web else made.web)
     except PlanRefused:

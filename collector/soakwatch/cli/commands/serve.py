@@ -40,7 +40,7 @@ def command(folder: Path, listen: str, token: str | None, cert: str | None, key:
     from soakwatch.plan.web import PORT, WebPlan, address
     from soakwatch.web.access import token_for, write_address
     from soakwatch.web.folder import Folder
-    from soakwatch.web.passes import entering
+    from soakwatch.web.passes import one_time_code
     from soakwatch.web.place import remove_address
     from soakwatch.web.serving import serve
 
@@ -49,8 +49,9 @@ def command(folder: Path, listen: str, token: str | None, cert: str | None, key:
     try:
         plan = WebPlan(listen or f"127.0.0.1:{PORT}", None if token is None else reference(token), cert, key)
     except ValueError:
-        raise click.BadParameter("a token is never given in the clear: write env:NAME or file:PATH",
-                                 param_hint="--token") from None  # fmt: skip
+        raise click.BadParameter(
+            "a token is never given in the clear: write env:NAME or file:PATH", param_hint="--token"
+        ) from None
     address(plan)
     shown = token_for(plan, folder)
     ended = threading.Event()
@@ -59,8 +60,10 @@ def command(folder: Path, listen: str, token: str | None, cert: str | None, key:
     with serve(plan, shown, Folder(folder)) as served:
         click.echo(f"serving {folder} at {served.url}" + (f" (token in {shown.file})" if shown.file else ""))
         if sys.stdout.isatty():
-            click.echo(f"page    {served.url}/enter/{entering(shown, time.time() + _LINK_S)} (works once; for another: "
-                       f"soakwatch open {folder})")  # fmt: skip
+            click.echo(
+                f"page    {served.url}/enter/{one_time_code(shown, time.time() + _LINK_S)} (works once; for another: "
+                f"soakwatch open {folder})"
+            )
         try:
             write_address(folder, served.url)
             while served.alive and not ended.wait(1.0):

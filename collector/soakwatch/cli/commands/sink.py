@@ -29,12 +29,25 @@ Exit codes: 0 everything is written; 1 the database refused lines for good, or t
 @click.option("--ca", type=click.Path(path_type=Path, dir_okay=False), help="Certificates (PEM) that are trusted.")
 @click.option("--as", "name", metavar="NAME", help="Name of the run in the database (default: its folder's).")
 @click.option("--patience", default="2m", show_default=True, help="How long to try while the database takes nothing.")
-@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
-              help="Folder in which RUN is looked up.")  # fmt: skip
+@click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_RUNS,
+    show_default=True,
+    help="Folder in which RUN is looked up.",
+)
 def command(
-    run: str, to: str, org: str | None, bucket: str | None, token: str | None, ca: Path | None, name: str | None,
-    patience: str, runs_folder: Path,
-) -> int:  # fmt: skip
+    run: str,
+    to: str,
+    org: str | None,
+    bucket: str | None,
+    token: str | None,
+    ca: Path | None,
+    name: str | None,
+    patience: str,
+    runs_folder: Path,
+) -> int:
     """Send RUN (a folder, a record file, or 'last') to a database."""
     from rich.console import Console
 

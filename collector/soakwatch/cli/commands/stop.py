@@ -22,8 +22,14 @@ is written by the process that runs it. The report says that it was stopped, and
 @click.argument("run", metavar="RUN|URL")
 @click.option("--reason", default="", help="Why, for the report.")
 @click.option("--ca", metavar="FILE", help="Authorities that a server over HTTPS is trusted by.")
-@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
-              help="Folder in which RUN is looked up.")  # fmt: skip
+@click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_RUNS,
+    show_default=True,
+    help="Folder in which RUN is looked up.",
+)
 def command(run: str, reason: str, ca: str | None, runs_folder: Path) -> None:
     """End RUN (a folder, a record file, 'last', or the URL of a server) properly, now."""
     import json

@@ -10,7 +10,7 @@ import click
 from soakwatch.runs.catalog import DEFAULT_RUNS
 
 if TYPE_CHECKING:
-    from soakwatch.cli.display.follow import Way
+    from soakwatch.cli.display.follow import RunReader
 
 
 @click.command(
@@ -28,11 +28,21 @@ Where there is no terminal it prints a line whenever something is new."""
 )
 @click.argument("run", metavar="RUN|URL", default="last")
 @click.option("--once", is_flag=True, help="Look once and exit.")
-@click.option("--verdict", "judged", is_flag=True, help="Exit with the code of the verdict; with --once, of that so far"
-              " (3 while the run goes on).")  # fmt: skip
+@click.option(
+    "--verdict",
+    "judged",
+    is_flag=True,
+    help="Exit with the code of the verdict; with --once, of that so far (3 while the run goes on).",
+)
 @click.option("--ca", metavar="FILE", help="Authorities that a server over HTTPS is trusted by.")
-@click.option("--runs", "runs_folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True,
-              help="Folder in which RUN is looked up.")  # fmt: skip
+@click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_RUNS,
+    show_default=True,
+    help="Folder in which RUN is looked up.",
+)
 def command(run: str, runs_folder: Path, ca: str | None, *, once: bool, judged: bool) -> int:
     """Show RUN (a folder, a record file, 'last', or the URL of a server) until it ends."""
     import signal
@@ -58,7 +68,7 @@ def command(run: str, runs_folder: Path, ca: str | None, *, once: bool, judged: 
     return look.exit_code if judged or look.status.standing == "broken off" else 0
 
 
-def _way(run: str, ca: str | None, runs_folder: Path) -> Way:
+def _way(run: str, ca: str | None, runs_folder: Path) -> RunReader:
     if run.startswith(("http://", "https://")):
         from soakwatch.web.client import remote_run
         from soakwatch.web.remote_watch import ServedRun

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from soakwatch.cli.display.progress import panel, shown
 from soakwatch.core.formatting import SYMBOLS, printable
-from soakwatch.core.terminal import spelled
+from soakwatch.core.terminal import encodable
 from soakwatch.record.outside import is_written
 from soakwatch.runs.state import StateReader
-from soakwatch.runs.status import JUDGING, Look
+from soakwatch.runs.status import JUDGING, RunSnapshot
 from soakwatch.runs.watching import LEAVES_IT, report_of, status_of
 from soakwatch_rules.rule import Outcome
 
@@ -25,10 +25,10 @@ _STYLES = {"fail": "bold red", "inconclusive": "bold magenta", "pass": "bold gre
 _UNCUT = 10_000
 
 
-class Way(Protocol):
+class RunReader(Protocol):
     """How a run is looked at."""
 
-    def look(self) -> Look:
+    def look(self) -> RunSnapshot:
         """How it stands now. Raises SoakwatchError."""
         ...
 
@@ -40,7 +40,7 @@ class RecordedRun:
         self._folder, self._now_ns = folder, now_ns
         self._reader = StateReader(folder)
 
-    def look(self) -> Look:
+    def look(self) -> RunSnapshot:
         """How it stands by its record. Raises RecordError for one that cannot be read."""
         written = is_written(self._folder)  # asked first: the verdict is written before the writer goes
         state = self._reader.read(self._now_ns())
@@ -48,13 +48,15 @@ class RecordedRun:
         if state.verdict is not None and state.standing == "ended":
             report = report_of(self._folder)
             told = "" if report is None else str(report)
-            return Look(status, over=True, verdict=state.verdict, reason=state.reason or "", report=told)
+            return RunSnapshot(status, over=True, verdict=state.verdict, reason=state.reason or "", report=told)
         if state.standing == "ended":
-            return Look(replace(status, standing="ended" if written else "broken off", doing=JUDGING), over=not written)
-        return Look(status, over=state.standing == "broken off")
+            return RunSnapshot(
+                replace(status, standing="ended" if written else "broken off", doing=JUDGING), over=not written
+            )
+        return RunSnapshot(status, over=state.standing == "broken off")
 
 
-def attend(way: Way, console: Console, *, pause: Callable[[float], None] = time.sleep) -> Look:
+def attend(way: RunReader, console: Console, *, pause: Callable[[float], None] = time.sleep) -> RunSnapshot:
     """Show a run until it is over; the last look. A terminal that goes away ends it as well."""
     with shown(console) as display:
         while True:
@@ -65,7 +67,7 @@ def attend(way: Way, console: Console, *, pause: Callable[[float], None] = time.
             pause(LOOK_EVERY_S)
 
 
-def glance(look: Look, console: Console) -> None:
+def glance(look: RunSnapshot, console: Console) -> None:
     """Print one look; uncut where there is no terminal."""
     picture = panel(replace(look.status, keys=""), encoding=console.encoding)
     wide = console.width if console.is_terminal else _UNCUT
@@ -74,11 +76,11 @@ def glance(look: Look, console: Console) -> None:
         console.print(line, soft_wrap=True, highlight=False, emoji=False)
 
 
-def conclude(look: Look, name: str, console: Console) -> None:
+def conclude(look: RunSnapshot, name: str, console: Console) -> None:
     """Print what became of the run."""
 
     def say(text: Text) -> None:
-        told = spelled(text.plain, console.encoding)
+        told = encodable(text.plain, console.encoding)
         console.print(Text(told, style=text.style), soft_wrap=not console.is_terminal, highlight=False, emoji=False)
 
     run = printable(look.status.run)

@@ -11,9 +11,18 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from soakwatch.core.tables import harmless
-from soakwatch.core.terminal import spelled, spells
+from soakwatch.core.terminal import encodable, spells
 from soakwatch.runs.status import SourceStatus, Status
-from soakwatch.runs.status_words import ahead, counts, finding_words, headed, load_words, lost_words, span, worrying
+from soakwatch.runs.status_words import (
+    alarms,
+    counts,
+    finding_words,
+    forecast_text,
+    load_words,
+    lost_words,
+    span,
+    title,
+)
 from soakwatch_rules.rule import Finding, Outcome
 
 STYLES = {Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "magenta", Outcome.WARN: "yellow", Outcome.PASS: "green"}
@@ -108,7 +117,7 @@ class RunPicture:
         return rows
 
     def _findings(self, width: int, most: int) -> Iterator[Text]:
-        status, found = self.status, worrying(self.status)
+        status, found = self.status, alarms(self.status)
         judged = "not judged yet: live findings come within a minute"
         if status.judged_at_s is not None:
             ago = status.elapsed_s - status.judged_at_s
@@ -158,14 +167,14 @@ def _row(label: str, words: str, style: str = "") -> Text:
 
 def _block(finding: Finding, width: int, *, whole: bool) -> list[Text]:
     """A finding in one line if it fits, else with its reason in lines of its own; its early warning always has one."""
-    style, told, later = STYLES[finding.outcome], finding_words(finding), harmless(ahead(finding))
+    style, told, later = STYLES[finding.outcome], finding_words(finding), harmless(forecast_text(finding))
     if 2 + cell_len(told) <= width:
         return [Text(f"  {told}", style=style)]
     if whole:
         reason = textwrap.wrap(harmless(finding.reason), max(width - 4, 10), max_lines=_MOST_REASON, placeholder=" …")
-        lines = [f"  {harmless(headed(finding))}", *(f"    {line}" for line in reason)]
+        lines = [f"  {harmless(title(finding))}", *(f"    {line}" for line in reason)]
     else:
-        lines = [f"  {harmless(headed(finding))}: {harmless(finding.reason)}"]
+        lines = [f"  {harmless(title(finding))}: {harmless(finding.reason)}"]
     return [Text(line, style=style) for line in (*lines, *([f"    if it goes on: {later}"] if later else []))]
 
 
@@ -177,7 +186,7 @@ def _trouble(source: SourceStatus) -> tuple[bool, float]:
 def _cut(line: Text, width: int, encoding: str) -> Text:
     """The line in letters that the terminal has, no wider than it is."""
     if not spells(encoding, line.plain):
-        line = Text.assemble(*((spelled(line.plain[a:b], encoding), style) for a, b, style in _runs(line)))
+        line = Text.assemble(*((encodable(line.plain[a:b], encoding), style) for a, b, style in _runs(line)))
     line.truncate(width, overflow="ellipsis" if spells(encoding, "…") else "crop")
     return line
 

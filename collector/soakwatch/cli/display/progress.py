@@ -15,10 +15,10 @@ from soakwatch.cli.display.live_region import Frame, drawable, framed
 from soakwatch.cli.display.panel import RunPicture
 from soakwatch.core.subjects import subject_words
 from soakwatch.core.tables import harmless
-from soakwatch.core.terminal import spelled
+from soakwatch.core.terminal import encodable
 from soakwatch.judge.rates import Rate
 from soakwatch.runs.status import SourceStatus, Status
-from soakwatch.runs.status_words import finding_words, load_words, span, totals, worrying
+from soakwatch.runs.status_words import alarms, finding_words, load_words, span, totals
 from soakwatch_rules.rule import Finding
 
 LINE_EVERY_S = 60.0
@@ -36,7 +36,7 @@ class Alarms:
 
     def look(self, status: Status) -> tuple[list[Finding], list[Finding]]:
         """What is told for the first time (or has become worse), and what is withdrawn by a newer look."""
-        now = {(f.rule, f.target, f.metric, f.object): f for f in worrying(status)}
+        now = {(f.rule, f.target, f.metric, f.object): f for f in alarms(status)}
         new = [f for key, f in now.items() if key not in self._told or self._told[key].outcome is not f.outcome]
         gone = {key: f for key, f in self._told.items() if key not in now and status.judged_at_s != self._judged_at_s}
         self._judged_at_s = status.judged_at_s
@@ -115,7 +115,7 @@ class Lines:
         self._mute = now
 
     def _print(self, text: str) -> None:
-        told = spelled(harmless(text), self._console.encoding)
+        told = encodable(harmless(text), self._console.encoding)
         self._console.print(told, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 

@@ -48,9 +48,7 @@ class Capturing:
         for source in target.sources:
             config = source.config
             if isinstance(config, Access):
-                return there(
-                    config, self._folder, getattr(config, "os", AUTO), getattr(config, "enable", None)
-                )  # fmt: skip
+                return there(config, self._folder, getattr(config, "os", AUTO), getattr(config, "enable", None))
         if any(source.poller == "local" for source in target.sources):
             return here()
         raise HookFailed(f"nothing can be captured of {target.name}: it has no source ssh; give capture the key ssh")

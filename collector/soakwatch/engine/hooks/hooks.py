@@ -42,9 +42,16 @@ class Hooks:
     """
 
     def __init__(
-        self, planned: Iterable[HookPlan], run: str, environment: Mapping[str, str], notes: Notes, capturing: Takes,
-        redaction: Redaction, now_ns: Callable[[], int], known: Collection[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        planned: Iterable[HookPlan],
+        run: str,
+        environment: Mapping[str, str],
+        notes: Notes,
+        capturing: Takes,
+        redaction: Redaction,
+        now_ns: Callable[[], int],
+        known: Collection[str] = (),
+    ) -> None:
         self._run, self._now_ns, self._serials = run, now_ns, count(1)
         self._known = frozenset(known)
         self._told: set[str] = set(known)
@@ -86,9 +93,7 @@ class Hooks:
         await self.finish(longest_s)
 
     def _tell(self, finding: Finding) -> None:
-        occasion = Occasion(
-            finding.outcome.value, self._run, self._now_ns(), finding, serial=next(self._serials)
-        )  # fmt: skip
+        occasion = Occasion(finding.outcome.value, self._run, self._now_ns(), finding, serial=next(self._serials))
         for hook in self._hooks:
             if hook.hears(finding):
                 hook.hear(occasion, finding.rule)
@@ -98,9 +103,17 @@ class _Hook:
     """One hook with its queue; it works in a task that lives while there is something to do."""
 
     def __init__(
-        self, number: int, planned: HookPlan, run: str, environment: Mapping[str, str], notes: Notes,
-        capturing: Takes, redaction: Redaction, now_ns: Callable[[], int], serials: Iterator[int],
-    ) -> None:  # fmt: skip
+        self,
+        number: int,
+        planned: HookPlan,
+        run: str,
+        environment: Mapping[str, str],
+        notes: Notes,
+        capturing: Takes,
+        redaction: Redaction,
+        now_ns: Callable[[], int],
+        serials: Iterator[int],
+    ) -> None:
         self.planned, self._number, self._run, self._serials = planned, number, run, serials
         self._environment, self._notes, self._capturing = dict(environment), notes, capturing
         self._redaction, self._now_ns = redaction, now_ns

@@ -75,11 +75,12 @@ class Occasion:
         if self.finding is not None:
             told |= finding_document(self.finding)
         if self.verdict is not None:
-            counts = {
-                outcome.value: sum(f.outcome is outcome for f in self.verdict.findings) for outcome in Outcome
-            }  # fmt: skip
-            told |= {"verdict": self.verdict.outcome.value, "reason": self.verdict.reason,
-                     "findings": dict[str, Json](counts)}  # fmt: skip
+            counts = {outcome.value: sum(f.outcome is outcome for f in self.verdict.findings) for outcome in Outcome}
+            told |= {
+                "verdict": self.verdict.outcome.value,
+                "reason": self.verdict.reason,
+                "findings": dict[str, Json](counts),
+            }
         if self.held:
             told |= {"count": sum(self.held.values()), "rules": dict[str, Json](self.held), "reason": _held(self.held)}
         return told

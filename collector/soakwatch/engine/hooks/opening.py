@@ -22,9 +22,7 @@ def surroundings(plan: Plan, folder: Path) -> dict[str, str]:
     return {"SOAKWATCH_NAME": plan.name, "SOAKWATCH_RUN": str(folder.absolute())}
 
 
-def hooks_of(
-    plan: Plan, folder: Path, notes: Notes, now_ns: Callable[[], int], known: Collection[str] = ()
-) -> Hooks:  # fmt: skip
+def hooks_of(plan: Plan, folder: Path, notes: Notes, now_ns: Callable[[], int], known: Collection[str] = ()) -> Hooks:
     """The hooks of a plan; ``known`` are the identities of findings that were told before."""
     redaction = redaction_of(plan.text)
     capturing: Takes = _Nothing()

@@ -61,9 +61,11 @@ class There:
             async with asyncio.timeout(FILES_S), (await self._line.connection()).start_sftp_client() as sftp:
                 found = []
                 for name in (await sftp.glob_sftpname(pattern))[:_MOST_FOUND]:
-                    path = name.filename.decode("utf-8", "surrogateescape") if isinstance(name.filename, bytes) else (
-                        name.filename or ""
-                    )  # fmt: skip
+                    path = (
+                        name.filename.decode("utf-8", "surrogateescape")
+                        if isinstance(name.filename, bytes)
+                        else (name.filename or "")
+                    )
                     told = name.attrs if name.attrs.permissions is not None else await sftp.stat(path)
                     if told.permissions is not None and stat.S_ISREG(told.permissions):
                         found.append(Found(path, told.size or 0, float(told.mtime or 0)))

@@ -45,9 +45,12 @@ async def post(planned: WebhookPlan, document: Mapping[str, Json], pauses_s: Seq
     where = _shown(address)
     try:
         client = httpx.AsyncClient(
-            verify=context, timeout=TIMEOUT_S, follow_redirects=False, trust_env=False,
+            verify=context,
+            timeout=TIMEOUT_S,
+            follow_redirects=False,
+            trust_env=False,
             headers={"content-type": "application/json", "user-agent": "soakwatch", **headers},
-        )  # fmt: skip
+        )
     except (ValueError, UnicodeError):
         raise HookFailed(f"a secret for {where} cannot stand in a header: it holds other than ASCII") from None
     async with client:

@@ -6,24 +6,24 @@ import threading
 import time
 from collections import deque
 
-from soakwatch.engine.notify.letter import Answer, Letter
+from soakwatch.engine.notify.letter import Answer, Message
 from soakwatch.engine.notify.sending import GIVEN_UP, Sender, Sent
 
 MOST_WAITING = 8
 
 
-class Courier:
+class DeliveryQueue:
     """The way to one recipient. ``post`` never waits; ``taken`` tells what became of what was posted."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
-        self._waiting: deque[Letter] = deque()
+        self._waiting: deque[Message] = deque()
         self._done: deque[Sent] = deque()
         self._changed = threading.Condition()
         self._under_way = self._over = False
         self._thread: threading.Thread | None = None
 
-    def post(self, letter: Letter) -> None:
+    def post(self, letter: Message) -> None:
         """Send it as soon as those before it are sent, or given up."""
         with self._changed:
             if self._over or len(self._waiting) >= MOST_WAITING:

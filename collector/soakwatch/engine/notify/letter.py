@@ -15,7 +15,7 @@ Tone = Literal["info", "success", "warning", "failure"]
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class Message:
     """One message. ``body`` is plain text; ``summary`` is Markdown that goes with it where ``report`` cannot.
 
     ``finding`` is the identity of the finding that it is about, ``about`` the same in words; both may be "".
@@ -48,9 +48,12 @@ class Answer:
     def line(self) -> str:
         """One line of JSON."""
         told = {
-            "service": self.service, "files": self.files, "trouble": self.trouble, "again": self.again,
+            "service": self.service,
+            "files": self.files,
+            "trouble": self.trouble,
+            "again": self.again,
             "attached": self.attached,
-        }  # fmt: skip
+        }
         return json.dumps(told)
 
 
@@ -60,23 +63,29 @@ def answer_of(line: str) -> Answer:
     if not isinstance(told, dict):
         raise ValueError("no answer")
     return Answer(
-        str(told.get("service", "")), told.get("files") is True, str(told.get("trouble", "")),
-        told.get("again") is True, told.get("attached") is True,
-    )  # fmt: skip
+        str(told.get("service", "")),
+        told.get("files") is True,
+        str(told.get("trouble", "")),
+        told.get("again") is True,
+        told.get("attached") is True,
+    )
 
 
-def order_line(to: str, letter: Letter | None) -> str:
+def order_line(to: str, letter: Message | None) -> str:
     """What the process that sends is asked: to look at the address behind a reference, or to send a letter there."""
     told: dict[str, str | None] = {"to": to}
     if letter is not None:
         told |= {
-            "title": letter.title, "body": letter.body, "tone": letter.tone, "summary": letter.summary,
+            "title": letter.title,
+            "body": letter.body,
+            "tone": letter.tone,
+            "summary": letter.summary,
             "report": None if letter.report is None else str(letter.report),
-        }  # fmt: skip
+        }
     return json.dumps(told)
 
 
-def order_of(line: str) -> tuple[str, Letter | None]:
+def order_of(line: str) -> tuple[str, Message | None]:
     """The inverse of ``order_line``, as far as what sends has to know a letter. Raises ValueError."""
     told = json.loads(line)
     if not isinstance(told, dict):
@@ -84,10 +93,14 @@ def order_of(line: str) -> tuple[str, Letter | None]:
     if "title" not in told:
         return str(told["to"]), None
     report = told["report"]
-    return str(told["to"]), Letter(
-        "test", str(told["title"]), str(told["body"]), _tone(told), str(told["summary"]),
+    return str(told["to"]), Message(
+        "test",
+        str(told["title"]),
+        str(told["body"]),
+        _tone(told),
+        str(told["summary"]),
         None if report is None else Path(str(report)),
-    )  # fmt: skip
+    )
 
 
 def _tone(told: Mapping[str, object]) -> Tone:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import monotonic
 
-from soakwatch.core.log_throttle import Complaint
-from soakwatch.engine.notify.courier import Courier
-from soakwatch.engine.notify.letter import Kind, Letter
+from soakwatch.core.log_throttle import ThrottledLog
+from soakwatch.engine.notify.courier import DeliveryQueue
+from soakwatch.engine.notify.letter import Kind, Message
 from soakwatch.engine.notify.sending import Sender, Sent
 from soakwatch.engine.notify.telling import FAILED, SENT, News, Telling
 from soakwatch.engine.notify.words import (
@@ -41,9 +41,14 @@ class Notifying:
     """
 
     def __init__(
-        self, plan: Plan, folder: Path, start_ns: int, now_ns: Callable[[], int], page: Callable[[], str],
+        self,
+        plan: Plan,
+        folder: Path,
+        start_ns: int,
+        now_ns: Callable[[], int],
+        page: Callable[[], str],
         told: Sequence[Event] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._plan, self._folder, self._start_ns, self._now_ns, self._page = plan, folder, start_ns, now_ns, page
         self._begun: tuple[int, int] | None = None  # when the start was seen, and the planned end
         self._recipients = [_Recipient(number, one, told) for number, one in enumerate(plan.notify, 1)]
@@ -75,7 +80,7 @@ class Notifying:
                 text = text or ("" if one.planned.attach == "none" else _read(summary))
                 one.courier.post(
                     end_letter(verdict, self._start_ns, self._where(ended=True), one.planned.attach, report, text)
-                )  # fmt: skip
+                )
             else:
                 self._tell_failures(one, verdict.findings, final=True)
 
@@ -116,7 +121,7 @@ class Notifying:
         if news is not None:
             one.courier.post(self._letter(news, final=final))
 
-    def _letter(self, news: News, *, final: bool) -> Letter:
+    def _letter(self, news: News, *, final: bool) -> Message:
         run, where = self._plan.name, self._where()
         if news.kind == "failure":
             return failure_letter(run, news, self._start_ns, where, final=final)
@@ -138,8 +143,8 @@ class _Recipient:
         own = [event for event in told if event.detail.get("number") == self._number]
         self.told_start = any(event.detail.get("what") == "start" for event in own)
         self.telling = Telling(own)
-        self.courier = Courier(Sender(planned.to))
-        self._complaint = Complaint(f"notify {planned.to}")
+        self.courier = DeliveryQueue(Sender(planned.to))
+        self._complaint = ThrottledLog(f"notify {planned.to}")
 
     def event(self, sent: Sent, now_ns: int) -> Event:
         """What became of a message, for the record; complained of once where it failed."""
@@ -171,6 +176,10 @@ def _read(file: Path) -> str:
 
 _OF_FAILURES: frozenset[Kind] = frozenset({"failure", "more", "withdrawn"})
 _WORDS: dict[Kind, str] = {
-    "start": "start", "failure": "first failure", "more": "later failures", "withdrawn": "withdrawn failure",
-    "end": "end", "test": "test",
-}  # fmt: skip
+    "start": "start",
+    "failure": "first failure",
+    "more": "later failures",
+    "withdrawn": "withdrawn failure",
+    "end": "end",
+    "test": "test",
+}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from soakwatch.engine.notify.letter import Answer, Letter, answer_of, order_line
+from soakwatch.engine.notify.letter import Answer, Message, answer_of, order_line
 
 DEADLINE_S = 20.0
 """How long one try may take."""
@@ -22,7 +22,7 @@ GIVEN_UP = "it was given up: the run was over"
 class Sent:
     """What became of a letter. ``tries`` is 0 where it was given up before the first one."""
 
-    letter: Letter
+    letter: Message
     answer: Answer
     tries: int
 
@@ -44,7 +44,7 @@ class Sender:
         """What the service is, or what is wrong with its address; nothing is sent."""
         return self._ask(None)
 
-    def send(self, letter: Letter) -> Sent:
+    def send(self, letter: Message) -> Sent:
         """Send it, at most ``len(pauses_s) + 1`` times."""
         answer, tries = Answer(trouble=GIVEN_UP), 0
         for pause_s in (*self._pauses_s, None):
@@ -63,15 +63,20 @@ class Sender:
             if self._process is not None and self._process.poll() is None:
                 self._process.kill()
 
-    def _ask(self, letter: Letter | None) -> Answer:
+    def _ask(self, letter: Message | None) -> Answer:
         try:
             with self._guard:
                 if self._over.is_set():
                     return Answer(trouble=GIVEN_UP)
                 self._process = process = subprocess.Popen(
-                    [sys.executable, "-m", "soakwatch.engine.notify"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL, text=True, encoding="utf-8", start_new_session=True,
-                )  # fmt: skip
+                    [sys.executable, "-m", "soakwatch.engine.notify"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    encoding="utf-8",
+                    start_new_session=True,
+                )
         except OSError as error:
             return Answer(trouble=f"no process can be started to send it: {error.strerror}", again=True)
         with process:

@@ -13,15 +13,17 @@ from apprise.manager_plugins import NotificationManager
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
-from soakwatch.engine.notify.letter import MOST_ATTACHED, Answer, Letter
+from soakwatch.engine.notify.letter import MOST_ATTACHED, Answer, Message
 from soakwatch.engine.notify.troubles import UNKNOWN, Trouble, trouble_of
 
 _SHORT = 100  # so much room is left, for what a service adds
 _CUT = "… the rest is in the report."
 _TONES = {
-    "info": NotifyType.INFO, "success": NotifyType.SUCCESS, "warning": NotifyType.WARNING,
+    "info": NotifyType.INFO,
+    "success": NotifyType.SUCCESS,
+    "warning": NotifyType.WARNING,
     "failure": NotifyType.FAILURE,
-}  # fmt: skip
+}
 
 
 class _Listening(logging.Handler):
@@ -38,7 +40,7 @@ class _Listening(logging.Handler):
             self.trouble = found
 
 
-def ask(to: str, letter: Letter | None) -> Answer:
+def ask(to: str, letter: Message | None) -> Answer:
     """Look at the address behind a reference; with a letter, send it there, once."""
     log = logging.getLogger("apprise")
     log.handlers.clear()
@@ -62,9 +64,12 @@ def ask(to: str, letter: Letter | None) -> Answer:
     sending.add(service)
     try:
         sent = sending.notify(
-            body=body, title=letter.title, notify_type=_TONES[letter.tone], body_format=form,
+            body=body,
+            title=letter.title,
+            notify_type=_TONES[letter.tone],
+            body_format=form,
             attach=None if report is None else AppriseAttachment(str(report)),
-        )  # fmt: skip
+        )
     except Exception as defect:  # noqa: BLE001 - a plugin of a hundred; its text may hold the address
         return Answer(name, files, f"Apprise raised {type(defect).__name__}", again=True)
     finally:
@@ -79,9 +84,15 @@ def _service(address: str) -> tuple[NotifyBase | None, str]:
     """The service of an address, or what is wrong with it, without a part of it."""
     # No picture of somebody else's server is named in what is sent, and nothing is kept on the disk.
     asset = AppriseAsset(
-        app_id="Soakwatch", app_desc="Soakwatch", app_url="", async_mode=False, secure_logging=True,
-        image_url_mask="", image_url_logo="", storage_mode="memory",
-    )  # fmt: skip
+        app_id="Soakwatch",
+        app_desc="Soakwatch",
+        app_url="",
+        async_mode=False,
+        secure_logging=True,
+        image_url_mask="",
+        image_url_logo="",
+        storage_mode="memory",
+    )
     schema, colon, _ = address.partition("://")
     known = schema.lower() in _schemas()
     try:
@@ -129,7 +140,7 @@ def _small(report: Path) -> bool:
         return False
 
 
-def _body(letter: Letter, service: NotifyBase, *, attached: bool) -> tuple[str, NotifyFormat]:
+def _body(letter: Message, service: NotifyBase, *, attached: bool) -> tuple[str, NotifyFormat]:
     """The text that fits, and its format."""
     # What does not fit would be cut by Apprise in the middle of a sign of HTML, and refused by the service for that.
     cost = _COSTS.get(_format(service), _plain)

@@ -26,27 +26,45 @@ _LOGIN = frozenset({"530", "534", "535", "538"})
 _HTTP_LOGIN = frozenset({"401", "403", "407"})
 _HTTP_AGAIN = frozenset({"408", "425", "429"})
 _KNOWN = (
-    (re.compile(r"starttls extension not supported", re.IGNORECASE),
-     Trouble("it offers no STARTTLS, and its address asks for it", again=False, rank=3)),
-    (re.compile(r"auth extension not supported|no suitable authentication", re.IGNORECASE),
-     Trouble("it takes no login, and its address has one", again=False, rank=3)),
-    (re.compile(r"certificate[ _]verify[ _]failed|certificateerror", re.IGNORECASE),
-     Trouble("it shows a certificate that is not trusted", again=False, rank=3)),
-    (re.compile(r"wrong[ _]version[ _]number|unknown protocol|record layer failure", re.IGNORECASE),
-     Trouble("it does not speak TLS on that port", again=False, rank=3)),
-    (re.compile(r"connection refused|errno 111", re.IGNORECASE),
-     Trouble("nobody listens there (connection refused)", again=True, rank=3)),
-    (re.compile(r"name or service not known|name resolution|no address associated|getaddrinfo|nameresolution",
-                re.IGNORECASE),
-     Trouble("its host has no address in the DNS", again=True, rank=3)),
-    (re.compile(r"no route to host|network is unreachable", re.IGNORECASE),
-     Trouble("there is no way to its host", again=True, rank=3)),
+    (
+        re.compile(r"starttls extension not supported", re.IGNORECASE),
+        Trouble("it offers no STARTTLS, and its address asks for it", again=False, rank=3),
+    ),
+    (
+        re.compile(r"auth extension not supported|no suitable authentication", re.IGNORECASE),
+        Trouble("it takes no login, and its address has one", again=False, rank=3),
+    ),
+    (
+        re.compile(r"certificate[ _]verify[ _]failed|certificateerror", re.IGNORECASE),
+        Trouble("it shows a certificate that is not trusted", again=False, rank=3),
+    ),
+    (
+        re.compile(r"wrong[ _]version[ _]number|unknown protocol|record layer failure", re.IGNORECASE),
+        Trouble("it does not speak TLS on that port", again=False, rank=3),
+    ),
+    (
+        re.compile(r"connection refused|errno 111", re.IGNORECASE),
+        Trouble("nobody listens there (connection refused)", again=True, rank=3),
+    ),
+    (
+        re.compile(
+            r"name or service not known|name resolution|no address associated|getaddrinfo|nameresolution", re.IGNORECASE
+        ),
+        Trouble("its host has no address in the DNS", again=True, rank=3),
+    ),
+    (
+        re.compile(r"no route to host|network is unreachable", re.IGNORECASE),
+        Trouble("there is no way to its host", again=True, rank=3),
+    ),
     (re.compile(r"timed out|timeout", re.IGNORECASE), Trouble("it did not answer in time", again=True, rank=2)),
-    (re.compile(r"unexpectedly closed|connection reset|remotedisconnected|broken pipe|connection aborted",
-                re.IGNORECASE),
-     Trouble("it broke off", again=True, rank=2)),
+    (
+        re.compile(
+            r"unexpectedly closed|connection reset|remotedisconnected|broken pipe|connection aborted", re.IGNORECASE
+        ),
+        Trouble("it broke off", again=True, rank=2),
+    ),
     (re.compile(r"connection error", re.IGNORECASE), Trouble("it cannot be reached", again=True, rank=1)),
-)  # fmt: skip
+)
 
 
 def trouble_of(line: str) -> Trouble:

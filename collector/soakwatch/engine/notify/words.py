@@ -8,7 +8,7 @@ from pathlib import Path
 
 from soakwatch.core.formatting import printable, quantity, share_text, utc
 from soakwatch.core.units import show_seconds
-from soakwatch.engine.notify.letter import Kind, Letter, Tone
+from soakwatch.engine.notify.letter import Kind, Message, Tone
 from soakwatch.engine.notify.telling import News, began_ns, words_of
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
@@ -49,7 +49,7 @@ def safe(text: str, most: int = _LONG) -> str:
     return line.replace("@", "@\u200b").replace("://", ":\u200b//")
 
 
-def start_letter(plan: Plan, start_ns: int, end_ns: int, where: Where) -> Letter:
+def start_letter(plan: Plan, start_ns: int, end_ns: int, where: Where) -> Message:
     """The run has begun."""
     phases = ", ".join(f"{phase.name} {show_seconds(phase.seconds)}" for phase in plan.phases)
     targets = [f"{target.name} ({target.role})" for target in plan.targets]
@@ -62,7 +62,7 @@ def start_letter(plan: Plan, start_ns: int, end_ns: int, where: Where) -> Letter
     return _letter("start", f"Started {plan.name}: {length} on {some([t.name for t in plan.targets], 3)}", body)
 
 
-def failure_letter(run: str, news: News, start_ns: int, where: Where, *, final: bool) -> Letter:
+def failure_letter(run: str, news: News, start_ns: int, where: Where, *, final: bool) -> Message:
     """The first failure, and what else fails besides it."""
     first, *others = news.findings
     at_ns = max(began_ns(first), start_ns)
@@ -82,7 +82,7 @@ def failure_letter(run: str, news: News, start_ns: int, where: Where, *, final: 
     return replace(letter, finding=identity_of(first), about=words_of(first))
 
 
-def withdrawn_letter(run: str, news: News, where: Where) -> Letter:
+def withdrawn_letter(run: str, news: News, where: Where) -> Message:
     """The first failure did not last."""
     about = safe(news.gone[0])
     left = f"{counted(news.standing, 'other finding')} still fail{_s(news.standing)}."
@@ -96,7 +96,7 @@ def withdrawn_letter(run: str, news: News, where: Where) -> Letter:
     return replace(letter, about=news.gone[0])
 
 
-def more_letter(run: str, news: News, where: Where, *, final: bool) -> Letter:
+def more_letter(run: str, news: News, where: Where, *, final: bool) -> Message:
     """What changed since the last message."""
     body = []
     if news.findings:
@@ -112,7 +112,7 @@ def more_letter(run: str, news: News, where: Where, *, final: bool) -> Letter:
     return _letter("more", title if final else f"{title} so far", [*body, *where.lines()], "warning")
 
 
-def end_letter(verdict: Verdict, start_ns: int, where: Where, attach: str, report: Path, summary: str) -> Letter:
+def end_letter(verdict: Verdict, start_ns: int, where: Where, attach: str, report: Path, summary: str) -> Message:
     """The verdict; ``attach`` is what goes with it (see the plan), ``summary`` Markdown."""
     word = verdict.outcome.value.upper()
     window = verdict.window
@@ -126,18 +126,22 @@ def end_letter(verdict: Verdict, start_ns: int, where: Where, attach: str, repor
         body.append(f"First failure: {utc(at_ns)} UTC, {after} after the start: {safe(told)}")
     causes = [f"{cause.outcome.value}: {cause.target} {cause.headline}" for cause in verdict.causes]
     body += _listed(causes, _CAUSES)
-    letter = _letter("end", f"{word} {verdict.run}: {verdict.reason}", [*body, *where.lines()],
-                     _TONES.get(verdict.outcome, "warning"))  # fmt: skip
+    letter = _letter(
+        "end",
+        f"{word} {verdict.run}: {verdict.reason}",
+        [*body, *where.lines()],
+        _TONES.get(verdict.outcome, "warning"),
+    )
     return replace(letter, summary="" if attach == "none" else summary, report=report if attach == "report" else None)
 
 
-def broken_letter(run: str, why: str, where: Where) -> Letter:
+def broken_letter(run: str, why: str, where: Where) -> Message:
     """The monitor itself broke: there is no verdict."""
     body = [f"The monitor broke, and there is no verdict: {safe(why)}", *where.lines()]
     return _letter("end", f"BROKEN {run}: the monitor itself broke", body, "failure")
 
 
-def sample_letter(run: str, report: Path | None) -> Letter:
+def sample_letter(run: str, report: Path | None) -> Message:
     """The message of the test command."""
     body = ["This is a test of the notifications of Soakwatch. Nothing has happened."]
     return replace(_letter("test", f"Test {run}".strip(), body), report=report)
@@ -182,5 +186,5 @@ def _listed(texts: Sequence[str], most: int = _LISTED) -> list[str]:
     return [*lines, f"- and {len(texts) - most} more"] if len(texts) > most else lines
 
 
-def _letter(kind: Kind, title: str, body: Sequence[str], tone: Tone = "info") -> Letter:
-    return Letter(kind, safe(title, _TITLE), "\n".join(body), tone)
+def _letter(kind: Kind, title: str, body: Sequence[str], tone: Tone = "info") -> Message:
+    return Message(kind, safe(title, _TITLE), "\n".join(body), tone)

@@ -14,19 +14,19 @@ import sys
 from pathlib import Path
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.judge.live.following import Following
-from soakwatch.judge.live.looking import Looking
+from soakwatch.judge.live.following import RunFollower
+from soakwatch.judge.live.looking import LiveEvaluator
 from soakwatch.judge.rates import rates_json
 from soakwatch.judge.recorded import recorded_rules
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView, finding_to_json
 
 
-def looking_at(folder: Path) -> Looking:
+def looking_at(folder: Path) -> LiveEvaluator:
     """The live judgement of a run: its rules, and what was said of it before. Raises RecordError and PlanError."""
     with RecordView.open(folder) as view:
         metas, rules, before = view.metas(), planned_rules(recorded_rules(view)), view.findings(live=True)
-    looking = Looking(Following(folder, rules, metas), rules)
+    looking = LiveEvaluator(RunFollower(folder, rules, metas), rules)
     looking.remember(before)
     return looking
 
@@ -34,7 +34,7 @@ def looking_at(folder: Path) -> Looking:
 def main() -> int:
     """Answer until the input ends."""
     os.nice(10)
-    looking: Looking | None = None
+    looking: LiveEvaluator | None = None
     for _ in sys.stdin:
         try:
             looking = looking or looking_at(Path(sys.argv[1]))

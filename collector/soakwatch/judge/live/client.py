@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
-from soakwatch.core.log_throttle import Complaint
+from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.judge.rates import Look, Rate, rates_of
 from soakwatch.record import finding_from_json
 from soakwatch.record.findings import identity_of
@@ -46,7 +46,7 @@ class LiveJudge:
     ) -> None:
         self._folder, self._now_ns, self._confirm, self._rules = folder, now_ns, confirm, rules
         self._due_ns = now_ns() + int(JUDGE_EVERY_S * 1e9)
-        self._complaint = Complaint("live judging")
+        self._complaint = ThrottledLog("live judging")
         self._process: Process | None = None
         self._said: dict[str, tuple[Finding, ...]] = {}
         self._failing: dict[str, int] = {}  # when each failure was first seen
@@ -141,9 +141,16 @@ class LiveJudge:
         fresh = self._process is None or self._process.returncode is not None
         if fresh:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "soakwatch.judge.live", str(self._folder), stdin=PIPE, stdout=PIPE,
-                stderr=DEVNULL, start_new_session=True, limit=_LINE,
-            )  # fmt: skip
+                sys.executable,
+                "-m",
+                "soakwatch.judge.live",
+                str(self._folder),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                start_new_session=True,
+                limit=_LINE,
+            )
         process = self._process
         assert process is not None
         assert process.stdin is not None

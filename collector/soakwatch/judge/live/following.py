@@ -53,7 +53,7 @@ class Fresh:
         return target in self.targets or not self.series.isdisjoint(keys)
 
 
-class Following:
+class RunFollower:
     """The state of one run. ``read`` takes in what is new; ``through`` gives the view of a manner of looking."""
 
     def __init__(self, path: Path, rules: Sequence[Rule], metas: Mapping[str, str]) -> None:
@@ -196,7 +196,7 @@ class Following:
 class View:
     """A run as rules of one manner see it: what ``soakwatch.judge.cases`` asks of a record."""
 
-    def __init__(self, of: Following, manner: Manner) -> None:
+    def __init__(self, of: RunFollower, manner: Manner) -> None:
         self._of, self._manner = of, manner
 
     def meta(self, key: str) -> str | None:
@@ -225,8 +225,14 @@ class View:
         begin, end = -_FOREVER if begin_ns is None else begin_ns, _FOREVER if end_ns is None else end_ns
         known = self._of.known.get(key)
         if known is None:
-            return Series(key.target, key.metric, key.object, trait_of(key.metric, "1", "gauge"),
-                          np.empty(0, np.int64), np.empty(0))  # fmt: skip
+            return Series(
+                key.target,
+                key.metric,
+                key.object,
+                trait_of(key.metric, "1", "gauge"),
+                np.empty(0, np.int64),
+                np.empty(0),
+            )
         trait = trait_of(key.metric, known.unit, known.kind)
         source = next((s for s in self._of.sources if s.id == known.source), None)
         cadence_s = None if source is None else source.cadence_s(key.metric)

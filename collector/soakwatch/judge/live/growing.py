@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from soakwatch.core.roles import DUT
-from soakwatch.judge.cases import Court
-from soakwatch.judge.live.following import Following
+from soakwatch.judge.cases import CaseBuilder
+from soakwatch.judge.live.following import RunFollower
 from soakwatch.judge.live.words import Floats
 from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
@@ -47,7 +47,7 @@ class Growing:
     _met: frozenset[SeriesKey] = frozenset()  # those of the last look
     _seen: dict[tuple[SeriesKey, int], int] = field(default_factory=dict)
 
-    def look(self, court: Court, following: Following) -> None:
+    def look(self, court: CaseBuilder, following: RunFollower) -> None:
         """Work out the rates that are worth saying now."""
         rule = self.rule
         tolerance: object = getattr(rule, "tolerance", None)
@@ -95,9 +95,15 @@ def _life_begins(events: Iterable[Event], key: SeriesKey, stretch: Window) -> in
 
 
 def _rate(
-    court: Court, key: SeriesKey, unit: str, begin_ns: int, time_ns: Ints, values: Floats,
-    tolerance: float, horizon_s: float,
-) -> Rate | None:  # fmt: skip
+    court: CaseBuilder,
+    key: SeriesKey,
+    unit: str,
+    begin_ns: int,
+    time_ns: Ints,
+    values: Floats,
+    tolerance: float,
+    horizon_s: float,
+) -> Rate | None:
     """The rate of a series where it is worth saying."""
     from soakwatch_rules.stats.ar1 import slope  # with scipy, which waits until there is something to look at
     from soakwatch_rules.stats.tolerance import Tolerance
@@ -129,6 +135,16 @@ def _rate(
     if not (room > 0 and shown.low() > 0):
         return made
     return Rate(
-        key.target, key.metric, key.object, unit, begin_ns, made.per_hour, low, high, limit, room / shown.slope,
-        room / shown.high(), room / shown.low(),
-    )  # fmt: skip
+        key.target,
+        key.metric,
+        key.object,
+        unit,
+        begin_ns,
+        made.per_hour,
+        low,
+        high,
+        limit,
+        room / shown.slope,
+        room / shown.high(),
+        room / shown.low(),
+    )

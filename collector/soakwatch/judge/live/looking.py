@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from soakwatch.core.roles import DUT
-from soakwatch.judge.cases import Court
+from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.judge import of_role, without_load
-from soakwatch.judge.live.following import Following, Fresh
+from soakwatch.judge.live.following import Fresh, RunFollower
 from soakwatch.judge.live.growing import Growing
 from soakwatch.judge.live.hour import HOUR_NS
 from soakwatch.judge.live.opinions import ALARMS, Streak, earliest_s, lasting, of_trend, so_far
@@ -77,11 +77,11 @@ class Subject:
         return same and (self.rule.scope == "object" or finding.metric == self.keys[0].metric)
 
 
-class Looking:
+class LiveEvaluator:
     """The live judgement of one run. ``look`` returns what changed: the findings of each thing that has new ones."""
 
     def __init__(
-        self, following: Following, rules: Sequence[Rule], cpu_s: Callable[[], float] = time.process_time
+        self, following: RunFollower, rules: Sequence[Rule], cpu_s: Callable[[], float] = time.process_time
     ) -> None:
         self._following, self._cpu_s = following, cpu_s
         self._rules = [rule for rule in rules if rule.manner.live != "end"]
@@ -125,8 +125,8 @@ class Looking:
         self._last_ns = now_ns
         if first:
             began_s = self._cpu_s()  # the past is taken in once
-        court = Court(self._following.through("whole"))
-        courts: dict[str, Court] = {"whole": court}
+        court = CaseBuilder(self._following.through("whole"))
+        courts: dict[str, CaseBuilder] = {"whole": court}
         if fresh.layout:
             self._name_subjects(court, now_ns)
         self._growing.look(court, self._following)
@@ -147,7 +147,7 @@ class Looking:
             subject.took_s = took_s
         return self._news()
 
-    def _name_subjects(self, court: Court, now_ns: int) -> None:
+    def _name_subjects(self, court: CaseBuilder, now_ns: int) -> None:
         """Everything that there is to look at now; what was known keeps what was said of it."""
         named: dict[Name, Subject] = {}
         for rule in self._rules:
@@ -174,7 +174,7 @@ class Looking:
                 (f.metric, f.object): Streak(2, f.window.end_ns, told=True) for f in mine if f.outcome is Outcome.WARN
             }
 
-    def _due(self, court: Court, fresh: Fresh, now_ns: int) -> list[tuple[Subject, bool]]:
+    def _due(self, court: CaseBuilder, fresh: Fresh, now_ns: int) -> list[tuple[Subject, bool]]:
         """What to look at, the most urgent first."""
         found: list[tuple[int, int, str, Subject]] = []
         for subject in self._subjects.values():
@@ -195,7 +195,7 @@ class Looking:
         found.sort(key=lambda entry: entry[:3])
         return [(subject, rank < _LATER) for rank, _, _, subject in found]
 
-    def _judge(self, court: Court, subject: Subject, now_ns: int) -> None:
+    def _judge(self, court: CaseBuilder, subject: Subject, now_ns: int) -> None:
         rule, stretch = subject.rule, court.stretch(subject.rule)
         subject.looked_ns, subject.news = now_ns, False
         if rule.manner.live == "recent":

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from soakwatch_rules.rule import Finding, Mark, Outcome, Rule, Why, Window
+from soakwatch_rules.rule import Finding, InconclusiveReason, Mark, Outcome, Rule, Window
 
 GROWTH_RULES = frozenset({"growth", "memory_growth", "queue_growth", "performance_decline"})
 EARLIEST_S = 7200.0
@@ -65,7 +65,7 @@ def of_trend(finding: Finding, streak: Streak) -> tuple[Finding, Streak]:
     waiting = replace(
         finding,
         outcome=Outcome.INCONCLUSIVE,
-        why=Why.PENDING,
+        why=InconclusiveReason.PENDING,
         reason=f"{finding.reason} (so far: {short})",
         settle="another look in ten minutes",
     )

@@ -13,14 +13,25 @@ from soakwatch_agent.sample import Poll, PollOutcome
 
 STANDSTILLS_NS: Final = (11_000_000_000, 31_000_000_000)
 """What has stood for so long is judged at once: rules know standstills from 10 s and hangs from 30 s on."""
-_CHANGED: Final = frozenset({
-    "process.start_time", "process.up", "system.boot.id", "system.memory.oom_kills", "system.core.files",
-    "system.kernel.alarms", "system.agent.boots", "system.service.restarts",
-})  # fmt: skip
+_CHANGED: Final = frozenset(
+    {
+        "process.start_time",
+        "process.up",
+        "system.boot.id",
+        "system.memory.oom_kills",
+        "system.core.files",
+        "system.kernel.alarms",
+        "system.agent.boots",
+        "system.service.restarts",
+    }
+)
 _FELL: Final = frozenset({"system.uptime"})
 _SENT_BACK: Final[Mapping[str, bool]] = {  # whether it counts
-    "load.rx.packets": True, "load.requests": True, "load.rx.packet.rate": False, "load.request.rate": False,
-}  # fmt: skip
+    "load.rx.packets": True,
+    "load.requests": True,
+    "load.rx.packet.rate": False,
+    "load.request.rate": False,
+}
 _SLACK_S: Final = 2.0  # start times rest on the kernel's time of boot, which is rounded to the second
 
 _Key = tuple[int, str, str]

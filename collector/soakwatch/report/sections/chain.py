@@ -155,6 +155,15 @@ def _row(page: Page, moment: Moment, first_ns: int, outcome: Outcome | None) -> 
         lag(first_ns, mark.begin_ns) if mark.begin_ns >= first_ns else lag(mark.begin_ns, first_ns).replace("+", "−")
     )
     return Row(
-        place, cause, outcome, target, mark, when, after, mark.text, page.load_at(mark.begin_ns),
-        zoom_of(around(mark, page.verdict.window)), mark.begin_ns == first_ns and cause is not None and cause.outcome is Outcome.FAIL,
-    )  # fmt: skip
+        place,
+        cause,
+        outcome,
+        target,
+        mark,
+        when,
+        after,
+        mark.text,
+        page.load_at(mark.begin_ns),
+        zoom_of(around(mark, page.verdict.window)),
+        mark.begin_ns == first_ns and cause is not None and cause.outcome is Outcome.FAIL,
+    )

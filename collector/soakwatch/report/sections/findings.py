@@ -150,18 +150,28 @@ def facts(page: Page) -> Mapping[str, object]:
         own = by_target.get(target.target, [])
         passed = [f for f in verdict.findings if f.target == target.target and f.outcome is Outcome.PASS]
         further = [p for place in own[_MOST_CAUSES:] for p in verdict.causes[place].findings]
-        targets.append({
-            "verdict": target,
-            "causes": [_shown(page, place) for place in own[:_MOST_CAUSES]],
-            "further": _rows(page, further[:most]),
-            "not_told": len(further[most:]),
-            "passed": sorted(sorted(passed, key=_margin)[:most], key=worst_first),
-            "passing": len(passed),
-            "by_rule": ", ".join(f"{count} {rule}" for rule, count in sorted(Counter(f.rule for f in passed).items())),
-            "definitions": sorted({(f.rule, f.version, f.definition) for f in passed})[:_MOST_DEFINITIONS],
-        })  # fmt: skip
-    return {"shared": shared, "unsettled": unsettled, "targets": targets, "height": HEIGHT, "few": _FEW,
-            "few_looks": _CARDS}  # fmt: skip
+        targets.append(
+            {
+                "verdict": target,
+                "causes": [_shown(page, place) for place in own[:_MOST_CAUSES]],
+                "further": _rows(page, further[:most]),
+                "not_told": len(further[most:]),
+                "passed": sorted(sorted(passed, key=_margin)[:most], key=worst_first),
+                "passing": len(passed),
+                "by_rule": ", ".join(
+                    f"{count} {rule}" for rule, count in sorted(Counter(f.rule for f in passed).items())
+                ),
+                "definitions": sorted({(f.rule, f.version, f.definition) for f in passed})[:_MOST_DEFINITIONS],
+            }
+        )
+    return {
+        "shared": shared,
+        "unsettled": unsettled,
+        "targets": targets,
+        "height": HEIGHT,
+        "few": _FEW,
+        "few_looks": _CARDS,
+    }
 
 
 def cause_anchor(page: Page, place: int) -> str:
@@ -232,15 +242,21 @@ def _card(page: Page, place: int) -> dict[str, object]:
         left_out = f"Not plotted here: the first {_MOST_PLOTS} findings have plots. See every judged series below."
     window = finding.window
     return {
-        "window": span_text(window.begin_ns, window.end_ns), "zoom": zoom_of(window),
-        "to": plots[0] if plots else "overview", "acknowledged": page.acknowledged(finding),
-        "finding": finding, "anchor": anchor, "numbers": _numbers(finding),
+        "window": span_text(window.begin_ns, window.end_ns),
+        "zoom": zoom_of(window),
+        "to": plots[0] if plots else "overview",
+        "acknowledged": page.acknowledged(finding),
+        "finding": finding,
+        "anchor": anchor,
+        "numbers": _numbers(finding),
         "arithmetic": [(name, number(float(value))) for name, value in sorted(finding.numbers.items())],
         "load": page.load_in(finding.window),
         "marks": [(mark, zoom_of(around(mark, page.verdict.window))) for mark in finding.marks],
         "closer": page.closer_to(finding),
-        "events": page.events_in(finding.target, finding.window), "plots": plots, "left_out": left_out,
-    }  # fmt: skip
+        "events": page.events_in(finding.target, finding.window),
+        "plots": plots,
+        "left_out": left_out,
+    }
 
 
 def _numbers(finding: Finding) -> list[tuple[str, str]]:

@@ -38,14 +38,26 @@ def facts(page: Page) -> Mapping[str, object]:
     found, unread = rooms(page.source, page.verdict.findings)
     shown = [
         {
-            "target": room.target, "about": room.about, "measured": room.measured, "at_end": room.at_end,
-            "limit": room.limit, "of": room.of, "room": room.room, "room_text": room.room_text,
-            "forecast": room.forecast, "filled": f"{100 * min(max(1 - room.room, 0), 1):.0f}", "key": id(room.finding),
+            "target": room.target,
+            "about": room.about,
+            "measured": room.measured,
+            "at_end": room.at_end,
+            "limit": room.limit,
+            "of": room.of,
+            "room": room.room,
+            "room_text": room.room_text,
+            "forecast": room.forecast,
+            "filled": f"{100 * min(max(1 - room.room, 0), 1):.0f}",
+            "key": id(room.finding),
         }
         for room in found[:_MOST]
-    ]  # fmt: skip
+    ]
     zeros = sum(f.limit == 0 and f.measured == 0 and f.outcome.value == "pass" for f in page.verdict.findings)
     return {
-        "shown": shown, "more": len(found[_MOST:]), "few": _FEW, "unread": unread, "zeros": zeros,
+        "shown": shown,
+        "more": len(found[_MOST:]),
+        "few": _FEW,
+        "unread": unread,
+        "zeros": zeros,
         "placed": page.placed,
-    }  # fmt: skip
+    }

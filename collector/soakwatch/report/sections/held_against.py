@@ -59,10 +59,14 @@ def _row(level: Level) -> tuple[str, ...]:
     low, *_, high = level.quantiles
     about = subject(level.metric, level.object)
     return (
-        level.target, about, quantity(level.median, level.unit), quantity(level.sd, level.unit),
+        level.target,
+        about,
+        quantity(level.median, level.unit),
+        quantity(level.sd, level.unit),
         f"{quantity(low, level.unit)} to {quantity(high, level.unit)}",
-        "none" if level.period_s is None else show_seconds(level.period_s), number(level.count),
-    )  # fmt: skip
+        "none" if level.period_s is None else show_seconds(level.period_s),
+        number(level.count),
+    )
 
 
 def _reference(text: str | None) -> Mapping[str, object] | None:
@@ -73,11 +77,21 @@ def _reference(text: str | None) -> Mapping[str, object] | None:
             for kind in KINDS:
                 one = shape["generators"][name].get(kind.name)
                 if one is not None:
-                    rows.append((
-                        name, quantity(one["rate"], kind.unit), small_share(one.get("loss")), small_share(one.get("cpu")),
-                        number(one.get("queue_full")), small_share(one.get("level")),
-                    ))  # fmt: skip
-        return {"ceilings": rows, "made": shape["made"], "record": shape["record"],
-                "reference_hash": told["sha256"][:_HASH]}  # fmt: skip
+                    rows.append(
+                        (
+                            name,
+                            quantity(one["rate"], kind.unit),
+                            small_share(one.get("loss")),
+                            small_share(one.get("cpu")),
+                            number(one.get("queue_full")),
+                            small_share(one.get("level")),
+                        )
+                    )
+        return {
+            "ceilings": rows,
+            "made": shape["made"],
+            "record": shape["record"],
+            "reference_hash": told["sha256"][:_HASH],
+        }
     except (ValueError, TypeError, LookupError, AttributeError):
         return None

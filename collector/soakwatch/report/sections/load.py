@@ -81,18 +81,27 @@ def _stream(page: Page, one: Generator, stretches: Sequence[tuple[str, Window]],
             rows.insert(
                 place, {"word": "failed requests", "cells": [(number(failures_in(one, w)), "") for w in windows]}
             )
-    missing = [] if not one.counts_requests else [
-        word
-        for word, known in (
-            ("the offered rate", one.offered), ("the answered rate", one.answered), ("failures", one.failed),
-            ("latency", one.latency),
-        )
-        if known is None
-    ]  # fmt: skip
+    missing = (
+        []
+        if not one.counts_requests
+        else [
+            word
+            for word, known in (
+                ("the offered rate", one.offered),
+                ("the answered rate", one.answered),
+                ("failures", one.failed),
+                ("latency", one.latency),
+            )
+            if known is None
+        ]
+    )
     return {
-        "name": one.name, "told": _brief(one, windows[0]), "rows": rows, "missing": ", ".join(missing),
+        "name": one.name,
+        "told": _brief(one, windows[0]),
+        "rows": rows,
+        "missing": ", ".join(missing),
         "plots": _plots(page, one) if draw else [],
-    }  # fmt: skip
+    }
 
 
 def _brief(one: Generator, run: Window) -> list[tuple[str, str]]:

@@ -92,11 +92,23 @@ def facts(page: Page) -> Mapping[str, object]:
         for first in range(0, len(alike), _LINES):
             groups += _groups(page, metric, alike[first : first + _LINES], judged)
     return {
-        "above": above, "still": [(k, curve.constant, curve.readings) for k, curve in still.items()],
-        "most_still": _MOST_STILL, "singles": singles, "groups": groups, "others": len(rest),
-        "calmer": len(others) - len(rest), "most_alike": _OF_A_METRIC, "unread": len(unread), "most_above": _MOST_ABOVE, "undrawn": sorted(undrawn), "height": HEIGHT,
-        "tall": TALL, "points": "2000", "lines": _LINES, "few": _POINTS,
-    }  # fmt: skip
+        "above": above,
+        "still": [(k, curve.constant, curve.readings) for k, curve in still.items()],
+        "most_still": _MOST_STILL,
+        "singles": singles,
+        "groups": groups,
+        "others": len(rest),
+        "calmer": len(others) - len(rest),
+        "most_alike": _OF_A_METRIC,
+        "unread": len(unread),
+        "most_above": _MOST_ABOVE,
+        "undrawn": sorted(undrawn),
+        "height": HEIGHT,
+        "tall": TALL,
+        "points": "2000",
+        "lines": _LINES,
+        "few": _POINTS,
+    }
 
 
 def _liveliest(page: Page, keys: Sequence[SeriesKey], crowd: Collection[SeriesKey]) -> list[SeriesKey]:
@@ -136,10 +148,12 @@ def _groups(
     for unit in sorted({curve.unit for curve in curves}):
         alike = [curve for curve in curves if curve.unit == unit]
         outcomes = [judged[curve.key][0].outcome for curve in alike]
-        made.append({
-            "metric": metric,
-            "curves": len(alike),
-            "outcomes": ", ".join(f"{outcomes.count(o)} {o.value}" for o in Outcome if o in outcomes),
-            "element": page.drawing.draw(alike, height=TALL),
-        })  # fmt: skip
+        made.append(
+            {
+                "metric": metric,
+                "curves": len(alike),
+                "outcomes": ", ".join(f"{outcomes.count(o)} {o.value}" for o in Outcome if o in outcomes),
+                "element": page.drawing.draw(alike, height=TALL),
+            }
+        )
     return made

@@ -89,8 +89,12 @@ def _columns(name: str, branch: dict[str, dict[str, Tree]]) -> dict[str, object]
 def _group(name: str, columns: list[str], rows: list[tuple[str, list[str]]]) -> dict[str, object]:
     shown = [column.replace("_", " ") for column in columns]
     return {
-        "name": name.replace("_", " "), "columns": shown, "rows": rows, "size": len(rows), "long": len(rows) > _LONG
-    }  # fmt: skip
+        "name": name.replace("_", " "),
+        "columns": shown,
+        "rows": rows,
+        "size": len(rows),
+        "long": len(rows) > _LONG,
+    }
 
 
 def _leaves(tree: Tree, path: str) -> list[tuple[str, str]]:

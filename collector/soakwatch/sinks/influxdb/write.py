@@ -79,9 +79,13 @@ class Writer:
         self._size = LINES
         self._seen: set[bytes] = set()
         self._client: InfluxDBClient = InfluxDBClient(
-            url=to.url, token=secret(to.token).reveal(), org=to.org, timeout=round(to.timeout_s * 1000), retries=False,
+            url=to.url,
+            token=secret(to.token).reveal(),
+            org=to.org,
+            timeout=round(to.timeout_s * 1000),
+            retries=False,
             ssl_ca_cert=to.ca,
-        )  # fmt: skip
+        )
         self._bounded = bound(self._client, to.timeout_s)
         self._api: WriteApi = self._client.write_api(write_options=SYNCHRONOUS)
 
@@ -316,8 +320,7 @@ def influxdb_of(url: str, org: str | None, bucket: str | None, token: str | None
     if parts.password is not None:
         raise PlanError("--to: a password stands in this address: give --token env:NAME or file:PATH instead")
     told = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    found = {"org": org or told.get("org"), "bucket": bucket or told.get("bucket"),
-             "token": token or told.get("token")}  # fmt: skip
+    found = {"org": org or told.get("org"), "bucket": bucket or told.get("bucket"), "token": token or told.get("token")}
     for name, value in found.items():
         if not value:
             raise PlanError(f"--to: no {name} is given: add ?{name}=… to the address, or --{name}")

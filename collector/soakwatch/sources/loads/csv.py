@@ -18,7 +18,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from soakwatch.sources.abc import Poller, Site
+from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.result_files.columns import ColumnMap
 from soakwatch.sources.result_files.following import TimedFileConfig, begin_of, follow
 from soakwatch.sources.result_files.table import TableReader, TableTold, in_plan_words
@@ -66,11 +66,17 @@ class Config(TimedFileConfig):
         return self
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Follow the file."""
     told = TableTold(
-        str(config.file), site.target, config.columns, config.where, config.time_column,
-        TimesTold(config.time_format, config.tz), config.delimiter, config.decimal,
-    )  # fmt: skip
+        str(config.file),
+        site.target,
+        config.columns,
+        config.where,
+        config.time_column,
+        TimesTold(config.time_format, config.tz),
+        config.delimiter,
+        config.decimal,
+    )
     reader = TableReader(told, begin_of(site), arrival=config.time == "arrival")
     return await follow(config, site, stack, reader, load=site.role == _GENERATOR, restarts=False)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import psutil
 from pydantic import Field
 
-from soakwatch.sources.abc import Facts, Poller, Site, SourceConfig, SourceFailed, timing
+from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceFailed, timing
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch_agent.sample import Answer, Event, Fault, Sample, object_text
 
@@ -108,7 +108,7 @@ def parse(dev: str, states: Mapping[str, str]) -> dict[str, Counters]:
     return found
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Looks once, over SSH or here. Raises SourceFailed where no interface has such a name, and for a login."""
     if config.ssh is None:
         return await _begun(config, _Here())
@@ -229,8 +229,10 @@ class Ports:
         }
         samples += [Sample(metric, "", sums[name], now_ns) for metric, name in _SUMS if sums[name] < _MOST_COUNT]
         samples += self._sending(sums["tx_packets"], now_ns)
-        faults = tuple(Fault("load.port.tx.packets", object_text(port=port), f"{port} is gone from {self._host.name}")
-                       for port in sorted(self._gone))  # fmt: skip
+        faults = tuple(
+            Fault("load.port.tx.packets", object_text(port=port), f"{port} is gone from {self._host.name}")
+            for port in sorted(self._gone)
+        )
         return Answer(tuple(samples), events, faults)
 
     def _carry(self, found: Mapping[str, Counters], now_ns: int) -> Iterator[Event]:
@@ -243,8 +245,10 @@ class Ports:
                 for name in fell:
                     self._carried[name] += getattr(before, name)
                 if fell:
-                    shown = ", ".join(f"{name.replace('_', ' ')} from {getattr(before, name)} to {getattr(now, name)}"
-                                      for name in fell)  # fmt: skip
+                    shown = ", ".join(
+                        f"{name.replace('_', ' ')} from {getattr(before, name)} to {getattr(now, name)}"
+                        for name in fell
+                    )
                     yield Event("generator.restart", object_text(port=port), now_ns, None, {"fell": shown})
             self._last[port] = now
 
@@ -260,10 +264,18 @@ def _read() -> Look:
     if sys.platform != "linux":
         stats = psutil.net_if_stats()
         return {
-            name: Counters(io.bytes_recv, io.packets_recv, io.errin, io.bytes_sent, io.packets_sent, io.errout,
-                           io.dropout, stats[name].isup if name in stats else None)
+            name: Counters(
+                io.bytes_recv,
+                io.packets_recv,
+                io.errin,
+                io.bytes_sent,
+                io.packets_sent,
+                io.errout,
+                io.dropout,
+                stats[name].isup if name in stats else None,
+            )
             for name, io in psutil.net_io_counters(pernic=True, nowrap=False).items()
-        }  # fmt: skip
+        }
     try:
         dev = Path("/proc/net/dev").read_text(encoding="utf-8", errors="replace")
     except OSError as error:

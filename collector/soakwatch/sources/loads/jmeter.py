@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from soakwatch.sources.abc import Poller, Site
+from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.result_files.following import TimedFileConfig, begin_of, follow
 from soakwatch.sources.result_files.jmeter import JmeterReader
 from soakwatch.sources.result_files.zone import ZoneName, zone_of
@@ -25,7 +25,7 @@ class Config(TimedFileConfig):
     tz: Annotated[ZoneName | None, Field(default=None, description="zone of times that tell none: Europe/Berlin")]
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Follow the file."""
     reader = JmeterReader(round(site.interval_s * 1e9), begin_of(site), zone_of(config.tz))
     return await follow(config, site, stack, reader)

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from soakwatch.sources.abc import Poller, Site
+from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.result_files.following import TimedFileConfig, begin_of, follow
 from soakwatch.sources.result_files.k6 import K6Names, K6Reader
 
@@ -26,7 +26,7 @@ class Config(TimedFileConfig):
     duration: Annotated[str, Field(default="http_req_duration", description="k6 metric of the latency (ms)")]
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Follow the file."""
     names = K6Names(config.requests, config.failed, config.duration)
     reader = K6Reader(round(site.interval_s * 1e9), begin_of(site), names)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from soakwatch.sources.abc import Poller, Site
+from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.result_files.following import TimedFileConfig, begin_of, follow
 from soakwatch.sources.result_files.locust import LocustReader
 
@@ -18,6 +18,6 @@ class Config(TimedFileConfig):
     """Keys of the source ``locust``."""
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Follow the file."""
     return await follow(config, site, stack, LocustReader(begin_of(site)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from soakwatch.sources.abc import Poller, Site
+from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.result_files.following import FileConfig, follow
 from soakwatch.sources.result_files.wrk import WrkReader
 
@@ -19,6 +19,6 @@ class Config(FileConfig):
     """Keys of the source ``wrk``."""
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Follow the file."""
     return await follow(config, site, stack, WrkReader(), restarts=False)

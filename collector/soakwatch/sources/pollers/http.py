@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Site, timing
+from soakwatch.sources.abc import SourceContext, timing
 from soakwatch.sources.mapping import check_mapping
 from soakwatch.sources.reachability import Reach
 from soakwatch.sources.transport.http import Page, PeerFailed, WebAccess, WebConfig, web_access
@@ -167,7 +167,7 @@ def _object(shape: ValueShape) -> str:
     return object_text(**{name: shape.labels[name] for name in order})
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> HttpPoller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> HttpPoller:
     """Opens the client. Raises PlanError for keys that cannot be, SourceFailed for a pinned server that is another."""
     limit_s = timing(0, site.interval_s, config.timeout).timeout_s
     if config.wait is not None and config.wait > limit_s:

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.units import Seconds
-from soakwatch.sources.abc import HostName, Site, SourceConfig, SourceFailed, timing
+from soakwatch.sources.abc import HostName, SourceConfig, SourceContext, SourceFailed, timing
 from soakwatch.sources.reachability import Reach
 from soakwatch_agent.sample import Answer, Fault
 
@@ -155,7 +155,7 @@ def _kernel_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
     return 0
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> IcmpPoller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> IcmpPoller:
     """Resolves the peer and opens the socket. Raises PlanError for times that do not fit, SourceFailed else."""
     limit_s = timing(0, site.interval_s, config.timeout).timeout_s
     longest_s = (config.count - 1) * config.spacing + config.wait

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Site, SourceConfig, SourceFailed
+from soakwatch.sources.abc import SourceConfig, SourceContext, SourceFailed
 from soakwatch_agent.host import Host, probe_names
 from soakwatch_agent.place import Place, watch
 from soakwatch_agent.sample import Answer
@@ -112,7 +112,7 @@ class LocalPoller:
             self._host.close()
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> LocalPoller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> LocalPoller:
     """Opens the probes. Raises PlanError for a probe, a root or a watch that cannot be."""
     host = await asyncio.to_thread(_open, config, site)
     poller = LocalPoller(host)
@@ -120,7 +120,7 @@ async def start(config: Config, site: Site, stack: AsyncExitStack) -> LocalPolle
     return poller
 
 
-def _open(config: Config, site: Site) -> Host:
+def _open(config: Config, site: SourceContext) -> Host:
     for name in config.probes or ():
         if name not in probe_names():
             raise PlanError(f"{site.target}: there is no probe {name!r}: there are {', '.join(sorted(probe_names()))}")

@@ -16,7 +16,7 @@ from typing import Any
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
-from soakwatch.sources.abc import Facts, Site, SourceUnready, timing
+from soakwatch.sources.abc import Facts, SourceContext, SourceUnready, timing
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
 from soakwatch.sources.profiles.matching import Match, match
@@ -46,15 +46,22 @@ _KEPT_EVENTS = 100
 _FILLED_S = 6.0  # net-snmp fills its caches within 5 s
 _GROWN_S = 70.0  # and averages over a minute (hrProcessorLoad) when it has seen one: until then their table is empty
 _CPU = frozenset({"system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization"})
-_MEMORY = frozenset({
-    "system.memory.usage", "system.memory.utilization", "system.memory.pool.usage", "system.memory.pool.utilization",
-})  # fmt: skip
+_MEMORY = frozenset(
+    {
+        "system.memory.usage",
+        "system.memory.utilization",
+        "system.memory.pool.usage",
+        "system.memory.pool.utilization",
+    }
+)
 
 
 class SnmpPoller:
     """One device. What takes longer than a poll (the first survey, a later one) goes on beside the polls."""
 
-    def __init__(self, config: Config, site: Site, session: Session, profiles: Profiles, timeout_s: float) -> None:
+    def __init__(
+        self, config: Config, site: SourceContext, session: Session, profiles: Profiles, timeout_s: float
+    ) -> None:
         self._config, self._site, self._session, self._profiles = config, site, session, profiles
         self._budget_s = timeout_s * _BUDGET
         self._asker = SessionAsker(session)
@@ -348,7 +355,7 @@ def promised(profile: Profile, survey: Survey | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(made))
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> SnmpPoller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> SnmpPoller:
     """Gets everything ready; the device itself is asked by the first poll.
 
     Raises PlanError for keys, secrets and profiles that cannot be used.

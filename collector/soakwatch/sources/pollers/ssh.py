@@ -16,7 +16,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
-from soakwatch.sources.abc import Poller, Site, SourceConfig, SourceFailed
+from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceFailed
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.linux.poller import LinuxPoller, Wish
@@ -67,7 +67,7 @@ class Config(SourceConfig, Access):
     ]
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Connects, finds out what the device is, and makes its poller. Raises SourceFailed and PlanError."""
     if config.os not in ("auto", "linux") and config.os not in _cli().drivers():
         known = ("auto", "linux", *_cli().drivers())
@@ -87,7 +87,7 @@ async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
     return await _cli().start_cli(line, CliWish(driver, config.enable, config.commands), site, stack)
 
 
-async def _start_linux(line: SshLine, wish: Wish, site: Site, stack: AsyncExitStack) -> LinuxPoller:
+async def _start_linux(line: SshLine, wish: Wish, site: SourceContext, stack: AsyncExitStack) -> LinuxPoller:
     async with AsyncExitStack() as trial:
         poller = LinuxPoller(line, Shell(line), wish, site)
         trial.callback(poller.close)
@@ -101,7 +101,7 @@ def _device_timeout_s(config: Config) -> float:
     return min(max(config.interval, 3.0), 30.0, max((config.timeout or 15.0) - 0.5, 0.5))
 
 
-def _wish(config: Config, site: Site) -> Wish:
+def _wish(config: Config, site: SourceContext) -> Wish:
     for name in config.probes or ():
         if name not in probe_names():
             raise PlanError(f"{site.target}: there is no probe {name!r}{hint(name, probe_names())}")

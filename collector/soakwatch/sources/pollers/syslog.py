@@ -12,11 +12,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Facts, Site, SourceConfig
+from soakwatch.sources.abc import Facts, SourceConfig, SourceContext
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.receivers.address import Listen, listen_at
-from soakwatch.sources.receivers.claim import Claim
-from soakwatch.sources.receivers.desk import Arrived, Desk, Read
+from soakwatch.sources.receivers.claim import SenderFilter
+from soakwatch.sources.receivers.desk import Arrived, MessageQueue, Read
 from soakwatch.sources.receivers.hub import Seat, hub
 from soakwatch.sources.receivers.log_event import Sought, event_of, sought
 from soakwatch.sources.receivers.member import Member
@@ -63,10 +63,13 @@ class Config(SourceConfig):
     ]
     senders: Annotated[
         list[str],
-        Field(default_factory=list, alias="from",
-              description="addresses, networks or host names of the device; default: all that no other "
-              "source at the same place claims"),
-    ]  # fmt: skip
+        Field(
+            default_factory=list,
+            alias="from",
+            description="addresses, networks or host names of the device; default: all that no other "
+            "source at the same place claims",
+        ),
+    ]
     profile: Annotated[
         str | None,
         Field(default=None, description="profile with the patterns of the device's lines; default: linux and generic"),
@@ -101,7 +104,7 @@ class _Reader:
 class SyslogPoller:
     """What arrived since the look before. Each look is answered, also if nothing arrived."""
 
-    def __init__(self, seats: Mapping[str, Seat], desk: Desk, reader: _Reader, config: Config) -> None:
+    def __init__(self, seats: Mapping[str, Seat], desk: MessageQueue, reader: _Reader, config: Config) -> None:
         self._seats, self._desk, self._reader, self._config = seats, desk, reader, config
 
     async def poll(self, now_ns: int) -> Answer:
@@ -119,7 +122,7 @@ class SyslogPoller:
         return _facts(self._config, self._seats)
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> SyslogPoller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> SyslogPoller:
     """Listens, alone or with the sources that name the same place.
 
     Raises PlanError for a port that is taken, a certificate that does not fit, an open door, and for what contradicts
@@ -135,9 +138,9 @@ async def start(config: Config, site: Site, stack: AsyncExitStack) -> SyslogPoll
         )
     wishes = _wishes(config, site.target)
     reader = _Reader(await asyncio.to_thread(_patterns, config.profile))
-    claim = Claim(site.target, config.senders)
+    claim = SenderFilter(site.target, config.senders)
     await claim.open(stack)
-    desk = Desk(reader.read, Storm(config.storm))
+    desk = MessageQueue(reader.read, Storm(config.storm))
     member = Member(site.target, claim, desk, site.now_ns, config.connections)
     seats: dict[str, Seat] = {}
     for place, ways in wishes:

@@ -17,7 +17,7 @@ from typing import Annotated
 from pydantic import Field
 
 from soakwatch.core.units import Seconds
-from soakwatch.sources.abc import HostName, Site, SourceConfig, SourceFailed
+from soakwatch.sources.abc import HostName, SourceConfig, SourceContext, SourceFailed
 from soakwatch.sources.reachability import Reach
 from soakwatch.sources.transport.tls import unverified, verifying
 from soakwatch_agent.sample import Answer, Fault
@@ -103,7 +103,7 @@ class TcpPoller:
         return None
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> TcpPoller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> TcpPoller:
     """Prepares the connection; nothing stays open between polls. Raises PlanError for a file that cannot be used."""
     del site, stack
     if not config.tls:

@@ -13,12 +13,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef, secret
-from soakwatch.sources.abc import Facts, Site, SourceConfig
+from soakwatch.sources.abc import Facts, SourceConfig, SourceContext
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import TrapPattern
 from soakwatch.sources.receivers.address import listen_at
-from soakwatch.sources.receivers.claim import Claim
-from soakwatch.sources.receivers.desk import Arrived, Desk, Read
+from soakwatch.sources.receivers.claim import SenderFilter
+from soakwatch.sources.receivers.desk import Arrived, MessageQueue, Read
 from soakwatch.sources.receivers.hub import Seat, hub
 from soakwatch.sources.receivers.member import Member
 from soakwatch.sources.receivers.names import name_of
@@ -51,9 +51,12 @@ class TrapUser(BaseModel):
     priv_protocol: Annotated[PrivProtocol, Field(default="AES", description="protocol of privacy")]
     engine_id: Annotated[
         str | None,
-        Field(default=None, pattern=_ENGINE_ID, description="engine ID of a device that sends traps (hexadecimal); "
-              "informs need none"),
-    ]  # fmt: skip
+        Field(
+            default=None,
+            pattern=_ENGINE_ID,
+            description="engine ID of a device that sends traps (hexadecimal); informs need none",
+        ),
+    ]
 
 
 class Config(SourceConfig):
@@ -71,10 +74,13 @@ class Config(SourceConfig):
     users: Annotated[list[TrapUser], Field(default_factory=list, description="users of SNMPv3")]
     senders: Annotated[
         list[str],
-        Field(default_factory=list, alias="from",
-              description="addresses, networks or host names of the device; default: all that no other "
-              "source at the same place claims"),
-    ]  # fmt: skip
+        Field(
+            default_factory=list,
+            alias="from",
+            description="addresses, networks or host names of the device; default: all that no other "
+            "source at the same place claims",
+        ),
+    ]
     profile: Annotated[str, Field(default="generic", description="profile that knows the device's own traps")]
     storm: Annotated[
         int,
@@ -136,7 +142,7 @@ class _Reader:
         return receiver.read(arrived.data, arrived.address, arrived.port, self._users)
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> TrapPoller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> TrapPoller:
     """Listens, alone or with the sources that name the same place.
 
     Raises PlanError for a port that is taken, a secret that is not there, a profile that is not known, and for what
@@ -146,9 +152,9 @@ async def start(config: Config, site: Site, stack: AsyncExitStack) -> TrapPoller
     users = [_user(site.target, user) for user in config.users]
     profile = await asyncio.to_thread(lambda: load_profiles()[config.profile])
     reader = _Reader(site.target, known, {pattern.oid: pattern for pattern in profile.traps})
-    claim = Claim(site.target, config.senders)
+    claim = SenderFilter(site.target, config.senders)
     await claim.open(stack)
-    desk = Desk(reader.read, Storm(config.storm))
+    desk = MessageQueue(reader.read, Storm(config.storm))
     member = Member(site.target, claim, desk, site.now_ns)
     seat = await hub().join("traps", listen_at(config.listen), member, Wish(frozenset({UDP})), stack)
     reader.take_seat(seat.place, users)

@@ -12,7 +12,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-async def aside(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def run_in_thread_if_large(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """The result of ``work``, in a thread if it may take long by its ``size``; nobody else may touch its arguments."""
     if size <= MANY:
         return work(*args, **kwargs)

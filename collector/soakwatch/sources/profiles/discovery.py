@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from soakwatch.sources.profiles.aside import aside
+from soakwatch.sources.profiles.aside import run_in_thread_if_large
 from soakwatch.sources.profiles.asker import Asker
 from soakwatch.sources.profiles.keeping import held_of, kept_of, past_of, sift
 from soakwatch.sources.profiles.model import Group, Profile
@@ -39,7 +39,9 @@ async def discover(
     the steady clock; after a restart rows may be ``renumbered``. Raises what the asker raises.
     """
     groups = [group for group in profile.groups if group.name not in without]
-    past = await aside(sum(len(table.wants) for table in before.tables) if before is not None else 0, past_of, before)
+    past = await run_in_thread_if_large(
+        sum(len(table.wants) for table in before.tables) if before is not None else 0, past_of, before
+    )
     finder = _Finder(
         asker, interfaces, before.wished if before is not None else {}, frozenset() if renumbered else kept_of(past)
     )
@@ -52,8 +54,8 @@ async def discover(
     running = await _processes(asker, groups, usable) if processes else ()
     found_series = [drafts[group.name] for group in groups if group.name in drafts]
     size = sum(len(one.sound) for one in found_series)
-    sifted = await aside(size, sift, found_series, past, profile, now_ns)
-    tables = await aside(size, share_out, sifted.drafts, finder.totals)
+    sifted = await run_in_thread_if_large(size, sift, found_series, past, profile, now_ns)
+    tables = await run_in_thread_if_large(size, share_out, sifted.drafts, finder.totals)
     asked = [group for group in groups if group.name in drafts]
     return Survey(
         profile,
@@ -111,7 +113,7 @@ class _Finder:
         whole = tuple(dict.fromkeys(oid for group in groups for oid in scalars_of(group)))
         values = await self._asker.walk(bases) if bases else {}
         scalars = await self._asker.get(whole) if whole else {}
-        tree = await aside(len(values), by_column, bases, values)
+        tree = await run_in_thread_if_large(len(values), by_column, bases, values)
         self.totals |= {base: len(rows) for base, rows in tree.items()}
         return {group.name: await self._draft(Rows(group, tree, scalars, self._kept), values) for group in groups}
 
@@ -129,7 +131,7 @@ class _Finder:
         if group.watch == INTERFACE and self._interfaces is not None:
             watch_interfaces(rows, self._interfaces)
         every: ChainMap[str, Value] = ChainMap(rows.found, _dict(rows.scalars), _dict(values))
-        return await aside(len(rows.indexes) * len(group.lines), draft, rows, every)
+        return await run_in_thread_if_large(len(rows.indexes) * len(group.lines), draft, rows, every)
 
     async def _joined(self, wanted: Mapping[str, Sequence[str]], bases: tuple[str, ...]) -> Mapping[str, Value]:
         oids = dict.fromkeys(oid for row in wanted.values() for oid in row)

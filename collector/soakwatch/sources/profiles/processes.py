@@ -12,7 +12,7 @@ from soakwatch.sources.profiles.evaluate import FaultError, change, level, raw
 from soakwatch.sources.profiles.expression import SECONDS, MissingError, UndefinedError
 from soakwatch.sources.profiles.model import Column, Group, Line
 from soakwatch.sources.profiles.rows import Rows, by_column
-from soakwatch.sources.profiles.seats import Face, Move, Seat, Seats
+from soakwatch.sources.profiles.seats import Move, ProcessRow, Seat, Seats
 from soakwatch.sources.profiles.survey import Cell, Reading, Traced, Want
 from soakwatch.sources.profiles.template import Template
 from soakwatch.sources.profiles.value import Number, Value
@@ -75,7 +75,7 @@ async def look(asker: Asker, group: Group, state: Watching, now_ns: int) -> Read
     for index in rows.indexes:
         words = name.render(index, lambda key, index=index: rows.text(key, index))  # type: ignore[misc]
         if words:
-            faces[index] = Face(
+            faces[index] = ProcessRow(
                 index, words, rows.text("path", index), rows.text("parameters", index), rows.text("pid", index)
             )
     for seats in state.seats:
@@ -132,7 +132,7 @@ class _Look:
                 for line in self._group.lines:
                     self._line(line, seat, seat.owner, values)
 
-    def _line(self, line: Line, seat: Seat, owner: Face, values: Mapping[str, Value]) -> None:
+    def _line(self, line: Line, seat: Seat, owner: ProcessRow, values: Mapping[str, Value]) -> None:
         labels = {label: template.render(owner.index, str) for label, template in line.labels if label != NAMED}
         thing = f"{seat.thing},{object_text(**labels)}" if labels else seat.thing
         cells = tuple(cell for name in line.value.names if (cell := self._cell(name, owner.index, values)))
@@ -150,7 +150,7 @@ class _Look:
             self._grow(line.metric, seat, owner, value)
         self._sample(line.metric, thing, value, want.oids)
 
-    def _grow(self, metric: str, seat: Seat, owner: Face, value: Number) -> None:
+    def _grow(self, metric: str, seat: Seat, owner: ProcessRow, value: Number) -> None:
         """A counter that fell is another process with the same pid and name."""
         if value < seat.grown.get(metric, value):
             self.event("process.restart", seat, {"old_pid": str(owner.pid), "new_pid": str(owner.pid)})

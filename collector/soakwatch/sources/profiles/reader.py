@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.abc import WatchedProcess
-from soakwatch.sources.profiles.aside import aside
+from soakwatch.sources.profiles.aside import run_in_thread_if_large
 from soakwatch.sources.profiles.asker import Asker
 from soakwatch.sources.profiles.discovery import discover
 from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, raw
@@ -107,7 +107,7 @@ def evaluate(answers: Answers, state: State, now_ns: int) -> Reading:
 async def read(asker: Asker, survey: Survey, state: State, now_ns: int) -> Reading:
     """One look at everything that is due. Raises what the asker raises; then nothing is remembered of it."""
     answers = await ask(asker, survey, state, now_ns)
-    return await aside(len(answers.values), evaluate, answers, state, now_ns)
+    return await run_in_thread_if_large(len(answers.values), evaluate, answers, state, now_ns)
 
 
 class _Look:
@@ -255,7 +255,7 @@ class Reader:
         if self._new and (self._state.before or self._state.told):
             self._state.keep({(part.line.metric, part.object) for table in self.survey.tables for part in table.parts})
         self._new = False
-        reading = await aside(len(answers.values), evaluate, answers, self._state, now_ns)
+        reading = await run_in_thread_if_large(len(answers.values), evaluate, answers, self._state, now_ns)
         self._stale = self._stale or reading.stale
         gone, self._gone = self._gone, ()
         return Reading(

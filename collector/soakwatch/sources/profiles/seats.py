@@ -20,7 +20,7 @@ _GLOB = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class ProcessRow:
     """A process as the device's table has it: the row's index, whose last number is the pid unless a column tells it,
     and its names."""
 
@@ -35,7 +35,7 @@ class Face:
         """The pid."""
         return int(self.told) if _PID.fullmatch(self.told) else int(self.index.rpartition(".")[2])
 
-    def same(self, other: Face) -> bool:
+    def same(self, other: ProcessRow) -> bool:
         """Whether it is still the process of that row: a pid alone may be somebody else by now."""
         return (self.index, self.name, self.told) == (other.index, other.name, other.told)
 
@@ -46,8 +46,8 @@ class Seat:
 
     instance: int
     thing: str
-    owner: Face | None = None
-    former: Face | None = None
+    owner: ProcessRow | None = None
+    former: ProcessRow | None = None
     grown: dict[str, Number] = field(default_factory=dict)  # counters of the owner, by metric
     before: dict[str, tuple[int, Raw]] = field(default_factory=dict)  # what changes are counted from, by metric
 
@@ -85,7 +85,7 @@ class Seats:
         """The seats with somebody in them."""
         return [seat for seat in self.seats if seat.owner is not None]
 
-    def look(self, faces: Mapping[str, Face]) -> list[Move]:
+    def look(self, faces: Mapping[str, ProcessRow]) -> list[Move]:
         """Who came and went, by the processes that are there now, by index."""
         moves = []
         for seat in self.taken:
@@ -100,7 +100,7 @@ class Seats:
         self.began = True
         return moves
 
-    def _seat(self, births: Iterable[Face]) -> list[Move]:
+    def _seat(self, births: Iterable[ProcessRow]) -> list[Move]:
         """First into the seat of a former process with the same command line, the others by pid into the lowest one."""
         waiting = sorted(births, key=lambda face: face.pid)
         rest = []
@@ -120,7 +120,7 @@ class Seats:
             moves.append(self._sit(seat or self._open(), face))
         return moves if self.began else []
 
-    def _sit(self, seat: Seat, face: Face) -> Move:
+    def _sit(self, seat: Seat, face: ProcessRow) -> Move:
         seat.owner = face
         seat.grown.clear()
         seat.before.clear()
@@ -129,11 +129,11 @@ class Seats:
         return Move("process.restart", seat, {"old_pid": str(seat.former.pid), "new_pid": str(face.pid)})
 
 
-def _akin(one: Face, other: Face) -> bool:
+def _akin(one: ProcessRow, other: ProcessRow) -> bool:
     return (one.name, one.path, one.parameters) == (other.name, other.path, other.parameters)
 
 
-def matches(watch: WatchedProcess, face: Face) -> bool:
+def matches(watch: WatchedProcess, face: ProcessRow) -> bool:
     """Whether a watch means a process. A pidfile cannot be read over SNMP: it never matches.
 
     Names are hrSWRunName and the last part of hrSWRunPath; a name of 15 characters may have been cut.

@@ -55,7 +55,9 @@ def _whole(value: object) -> object:
 
 
 Oid = Annotated[str, AfterValidator(_oid)]
-Oids = Annotated[list[Oid], Field(min_length=1, max_length=500), BeforeValidator(_list, json_schema_input_type=str | list[str])]  # fmt: skip  # noqa: E501
+Oids = Annotated[
+    list[Oid], Field(min_length=1, max_length=500), BeforeValidator(_list, json_schema_input_type=str | list[str])
+]
 Regex = Annotated[str, AfterValidator(_regex)]
 Kind = Annotated[str, AfterValidator(_kind)]
 Word = Annotated[str, AfterValidator(_word)]
@@ -84,7 +86,9 @@ class FactShape(Shape):
 
     oid: Annotated[Oids | None, Field(default=None, description="whole OIDs; the first that answers")]
     column: Annotated[Oids | None, Field(default=None, description="columns; the first that has rows")]
-    first: Annotated[bool, Field(default=False, description="the first row of a column that is not empty (the default)")]  # fmt: skip  # noqa: E501
+    first: Annotated[
+        bool, Field(default=False, description="the first row of a column that is not empty (the default)")
+    ]
     joined: Annotated[bool, Field(default=False, description="all rows of a column, joined")]
     match: Annotated[Regex | None, Field(default=None, description="regex; group 1 is the fact")]
     values: Annotated[dict[str, str], Field(default_factory=dict, description="what a number or text means")]
@@ -147,8 +151,12 @@ class LineShape(Shape):
     scale: Annotated[float | None, Field(default=None, description="factor to the catalogue's unit")]
     labels: Annotated[dict[str, str | int], Field(default_factory=dict)]
     over: Annotated[Literal["mean", "sum", "max", "min"] | None, Field(default=None, description="fold all rows")]
-    of: Annotated[Literal["level", "change"], Field(default="level", description="change: increments since the poll before")]  # fmt: skip  # noqa: E501
-    values: Annotated[dict[str, float] | None, Field(default=None, description="what each reading means; default: rest")]  # fmt: skip  # noqa: E501
+    of: Annotated[
+        Literal["level", "change"], Field(default="level", description="change: increments since the poll before")
+    ]
+    values: Annotated[
+        dict[str, float] | None, Field(default=None, description="what each reading means; default: rest")
+    ]
     match: Annotated[Regex | None, Field(default=None, description="regex; group 1 is the number")]
     optional: Annotated[bool, Field(default=False, description="not every such device has it")]
 

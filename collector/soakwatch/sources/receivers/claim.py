@@ -16,7 +16,7 @@ _MOST_ADDRESSES = 64  # of one host name
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-class Claim:
+class SenderFilter:
     """The senders that a source claims. One that names nobody takes what no other source at its place claims.
 
     Host names are resolved at the start and again every few minutes. A name that is not known then keeps the

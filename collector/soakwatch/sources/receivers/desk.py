@@ -38,7 +38,7 @@ class Read:
     event: Event | None = None
 
 
-class Desk:
+class MessageQueue:
     """Takes what arrives without ever blocking and reads it in a task of its own, a few milliseconds at a time.
 
     ``read`` makes a ``Read`` of each; what it raises is counted as garbled. What does not fit is dropped and counted.

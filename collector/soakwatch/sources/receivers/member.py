@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from soakwatch.sources.receivers.claim import Claim
-from soakwatch.sources.receivers.desk import Arrived, Desk
+from soakwatch.sources.receivers.claim import SenderFilter
+from soakwatch.sources.receivers.desk import Arrived, MessageQueue
 
 
 @dataclass(slots=True, eq=False)
@@ -14,8 +14,8 @@ class Member:
     """Whose messages a source takes, and the desk that they are put on; times are those of its own clock."""
 
     target: str
-    claim: Claim
-    desk: Desk
+    claim: SenderFilter
+    desk: MessageQueue
     now_ns: Callable[[], int]
     connections: int = 64
 

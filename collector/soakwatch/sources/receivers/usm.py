@@ -39,8 +39,13 @@ _PRIV = {
     "AES-192-C": config.USM_PRIV_CFB192_AES,
     "AES-256-C": config.USM_PRIV_CFB256_AES,
 }
-_REFUSALS = ("usmStatsUnknownUserNames", "usmStatsWrongDigests", "usmStatsDecryptionErrors",
-             "usmStatsUnsupportedSecLevels", "usmStatsNotInTimeWindows")  # fmt: skip
+_REFUSALS = (
+    "usmStatsUnknownUserNames",
+    "usmStatsWrongDigests",
+    "usmStatsDecryptionErrors",
+    "usmStatsUnsupportedSecLevels",
+    "usmStatsNotInTimeWindows",
+)
 
 Send = Callable[[bytes, str, int], None]
 

@@ -84,8 +84,11 @@ def mapped(columns: Sequence[str], wanted: Mapping[str, ColumnMap], target: str)
         at = place(columns, name, "columns")
         entry = BY_NAME[meant.metric]
         labels = {label: meant.labels[label] for label in entry.labels}
-        fields = {field: place(columns, field, f"columns: {name}") for text in labels.values()
-                  for field in FIELD.findall(text)}  # fmt: skip
+        fields = {
+            field: place(columns, field, f"columns: {name}")
+            for text in labels.values()
+            for field in FIELD.findall(text)
+        }
         told = Options(meanings={columns[at]: Meaning(meant.metric, labels, meant.unit)})
         found = naming(columns[at], target, told, {})
         fixed = None if fields else found.object

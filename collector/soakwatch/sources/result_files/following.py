@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field
 
 from soakwatch.core.units import Seconds, show_seconds
-from soakwatch.sources.abc import Facts, Poller, Site, SourceConfig, SourceFailed, timing
+from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceFailed, timing
 from soakwatch.sources.result_files.tail import LONGEST_LINE, Piece, Tail
 from soakwatch_agent.sample import NOTHING, Answer, Event, Fault, Sample
 
@@ -116,13 +116,19 @@ class Reader(Protocol):
         ...
 
 
-def begin_of(site: Site) -> int:
+def begin_of(site: SourceContext) -> int:
     """The time before which lines are of no run; a look that is made for a trial may show old ones."""
     return 0 if site.trial else site.now_ns()
 
 
 async def follow(
-    config: FileConfig, site: Site, stack: AsyncExitStack, reader: Reader, *, load: bool = True, restarts: bool = True
+    config: FileConfig,
+    site: SourceContext,
+    stack: AsyncExitStack,
+    reader: Reader,
+    *,
+    load: bool = True,
+    restarts: bool = True,
 ) -> Poller:
     """Follow the file of ``config`` from now on; see ``Followed``. Raises SourceFailed for what is no such file."""
     followed = Followed(config, site, reader, load=load, restarts=restarts)
@@ -138,7 +144,7 @@ class Followed:
     read are counted. ``restarts`` says that a file that begins anew is a generator that does.
     """
 
-    def __init__(self, config: FileConfig, site: Site, reader: Reader, *, load: bool, restarts: bool) -> None:
+    def __init__(self, config: FileConfig, site: SourceContext, reader: Reader, *, load: bool, restarts: bool) -> None:
         self._config, self._site, self._reader = config, site, reader
         self._timed = config if isinstance(config, TimedFileConfig) else None
         self._load, self._restarts = load, restarts

@@ -23,8 +23,17 @@ _TRANSACTION = "Number of samples in transaction"
 _OPENS = re.compile(r"<(httpSample|sample)\s([^>]*?)(/?)>")
 _CLOSES = re.compile(r"</(?:httpSample|sample)>")
 _ATTRIBUTE = re.compile(r"""(\w+)=(?:"([^"]*)"|'([^']*)')""")
-_OF_XML = {"ts": "timeStamp", "t": "elapsed", "s": "success", "by": "bytes", "sby": "sentBytes", "na": "allThreads",
-           "rm": "responseMessage", "sc": "SampleCount", "ec": "ErrorCount"}  # fmt: skip
+_OF_XML = {
+    "ts": "timeStamp",
+    "t": "elapsed",
+    "s": "success",
+    "by": "bytes",
+    "sby": "sentBytes",
+    "na": "allThreads",
+    "rm": "responseMessage",
+    "sc": "SampleCount",
+    "ec": "ErrorCount",
+}
 _BYTES = {"bytes": "load.rx.bytes", "sentBytes": "load.tx.bytes"}
 _DATES = ("%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S")
 

@@ -35,8 +35,11 @@ class K6Reader:
 
     def __init__(self, ticks_of_ns: int, begin_ns: int, names: K6Names) -> None:
         self._width, self._begin_ns, self._names = ticks_of_ns, begin_ns, names
-        self._counters = {"data_sent": "load.tx.bytes", "data_received": "load.rx.bytes",
-                          "dropped_iterations": _BLOCKED}  # fmt: skip
+        self._counters = {
+            "data_sent": "load.tx.bytes",
+            "data_received": "load.rx.bytes",
+            "dropped_iterations": _BLOCKED,
+        }
         self._wanted = {names.requests, names.failed, names.duration, "vus", *self._counters}
         self.begin()
 

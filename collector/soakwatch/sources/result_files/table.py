@@ -189,9 +189,14 @@ class TableReader:
         return found
 
     def _note(
-        self, one: Placed, row: Sequence[str], value: float, time_ns: int, places: dict[tuple[str, str], int],
+        self,
+        one: Placed,
+        row: Sequence[str],
+        value: float,
+        time_ns: int,
+        places: dict[tuple[str, str], int],
         taken: Taken,
-    ) -> None:  # fmt: skip
+    ) -> None:
         key = one.metric, one.object(row)
         value = _exact(one, row[one.at], value)
         if not one.total:

@@ -19,8 +19,10 @@ LONGEST_LINE = 1 << 18
 """Characters of a line; a file without line ends must not fill the memory."""
 _KNOWN_BYTES = 1024  # of a file's begin, by which one that was written anew in place is told from one that grew
 _MARKS = (
-    (codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
-)  # fmt: skip
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 _NO_TEXT = ((b"\x1f\x8b", "is compressed"), (b"PK\x03\x04", "is a zip or a spreadsheet"))
 
 

@@ -96,8 +96,11 @@ class WrkReader:
 
     def _told(self, now_ns: int) -> list[Sample]:
         assert self._requests is not None
-        counts = {ANSWERED: max(0, self._requests - self._status), FAILED: self._status + self._socket,
-                  "load.connections.failed": self._refused}  # fmt: skip
+        counts = {
+            ANSWERED: max(0, self._requests - self._status),
+            FAILED: self._status + self._socket,
+            "load.connections.failed": self._refused,
+        }
         for metric, many in counts.items():
             self._totals[metric] += many
         samples = [Sample(metric, "", total, now_ns) for metric, total in self._totals.items()]

@@ -13,8 +13,26 @@ from soakwatch.sources.tables.units import EXAMPLES, fits, into, split_header, u
 from soakwatch_agent.metric import BY_NAME, Metric, slack_of
 from soakwatch_agent.sample import object_text
 
-TIME_NAMES = ("time", "timestamp", "unixts", "datetime", "currenttime", "ts", "date", "epoch", "unixtime", "when",
-              "utc", "elapsed", "seconds", "timesec", "times", "t", "sec", "elapsedtime")  # fmt: skip
+TIME_NAMES = (
+    "time",
+    "timestamp",
+    "unixts",
+    "datetime",
+    "currenttime",
+    "ts",
+    "date",
+    "epoch",
+    "unixtime",
+    "when",
+    "utc",
+    "elapsed",
+    "seconds",
+    "timesec",
+    "times",
+    "t",
+    "sec",
+    "elapsedtime",
+)
 """What columns of times are called, without blanks and in small letters; those before others come first."""
 
 IMPORTED = "imported."
@@ -31,12 +49,38 @@ _QUANTILE = re.compile(r"(?:latency|responsetime)?(p\d{2,3}|max|min|mean|avg)(?:
 _OF_PROCESS = ("process", "instance")
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
-    "system.cpu.utilization": ("cpu", "cpuusage", "cpuutil", "cpuutilization", "cpuutilisation", "totalcpuusage",
-                               "cpubusy", "cpuload"),
-    "system.memory.usage": ("usedmemory", "memoryused", "memused", "usedmem", "memusage", "memoryusage",
-                            "memory", "mem", "ram"),
-    "system.memory.utilization": ("memoryutilization", "memoryutilisation", "memutilization", "memutil", "mempct",
-                                  "memorypercent", "mempercent", "memorypct", "rampercent"),
+    "system.cpu.utilization": (
+        "cpu",
+        "cpuusage",
+        "cpuutil",
+        "cpuutilization",
+        "cpuutilisation",
+        "totalcpuusage",
+        "cpubusy",
+        "cpuload",
+    ),
+    "system.memory.usage": (
+        "usedmemory",
+        "memoryused",
+        "memused",
+        "usedmem",
+        "memusage",
+        "memoryusage",
+        "memory",
+        "mem",
+        "ram",
+    ),
+    "system.memory.utilization": (
+        "memoryutilization",
+        "memoryutilisation",
+        "memutilization",
+        "memutil",
+        "mempct",
+        "memorypercent",
+        "mempercent",
+        "memorypct",
+        "rampercent",
+    ),
     "system.memory.available": ("availablememory", "memavailable", "memoryavailable", "availablemem"),
     "system.memory.limit": ("totalmemory", "memtotal", "memorytotal"),
     "system.memory.swap.usage": ("usedswap", "swapused"),
@@ -51,7 +95,7 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
     "load.latency": ("latency", "responsetime", "avglatency", "meanlatency"),
     "load.failure.rate": ("errorrate", "failurerate"),
     "load.connections": ("connections",),
-}  # fmt: skip
+}
 _BY_ALIAS = {alias: metric for metric, aliases in _ALIASES.items() for alias in aliases}
 
 
@@ -148,9 +192,15 @@ def _mapped(
 
 
 def _of_catalogue(
-    column: str, entry: Metric, target: str, told: Options, labels: Mapping[str, str], said: str | None,
-    *, sure: bool = False,
-) -> Naming:  # fmt: skip
+    column: str,
+    entry: Metric,
+    target: str,
+    told: Options,
+    labels: Mapping[str, str],
+    said: str | None,
+    *,
+    sure: bool = False,
+) -> Naming:
     kind = told.kinds.get(column)
     if kind is not None and kind != entry.kind:
         raise DataError(

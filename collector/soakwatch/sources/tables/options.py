@@ -55,9 +55,15 @@ class Options:
 
     def named(self) -> dict[str, str]:
         """Every column that is named, and the option that names it."""
-        options = {"--map": self.meanings, "--unit": self.units, "--kind": self.kinds, "--growth": self.growths,
-                   "--by": self.by, "--skip": self.skip,
-                   "--time": () if self.time is None else (self.time,)}  # fmt: skip
+        options = {
+            "--map": self.meanings,
+            "--unit": self.units,
+            "--kind": self.kinds,
+            "--growth": self.growths,
+            "--by": self.by,
+            "--skip": self.skip,
+            "--time": () if self.time is None else (self.time,),
+        }
         return {column: option for option, columns in options.items() for column in columns}
 
 

@@ -12,8 +12,10 @@ _TEXT = re.compile(
     r"\[\s*(?P<second>\d+)s\s*\]\s*thds:\s*\d+\s+tps:\s*(?P<tps>[\d.]+)\s+qps:\s*[\d.]+(?:\s+\(r/w/o:[^)]*\))?"
     r"\s+lat\s*\(ms,\s*(?P<share>\d+)%\):\s*(?P<latency>[\d.]+)(?:\s+err/s:?\s*(?P<errors>[\d.]+))?"
 )
-_CSV = re.compile(r"(?P<second>\d+),\d+,(?P<tps>[\d.]+),[\d.]+,[\d.]+,[\d.]+,[\d.]+,(?P<latency>[\d.]+),"
-                  r"(?P<errors>[\d.]+),[\d.]+\s*")  # fmt: skip
+_CSV = re.compile(
+    r"(?P<second>\d+),\d+,(?P<tps>[\d.]+),[\d.]+,[\d.]+,[\d.]+,[\d.]+,(?P<latency>[\d.]+),"
+    r"(?P<errors>[\d.]+),[\d.]+\s*"
+)
 _SIGN = "sysbench "
 
 

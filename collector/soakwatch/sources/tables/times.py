@@ -155,8 +155,11 @@ def _iso(texts: Sequence[str], zone: tzinfo) -> Moments:
     bare = [text.strip() for text in texts]
     offsets = np.zeros(len(bare), dtype=np.int64)
     zoned = np.zeros(len(bare), dtype=np.bool_)
-    if any(text[-1:] in "ZC" or text[-6:-5] in "+-" or text[-5:-4] in "+-" or text[-3:-2] in "+-"
-           for text in bare if len(text) > 10):  # fmt: skip
+    if any(
+        text[-1:] in "ZC" or text[-6:-5] in "+-" or text[-5:-4] in "+-" or text[-3:-2] in "+-"
+        for text in bare
+        if len(text) > 10
+    ):
         for at, text in enumerate(bare):
             match = _ZONE.search(text, 10)
             if match:

@@ -140,9 +140,14 @@ async def web_access(config: WebConfig, target: str, limit_s: float, stack: Asyn
     )
     try:
         client = httpx.AsyncClient(
-            verify=True if context is None else context, headers=headers, auth=auth, timeout=wait_s,
-            follow_redirects=False, limits=httpx.Limits(max_connections=2), trust_env=False,
-        )  # fmt: skip
+            verify=True if context is None else context,
+            headers=headers,
+            auth=auth,
+            timeout=wait_s,
+            follow_redirects=False,
+            limits=httpx.Limits(max_connections=2),
+            trust_env=False,
+        )
     except (ValueError, UnicodeError):
         raise PlanError(
             f"{target}: a secret of {shown(config.url)} cannot stand in a header: it holds other than ASCII"

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED
-from soakwatch.runs.mark_event import Ask, moment_text, tell
+from soakwatch.runs.mark_event import EventRequest, moment_text, record_event
 from soakwatch.web.endpoint import Endpoint, May, Question
 from soakwatch.web.routes.state import STATES
 from soakwatch.web.routes.stop import reason_of
@@ -36,18 +36,30 @@ def _acknowledge(question: Question) -> Response:
         # A run is told of nothing behind its end; each event has a time of its own.
         at_ns = min(now_ns, state.last_ns + state.last_event + 1)
         labels["said"] = moment_text(time.time_ns())
-    ask = Ask("mark", ACKNOWLEDGED, at_ns=at_ns, target=target, object=thing, labels=labels)
-    stored = tell(question.folder, ask, now_ns)
+    ask = EventRequest("mark", ACKNOWLEDGED, at_ns=at_ns, target=target, object=thing, labels=labels)
+    stored = record_event(question.folder, ask, now_ns)
     return JSONResponse(event_data(stored), 201)
 
 
 ENDPOINTS = (
     Endpoint(
-        "POST", "/api/runs/{run}/findings/acknowledge", May.ACT,
-        "Say that a finding is known, and why: its outcome stays what it is.", _acknowledge,
-        sends={"type": "object", "properties": {
-            "rule": _TEXT, "target": _TEXT, "metric": _TEXT, "object": _TEXT, "reason": {**_TEXT, "maxLength": 500},
-        }, "required": ["rule", "reason"]},
-        gives={"type": "object", "description": "the event that tells of it"}, status=201,
+        "POST",
+        "/api/runs/{run}/findings/acknowledge",
+        May.ACT,
+        "Say that a finding is known, and why: its outcome stays what it is.",
+        _acknowledge,
+        sends={
+            "type": "object",
+            "properties": {
+                "rule": _TEXT,
+                "target": _TEXT,
+                "metric": _TEXT,
+                "object": _TEXT,
+                "reason": {**_TEXT, "maxLength": 500},
+            },
+            "required": ["rule", "reason"],
+        },
+        gives={"type": "object", "description": "the event that tells of it"},
+        status=201,
     ),
-)  # fmt: skip
+)

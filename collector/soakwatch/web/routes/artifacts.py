@@ -23,9 +23,13 @@ def _list(question: Question) -> Response:
 
 def _entry(entry: ArtifactEntry) -> dict[str, object]:
     return {
-        "name": entry.name, "media": entry.media, "size": entry.size,
-        "time": None if entry.time_ns is None else moment_text(entry.time_ns), "kind": entry.kind, "about": entry.about,
-    }  # fmt: skip
+        "name": entry.name,
+        "media": entry.media,
+        "size": entry.size,
+        "time": None if entry.time_ns is None else moment_text(entry.time_ns),
+        "kind": entry.kind,
+        "about": entry.about,
+    }
 
 
 def _file(question: Question) -> Response:
@@ -52,18 +56,42 @@ def disposition(name: str) -> str:
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/api/runs/{run}/artifacts", May.VIEW, "The files that belong to the run, by time and name.", _list,
-        gives={"type": "object", "properties": {
-            "run": {"type": "string"},
-            "artifacts": {"type": "array", "items": {"type": "object", "properties": {
-                "name": {"type": "string"}, "media": {"type": "string"}, "size": {"type": "integer"},
-                "time": {"type": ["string", "null"], "format": "date-time"},
-                "kind": {"type": "string"}, "about": {"type": "string"},
-            }, "required": ["name", "media", "size", "time", "kind", "about"]}},
-        }, "required": ["run", "artifacts"]},
+        "GET",
+        "/api/runs/{run}/artifacts",
+        May.VIEW,
+        "The files that belong to the run, by time and name.",
+        _list,
+        gives={
+            "type": "object",
+            "properties": {
+                "run": {"type": "string"},
+                "artifacts": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "name": {"type": "string"},
+                            "media": {"type": "string"},
+                            "size": {"type": "integer"},
+                            "time": {"type": ["string", "null"], "format": "date-time"},
+                            "kind": {"type": "string"},
+                            "about": {"type": "string"},
+                        },
+                        "required": ["name", "media", "size", "time", "kind", "about"],
+                    },
+                },
+            },
+            "required": ["run", "artifacts"],
+        },
     ),
     Endpoint(
-        "GET", "/api/runs/{run}/artifacts/file", May.VIEW, "One of these files.", _file,
-        params=(Param("name", "as in the list", required=True),), gives={"type": "string"}, media=_BYTES,
+        "GET",
+        "/api/runs/{run}/artifacts/file",
+        May.VIEW,
+        "One of these files.",
+        _file,
+        params=(Param("name", "as in the list", required=True),),
+        gives={"type": "string"},
+        media=_BYTES,
     ),
-)  # fmt: skip
+)

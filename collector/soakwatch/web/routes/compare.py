@@ -60,7 +60,12 @@ def _compare(question: Question) -> Response:
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/compare", May.VIEW, "Some runs side by side.", _compare,
-        params=(Param("run", "the name of a run; 2 to 6 of them", many=True),), media="text/html",
+        "GET",
+        "/compare",
+        May.VIEW,
+        "Some runs side by side.",
+        _compare,
+        params=(Param("run", "the name of a run; 2 to 6 of them", many=True),),
+        media="text/html",
     ),
-)  # fmt: skip
+)

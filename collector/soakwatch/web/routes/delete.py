@@ -38,13 +38,20 @@ def _delete(question: Question) -> Response:
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/api/runs/{run}/loss", May.VIEW, "What is lost if the run is deleted, and why it cannot be.", _loss,
+        "GET",
+        "/api/runs/{run}/loss",
+        May.VIEW,
+        "What is lost if the run is deleted, and why it cannot be.",
+        _loss,
         gives=LOSS,
     ),
     Endpoint(
-        "DELETE", "/api/runs/{run}", May.ACT,
-        "Delete a run with everything in its folder; 409 while it is being written.", _delete,
+        "DELETE",
+        "/api/runs/{run}",
+        May.ACT,
+        "Delete a run with everything in its folder; 409 while it is being written.",
+        _delete,
         params=(Param("confirm", "the name of the run again", required=True),),
         gives={"type": "object", "properties": {"deleted": {"type": "string"}}, "required": ["deleted"]},
     ),
-)  # fmt: skip
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.runs.mark_event import moment_text, tell
+from soakwatch.runs.mark_event import moment_text, record_event
 from soakwatch.web.endpoint import Endpoint, May, Param, Question, Schema
 from soakwatch.web.reading import events_data
 from soakwatch.web.wire import ask_of, event_data
@@ -16,25 +16,35 @@ _TOLD: Schema = {
     "type": "object",
     "description": "begin leaves it open, end ends the open one; begin or at with end is a stretch that is over",
     "properties": {
-        "kind": {"type": "string", "examples": ["failover"]}, "at": _TIME, "begin": _TIME, "end": _TIME,
-        "target": {"type": "string"}, "object": {"type": "string"},
+        "kind": {"type": "string", "examples": ["failover"]},
+        "at": _TIME,
+        "begin": _TIME,
+        "end": _TIME,
+        "target": {"type": "string"},
+        "object": {"type": "string"},
         "expect": {"type": "object", "additionalProperties": {"type": "integer"}, "examples": [{"reboot": 1}]},
-        "within": {"type": "string", "examples": ["5m"]}, "labels": _TEXTS,
+        "within": {"type": "string", "examples": ["5m"]},
+        "labels": _TEXTS,
     },
     "required": ["kind"],
     "additionalProperties": False,
-}  # fmt: skip
+}
 _EVENT: Schema = {
     "type": "object",
     "properties": {
-        "id": {"type": "integer"}, "origin": {"type": "string"}, "kind": {"type": "string"},
-        "target": {"type": "string"}, "object": {"type": "string"},
+        "id": {"type": "integer"},
+        "origin": {"type": "string"},
+        "kind": {"type": "string"},
+        "target": {"type": "string"},
+        "object": {"type": "string"},
         "begin": {"type": "string", "format": "date-time"},
         "end": {"type": ["string", "null"], "format": "date-time", "description": "null is open"},
-        "expect": {"type": "object"}, "deadline": {"type": ["string", "null"]}, "labels": _TEXTS,
+        "expect": {"type": "object"},
+        "deadline": {"type": ["string", "null"]},
+        "labels": _TEXTS,
     },
     "required": ["id", "kind", "begin", "end"],
-}  # fmt: skip
+}
 
 
 def _events(question: Question) -> Response:
@@ -44,22 +54,37 @@ def _events(question: Question) -> Response:
 
 def _tell(question: Question) -> Response:
     ask = ask_of(question.body)
-    stored = tell(question.folder, ask, question.runs.now_ns())
+    stored = record_event(question.folder, ask, question.runs.now_ns())
     return JSONResponse(event_data(stored), 200 if ask.deed == "end" else 201)
 
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/api/runs/{run}/events", May.VIEW, "Events in the order in which they were told, 1000 at most.",
+        "GET",
+        "/api/runs/{run}/events",
+        May.VIEW,
+        "Events in the order in which they were told, 1000 at most.",
         _events,
         params=(Param("after", "id of the last event that is known", "whole"),),
-        gives={"type": "object", "properties": {
-            "run": {"type": "string"}, "now": {"type": "string", "format": "date-time"},
-            "events": {"type": "array", "items": _EVENT}, "more": {"type": "boolean"},
-        }, "required": ["run", "now", "events", "more"]},
+        gives={
+            "type": "object",
+            "properties": {
+                "run": {"type": "string"},
+                "now": {"type": "string", "format": "date-time"},
+                "events": {"type": "array", "items": _EVENT},
+                "more": {"type": "boolean"},
+            },
+            "required": ["run", "now", "events", "more"],
+        },
     ),
     Endpoint(
-        "POST", "/api/runs/{run}/events", May.ACT, "Tell an event: 201 with what was kept, 200 if it ended one.", _tell,
-        sends=_TOLD, gives=_EVENT, status=201,
+        "POST",
+        "/api/runs/{run}/events",
+        May.ACT,
+        "Tell an event: 201 with what was kept, 200 if it ended one.",
+        _tell,
+        sends=_TOLD,
+        gives=_EVENT,
+        status=201,
     ),
-)  # fmt: skip
+)

@@ -14,13 +14,26 @@ def _findings(question: Question) -> Response:
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/api/runs/{run}/findings", May.VIEW,
-        "The findings of the latest judging: the final one, or the live one while the run goes on.", _findings,
-        gives={"type": "object", "properties": {
-            "run": {"type": "string"}, "state": {"enum": ["running", "ended", "broken off"]},
-            "verdict": {"enum": ["pass", "fail", "inconclusive", None]}, "reason": {"type": ["string", "null"]},
-            "until": {"type": ["string", "null"], "format": "date-time", "description": "how far the record reaches"},
-            "findings": {"type": "array", "items": {"type": "object"}},
-        }, "required": ["run", "state", "verdict", "findings"]},
+        "GET",
+        "/api/runs/{run}/findings",
+        May.VIEW,
+        "The findings of the latest judging: the final one, or the live one while the run goes on.",
+        _findings,
+        gives={
+            "type": "object",
+            "properties": {
+                "run": {"type": "string"},
+                "state": {"enum": ["running", "ended", "broken off"]},
+                "verdict": {"enum": ["pass", "fail", "inconclusive", None]},
+                "reason": {"type": ["string", "null"]},
+                "until": {
+                    "type": ["string", "null"],
+                    "format": "date-time",
+                    "description": "how far the record reaches",
+                },
+                "findings": {"type": "array", "items": {"type": "object"}},
+            },
+            "required": ["run", "state", "verdict", "findings"],
+        },
     ),
-)  # fmt: skip
+)

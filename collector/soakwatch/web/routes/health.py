@@ -20,11 +20,17 @@ def _of_run(question: Question) -> Response:
     state = STATES.read(question.folder, question.runs.now_ns())
     told = state_data(state, report=False)
     behind_s = None if state.last_ns is None else round(max(0, state.now_ns - state.last_ns) * 1e-9, 3)
-    return JSONResponse({
-        "run": state.run, "state": state.standing, "status": status_of(state, told["sources"]), "now": told["now"],
-        "behind_s": behind_s if state.standing == "running" else None, "self": told["self"],
-        "sources": told["sources"],
-    })  # fmt: skip
+    return JSONResponse(
+        {
+            "run": state.run,
+            "state": state.standing,
+            "status": status_of(state, told["sources"]),
+            "now": told["now"],
+            "behind_s": behind_s if state.standing == "running" else None,
+            "self": told["self"],
+            "sources": told["sources"],
+        }
+    )
 
 
 def status_of(state: RunState, sources: object) -> str:
@@ -43,18 +49,34 @@ _PARTS = STATE["properties"]
 assert isinstance(_PARTS, dict)
 ENDPOINTS = (
     Endpoint(
-        "GET", "/api/health", May.NOTHING, "Whether the server answers. Needs no token and says nothing else.", _health,
+        "GET",
+        "/api/health",
+        May.NOTHING,
+        "Whether the server answers. Needs no token and says nothing else.",
+        _health,
         gives={"type": "object", "properties": {"status": {"const": "ok"}}, "required": ["status"]},
     ),
     Endpoint(
-        "GET", "/api/runs/{run}/health", May.VIEW, "Whether the run is being monitored as it should be.", _of_run,
-        gives={"type": "object", "properties": {
-            "run": {"type": "string"}, "state": _PARTS["state"],
-            "status": {"enum": ["ok", "degraded", "stalled", "over"],
-                       "description": "degraded: a source does not answer; stalled: nothing is recorded any more"},
-            "now": {"type": "string", "format": "date-time"},
-            "behind_s": {"type": ["number", "null"], "description": "since when nothing was recorded"},
-            "self": _PARTS["self"], "sources": _PARTS["sources"],
-        }, "required": ["run", "state", "status", "now", "behind_s", "self", "sources"]},
+        "GET",
+        "/api/runs/{run}/health",
+        May.VIEW,
+        "Whether the run is being monitored as it should be.",
+        _of_run,
+        gives={
+            "type": "object",
+            "properties": {
+                "run": {"type": "string"},
+                "state": _PARTS["state"],
+                "status": {
+                    "enum": ["ok", "degraded", "stalled", "over"],
+                    "description": "degraded: a source does not answer; stalled: nothing is recorded any more",
+                },
+                "now": {"type": "string", "format": "date-time"},
+                "behind_s": {"type": ["number", "null"], "description": "since when nothing was recorded"},
+                "self": _PARTS["self"],
+                "sources": _PARTS["sources"],
+            },
+            "required": ["run", "state", "status", "now", "behind_s", "self", "sources"],
+        },
     ),
-)  # fmt: skip
+)

@@ -37,16 +37,23 @@ def _summaries(question: Question) -> Response:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/", May.VIEW, "The page of all runs; of a single run, the way to its page.", _home,
-             media="text/html"),
     Endpoint(
-        "GET", "/api/summaries", May.VIEW,
+        "GET", "/", May.VIEW, "The page of all runs; of a single run, the way to its page.", _home, media="text/html"
+    ),
+    Endpoint(
+        "GET",
+        "/api/summaries",
+        May.VIEW,
         "Every run with its worst finding, coverage and sparkline; those that are not read yet follow later.",
         _summaries,
-        gives={"type": "object", "properties": {
-            "read": {"type": "integer", "description": "runs that have been read"},
-            "there": {"type": "integer", "description": "runs that there are"},
-            "runs": {"type": "array", "items": ROW},
-        }, "required": ["read", "there", "runs"]},
+        gives={
+            "type": "object",
+            "properties": {
+                "read": {"type": "integer", "description": "runs that have been read"},
+                "there": {"type": "integer", "description": "runs that there are"},
+                "runs": {"type": "array", "items": ROW},
+            },
+            "required": ["read", "there", "runs"],
+        },
     ),
-)  # fmt: skip
+)

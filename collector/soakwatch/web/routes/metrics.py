@@ -30,8 +30,13 @@ def _metrics(question: Question) -> Response:
             newest, left = READER.newest(folder, now_ns, MOST_SERIES)
             readings = [Reading(key, known.unit, known.kind, value) for key, known, value in newest]
             add_readings(families, state.run, [one for one in readings if one.key.target != SELF])
-            families.add("soakwatch_series_left_out", "series that are not told here: too many, or of one name",
-                         "gauge", float(left + families.left), {"run": state.run})  # fmt: skip
+            families.add(
+                "soakwatch_series_left_out",
+                "series that are not told here: too many, or of one name",
+                "gauge",
+                float(left + families.left),
+                {"run": state.run},
+            )
     return Response(families.text(), headers={"content-type": MEDIA})
 
 
@@ -49,9 +54,14 @@ def _going_on(question: Question) -> list[Path]:
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/metrics", May.VIEW,
+        "GET",
+        "/metrics",
+        May.VIEW,
         "OpenMetrics of every run that goes on: state, time, polls by outcome, findings by outcome, the monitor itself;"
         f" of the run that is named also the newest reading of each series, {MOST_SERIES} at most, none that is stale.",
-        _metrics, params=(Param("run", "a run by its name, or last"),), gives={"type": "string"}, media=MEDIA,
+        _metrics,
+        params=(Param("run", "a run by its name, or last"),),
+        gives={"type": "string"},
+        media=MEDIA,
     ),
-)  # fmt: skip
+)

@@ -13,16 +13,22 @@ from soakwatch.web.endpoint import JSON, Endpoint, May, Question, Schema
 _ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 _KINDS = {"text": "string", "whole": "integer", "number": "number"}
 _SECURITY: dict[May, list[dict[str, list[str]]]] = {
-    May.NOTHING: [], May.VIEW: [{"token": []}, {"cookie": []}], May.ACT: [{"token": []}, {"cookie": []}],
-}  # fmt: skip
+    May.NOTHING: [],
+    May.VIEW: [{"token": []}, {"cookie": []}],
+    May.ACT: [{"token": []}, {"cookie": []}],
+}
 
 _IN_PATHS = {"run": "the name of a run's folder, or last"}
 _REFUSALS = {
-    "400": "What was sent makes no sense.", "401": "No token, or a wrong one.",
-    "403": "Who is here by the link for looking cannot act.", "404": "There is no such thing here.",
-    "408": "The body did not come.", "413": "The body is too large.", "415": "The body is not JSON.",
+    "400": "What was sent makes no sense.",
+    "401": "No token, or a wrong one.",
+    "403": "Who is here by the link for looking cannot act.",
+    "404": "There is no such thing here.",
+    "408": "The body did not come.",
+    "413": "The body is too large.",
+    "415": "The body is not JSON.",
     "default": "It cannot be done; one sentence says why.",
-}  # fmt: skip
+}
 
 
 def document(endpoints: Iterable[Endpoint]) -> dict[str, object]:
@@ -35,7 +41,8 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, object]:
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "Soakwatch", "version": version("soakwatch"),
+            "title": "Soakwatch",
+            "version": version("soakwatch"),
             "description": "What runs say of themselves. The token is in web.token; every error is one sentence.",
         },
         "paths": paths,
@@ -46,20 +53,26 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, object]:
                 "cookie": {"type": "apiKey", "in": "cookie", "name": "soakwatch-PORT"},
             },
         },
-    }  # fmt: skip
+    }
 
 
 def _operation(one: Endpoint, schemas: dict[str, object]) -> dict[str, object]:
     parameters: list[dict[str, object]] = [
-        {"name": name, "in": "path", "required": True, "description": _IN_PATHS.get(name, ""),
-         "schema": {"type": "string"}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": _IN_PATHS.get(name, ""),
+            "schema": {"type": "string"},
+        }
         for name in re.findall(r"\{(\w+)\}", one.path)
-    ]  # fmt: skip
+    ]
     for param in one.params:
         kind: dict[str, object] = {"type": _KINDS[param.kind]}
         schema = {"type": "array", "items": kind} if param.many else kind
-        parameters.append({"name": param.name, "in": "query", "required": param.required, "description": param.says,
-                           "schema": schema})  # fmt: skip
+        parameters.append(
+            {"name": param.name, "in": "query", "required": param.required, "description": param.says, "schema": schema}
+        )
     content = {one.media.partition(";")[0]: {"schema": _lifted(one.gives or {}, schemas)}}
     made: dict[str, object] = {
         "summary": one.says.partition(". ")[0].rstrip("."),
@@ -88,10 +101,12 @@ def _errors(one: Endpoint) -> dict[str, object]:
     if one.method == "POST":
         statuses |= {"408", "413", "415"}
     return {
-        status: {"description": _REFUSALS[status],
-                 "content": {JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}}
+        status: {
+            "description": _REFUSALS[status],
+            "content": {JSON: {"schema": {"$ref": "#/components/schemas/Error"}}},
+        }
         for status in sorted(statuses)
-    }  # fmt: skip
+    }
 
 
 def _lifted(schema: Schema, schemas: dict[str, object]) -> object:
@@ -121,6 +136,4 @@ def _openapi(_: Question) -> Response:
     return JSONResponse(document(endpoints()))
 
 
-ENDPOINTS = (
-    Endpoint("GET", "/api/openapi.json", May.VIEW, "This document.", _openapi, gives={"type": "object"}),
-)  # fmt: skip
+ENDPOINTS = (Endpoint("GET", "/api/openapi.json", May.VIEW, "This document.", _openapi, gives={"type": "object"}),)

@@ -34,10 +34,13 @@ _REPORT_POLICY = (
 def _page(question: Question) -> Response:
     state = state_of(question, "")
     facts: Mapping[str, object] = {
-        "run": question.folder.name, "name": printable(str(state["name"])), "act": question.may >= May.ACT,
-        "single": question.runs.single, "state": Markup(_safe(json.dumps(state))),  # noqa: S704 - no "<" in it
+        "run": question.folder.name,
+        "name": printable(str(state["name"])),
+        "act": question.may >= May.ACT,
+        "single": question.runs.single,
+        "state": Markup(_safe(json.dumps(state))),  # noqa: S704 - no "<" in it
         "symbols": Markup(_safe(json.dumps({outcome.value: sign for outcome, sign in SYMBOLS.items()}))),  # noqa: S704
-    }  # fmt: skip
+    }
     headers = {_POLICY: _PAGE_POLICY, "cache-control": "no-store"}
     return HTMLResponse(_environment().get_template("live.html.jinja").render(facts), headers=headers)
 

@@ -27,7 +27,11 @@ def _list(question: Question) -> Response:
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/api/runs", May.VIEW, "Every run, oldest first.", _list,
+        "GET",
+        "/api/runs",
+        May.VIEW,
+        "Every run, oldest first.",
+        _list,
         gives={"type": "object", "properties": {"runs": {"type": "array", "items": RUN}}, "required": ["runs"]},
     ),
-)  # fmt: skip
+)

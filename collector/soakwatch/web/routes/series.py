@@ -30,25 +30,32 @@ _POINTS = 2000
 _MS = 10**6
 _LATEST_MS = 2**63 // _MS - 1
 _KEY: Schema = {
-    "type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 3,
+    "type": "array",
+    "items": {"type": "string"},
+    "minItems": 3,
+    "maxItems": 3,
     "description": "target, metric, object (empty where the metric has none)",
-}  # fmt: skip
+}
 _TIME: Schema = {"type": ["number", "null"], "description": "ms since 1970 UTC; null is open"}
 _UNTIL: Schema = {"type": ["integer", "null"], "description": "how far the record reaches, ms since 1970 UTC"}
 _LINE: Schema = {
     "type": "object",
     "properties": {
-        "key": _KEY, "unit": {"type": "string", "description": "UCUM, of the values; of a rate it ends in /s"},
+        "key": _KEY,
+        "unit": {"type": "string", "description": "UCUM, of the values; of a rate it ends in /s"},
         "rate": {"type": "boolean", "description": "increments per second of a counter"},
         "steps": {"type": "boolean", "description": "a state: it holds until the next reading"},
         "time": {"type": "array", "items": {"type": "integer"}, "description": "ms since 1970 UTC"},
-        "value": {"type": "array", "items": {"type": ["number", "null"]},
-                  "description": "null breaks the line: nothing was read there, or a counter began anew"},
+        "value": {
+            "type": "array",
+            "items": {"type": ["number", "null"]},
+            "description": "null breaks the line: nothing was read there, or a counter began anew",
+        },
         "readings": {"type": "integer", "description": "how many there are from begin to end"},
         "whole": {"type": "boolean", "description": "every reading is there; else the line is thinned, no spike lost"},
     },
     "required": ["key", "unit", "rate", "steps", "time", "value", "readings", "whole"],
-}  # fmt: skip
+}
 _LINES: Schema = {
     "type": "object",
     "properties": {
@@ -61,13 +68,19 @@ _ASK: Schema = {
     "type": "object",
     "properties": {
         "series": {"type": "array", "items": _KEY, "minItems": 1, "maxItems": MOST_SERIES},
-        "begin": _TIME, "end": _TIME,
-        "points": {"type": "integer", "minimum": FEWEST_POINTS, "maximum": MOST_POINTS, "default": _POINTS,
-                   "description": "about so many points of each series"},
+        "begin": _TIME,
+        "end": _TIME,
+        "points": {
+            "type": "integer",
+            "minimum": FEWEST_POINTS,
+            "maximum": MOST_POINTS,
+            "default": _POINTS,
+            "description": "about so many points of each series",
+        },
     },
     "required": ["series"],
     "additionalProperties": False,
-}  # fmt: skip
+}
 _WORDS = (
     Param("series", 'keys as JSON, such as ["fw","system.uptime",""]', many=True),
     Param("target", "all series of these targets", many=True),
@@ -195,32 +208,64 @@ def _moment(question: Question, name: str) -> int | None:
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/api/runs/{run}/series", May.VIEW, "Every series of the record, sorted by target, metric and object.",
+        "GET",
+        "/api/runs/{run}/series",
+        May.VIEW,
+        "Every series of the record, sorted by target, metric and object.",
         _list,
-        gives={"type": "object", "properties": {
-            "run": {"type": "string"},
-            "series": {"type": "array", "items": {"type": "object", "properties": {
-                "key": _KEY, "unit": {"type": "string", "description": "UCUM, of what is recorded"},
-                "kind": {"enum": ["gauge", "counter", "state"]},
-                "interval": {"type": ["number", "null"], "description": "planned distance of readings in seconds"},
-                "readings": {"type": "integer"},
-            }, "required": ["key", "unit", "kind", "interval", "readings"]}},
-            "until": _UNTIL,
-        }, "required": ["run", "series", "until"]},
+        gives={
+            "type": "object",
+            "properties": {
+                "run": {"type": "string"},
+                "series": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "key": _KEY,
+                            "unit": {"type": "string", "description": "UCUM, of what is recorded"},
+                            "kind": {"enum": ["gauge", "counter", "state"]},
+                            "interval": {
+                                "type": ["number", "null"],
+                                "description": "planned distance of readings in seconds",
+                            },
+                            "readings": {"type": "integer"},
+                        },
+                        "required": ["key", "unit", "kind", "interval", "readings"],
+                    },
+                },
+                "until": _UNTIL,
+            },
+            "required": ["run", "series", "until"],
+        },
     ),
     Endpoint(
-        "POST", "/api/runs/{run}/series/data", May.VIEW,
+        "POST",
+        "/api/runs/{run}/series/data",
+        May.VIEW,
         "Values of some series as they are drawn: counters as rates, gaps as null; thinned to about so many points by"
         " MinMaxLTTB if there are more readings.",
-        _data, sends=_ASK, gives=_LINES,
+        _data,
+        sends=_ASK,
+        gives=_LINES,
     ),
     Endpoint(
-        "GET", "/api/runs/{run}/series/data", May.VIEW, "The same, asked for by words.", _data_by_words,
-        params=_WORDS, gives=_LINES,
+        "GET",
+        "/api/runs/{run}/series/data",
+        May.VIEW,
+        "The same, asked for by words.",
+        _data_by_words,
+        params=_WORDS,
+        gives=_LINES,
     ),
     Endpoint(
-        "GET", "/api/runs/{run}/series/data.csv", May.VIEW,
-        "The same as CSV: time (seconds since 1970), target, metric, object, value, unit.", _csv,
-        params=_WORDS, gives={"type": "string"}, media="text/csv",
+        "GET",
+        "/api/runs/{run}/series/data.csv",
+        May.VIEW,
+        "The same as CSV: time (seconds since 1970), target, metric, object, value, unit.",
+        _csv,
+        params=_WORDS,
+        gives={"type": "string"},
+        media="text/csv",
     ),
-)  # fmt: skip
+)

@@ -16,65 +16,133 @@ _MAYBE = {"type": ["number", "null"]}
 _PHASE: Schema = {
     "type": "object",
     "properties": {
-        "name": {"type": "string"}, "begin": _TIME, "end": _TIME, "state": {"enum": ["over", "now", "planned"]},
+        "name": {"type": "string"},
+        "begin": _TIME,
+        "end": _TIME,
+        "state": {"enum": ["over", "now", "planned"]},
     },
     "required": ["name", "begin", "end", "state"],
-}  # fmt: skip
+}
 _SOURCE: Schema = {
     "type": "object",
     "properties": {
-        "target": {"type": "string"}, "source": {"type": "string"}, "kind": {"type": "string"},
-        "role": {"type": "string"}, "interval_s": {"type": "number"}, "due": {"type": "integer"},
-        "got": {"type": "integer"}, "failed": {"type": "integer"},
+        "target": {"type": "string"},
+        "source": {"type": "string"},
+        "kind": {"type": "string"},
+        "role": {"type": "string"},
+        "interval_s": {"type": "number"},
+        "due": {"type": "integer"},
+        "got": {"type": "integer"},
+        "failed": {"type": "integer"},
         "outcomes": {"type": "object", "additionalProperties": {"type": "integer"}},
-        "last_ok": _MAYBE_TIME, "failing_since": _MAYBE_TIME,
+        "last_ok": _MAYBE_TIME,
+        "failing_since": _MAYBE_TIME,
         "state": {"enum": ["answering", "failing", "silent", "waiting", "over"]},
     },
     "required": ["target", "source", "kind", "role", "interval_s", "due", "got", "failed", "last_ok", "state"],
-}  # fmt: skip
+}
 _RATE: Schema = {
     "type": "object",
     "properties": {
-        "target": {"type": "string"}, "metric": {"type": "string"}, "object": {"type": "string"},
-        "unit": {"type": "string"}, "since": _TIME, "per_hour": {"type": "number"}, "low": {"type": "number"},
-        "high": {"type": "number"}, "limit": _MAYBE, "limit_s": _MAYBE, "soonest_s": _MAYBE, "latest_s": _MAYBE,
+        "target": {"type": "string"},
+        "metric": {"type": "string"},
+        "object": {"type": "string"},
+        "unit": {"type": "string"},
+        "since": _TIME,
+        "per_hour": {"type": "number"},
+        "low": {"type": "number"},
+        "high": {"type": "number"},
+        "limit": _MAYBE,
+        "limit_s": _MAYBE,
+        "soonest_s": _MAYBE,
+        "latest_s": _MAYBE,
         "words": {"type": "string"},
     },
     "required": ["target", "metric", "object", "unit", "since", "per_hour", "low", "high", "limit", "words"],
-}  # fmt: skip
+}
 STATE: Schema = {
     "type": "object",
     "properties": {
-        "run": {"type": "string"}, "name": {"type": "string"},
+        "run": {"type": "string"},
+        "name": {"type": "string"},
         "state": {"enum": ["waiting", "running", "ended", "broken off"]},
-        "now": _TIME, "begin": _MAYBE_TIME, "end_planned": _MAYBE_TIME,
+        "now": _TIME,
+        "begin": _MAYBE_TIME,
+        "end_planned": _MAYBE_TIME,
         "until": {**_MAYBE_TIME, "description": "how far the record reaches"},
-        "elapsed_s": {"type": "number"}, "left_s": {"type": "number"},
-        "phase": {"anyOf": [_PHASE, {"type": "null"}]}, "phases": {"type": "array", "items": _PHASE},
-        "next": {"anyOf": [{"type": "null"}, {"type": "object", "properties": {
-            "kind": {"enum": ["phase", "event", "end"]}, "what": {"type": "string"}, "in_s": {"type": "number"},
-        }, "required": ["kind", "what", "in_s"]}]},
+        "elapsed_s": {"type": "number"},
+        "left_s": {"type": "number"},
+        "phase": {"anyOf": [_PHASE, {"type": "null"}]},
+        "phases": {"type": "array", "items": _PHASE},
+        "next": {
+            "anyOf": [
+                {"type": "null"},
+                {
+                    "type": "object",
+                    "properties": {
+                        "kind": {"enum": ["phase", "event", "end"]},
+                        "what": {"type": "string"},
+                        "in_s": {"type": "number"},
+                    },
+                    "required": ["kind", "what", "in_s"],
+                },
+            ]
+        },
         "sources": {"type": "array", "items": _SOURCE},
-        "self": {"type": "object", "description": "the monitor itself; null is not known", "properties": {
-            "rss_bytes": _MAYBE, "cpu": _MAYBE, "lag_s": _MAYBE, "missed": _MAYBE, "disk_free_bytes": _MAYBE,
-            "record_bytes": _MAYBE, "sinks": {"type": "array", "items": {"type": "object"}},
-        }},
+        "self": {
+            "type": "object",
+            "description": "the monitor itself; null is not known",
+            "properties": {
+                "rss_bytes": _MAYBE,
+                "cpu": _MAYBE,
+                "lag_s": _MAYBE,
+                "missed": _MAYBE,
+                "disk_free_bytes": _MAYBE,
+                "record_bytes": _MAYBE,
+                "sinks": {"type": "array", "items": {"type": "object"}},
+            },
+        },
         "load": {"type": "array", "items": {"type": "object"}, "description": "what the generators said last"},
-        "verdict": {"enum": ["pass", "fail", "inconclusive", None]}, "reason": {"type": ["string", "null"]},
+        "verdict": {"enum": ["pass", "fail", "inconclusive", None]},
+        "reason": {"type": ["string", "null"]},
         "line": {"type": "string", "description": "the verdict, or that so far, in one line"},
         "stopping": {"type": ["string", "null"], "description": "why somebody wants it to end; null: nobody does"},
         "events": {"type": "integer", "description": "id of the last event"},
-        "findings": {"type": "object", "properties": {
-            "judged": _MAYBE_TIME, "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
-        }, "required": ["judged", "counts"]},
-        "rates": {"type": "array", "items": _RATE, "description":
-                  "what grows so far, provisional: it may be a warm-up, and is gone when it no longer holds"},
-        "series": {"type": "integer"}, "report": {"type": "boolean", "description": "whether the report is there"},
+        "findings": {
+            "type": "object",
+            "properties": {
+                "judged": _MAYBE_TIME,
+                "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
+            },
+            "required": ["judged", "counts"],
+        },
+        "rates": {
+            "type": "array",
+            "items": _RATE,
+            "description": "what grows so far, provisional: it may be a warm-up, and is gone when it no longer holds",
+        },
+        "series": {"type": "integer"},
+        "report": {"type": "boolean", "description": "whether the report is there"},
         "shown": {"type": "object", "description": "what the page shows on top; only where it was asked for"},
     },
-    "required": ["run", "name", "state", "now", "elapsed_s", "left_s", "phase", "phases", "next", "sources", "self",
-                 "verdict", "reason", "events", "findings"],
-}  # fmt: skip
+    "required": [
+        "run",
+        "name",
+        "state",
+        "now",
+        "elapsed_s",
+        "left_s",
+        "phase",
+        "phases",
+        "next",
+        "sources",
+        "self",
+        "verdict",
+        "reason",
+        "events",
+        "findings",
+    ],
+}
 
 
 def state_of(question: Question, known: str | None) -> dict[str, object]:
@@ -91,8 +159,12 @@ def _state(question: Question) -> Response:
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/api/runs/{run}/state", May.VIEW, "How the run stands now.", _state,
+        "GET",
+        "/api/runs/{run}/state",
+        May.VIEW,
+        "How the run stands now.",
+        _state,
         params=(Param("known", "for the page: the digest of the findings that it shows, so that it gets others only"),),
         gives=STATE,
     ),
-)  # fmt: skip
+)

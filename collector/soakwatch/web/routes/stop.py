@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from soakwatch.core.event_kinds import STOP
-from soakwatch.runs.mark_event import Ask, MarkConflict, tell
+from soakwatch.runs.mark_event import EventRequest, MarkConflict, record_event
 from soakwatch.web.endpoint import Endpoint, May, Question
 from soakwatch.web.routes.state import STATES
 from soakwatch.web.wire import event_data
@@ -31,15 +31,21 @@ def _stop(question: Question) -> Response:
     told_ns = max((one.event.begin_ns for one in state.events if one.event.kind == STOP), default=0)
     if now_ns - told_ns < _AGAIN_NS:
         raise MarkConflict("stop was requested already: the run ends after its last polls")
-    stored = tell(question.folder, Ask("mark", STOP, labels={"reason": reason or "none given", "by": "page"}), now_ns)
+    stored = record_event(
+        question.folder, EventRequest("mark", STOP, labels={"reason": reason or "none given", "by": "page"}), now_ns
+    )
     return JSONResponse(event_data(stored), 202)
 
 
 ENDPOINTS = (
     Endpoint(
-        "POST", "/api/runs/{run}/stop", May.ACT,
-        "End the run now, properly: what was sampled is kept, judged and reported. 409 if it is over.", _stop,
+        "POST",
+        "/api/runs/{run}/stop",
+        May.ACT,
+        "End the run now, properly: what was sampled is kept, judged and reported. 409 if it is over.",
+        _stop,
         sends={"type": "object", "properties": {"reason": {"type": "string", "maxLength": _LONGEST}}},
-        gives={"type": "object", "description": "the event that tells of it"}, status=202,
+        gives={"type": "object", "description": "the event that tells of it"},
+        status=202,
     ),
-)  # fmt: skip
+)

@@ -34,12 +34,20 @@ def _report(question: Question) -> Response:
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/api/runs/{run}/verdict", May.VIEW,
-        "verdict.json: the final one; while the run goes on, what it came to so far, which is never a pass.", _verdict,
+        "GET",
+        "/api/runs/{run}/verdict",
+        May.VIEW,
+        "verdict.json: the final one; while the run goes on, what it came to so far, which is never a pass.",
+        _verdict,
         gives=json.loads(verdict_schema()),
     ),
     Endpoint(
-        "GET", "/api/runs/{run}/report", May.VIEW, "The report as one file that opens offline; 404 until the run ends.",
-        _report, gives={"type": "string"}, media=_HTML,
+        "GET",
+        "/api/runs/{run}/report",
+        May.VIEW,
+        "The report as one file that opens offline; 404 until the run ends.",
+        _report,
+        gives={"type": "string"},
+        media=_HTML,
     ),
-)  # fmt: skip
+)

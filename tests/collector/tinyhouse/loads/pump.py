@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from soakwatch.sources.abc import Poller, Site, SourceConfig
+from soakwatch.sources.abc import Poller, SourceConfig, SourceContext
 from soakwatch_agent.sample import Answer, Sample
 
 
@@ -18,7 +18,7 @@ class _Pump:
         return Answer((Sample("load.request.rate", "", 10.0, now_ns),), (), ())
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Nothing to connect."""
     del config, site, stack
     return _Pump()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 
 from soakwatch.core.secrets import SecretRef, secret
-from soakwatch.sources.abc import Poller, Site, SourceConfig, SourceFailed
+from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceFailed
 
 
 class Config(SourceConfig):
@@ -16,7 +16,7 @@ class Config(SourceConfig):
     community: SecretRef | None = None
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Resolves the secret, and gives up."""
     del site, stack
     raise SourceFailed(f"{config.host} does not accept {secret(config.password)}")

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from soakwatch.sources.abc import Poller, Site, SourceConfig, SourceFailed
+from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceFailed
 from soakwatch_agent.sample import Answer, Fault, Sample, object_text
 
 
@@ -32,7 +32,7 @@ class Config(SourceConfig):
 
 
 class _Probe:
-    def __init__(self, config: Config, site: Site) -> None:
+    def __init__(self, config: Config, site: SourceContext) -> None:
         self._config, self._site = config, site
 
     async def poll(self, now_ns: int) -> Answer:
@@ -47,7 +47,7 @@ class _Probe:
         return Answer(tuple(samples), (), (Fault("system.temperature", "", "there is no sensor"),))
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Nothing to connect."""
     del stack
     return _Probe(config, site)

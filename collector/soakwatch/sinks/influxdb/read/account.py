@@ -70,17 +70,27 @@ def read_account(influx: Influx, run: str) -> Account:
 
 def _account(told: dict[str, Any], where: str, run: str) -> Account:
     if told.get("version") != VERSION:
-        raise DataError(f"{where}: the run {run!r} was written by another version of Soakwatch: send it again with "
-                        "soakwatch sink RUN --to …, or read it with that version")  # fmt: skip
+        raise DataError(
+            f"{where}: the run {run!r} was written by another version of Soakwatch: send it again with "
+            "soakwatch sink RUN --to …, or read it with that version"
+        )
 
     def rows(name: str) -> tuple[Any, ...]:
         return tuple(tuple(row) for row in told[name])
 
     return Account(
-        told["meta"], told["targets"], rows("sources"), rows("series"), rows("phases"), rows("spans"), rows("events"),
-        rows("faults"), tuple(told["errors"]), {number: tuple(times) for number, times in told["left_out"]},
+        told["meta"],
+        told["targets"],
+        rows("sources"),
+        rows("series"),
+        rows("phases"),
+        rows("spans"),
+        rows("events"),
+        rows("faults"),
+        tuple(told["errors"]),
+        {number: tuple(times) for number, times in told["left_out"]},
         int(told.get("grain_ns", 1)),
-    )  # fmt: skip
+    )
 
 
 def _torn(where: str, run: str) -> str:

@@ -96,8 +96,18 @@ def _place(where: str, host: str, port: int | None, scheme: str, path: str, told
     if told.get("run") and (begin is not None or end is not None or told.get("host")):
         raise DataError(f"{where}: run=… is read whole: leave out from, to and host")
     url = f"{web}://{shown}:{PORT if port is None else port}"
-    return Place(url, bucket, told.get("run"), told.get("org"), held, told.get("ca"), begin, end, told.get("host"),
-                 _seconds(where, told.get("timeout")))  # fmt: skip
+    return Place(
+        url,
+        bucket,
+        told.get("run"),
+        told.get("org"),
+        held,
+        told.get("ca"),
+        begin,
+        end,
+        told.get("host"),
+        _seconds(where, told.get("timeout")),
+    )
 
 
 def _seconds(where: str, text: str | None) -> float:

@@ -61,8 +61,10 @@ class Influx:
             except PlanError as error:
                 raise DataError(f"{self.place.shown}: {error}") from None
             if not (held.isascii() and held.isprintable()):
-                raise DataError(f"{self.place.shown}: what {self.place.token} stands for is no token: it has more than "
-                                "one line, or letters that no token has")  # fmt: skip
+                raise DataError(
+                    f"{self.place.shown}: what {self.place.token} stands for is no token: it has more than "
+                    "one line, or letters that no token has"
+                )
             headers["authorization"] = f"Token {held}"
         verify: ssl.SSLContext | bool = True
         if self.place.ca is not None:
@@ -71,9 +73,15 @@ class Influx:
             except (OSError, ssl.SSLError):
                 raise DataError(f"{self.place.ca} cannot be read as certificates: name a PEM file with ca=") from None
         self._client = self._stack.enter_context(
-            httpx.Client(base_url=self.place.url, headers=headers, timeout=self.place.timeout_s, verify=verify,
-                         trust_env=False, follow_redirects=False)
-        )  # fmt: skip
+            httpx.Client(
+                base_url=self.place.url,
+                headers=headers,
+                timeout=self.place.timeout_s,
+                verify=verify,
+                trust_env=False,
+                follow_redirects=False,
+            )
+        )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -134,8 +142,10 @@ class Influx:
         except httpx.ConnectError as error:
             raise DataError(f"{place.url} cannot be reached: {_why(str(error).upper())}") from None
         except httpx.TimeoutException:
-            raise DataError(f"{place.url} did not answer within {place.timeout_s:g} s: try a longer timeout=, or less "
-                            "of it with from= and to=") from None  # fmt: skip
+            raise DataError(
+                f"{place.url} did not answer within {place.timeout_s:g} s: try a longer timeout=, or less "
+                "of it with from= and to="
+            ) from None
         except httpx.HTTPError:
             raise DataError(self._cut()) from None
 
@@ -148,8 +158,10 @@ class Influx:
                 yield held[:at].decode(errors="replace")
                 del held[: at + 1]
             if len(held) > _LONGEST_PIECE:
-                raise DataError(f"{self.place.url} answers with a line of more than {_LONGEST_PIECE >> 20} MiB, which "
-                                "is no answer of InfluxDB")  # fmt: skip
+                raise DataError(
+                    f"{self.place.url} answers with a line of more than {_LONGEST_PIECE >> 20} MiB, which "
+                    "is no answer of InfluxDB"
+                )
         if held.strip():
             yield held.decode(errors="replace")
 
@@ -166,8 +178,10 @@ class Influx:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(f"{self.place.url} answers with something that is no answer of InfluxDB, or with half of "
-                            "one: is the port right?") from None  # fmt: skip
+            raise DataError(
+                f"{self.place.url} answers with something that is no answer of InfluxDB, or with half of "
+                "one: is the port right?"
+            ) from None
 
     def _cut(self) -> str:
         return f"{self.place.url} broke its answer off: what was read is not all, try again"

@@ -27,9 +27,15 @@ def name_of(place: Place) -> str:
 
 
 def import_database(
-    address: str, folder: Path, name: str | None, given: Mapping[str, object], rules: Sequence[str], command: str,
-    progress: Callable[[str], None], say: Callable[[str], None],
-) -> ImportedRun | None:  # fmt: skip
+    address: str,
+    folder: Path,
+    name: str | None,
+    given: Mapping[str, object],
+    rules: Sequence[str],
+    command: str,
+    progress: Callable[[str], None],
+    say: Callable[[str], None],
+) -> ImportedRun | None:
     """Make a record in ``folder``; the series where they were somebody's, None for a run of Soakwatch.
 
     ``say`` hears what a person must know. Raises DataError, UsageError and RecordError.
@@ -47,8 +53,10 @@ def import_database(
         found = read_run(place, folder, progress)
         say(f"read {found.readings} readings and {found.polls} polls of {found.run} from {place.shown}: all there are")
         if found.grain_ns > 1:
-            say(f"the times of the readings were cut to {found.grain_ns / 1000:g} µs when they were sent (precision):"
-                " figures may differ from the record's in their last digits")  # fmt: skip
+            say(
+                f"the times of the readings were cut to {found.grain_ns / 1000:g} µs when they were sent (precision):"
+                " figures may differ from the record's in their last digits"
+            )
         return None
     from soakwatch.sinks.influxdb.read.foreign import Wanted, import_series
     from soakwatch.sinks.influxdb.read.mapping import mapping_of
@@ -61,9 +69,13 @@ def import_database(
     if of_targets:
         raise click.UsageError("--role TARGET=…: say it in the file of --map")
     target = given.get("target")
-    wanted = Wanted(mapping_of(_texts(given, "meanings")), target if isinstance(target, str) else None,
-                    role or "dut", every or (growth_of(rules) if command == "judge" else "up"),
-                    () if command == "judge" else tuple(rules))  # fmt: skip
+    wanted = Wanted(
+        mapping_of(_texts(given, "meanings")),
+        target if isinstance(target, str) else None,
+        role or "dut",
+        every or (growth_of(rules) if command == "judge" else "up"),
+        () if command == "judge" else tuple(rules),
+    )
     made = import_series(place, folder, name or name_of(place), wanted, ["soakwatch", command, address], progress)
     notes = [*made.notes, *(told_of_rules(place.shown, made.series, rules) if command == "judge" else ())]
     for note in notes:

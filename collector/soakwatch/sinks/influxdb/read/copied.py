@@ -85,8 +85,10 @@ class Names:
         for number, (target, metric, name, *_) in enumerate(account.series):
             head = key(metric, {"target": target}, object_labels(name))
             if head in self.series:
-                raise DataError(f"{where}: two series of {metric} of {target} have one name in InfluxDB ({name}): "
-                                "judge the record itself")  # fmt: skip
+                raise DataError(
+                    f"{where}: two series of {metric} of {target} have one name in InfluxDB ({name}): "
+                    "judge the record itself"
+                )
             self.series[head] = number
         self.sources: dict[str, int] = {}
         for source in sources:
@@ -101,8 +103,10 @@ class Names:
         found = self.series.get(key(piece.name, tags, {}))
         if found is None:
             shown = ", ".join(f"{name}={value}" for name, value in tags.items())
-            raise DataError(f"{self._where}: there are readings of {piece.name} ({shown[:200]}) that the run does not "
-                            "know: two runs may have been sent under one name")  # fmt: skip
+            raise DataError(
+                f"{self._where}: there are readings of {piece.name} ({shown[:200]}) that the run does not "
+                "know: two runs may have been sent under one name"
+            )
         return found
 
     def source_of(self, piece: Piece) -> int:
@@ -110,8 +114,10 @@ class Names:
         target, label = piece.tags.get("target", ""), piece.tags.get("source", "")
         found = self.sources.get(_source_key(target, label))
         if found is None:
-            raise DataError(f"{self._where}: there are polls of {target}/{label} that the run does not know: two runs "
-                            "may have been sent under one name")  # fmt: skip
+            raise DataError(
+                f"{self._where}: there are polls of {target}/{label} that the run does not know: two runs "
+                "may have been sent under one name"
+            )
         return found
 
 
@@ -151,9 +157,7 @@ def _measurement(metric: str) -> str:
     return key(metric, {}, {}).replace("\\,", ",").replace("\\ ", " ")
 
 
-def polls_in(
-    influx: Influx, run: str, names: Names, window: str, errors: Mapping[str, str]
-) -> dict[int, PollPoints]:  # fmt: skip
+def polls_in(influx: Influx, run: str, names: Names, window: str, errors: Mapping[str, str]) -> dict[int, PollPoints]:
     """The polls of a piece of time, by the number of their source; ``errors`` are the texts as points hold them."""
     found: dict[int, list[tuple[int, int, int, int, int, str | None]]] = {}
     asked = (

@@ -65,16 +65,23 @@ def import_series(
             raise DataError(_nothing(influx, unknown))
         ones: dict[str, frozenset[str]] = {}
         for measurement, names in fields.items():
-            ones |= {name: frozenset(entry.one) for entry in wanted.mapping.of(measurement) if entry.one
-                     for name, _ in entry.names() if name in names}  # fmt: skip
+            ones |= {
+                name: frozenset(entry.one)
+                for entry in wanted.mapping.of(measurement)
+                if entry.one
+                for name, _ in entry.names()
+                if name in names
+            }
         for tagged in read(influx, fields, known, ones, progress):
             for entry in wanted.mapping.of(tagged.measurement):
                 _take(entry, tagged, wanted, made)
                 if len(made.series) > MOST_SERIES:
                     raise DataError(f"{place.shown} holds more than {MOST_SERIES} series: ask for less with host=")
     if not made.series:
-        raise DataError(f"{place.shown} holds no reading of {', '.join(list(fields)[:_SHOWN])} that is asked for: "
-                        "widen from=, to= and host=")  # fmt: skip
+        raise DataError(
+            f"{place.shown} holds no reading of {', '.join(list(fields)[:_SHOWN])} that is asked for: "
+            "widen from=, to= and host="
+        )
     series = _renamed([one for _, _, one in made.series.values()], wanted.target, place)
     of: dict[str, list[ImportedSeries]] = {}
     for (_, tagged, _), one in zip(made.series.values(), series, strict=True):
@@ -82,8 +89,7 @@ def import_series(
     parts = [Imported(measurement, some[0].target, tuple(some), ()) for measurement, some in of.items()]
     last_ns = max(int(one.time_ns[-1]) for one in series)
     due = Due(place.from_ns, last_ns if place.to_ns is None else place.to_ns, WHY_LOST)
-    told = write_record(folder, name, parts, command, progress,
-                        wanted.rules, due)  # fmt: skip
+    told = write_record(folder, name, parts, command, progress, wanted.rules, due)
     return ImportedRun(tuple(series), (*_unrecognised(unknown), *dict.fromkeys(made.notes), *told))
 
 
@@ -178,16 +184,19 @@ def _add(entry: Entry, tagged: Tagged, one: ImportedSeries, made: _Made) -> None
         return
     if held.time_ns[-1] < one.time_ns[0] or one.time_ns[-1] < held.time_ns[0]:
         early, late = (held, one) if held.time_ns[-1] < one.time_ns[0] else (one, held)
-        joined = replace(held, time_ns=np.concatenate([early.time_ns, late.time_ns]),
-                         value=np.concatenate([early.value, late.value]))  # fmt: skip
+        joined = replace(
+            held, time_ns=np.concatenate([early.time_ns, late.time_ns]), value=np.concatenate([early.value, late.value])
+        )
         made.series[key] = entry, tagged, joined
         return
     differs = {tag: value for tag, value in tagged.tags.items() if before.tags.get(tag) != value}
     name = ",".join(part for part in (one.object, object_text(**differs)) if part)
     apart = replace(one, object=name)
     made.series.setdefault((one.target, one.metric, name), (entry, tagged, apart))
-    made.notes.append(f"{one.column}: several sets of tags are {one.metric} of {one.object or one.target}: told apart "
-                      f"by {', '.join(differs) or 'nothing'}")  # fmt: skip
+    made.notes.append(
+        f"{one.column}: several sets of tags are {one.metric} of {one.object or one.target}: told apart "
+        f"by {', '.join(differs) or 'nothing'}"
+    )
 
 
 def _renamed(series: list[ImportedSeries], target: str | None, place: Place) -> list[ImportedSeries]:
@@ -195,8 +204,10 @@ def _renamed(series: list[ImportedSeries], target: str | None, place: Place) -> 
     if target is None:
         return series
     if len(targets) > 1:
-        raise DataError(f"--target {target}: {place.shown} holds {len(targets)} hosts ({', '.join(targets[:_SHOWN])}): "
-                        "name one with host=")  # fmt: skip
+        raise DataError(
+            f"--target {target}: {place.shown} holds {len(targets)} hosts ({', '.join(targets[:_SHOWN])}): "
+            "name one with host="
+        )
     return [replace(one, target=target) for one in series]
 
 

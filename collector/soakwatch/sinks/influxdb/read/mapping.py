@@ -47,8 +47,9 @@ class Entry(BaseModel):
 
     fields: Annotated[tuple[str, ...], Field(min_length=1, description="added up; '-field' is taken away")]
     metric: Annotated[str, Field(description="metric of the catalogue, or imported.NAME")]
-    labels: Annotated[dict[str, str], Field(default_factory=dict, description="labels of the object; {tag} stands for "
-                                            "a tag's value")]  # fmt: skip
+    labels: Annotated[
+        dict[str, str], Field(default_factory=dict, description="labels of the object; {tag} stands for a tag's value")
+    ]
     where: Annotated[dict[str, str], Field(default_factory=dict, description="globs of tags; 'a|b' is either tag")]
     target: Annotated[str, Field(default=HOST, description="name of the target")]
     role: Annotated[Literal["dut", "generator", "monitor"] | None, Field(default=None, description="role of it")]
@@ -66,8 +67,9 @@ class Entry(BaseModel):
         if known is not None:
             for label in self.labels:
                 if label not in known.labels:
-                    raise ValueError(f"{self.metric} has no label {label!r}; its labels: "
-                                     f"{', '.join(known.labels) or 'none'}")  # fmt: skip
+                    raise ValueError(
+                        f"{self.metric} has no label {label!r}; its labels: {', '.join(known.labels) or 'none'}"
+                    )
             if self.kind is not None or self.growth is not None:
                 raise ValueError(f"{self.metric} is in the catalogue, which knows its kind and growth: leave them out")
             if self.unit is not None:

@@ -132,8 +132,10 @@ class _Copy:
         """What still waits: readings behind the last polls of their source. Raises DataError."""
         left = sorted({self.account.series[number][0] for number in self._waiting})
         if left:
-            raise DataError(f"there are readings of {', '.join(left[:_SHOWN])} without any poll that brought them: "
-                            "send the run again with soakwatch sink RUN --to …")  # fmt: skip
+            raise DataError(
+                f"there are readings of {', '.join(left[:_SHOWN])} without any poll that brought them: "
+                "send the run again with soakwatch sink RUN --to …"
+            )
 
     def _write(self, source: Source, polls: PollPoints) -> None:
         readings = []

@@ -60,9 +60,12 @@ def measurements_of(influx: Influx) -> dict[str, Measurement]:
 
 
 def read(
-    influx: Influx, wanted: Mapping[str, Sequence[str]], known: Mapping[str, Measurement],
-    ones: Mapping[str, frozenset[str]], progress: Callable[[str], None],
-) -> Iterator[Tagged]:  # fmt: skip
+    influx: Influx,
+    wanted: Mapping[str, Sequence[str]],
+    known: Mapping[str, Measurement],
+    ones: Mapping[str, frozenset[str]],
+    progress: Callable[[str], None],
+) -> Iterator[Tagged]:
     """The wanted fields of each measurement; ``ones`` are the texts that count as 1, by field.
 
     Raises DataError, also where less comes than the database counts, or more than fits into memory.
@@ -89,8 +92,9 @@ def read(
         for name, counted in counts.items():
             came = sum(one.fields[name][0].size for one in made if name in one.fields)
             if came < counted:
-                raise DataError(f"{influx.place.shown}: only {came} of {counted} readings of {measurement} {name} "
-                                "came: try again")  # fmt: skip
+                raise DataError(
+                    f"{influx.place.shown}: only {came} of {counted} readings of {measurement} {name} came: try again"
+                )
         yield from made
 
 
@@ -121,16 +125,23 @@ def _counts(influx: Influx, measurement: str, fields: Sequence[str], where: str)
 
 
 def _ask(
-    influx: Influx, measurement: str, fields: Sequence[str], types: Mapping[str, frozenset[str]], where: str,
-    tagged: dict[tuple[tuple[str, str], ...], dict[str, Column]], ones: Mapping[str, frozenset[str]],
-) -> None:  # fmt: skip
+    influx: Influx,
+    measurement: str,
+    fields: Sequence[str],
+    types: Mapping[str, frozenset[str]],
+    where: str,
+    tagged: dict[tuple[tuple[str, str], ...], dict[str, Column]],
+    ones: Mapping[str, frozenset[str]],
+) -> None:
     # A field that is an integer in one shard and a float in another is asked for as a float.
     listed = ", ".join(quoted(name) + ("::float" if _mixed(types[name]) else "") for name in fields)
     for piece in influx.pieces(f"SELECT {listed} FROM {quoted(measurement)}{where} GROUP BY *"):  # noqa: S608
         columns = tagged.setdefault(tuple(sorted(piece.tags.items())), {})
         if len(tagged) > MOST_SERIES:
-            raise DataError(f"{influx.place.shown}: {measurement} has more than {MOST_SERIES} sets of tags: ask for "
-                            "less with host=, from= and to=")  # fmt: skip
+            raise DataError(
+                f"{influx.place.shown}: {measurement} has more than {MOST_SERIES} sets of tags: ask for "
+                "less with host=, from= and to="
+            )
         times, *cells = zip(*piece.rows, strict=True)
         time_ns = np.array(times, dtype=np.int64)
         for name, column in zip(fields, cells, strict=True):

@@ -20,7 +20,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from soakwatch.sources.abc import Facts, Poller, Site, SourceConfig, SourceFailed
+from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceFailed
 from soakwatch.sources.loads.command.process import LINE_BYTES, Child, begin
 from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch_agent.sample import Answer, Event, Fault, Sample
@@ -42,7 +42,7 @@ class Config(SourceConfig):
     full: Annotated[float | None, Field(default=None, gt=0, description="what {rate} is at the full load")]
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Start the command; it is ended, and after 5 s killed, when the stack closes."""
     if config.drive:
         driven = DrivenCommand(config, site)
@@ -68,7 +68,7 @@ class Command:
 class DrivenCommand:
     """A command that is started anew for each level."""
 
-    def __init__(self, config: Config, site: Site) -> None:
+    def __init__(self, config: Config, site: SourceContext) -> None:
         self._config, self._site = config, site
         self._lines = _Lines(site)
         self._level: float | None = None
@@ -130,7 +130,7 @@ class DrivenCommand:
 class _Lines:
     """What the command said since the poll before."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: SourceContext) -> None:
         self._site = site
         self._samples: list[Sample] = []
         self._faults: list[Fault] = []

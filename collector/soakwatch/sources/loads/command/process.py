@@ -94,9 +94,14 @@ async def begin(words: Sequence[str], environment: Mapping[str, str], heard: Cal
     """Start a command in a session of its own. Raises SourceFailed."""
     try:
         process = await asyncio.create_subprocess_exec(
-            *words, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, limit=LINE_BYTES,
-            start_new_session=True, env={**os.environ, **environment},
-        )  # fmt: skip
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+            limit=LINE_BYTES,
+            start_new_session=True,
+            env={**os.environ, **environment},
+        )
     except OSError as error:
         raise SourceFailed(f"cannot start {words[0]}: {error.strerror}") from error
     except ValueError:

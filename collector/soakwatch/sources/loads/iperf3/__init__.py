@@ -28,7 +28,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from soakwatch.core.units import Seconds, show_seconds
-from soakwatch.sources.abc import Facts, HostName, Poller, Site, SourceConfig, SourceFailed, timing
+from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceFailed, timing
 from soakwatch.sources.loads.iperf3.account import Account, offered
 from soakwatch.sources.loads.iperf3.following import FollowedOutput
 from soakwatch.sources.loads.iperf3.kept import Kept
@@ -117,7 +117,7 @@ class Config(SourceConfig):
         return self
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Opens the file, or finds the program. Raises SourceFailed. A client rests until it is driven."""
     when = timing(0, site.interval_s, config.timeout)
     if config.file is not None:

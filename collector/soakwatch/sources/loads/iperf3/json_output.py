@@ -152,10 +152,14 @@ class JsonReader:
             sent = self._share(end.get("sum"))  # before 3.1 of UDP
         totals = () if self._bidir else tuple(each for each in (sent, received) if each is not None and _told(each))
         cpu = _number(_object(end.get("cpu_utilization_percent")).get("host_total"))
-        disordered = [
-            _whole(_object(_object(stream).get("udp")).get("out_of_order"))
-            for stream in cast("list[object]", end.get("streams"))[: 2 * MOST_STREAMS]
-        ] if isinstance(end.get("streams"), list) else []  # fmt: skip
+        disordered = (
+            [
+                _whole(_object(_object(stream).get("udp")).get("out_of_order"))
+                for stream in cast("list[object]", end.get("streams"))[: 2 * MOST_STREAMS]
+            ]
+            if isinstance(end.get("streams"), list)
+            else []
+        )
         known = [count for count in disordered if count is not None]
         return [Ended(totals, None if cpu is None else cpu / 100, sum(known) if known else None, error)]
 
@@ -191,8 +195,19 @@ def _with_rtt(whole: tuple[Share, ...], streams: tuple[Share, ...]) -> tuple[Sha
     for share in whole:
         times = [each.rtt_s for each in streams if each.sender == share.sender and each.rtt_s is not None]
         mean = sum(times) / len(times) if times else None
-        done.append(Share(share.sender, share.seconds, share.bytes, share.packets, share.lost, share.disordered,
-                          share.jitter_s, share.retransmits, mean))  # fmt: skip
+        done.append(
+            Share(
+                share.sender,
+                share.seconds,
+                share.bytes,
+                share.packets,
+                share.lost,
+                share.disordered,
+                share.jitter_s,
+                share.retransmits,
+                mean,
+            )
+        )
     return tuple(done)
 
 

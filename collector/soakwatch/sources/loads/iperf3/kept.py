@@ -44,9 +44,14 @@ class Kept:
     """
 
     def __init__(
-        self, account: Account, now_ns: Callable[[], int], *, once: bool = False, client: bool = False,
+        self,
+        account: Account,
+        now_ns: Callable[[], int],
+        *,
+        once: bool = False,
+        client: bool = False,
         drain_s: float = 0.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.account = account
         self.error: str | None = None  # why it does not run, while it should
         self.exit_code: int | None = None  # of the last that ended by itself

@@ -59,8 +59,9 @@ class Program:
 async def find(name: str) -> Program:
     """The version of a program. Raises SourceFailed where it is missing, or is no iperf3."""
     try:
-        process = await asyncio.create_subprocess_exec(name, "--version", stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL,
-                                                       start_new_session=True)  # fmt: skip
+        process = await asyncio.create_subprocess_exec(
+            name, "--version", stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, start_new_session=True
+        )
     except OSError as error:
         why = (error.strerror or "it cannot be run").lower()
         raise SourceFailed(f"cannot start {name}: {why}; install iperf3 here, or say where it is (program:)") from None

@@ -30,7 +30,7 @@ _ROW = re.compile(
     r"\s+(?P<begin>\d{1,9}\.\d+)\s*-\s*(?P<end>\d{1,9}\.\d+)\s+sec"
     r"\s+(?P<moved>\d{1,18}(?:\.\d+)?) (?P<of>[KMGT]?)Bytes"
     r"\s+(?P<rate>\d{1,18}(?:\.\d+)?) (?P<per>[KMGT]?)(?P<unit>bits|Bytes)/sec(?P<rest>.{0,120})"
-)  # fmt: skip
+)
 _LOSS = re.compile(r"(?P<jitter>\d+\.\d+) ms\s+(?P<lost>-?\d{1,18})/(?P<all>\d{1,18})\b")
 _RETRANSMITS = re.compile(r"(?P<retr>\d{1,18})\s+\d+(?:\.\d+)? [KMGT]?Bytes\b")
 _COUNT = re.compile(r"\d{1,18}")

@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soakwatch.sources.abc import Facts, Site, SourceFailed, timing
+from soakwatch.sources.abc import Facts, SourceContext, SourceFailed, timing
 from soakwatch.sources.answer_builder import Figures, restarted, rests
 from soakwatch.sources.loads.otg.api import OtgApi, Refused, Tree, otg_api
 from soakwatch.sources.loads.otg.metrics import Row, Rows, is_sending, put_flows, put_ports, put_whole, rows_of
@@ -232,7 +232,7 @@ class DrivenOtg:
         await self._api.call("POST", "/control/state", {"choice": "traffic", "traffic": traffic})
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> OtgLoad | DrivenOtg:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> OtgLoad | DrivenOtg:
     """Asks for its version. Raises SourceFailed if nothing answers, PlanError for keys that contradict each other."""
     limit_s = timing(0, site.interval_s, config.timeout).timeout_s
     api = await otg_api(config, site.target, limit_s, stack)

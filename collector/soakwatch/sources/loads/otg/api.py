@@ -114,9 +114,14 @@ async def otg_api(config: WebConfig, target: str, limit_s: float, stack: AsyncEx
         auth = httpx.BasicAuth(config.user, secret(config.password).reveal() if config.password else "")
     try:
         client = httpx.AsyncClient(
-            verify=True if context is None else context, headers=headers, auth=auth, timeout=wait_s,
-            follow_redirects=False, limits=httpx.Limits(max_connections=2), trust_env=False,
-        )  # fmt: skip
+            verify=True if context is None else context,
+            headers=headers,
+            auth=auth,
+            timeout=wait_s,
+            follow_redirects=False,
+            limits=httpx.Limits(max_connections=2),
+            trust_env=False,
+        )
     except (ValueError, UnicodeError):
         raise PlanError(
             f"{target}: a secret of {shown(config.url)} holds other than ASCII: no header takes it"

@@ -207,8 +207,11 @@ def _latency(rows: Sequence[Row]) -> dict[str, float]:
                 measured.append((low, mean, high, _whole_number(row.get("frames_rx")) or 1))
     lows = [low for low, *_ in measured if low is not None]
     highs = [high for _, _, high, _ in measured if high is not None]
-    found = {"min": min(lows, default=None), "mean": mean_by((mean, got) for _, mean, _, got in measured),
-             "max": max(highs, default=None)}  # fmt: skip
+    found = {
+        "min": min(lows, default=None),
+        "mean": mean_by((mean, got) for _, mean, _, got in measured),
+        "max": max(highs, default=None),
+    }
     return {quantile: value for quantile, value in found.items() if value is not None}
 
 

@@ -14,8 +14,13 @@ from soakwatch.sources.loads.otg.metrics import Row, number
 
 _BITS = {"bps": 1, "kbps": 1_000, "mbps": 1_000_000, "gbps": 1_000_000_000}
 _DEFAULTS: Mapping[str, float] = {
-    "pps": 1000, "bps": 10**9, "kbps": 10**6, "mbps": 1000, "gbps": 1, "percentage": 100,
-}  # fmt: skip
+    "pps": 1000,
+    "bps": 10**9,
+    "kbps": 10**6,
+    "mbps": 1000,
+    "gbps": 1,
+    "percentage": 100,
+}
 _LEAST_BPS = 672  # of the model: one frame of 84 bytes on the wire
 
 

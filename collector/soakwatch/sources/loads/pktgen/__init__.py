@@ -18,7 +18,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from soakwatch.sources.abc import Facts, HostName, Site, SourceConfig, SourceFailed, timing
+from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceFailed, timing
 from soakwatch.sources.answer_builder import Figures, restarted, rests
 from soakwatch.sources.loads.pktgen import figures as pg
 from soakwatch.sources.loads.pktgen.console import Console, lua_string, tells
@@ -191,7 +191,7 @@ class DrivenPktgen:
             _LOG.warning("%s may still send: stop it by hand (%s)", self._console.where, why)
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> PktgenLoad | DrivenPktgen:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> PktgenLoad | DrivenPktgen:
     """Asks what it is. Raises SourceFailed if nothing answers, or something that is no Pktgen."""
     limit_s = 0.9 * timing(0, site.interval_s, config.timeout).timeout_s
     console = Console(config.host, config.port, limit_s)

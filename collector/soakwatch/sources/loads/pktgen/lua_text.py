@@ -24,8 +24,10 @@ _RAW = re.compile(r"[^,;\n{}]{1,200}")
 _RAW_KEY = re.compile(r"[^\]\n]{1,200}")
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _REAL = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][-+]?[0-9]{1,3})?")
-_QUOTED = {'"': re.compile(r'"((?:[^"\\]|\\.){0,4096})"', re.DOTALL),
-           "'": re.compile(r"'((?:[^'\\]|\\.){0,4096})'", re.DOTALL)}  # fmt: skip
+_QUOTED = {
+    '"': re.compile(r'"((?:[^"\\]|\\.){0,4096})"', re.DOTALL),
+    "'": re.compile(r"'((?:[^'\\]|\\.){0,4096})'", re.DOTALL),
+}
 _ESCAPE = re.compile(r"\\(\d{1,3}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Facts, HostName, Poller, Site, SourceConfig, SourceFailed, timing
+from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceFailed, timing
 from soakwatch.sources.loads.trex.rate import RateText, rate
 from soakwatch_agent.sample import Answer
 
@@ -75,13 +75,13 @@ class DrivenTrex:
         return self._reader.facts()
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Connect and shake hands. Raises SourceFailed if that fails or another holds a port that is to be driven, and
     PlanError where pyzmq is not installed or the mode cannot be driven."""
     try:
         import zmq.asyncio
 
-        from soakwatch.sources.loads.trex.driver import Driver, Reins
+        from soakwatch.sources.loads.trex.driver import DriveConfig, Driver
         from soakwatch.sources.loads.trex.reader import Reader
         from soakwatch.sources.loads.trex.rpc import Rpc
     except ImportError:
@@ -102,7 +102,7 @@ async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller:
         raise PlanError(f"{site.target}: only a stateless TRex can be driven, this one runs {server.mode}: no drive")
     # The same run takes its ports again after a crash of the monitor; no other run of the same user does.
     session = zlib.crc32(f"{site.folder.resolve()} {site.target} {config.host} {config.port}".encode()) or 1
-    driver = Driver(rpc, Reins(config.ports, rate(config.rate), config.user, session))
+    driver = Driver(rpc, DriveConfig(config.ports, rate(config.rate), config.user, session))
     if site.trial:
         await driver.foresee(server)
     else:

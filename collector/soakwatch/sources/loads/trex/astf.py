@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from soakwatch.sources.loads.trex.histogram import Delay, Window, buckets, merged, window
 from soakwatch.sources.loads.trex.plain import count, listing, mapping, number, word
-from soakwatch.sources.loads.trex.sheet import Sheet
+from soakwatch.sources.loads.trex.sheet import AnswerBuilder
 
 _OPENED = ("tcps_connects", "udps_connects")
 _FAILED = ("tcps_conndrops", "tcps_drops", "udps_keepdrops")
@@ -26,7 +26,7 @@ def described(reply: object) -> dict[str, int]:
     return {name: number for name, number in pairs if name and number is not None}
 
 
-def put_counters(sheet: Sheet, reply: object, numbers: Mapping[str, int]) -> dict[str, int]:
+def put_counters(sheet: AnswerBuilder, reply: object, numbers: Mapping[str, int]) -> dict[str, int]:
     """Connections and segments sent again, by metric; none before any traffic."""
     raw = mapping(reply)
     clients, servers = mapping(raw.get("client")), mapping(raw.get("server"))
@@ -40,7 +40,7 @@ def put_counters(sheet: Sheet, reply: object, numbers: Mapping[str, int]) -> dic
     return {metric: value for metric, value in sums.items() if value is not None}
 
 
-def put_open(sheet: Sheet, reply: object, numbers: Mapping[str, int], whole: Mapping[str, object]) -> None:
+def put_open(sheet: AnswerBuilder, reply: object, numbers: Mapping[str, int], whole: Mapping[str, object]) -> None:
     """Connections that are open: at the clients, or of the totals where the counters do not say."""
     if "m_active_flows" in numbers and mapping(reply):
         _put_sum(sheet, "load.connections", ("m_active_flows",), numbers, mapping(mapping(reply).get("client")))
@@ -51,7 +51,7 @@ def put_open(sheet: Sheet, reply: object, numbers: Mapping[str, int], whole: Map
 
 
 def _put_sum(
-    sheet: Sheet, metric: str, names: tuple[str, ...], numbers: Mapping[str, int], *sides: Mapping[str, object]
+    sheet: AnswerBuilder, metric: str, names: tuple[str, ...], numbers: Mapping[str, int], *sides: Mapping[str, object]
 ) -> int | None:
     """The sum of what the description knows of these counters; one that is not sent is nought."""
     raw = [side.get(str(numbers[name]), 0) for side in sides for name in names if name in numbers]
@@ -71,7 +71,7 @@ class Probes:
     def __init__(self) -> None:
         self._before: dict[str, Delay] = {}
 
-    def put(self, sheet: Sheet, reply: object) -> None:
+    def put(self, sheet: AnswerBuilder, reply: object) -> None:
         """Latency and jitter of the packets that came since the look before, if the probes are on."""
         now = {
             name: _delay(mapping(part))

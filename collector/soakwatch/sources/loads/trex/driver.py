@@ -12,7 +12,7 @@ from soakwatch.sources.loads.trex.plain import mapping, number, word
 from soakwatch.sources.loads.trex.rate import Rate
 from soakwatch.sources.loads.trex.rpc import Ask, Refusal, Refused, Rpc
 from soakwatch.sources.loads.trex.session import Server
-from soakwatch.sources.loads.trex.sheet import Sheet
+from soakwatch.sources.loads.trex.sheet import AnswerBuilder
 from soakwatch.sources.loads.trex.totals import SENDING
 
 _ALL_CORES = 2**64 - 1
@@ -21,7 +21,7 @@ _ACTIVE = SENDING | {"PAUSE"}
 
 
 @dataclass(frozen=True, slots=True)
-class Reins:
+class DriveConfig:
     """What the plan says: the ports (None = all that have streams), the full rate, and as whom they are taken."""
 
     ports: tuple[int, ...] | None
@@ -33,7 +33,7 @@ class Reins:
 class Driver:
     """Ports that are ours until ``release``."""
 
-    def __init__(self, rpc: Rpc, reins: Reins) -> None:
+    def __init__(self, rpc: Rpc, reins: DriveConfig) -> None:
         self._rpc, self._reins = rpc, reins
         self._server: Server | None = None
         self._handlers: dict[int, str] = {}
@@ -87,7 +87,7 @@ class Driver:
         """Whether TRex was started anew since it took its level."""
         return self.level is not None and self._followed not in {"", server.handle}
 
-    def put(self, sheet: Sheet) -> None:
+    def put(self, sheet: AnswerBuilder) -> None:
         """What the ports were told to send, where TRex could say what their streams come to."""
         if self._factor and all(port in self._most or not factor for port, factor in self._factor.items()):
             for metric, which in (("load.offered.packet.rate", 0), ("load.offered.bit.rate", 1)):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from soakwatch.sources.loads.trex.histogram import Delay, Window, buckets, merged, window
 from soakwatch.sources.loads.trex.plain import count, mapping, number, total
-from soakwatch.sources.loads.trex.sheet import Sheet
+from soakwatch.sources.loads.trex.sheet import AnswerBuilder
 from soakwatch_agent.sample import object_text
 
 
@@ -34,23 +34,35 @@ def asked(reply: object) -> dict[int, Flow]:
     latency, versions = mapping(parts.get("latency")), mapping(parts.get("ver_id"))
     return {
         group: Flow(
-            group, count(versions.get(name)), total(raw.get("tp")), total(raw.get("rp")),
+            group,
+            count(versions.get(name)),
+            total(raw.get("tp")),
+            total(raw.get("rp")),
             *_measured(mapping(latency.get(name)), "lat", "jit", "er", ("drp", "ooo"), total(raw.get("rp"))),
         )
         for group, name, raw in _groups(parts.get("flow_stats"))
-    }  # fmt: skip
+    }
 
 
 def published(flow_stats: Mapping[str, object], latency_stats: Mapping[str, object]) -> dict[int, Flow]:
     """Flows of what an older TRex published, all that it said so far put together."""
     return {
         group: Flow(
-            group, None, total(raw.get("tx_pkts")), total(raw.get("rx_pkts")),
-            *_measured(mapping(latency_stats.get(name)), "latency", "jitter", "err_cntrs",
-                       ("dropped", "out_of_order"), total(raw.get("rx_pkts"))),
+            group,
+            None,
+            total(raw.get("tx_pkts")),
+            total(raw.get("rx_pkts")),
+            *_measured(
+                mapping(latency_stats.get(name)),
+                "latency",
+                "jitter",
+                "err_cntrs",
+                ("dropped", "out_of_order"),
+                total(raw.get("rx_pkts")),
+            ),
         )
         for group, name, raw in _groups(flow_stats)
-    }  # fmt: skip
+    }
 
 
 def _groups(raw: object) -> Iterable[tuple[int, str, Mapping[str, object]]]:
@@ -81,7 +93,7 @@ class FlowBook:
         self._before: dict[int, Flow] = {}
         self._disordered = 0
 
-    def put(self, sheet: Sheet, flows: Mapping[int, Flow]) -> list[int]:
+    def put(self, sheet: AnswerBuilder, flows: Mapping[int, Flow]) -> list[int]:
         """The samples of these flows; the groups whose counters began anew since the look before."""
         windows: list[Window] = []
         jitters: list[float] = []
@@ -110,7 +122,7 @@ class FlowBook:
         self._before = dict(flows)
         return anew
 
-    def _put_counters(self, sheet: Sheet, flow: Flow, before: Flow | None, *, anew: bool) -> None:
+    def _put_counters(self, sheet: AnswerBuilder, flow: Flow, before: Flow | None, *, anew: bool) -> None:
         thing = object_text(flow=flow.group)
         sheet.put("load.flow.tx.packets", flow.sent, thing)
         sheet.put("load.flow.rx.packets", flow.received, thing)

@@ -14,7 +14,7 @@ from soakwatch.sources.loads.trex.plain import count, listing, mapping
 from soakwatch.sources.loads.trex.published import Published
 from soakwatch.sources.loads.trex.rpc import Ask, Refusal, Rpc
 from soakwatch.sources.loads.trex.session import Server, greet
-from soakwatch.sources.loads.trex.sheet import Sheet
+from soakwatch.sources.loads.trex.sheet import AnswerBuilder
 from soakwatch.sources.loads.trex.totals import by_port, put_port, put_state, put_whole
 from soakwatch_agent.sample import Answer, Event, object_text
 
@@ -31,9 +31,14 @@ class Reader:
     """A TRex that is only read. After a failed look it shakes hands again: it may be another process by then."""
 
     def __init__(
-        self, rpc: Rpc, publisher: int, most_flows: int, patience_s: float, now_ns: Callable[[], int],
+        self,
+        rpc: Rpc,
+        publisher: int,
+        most_flows: int,
+        patience_s: float,
+        now_ns: Callable[[], int],
         context: zmq.asyncio.Context,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._rpc, self._publisher, self._most_flows = rpc, publisher, most_flows
         self._patience_s, self._now_ns, self._context = patience_s, now_ns, context
         self._server: Server | None = None
@@ -59,7 +64,7 @@ class Reader:
 
     async def look(self, now_ns: int, driver: Driver | None) -> Answer:
         """One look; with the rate that a driver told the ports, and told again if TRex was started anew."""
-        sheet = Sheet(now_ns)
+        sheet = AnswerBuilder(now_ns)
         server = await self.server()
         results = await self._rpc.ask_all(self._questions(server))
         if all(isinstance(each, Refusal) for each in results):  # as with the handle of another process
@@ -133,7 +138,7 @@ class Reader:
             asks.append(Ask("get_active_pgids", {}))
         return asks
 
-    def _put_states(self, sheet: Sheet, server: Server, results: Sequence[object]) -> None:
+    def _put_states(self, sheet: AnswerBuilder, server: Server, results: Sequence[object]) -> None:
         sending: list[bool] = []
         for port, status in zip(server.ports, results, strict=False):
             if isinstance(status, Refusal):
@@ -146,7 +151,7 @@ class Reader:
         if any(sending) or len(sending) == len(server.ports):
             sheet.put("load.sending", int(any(sending)))
 
-    async def _put_asked(self, sheet: Sheet, server: Server, results: Sequence[object]) -> None:
+    async def _put_asked(self, sheet: AnswerBuilder, server: Server, results: Sequence[object]) -> None:
         whole, *rest = results
         if isinstance(whole, Refusal):
             raise SourceFailed(f"TRex at {self._rpc.where} refuses get_global_stats: {whole.text}")
@@ -161,7 +166,7 @@ class Reader:
         elif special:
             await self._put_flows(sheet, special[0])
 
-    async def _put_published(self, sheet: Sheet, server: Server, results: Sequence[object]) -> None:
+    async def _put_published(self, sheet: AnswerBuilder, server: Server, results: Sequence[object]) -> None:
         news = self._published
         assert news is not None
         await news.fresh(self._patience_s)
@@ -174,14 +179,16 @@ class Reader:
             return  # nothing new: it publishes less often than it is looked at
         self._published_ns = news.totals_ns
         ports = by_port(news.totals)
-        then = Sheet(news.totals_ns)
+        then = AnswerBuilder(news.totals_ns)
         self._put_totals(then, news.totals, {port: ports.get(port, {}) for port in server.ports})
         if not results:
             self._put_flow_samples(then, published(news.flows, news.latency))
         sheet.samples += then.samples
         sheet.faults += then.faults
 
-    def _put_totals(self, sheet: Sheet, whole: Mapping[str, object], ports: Mapping[int, Mapping[str, object]]) -> None:
+    def _put_totals(
+        self, sheet: AnswerBuilder, whole: Mapping[str, object], ports: Mapping[int, Mapping[str, object]]
+    ) -> None:
         put_whole(sheet, whole, ports)
         for port, raw in ports.items():
             put_port(sheet, port, raw)
@@ -193,7 +200,7 @@ class Reader:
             self._events.append(Event("generator.out_of_buffers", "", sheet.time_ns, None, detail))
         self._starved = starved
 
-    async def _put_flows(self, sheet: Sheet, active: object) -> None:
+    async def _put_flows(self, sheet: AnswerBuilder, active: object) -> None:
         if isinstance(active, Refusal):
             sheet.fault("load.flow.tx.packets", f"TRex refuses the list of its flows: {active.text}")
             return
@@ -211,14 +218,16 @@ class Reader:
             return
         self._put_flow_samples(sheet, asked(reply))
 
-    def _put_flow_samples(self, sheet: Sheet, flows: Mapping[int, Flow]) -> None:
+    def _put_flow_samples(self, sheet: AnswerBuilder, flows: Mapping[int, Flow]) -> None:
         chosen = dict(list(flows.items())[: self._most_flows])
         anew = self._flows.put(sheet, chosen)
         if anew:
             detail = {"source": f"TRex at {self._rpc.where}", "flows": ", ".join(map(str, anew[:20]))}
             self._events.append(Event("generator.cleared", "", sheet.time_ns, None, detail))
 
-    def _put_astf(self, sheet: Sheet, whole: Mapping[str, object], special: Sequence[object], *, latency: bool) -> None:
+    def _put_astf(
+        self, sheet: AnswerBuilder, whole: Mapping[str, object], special: Sequence[object], *, latency: bool
+    ) -> None:
         answers = [None if isinstance(each, Refusal) else each for each in special]
         if special and isinstance(special[0], Refusal) and _NO_TRAFFIC not in special[0].text:
             sheet.fault("load.connections.opened", f"TRex refuses its counters: {special[0].text}")

@@ -7,7 +7,7 @@ from soakwatch.sources.loads.trex.plain import number
 from soakwatch_agent.sample import Fault, Sample, object_text
 
 
-class Sheet:
+class AnswerBuilder:
     """The samples and faults of one look, all of one time."""
 
     def __init__(self, time_ns: int) -> None:

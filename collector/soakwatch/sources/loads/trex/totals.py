@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from soakwatch.sources.loads.trex.plain import count, mapping, number, word
-from soakwatch.sources.loads.trex.sheet import Sheet
+from soakwatch.sources.loads.trex.sheet import AnswerBuilder
 from soakwatch_agent.sample import object_text
 
 _WHOLE = {
@@ -38,7 +38,7 @@ _OF_PORT = re.compile(r"(\w+)-(\d{1,2})")
 SENDING = frozenset({"TX", "PCAP_TX"})
 
 
-def put_whole(sheet: Sheet, raw: Mapping[str, object], ports: Mapping[int, Mapping[str, object]]) -> None:
+def put_whole(sheet: AnswerBuilder, raw: Mapping[str, object], ports: Mapping[int, Mapping[str, object]]) -> None:
     """The whole generator: rates, totals, offered rates where TRex knows them, queues, and the busiest of its cores."""
     for field, metric in _WHOLE.items():
         if field in raw:
@@ -59,7 +59,7 @@ def put_whole(sheet: Sheet, raw: Mapping[str, object], ports: Mapping[int, Mappi
         sheet.put("load.cpu.utilization", min(max(known) / 100, 1.0))
 
 
-def put_port(sheet: Sheet, port: int, raw: Mapping[str, object]) -> None:
+def put_port(sheet: AnswerBuilder, port: int, raw: Mapping[str, object]) -> None:
     """One port's totals, rates and errors."""
     thing = object_text(port=port)
     for field, metric in _PORT.items():
@@ -70,7 +70,7 @@ def put_port(sheet: Sheet, port: int, raw: Mapping[str, object]) -> None:
             sheet.take("load.port.errors", raw[field], object_text(port=port, direction=direction))
 
 
-def put_state(sheet: Sheet, port: int, raw: Mapping[str, object]) -> bool | None:
+def put_state(sheet: AnswerBuilder, port: int, raw: Mapping[str, object]) -> bool | None:
     """One port's link; whether it sends, None if it does not say."""
     up = mapping(mapping(raw.get("attr")).get("link")).get("up")
     if isinstance(up, bool):

@@ -20,13 +20,13 @@ from pydantic import Field, model_validator
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.units import Seconds
-from soakwatch.sources.abc import Facts, HostName, Recovered, Site, SourceConfig, SourceFailed, timing
+from soakwatch.sources.abc import BackfilledPoll, Facts, HostName, SourceConfig, SourceContext, SourceFailed, timing
 from soakwatch.sources.pollers.agent.clocks import Exchange, Offset, followed, in_our_time, measured
 from soakwatch.sources.pollers.agent.config import run_name, settings_body
 from soakwatch.sources.pollers.agent.following import Following
 from soakwatch.sources.pollers.agent.https_way import HttpsWay
 from soakwatch.sources.pollers.agent.stream import LinkLost, Reply, Talk
-from soakwatch.sources.pollers.agent.ways import LocalWay, SshWay, Way
+from soakwatch.sources.pollers.agent.ways import LocalWay, SshWay, Transport
 from soakwatch.sources.pollers.agent.windows import Window, Windows
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine
@@ -109,7 +109,7 @@ class Config(SourceConfig, Access):
 class AgentPoller:
     """One agent, followed. ``poll`` brings its newest look, ``recovered`` what nobody could fetch in its time."""
 
-    def __init__(self, way: Way, config: Config, site: Site) -> None:
+    def __init__(self, way: Transport, config: Config, site: SourceContext) -> None:
         self._way, self._config, self._site = way, config, site
         self._run = run_name(site)
         self._interval_ns = round(site.interval_s * 1e9)
@@ -160,11 +160,11 @@ class AgentPoller:
             await self._cut()
             raise
 
-    def recovered(self) -> Iterable[Recovered]:
+    def recovered(self) -> Iterable[BackfilledPoll]:
         """See Recovering: about 500 a call at most, for no more are fetched."""
         looks = sorted(self._waiting, key=lambda each: each[1].start_ns)
         self._waiting.clear()
-        return [Recovered(look.start_ns, look.duration_ns, look.answer) for _, look in looks]
+        return [BackfilledPoll(look.start_ns, look.duration_ns, look.answer) for _, look in looks]
 
     def facts(self) -> Facts:
         """See Telling."""
@@ -373,11 +373,11 @@ class _NoLook(SourceFailed):
     """The conversation is well; the look is not."""
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> AgentPoller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> AgentPoller:
     """Connects. Raises SourceFailed, and PlanError for what cannot be."""
     if config.url is not None:
         assert config.token is not None
-        way: Way = HttpsWay(config.url, config.token, config.fingerprint)
+        way: Transport = HttpsWay(config.url, config.token, config.fingerprint)
     elif config.host:
         line = await stack.enter_async_context(SshLine(config, site.folder))
         folder = config.folder.removeprefix("~/")

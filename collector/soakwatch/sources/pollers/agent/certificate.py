@@ -20,7 +20,7 @@ _DAYS = 3650  # nobody's trust hangs on the date: the fingerprint is what is ver
 
 
 @dataclass(frozen=True, slots=True)
-class Paper:
+class CertificateFiles:
     """The files that were written, and the certificate's SHA-256 as hex digits."""
 
     cert: Path
@@ -29,7 +29,7 @@ class Paper:
     fingerprint: str
 
 
-def write_papers(folder: Path, name: str) -> Paper:
+def write_papers(folder: Path, name: str) -> CertificateFiles:
     """Writes cert.pem, key.pem and token, readable by their owner only. Raises SoakwatchError; nothing is replaced."""
     key = ec.generate_private_key(ec.SECP256R1())
     who = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
@@ -45,7 +45,7 @@ def write_papers(folder: Path, name: str) -> Paper:
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    paper = Paper(
+    paper = CertificateFiles(
         folder / "cert.pem",
         folder / "key.pem",
         folder / "token",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from soakwatch.sources.abc import Site
+from soakwatch.sources.abc import SourceContext
 from soakwatch_agent.framing import Object
 
 
-def run_name(site: Site) -> str:
+def run_name(site: SourceContext) -> str:
     """The name of a run for its agents: a monitor that was restarted goes on under the same one."""
     folder = site.folder.resolve()
     digest = hashlib.blake2b(str(folder).encode("utf-8", "replace"), digest_size=6).hexdigest()
@@ -17,7 +17,7 @@ def run_name(site: Site) -> str:
 
 
 def settings_body(
-    site: Site, probes: Sequence[str] | None, core_folders: Sequence[str], interval_ns: int, phase_ns: int
+    site: SourceContext, probes: Sequence[str] | None, core_folders: Sequence[str], interval_ns: int, phase_ns: int
 ) -> Object:
     """The settings as the agent takes them (settings.py there)."""
     return {

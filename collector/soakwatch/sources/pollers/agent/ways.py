@@ -21,7 +21,7 @@ _WORDS = 4096
 _CHUNK = 1 << 16
 
 
-class Way(Protocol):
+class Transport(Protocol):
     """How the agent is reached; ``connect`` may be called again and again."""
 
     async def connect(self) -> Talk:

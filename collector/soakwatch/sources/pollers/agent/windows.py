@@ -7,7 +7,7 @@ import statistics
 from collections import deque
 from dataclasses import dataclass, field
 
-from soakwatch.core.event_kinds import REACH_NS, WINDOW, bookkeeping, words_of
+from soakwatch.core.event_kinds import REACH_NS, WINDOW, is_internal, words_of
 from soakwatch.sources.abc import SourceFailed
 from soakwatch_agent.framing import Object
 from soakwatch_agent.sample import Answer, Event, Sample, object_labels
@@ -113,7 +113,7 @@ class Windows:
         """Looks at an answer, in our time."""
         self._now_ns = now_ns
         for event in answer.events:
-            if not bookkeeping(event.kind):
+            if not is_internal(event.kind):
                 self.want(event.begin_ns, words_of(event.kind, event.object))
         for sample in answer.samples:
             if sample.metric == _CPU and self._machine.jumped(sample.value, now_ns, 1, seldom=False):

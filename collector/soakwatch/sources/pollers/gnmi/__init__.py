@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef, secret
-from soakwatch.sources.abc import Facts, HostName, Site, SourceConfig, SourceFailed, timing
+from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceFailed, timing
 from soakwatch.sources.pollers.gnmi.latest import Latest, Wanted, wanted
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import GnmiPath
@@ -26,7 +26,7 @@ from soakwatch.sources.transport.tls import Pin, certificate_of
 from soakwatch_agent.sample import Answer, Sample, object_text
 
 if TYPE_CHECKING:
-    from soakwatch.sources.pollers.gnmi.stream import Door, Stream
+    from soakwatch.sources.pollers.gnmi.stream import GnmiEndpoint, Stream
 
 _SILENT = 3  # intervals without an update
 
@@ -67,7 +67,7 @@ class Config(SourceConfig):
 class GnmiPoller:
     """One stream in a task of its own; a poll takes the newest reading of each series."""
 
-    def __init__(self, config: Config, site: Site, lines: tuple[Wanted, ...], door: Door) -> None:
+    def __init__(self, config: Config, site: SourceContext, lines: tuple[Wanted, ...], door: GnmiEndpoint) -> None:
         self._config, self._site, self._lines, self._door = config, site, lines, door
         self._latest = Latest(lines)
         self._stream: Stream | None = None
@@ -145,7 +145,7 @@ class GnmiPoller:
         await asyncio.sleep(0)  # the request goes out before the first drain
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> GnmiPoller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> GnmiPoller:
     """Resolves paths and login; the stream opens with the first poll. Raises PlanError."""
     try:
         import soakwatch.sources.pollers.gnmi.stream as streams
@@ -158,7 +158,7 @@ async def start(config: Config, site: Site, stack: AsyncExitStack) -> GnmiPoller
         metadata.append(("username", config.user))
     if config.password is not None:
         metadata.append(("password", secret(config.password).reveal()))
-    door = streams.Door(config.host, config.port, roots, config.name or name, tuple(metadata))
+    door = streams.GnmiEndpoint(config.host, config.port, roots, config.name or name, tuple(metadata))
     poller = GnmiPoller(config, site, lines, door)
     stack.push_async_callback(poller.close)
     return poller
@@ -178,7 +178,7 @@ def _lines(config: Config, target: str) -> tuple[Wanted, ...]:
         raise PlanError(f"{target}: gnmi: {error}") from None
 
 
-async def _roots(config: Config, site: Site) -> tuple[bytes | None, str | None]:
+async def _roots(config: Config, site: SourceContext) -> tuple[bytes | None, str | None]:
     """The certificates that are trusted, None for no TLS, and the name in a pinned certificate."""
     if config.plaintext:
         if config.pin or config.ca:

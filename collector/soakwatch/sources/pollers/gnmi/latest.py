@@ -134,6 +134,6 @@ class Latest:
 
 def _thing(line: GnmiPath, keys: dict[str, str]) -> str:
     order = BY_NAME[line.metric].labels
-    return object_text(**{
-        name: _FIELD.sub(lambda match: keys.get(match[1], ""), line.labels[name])[:200] for name in order
-    })  # fmt: skip
+    return object_text(
+        **{name: _FIELD.sub(lambda match: keys.get(match[1], ""), line.labels[name])[:200] for name in order}
+    )

@@ -22,12 +22,16 @@ from soakwatch.sources.pollers.gnmi.values import BadValue, elements, plain
 
 ENCODINGS = ("JSON_IETF", "JSON", "PROTO")
 """What is asked for, the best first."""
-_OPTIONS = [("grpc.max_receive_message_length", 16 * 2**20), ("grpc.keepalive_time_ms", 20_000),
-            ("grpc.keepalive_timeout_ms", 10_000), ("grpc.enable_retries", 0)]  # fmt: skip
+_OPTIONS = [
+    ("grpc.max_receive_message_length", 16 * 2**20),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.enable_retries", 0),
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class GnmiEndpoint:
     """How a device is reached. ``roots`` is PEM, None for no TLS; ``metadata`` holds the login and is never shown."""
 
     host: str
@@ -38,13 +42,13 @@ class Door:
 
     def __repr__(self) -> str:
         """Host and port only."""
-        return f"Door({self.host}:{self.port})"
+        return f"GnmiEndpoint({self.host}:{self.port})"
 
 
 class Stream:
     """One channel. ``open`` asks what the device can do, ``follow`` reads updates until the stream ends."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: GnmiEndpoint) -> None:
         self._door = door
         target = f"[{door.host}]:{door.port}" if ":" in door.host else f"{door.host}:{door.port}"
         options = [*_OPTIONS, *([("grpc.ssl_target_name_override", door.name)] if door.name else [])]

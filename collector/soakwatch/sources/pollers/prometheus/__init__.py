@@ -19,7 +19,7 @@ from pydantic import Field
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
-from soakwatch.sources.abc import Facts, LoginRefused, Site, SourceFailed, timing
+from soakwatch.sources.abc import Facts, LoginRefused, SourceContext, SourceFailed, timing
 from soakwatch.sources.pollers.prometheus.mapping import Mapped, Mapper
 from soakwatch.sources.pollers.prometheus.reading import ACCEPT, read_page
 from soakwatch.sources.pollers.prometheus.shape import MapEntry, installed_maps
@@ -72,7 +72,7 @@ class PrometheusPoller:
         return Facts({"page": shown(self._config.url), "mapped names": str(used)}, (), tuple(notes))
 
 
-async def start(config: Config, site: Site, stack: AsyncExitStack) -> PrometheusPoller:
+async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> PrometheusPoller:
     """Opens the client. Raises PlanError for an unknown map, SourceFailed for a pinned server that is another."""
     installed = installed_maps()
     for name in config.maps or ():

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from soakwatch.sources.abc import WatchedProcess
-from soakwatch.sources.profiles.seats import Face, Seats
+from soakwatch.sources.profiles.seats import ProcessRow, Seats
 from soakwatch.sources.transport.network_cli.parsed import Process
 from soakwatch_agent.sample import Event, Fault, Sample, object_text
 
@@ -16,13 +16,13 @@ CUT_LIST = "it is not among the processes that the device shows, which are only 
 
 
 @dataclass(slots=True)
-class Crew:
+class WatchedProcesses:
     """Who is watched, and who sat where. The first command that lists processes says who runs (``up``, ``count``,
     starts and restarts); others only add readings of those."""
 
     seats: list[Seats]
     source: str = ""
-    _was: dict[str, Face] = field(default_factory=dict)
+    _was: dict[str, ProcessRow] = field(default_factory=dict)
 
     def look(
         self, command: str, listed: Sequence[Process], at_ns: int, *, whole: bool
@@ -66,15 +66,15 @@ class Crew:
         return samples, events, faults
 
 
-def crew(watches: Iterable[WatchedProcess]) -> Crew:
+def crew(watches: Iterable[WatchedProcess]) -> WatchedProcesses:
     """The watches of a plan, with nobody seen yet."""
-    return Crew([Seats(watch) for watch in watches])
+    return WatchedProcesses([Seats(watch) for watch in watches])
 
 
-def _faces(listed: Sequence[Process]) -> Iterable[tuple[str, tuple[Face, Process]]]:
+def _faces(listed: Sequence[Process]) -> Iterable[tuple[str, tuple[ProcessRow, Process]]]:
     """Each process under an index that stays its own: the pid, or where none is told its name and turn."""
     turns: Counter[str] = Counter()
     for process in listed:
         index = str(process.pid) if process.pid is not None else f"{process.name}.{turns[process.name]}"
         turns[process.name] += 1
-        yield index, (Face(index, process.name, "", ""), process)
+        yield index, (ProcessRow(index, process.name, "", ""), process)

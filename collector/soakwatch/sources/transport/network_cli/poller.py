@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from soakwatch.sources.abc import Facts, Site, SourceFailed
+from soakwatch.sources.abc import Facts, SourceContext, SourceFailed
 from soakwatch.sources.transport.network_cli.crew import crew
 from soakwatch.sources.transport.network_cli.life import SECOND, Seen, crash_of, life
 from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed
@@ -55,7 +55,9 @@ class CliPoller:
     """See ``soakwatch.sources.abc.Poller`` and ``Telling``. A look asks the commands that are due, the longest due
     first, as many as fit the time of a look; the others come first at the next."""
 
-    def __init__(self, platform: Platform, session: Session, commands: Sequence[Command], line: Line, site: Site):
+    def __init__(
+        self, platform: Platform, session: Session, commands: Sequence[Command], line: Line, site: SourceContext
+    ):
         self._platform, self._session, self._line, self._site = platform, session, line, site
         self._turns = [Turn(command) for command in commands if site.processes or not _only_processes(command)]
         self._crew = crew(site.processes)

@@ -6,11 +6,11 @@ import re
 from functools import cache
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.registry import Shelf
+from soakwatch.core.registry import PluginFolder
 from soakwatch.core.suggest import hint
 from soakwatch.sources.transport.network_cli.platform import Command, Dialect, Platform
 
-SHELF = Shelf("soakwatch.sources.transport.network_cli.platforms", "os")
+SHELF = PluginFolder("soakwatch.sources.transport.network_cli.platforms", "os")
 
 ANY = Dialect(
     prompt=r"(?:\*?[\w./-]{1,40}:|HRP_\w)?(?:[<\[][~*]?)?(?:[\w.\\-]{1,64}@)?{host}"

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
-from soakwatch.sources.abc import Site, SourceFailed
+from soakwatch.sources.abc import SourceContext, SourceFailed
 from soakwatch.sources.transport.network_cli import shelf
 from soakwatch.sources.transport.network_cli.exec_session import ExecSession
 from soakwatch.sources.transport.network_cli.platform import Platform
@@ -32,7 +32,7 @@ def recognised(server_version: str, banner: str, said: str) -> str | None:
     return shelf.recognised(server_version, banner, said)
 
 
-async def start_cli(line: Line, wish: CliWish, site: Site, stack: AsyncExitStack) -> CliPoller:
+async def start_cli(line: Line, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> CliPoller:
     """See ``soakwatch.sources.transport.ssh.seam.CliSource``. The device is logged in to before this returns."""
     if wish.driver != UNKNOWN and wish.driver not in shelf.names():
         raise PlanError(f"{site.target}: there is no driver {wish.driver!r}{hint(wish.driver, shelf.names())}")
@@ -50,7 +50,7 @@ def _session(one: Platform, line: Line, wish: CliWish) -> Session:
     return PromptSession(line, one.dialect, wish.enable)
 
 
-async def _found_out(line: Line, site: Site) -> Platform:
+async def _found_out(line: Line, site: SourceContext) -> Platform:
     """Asks a device what it is. Raises SourceFailed with what it said if that is not known."""
     session = PromptSession(line, shelf.ANY)
     deadline = asyncio.get_running_loop().time() + _ASKING_S

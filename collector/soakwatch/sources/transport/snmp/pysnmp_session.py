@@ -31,7 +31,7 @@ from pysnmp.hlapi.v3arch.asyncio import (
     bulk_cmd,
     get_cmd,
     next_cmd,
-)  # fmt: skip
+)
 from pysnmp.proto import errind, rfc1902, rfc1905
 from pysnmp.proto.error import ProtocolError
 
@@ -72,8 +72,14 @@ _MISSING = (rfc1905.NoSuchObject, rfc1905.NoSuchInstance, rfc1905.EndOfMibView)
 class PysnmpLine:
     """One agent asked through a shared engine; made by ``open_pysnmp``."""
 
-    def __init__(self, access: Access, target: UdpTransportTarget | Udp6TransportTarget, key: Hashable,
-                 counters: Counters, engine_id: bytes) -> None:  # fmt: skip
+    def __init__(
+        self,
+        access: Access,
+        target: UdpTransportTarget | Udp6TransportTarget,
+        key: Hashable,
+        counters: Counters,
+        engine_id: bytes,
+    ) -> None:
         self.where, self._target, self._key, self._counters = access.where, target, key, counters
         self._v1 = access.version == "1"
         self._as = _credentials(access)

@@ -47,10 +47,26 @@ class Kind(Enum):
 
 
 STATUSES = (
-    "noError", "tooBig", "noSuchName", "badValue", "readOnly", "genErr", "noAccess", "wrongType", "wrongLength",
-    "wrongEncoding", "wrongValue", "noCreation", "inconsistentValue", "resourceUnavailable", "commitFailed",
-    "undoFailed", "authorizationError", "notWritable", "inconsistentName",
-)  # fmt: skip
+    "noError",
+    "tooBig",
+    "noSuchName",
+    "badValue",
+    "readOnly",
+    "genErr",
+    "noAccess",
+    "wrongType",
+    "wrongLength",
+    "wrongEncoding",
+    "wrongValue",
+    "noCreation",
+    "inconsistentValue",
+    "resourceUnavailable",
+    "commitFailed",
+    "undoFailed",
+    "authorizationError",
+    "notWritable",
+    "inconsistentName",
+)
 """Names of error-status (RFC 3416 section 3)."""
 TOO_BIG, NO_SUCH_NAME, NO_ACCESS, AUTHORIZATION = 1, 2, 6, 16
 

@@ -19,7 +19,7 @@ from soakwatch.sources.abc import SourceFailed
 from soakwatch.sources.transport.ssh.access import Access, Login
 from soakwatch.sources.transport.ssh.errors import failed, printable
 from soakwatch.sources.transport.ssh.keys import Credentials, agent_keys, credentials
-from soakwatch.sources.transport.ssh.trust import Doorkeeper, doorkeeper, fingerprint_of
+from soakwatch.sources.transport.ssh.trust import HostKeyVerifier, doorkeeper, fingerprint_of
 
 _SILENCES = 3
 _FAREWELL_S = 2.0
@@ -29,7 +29,7 @@ _BANNER = 4096
 class _Client(asyncssh.SSHClient):
     """What asyncssh asks during a connection; ``lost`` says why it ended."""
 
-    def __init__(self, keeper: Doorkeeper) -> None:
+    def __init__(self, keeper: HostKeyVerifier) -> None:
         self._keeper = keeper
         self.banner = ""
 
@@ -134,7 +134,7 @@ class SshLine:
         self,
         login: Login,
         client: _Client,
-        keeper: Doorkeeper,
+        keeper: HostKeyVerifier,
         keys: list[asyncssh.SSHKeyPair],
         means: Credentials,
     ) -> asyncssh.SSHClientConnection:
@@ -169,7 +169,7 @@ class SshLine:
                 ) from None
             raise failed(_name(login), error, means.tried) from None
 
-    def _learn(self, connection: asyncssh.SSHClientConnection, client: _Client, keeper: Doorkeeper) -> None:
+    def _learn(self, connection: asyncssh.SSHClientConnection, client: _Client, keeper: HostKeyVerifier) -> None:
         key = connection.get_server_host_key()
         self.banner = client.banner
         self.server_version = printable(str(connection.get_extra_info("server_version") or ""))

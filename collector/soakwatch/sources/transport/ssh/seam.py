@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import asyncssh
 
-    from soakwatch.sources.abc import Poller, Site, SourceFailed
+    from soakwatch.sources.abc import Poller, SourceContext, SourceFailed
 
 
 class Line(Protocol):
@@ -83,7 +83,7 @@ class CliSource(Protocol):
         """
         ...
 
-    async def start_cli(self, line: Line, wish: CliWish, site: Site, stack: AsyncExitStack) -> Poller:
+    async def start_cli(self, line: Line, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> Poller:
         """A poller of the device's CLI (Telling as well). What is opened is entered into ``stack``; the line is not
         the CLI's to close. Raises SourceFailed, and PlanError for a wish that cannot be."""
         ...

@@ -83,7 +83,7 @@ def _readable(text: str) -> bool:
 
 
 @dataclass
-class Doorkeeper:
+class HostKeyVerifier:
     """Decides on the host key of one server; afterwards ``how`` says how it was verified, or ``refusal`` why not."""
 
     login: Login
@@ -146,17 +146,17 @@ class Doorkeeper:
         return True
 
 
-def doorkeeper(login: Login, access: Access, folder: Path) -> Doorkeeper:
+def doorkeeper(login: Login, access: Access, folder: Path) -> HostKeyVerifier:
     """The doorkeeper of a server on the way to a device (or of the device). Raises PlanError for unreadable files."""
     kept = folder / "known_hosts"
     path = Path(access.known_hosts or "~/.ssh/known_hosts").expanduser()
     if login.host_key is not None:
-        return Doorkeeper(login, ())
+        return HostKeyVerifier(login, ())
     if access.trust == "first_use":
-        return Doorkeeper(login, (read_known(kept), read_known(path)), kept)
+        return HostKeyVerifier(login, (read_known(kept), read_known(path)), kept)
     if access.known_hosts is not None and not path.exists():
         raise PlanError(f"there is no known_hosts file {path}: make it with ssh-keyscan {login.host}, or pin host_key")
-    return Doorkeeper(login, (read_known(path),))
+    return HostKeyVerifier(login, (read_known(path),))
 
 
 def fingerprint_of(key: asyncssh.SSHKey) -> str:

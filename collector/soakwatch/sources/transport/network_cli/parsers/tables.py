@@ -71,9 +71,16 @@ def cisco_load(draft: Draft, line: str) -> bool:
 _LOAD = re.compile(r"(?i:cpu utilization for|^\s*5 seconds =)")
 _WINDOW = re.compile(r"((?:five|one|fifteen|5|1|15) (?:seconds?|minutes?)) ?[:=] ?([\d.]{1,6})%")
 _SHORT = {
-    "one minute": "1m", "five minutes": "5m", "fifteen minutes": "15m", "1 minute": "1m", "5 minutes": "5m",
-    "15 minutes": "15m", "five seconds": "5s", "5 seconds": "5s", "1 minutes": "1m",
-}  # fmt: skip
+    "one minute": "1m",
+    "five minutes": "5m",
+    "fifteen minutes": "15m",
+    "1 minute": "1m",
+    "5 minutes": "5m",
+    "15 minutes": "15m",
+    "five seconds": "5s",
+    "5 seconds": "5s",
+    "1 minutes": "1m",
+}
 
 _TOP_HEAD = re.compile(r"^\s*PID\s+USER(?:NAME)?\b.*\bCOMMAND\s*$")
 _TOP_CPU = re.compile(r"^\s*%?Cpu\(s\)\s*:(.*)$")

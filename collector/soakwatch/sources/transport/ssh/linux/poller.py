@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from soakwatch.sources.abc import Facts, Site, SourceFailed
+from soakwatch.sources.abc import Facts, SourceContext, SourceFailed
 from soakwatch.sources.transport.ssh.ask import Wants
 from soakwatch.sources.transport.ssh.ask_folder import Asked, all_asks
 from soakwatch.sources.transport.ssh.connection import SshLine
@@ -47,7 +47,7 @@ class Wish:
 class LinuxPoller:
     """One look is one script (a second one where a process is new or filesystems are due)."""
 
-    def __init__(self, line: SshLine, shell: Shell, wish: Wish, site: Site) -> None:
+    def __init__(self, line: SshLine, shell: Shell, wish: Wish, site: SourceContext) -> None:
         self._line, self._shell, self._wish, self._site = line, shell, wish, site
         self._asked: tuple[Asked, ...] = all_asks(Wants(wish.interfaces, wish.services, self._no_kernel_log))
         self._ask_notes = {each.name: Notes() for each in self._asked}
