@@ -71,7 +71,7 @@ class PollOutcome(Enum):
     OK = "ok"
     FAILED = "failed"  # the source answered with an error, or not at all
     TIMEOUT = "timeout"  # the look took longer than its timeout and was abandoned
-    OVERRUN = "overrun"  # due while the look before was still under way: skipped, never stacked
+    OVERRUN = "overrun"  # due while previous poll still running: skipped, never stacked
     MISSED = "missed"  # the monitor itself was late
     HELD_BACK = "held back"  # not asked, because a failing source is asked less often
     GAP = "gap"  # the monitor was not running (crash, resume)

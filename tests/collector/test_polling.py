@@ -159,7 +159,7 @@ def test_a_failing_source_is_asked_less_and_complained_about_once(caplog: pytest
     assert_complete(polls, 1, 8)
     assert 1400 < asked < 1500  # four a minute
     assert len(caplog.records) < 20
-    assert "well again" in caplog.records[-1].getMessage()
+    assert "recovered" in caplog.records[-1].getMessage()
     assert outcomes(polls[-3600:]) == {PollOutcome.OK: 3600}
 
 

@@ -36,7 +36,7 @@ def test_a_table_is_judged_in_one_command(soakwatch: Command, tmp_path: Path) ->
     (tmp_path / "short.csv").write_text(leak()[:100], encoding="utf-8")
     done = soakwatch("judge", "short.csv", "--rule", "memory_growth")
     assert done.returncode == 3
-    assert "would settle it" in done.stdout
+    assert "to resolve" in done.stdout
 
 
 def test_as_json_twice_the_same(soakwatch: Command, tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_gradual_rise_without_a_known_load() -> None:
 
 @pytest.mark.parametrize(("n", "why"), [(5, InconclusiveReason.TOO_FEW), (19, InconclusiveReason.TOO_SHORT)])
 def test_too_little_decides_nothing(n: int, why: InconclusiveReason) -> None:
-    """A few readings are no level; what would settle it is said."""
+    """A few readings are no level; to resolve is said."""
     finding = judge(calm()[:n])
     assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, why)
     assert finding.settle

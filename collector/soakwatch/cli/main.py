@@ -141,7 +141,7 @@ def _defect(error: BaseException, debug: bool) -> int:  # noqa: FBT001
     # The text of an unforeseen exception may hold anything, so only its kind and place are shown.
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
-    told = f"a defect of Soakwatch: {type(error).__name__}{place}; 'soakwatch --debug …' shows more"
+    told = f"internal error: {type(error).__name__}{place}; re-run with --debug"
     return _complain(told, EXIT_BROKEN, debug)
 
 

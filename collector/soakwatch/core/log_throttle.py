@@ -29,5 +29,5 @@ class ThrottledLog:
     def well(self) -> None:
         """A success; logged once if there was a failure before."""
         if self._count:
-            _log.warning("%s: well again after %d failed polls", self._who, self._count)
+            _log.warning("%s: recovered after %d failed polls", self._who, self._count)
         self._count = self._told = self._next_ns = 0

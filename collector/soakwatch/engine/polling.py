@@ -208,7 +208,7 @@ class PolledSource:
             due_ns = self._due_ns(lost)
             overrun = due_ns < self._busy_until_ns
             outcome = PollOutcome.OVERRUN if overrun else PollOutcome.MISSED
-            error = "the look before was still under way" if overrun else "the monitor was late"
+            error = "previous poll still running" if overrun else "the monitor was late"
             self._emit(Poll(self.source, due_ns, due_ns, 0, outcome, error, NOTHING))
 
     def _emit(self, poll: Poll) -> None:

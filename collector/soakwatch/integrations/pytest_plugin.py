@@ -226,11 +226,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if mine is None:
         if unheard:
             tests = f"{unheard} test{'s' if unheard > 1 else ''}"
-            terminalreporter.line(f"soakwatch: no run listened to the events of {tests} (--soak-run=, --soak-plan=)")
+            terminalreporter.line(
+                f"soakwatch: not attached to a run: events of {tests} were not recorded (--soak-run=, --soak-plan=)"
+            )
         return
     terminalreporter.section("soakwatch")
     number = len(mine.run.told)
-    terminalreporter.line(f"{mine.run.name} was told of {number} event{'' if number == 1 else 's'}")
+    terminalreporter.line(f"{mine.run.name}: {number} event{'' if number == 1 else 's'} recorded")
     terminalreporter.line(mine.ending or _standing(mine.run))
 
 

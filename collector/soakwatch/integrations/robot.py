@@ -127,7 +127,7 @@ class SoakEvents:
         if wrong or not wanted:
             raise MarkRefused(f"{wrong[0] if wrong else 'nothing'} is no verdict: name some of {', '.join(_WORDS)}")
         if scope not in {"test", "run"}:
-            raise MarkRefused(f"scope={scope} is none: write test or run")
+            raise MarkRefused(f"invalid scope {scope!r}: expected 'test' or 'run'")
         said = self._said(scope)
         if said.outcome.value not in wanted:
             raise AssertionError(f"the soak verdict is {said.outcome.value}, not {' or '.join(wanted)}: {said.reason}")

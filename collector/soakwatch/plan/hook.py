@@ -90,7 +90,7 @@ class WebhookPlan(Shape):
         dict[str, SecretRef],
         Field(default_factory=dict, description="headers with secret values: {Authorization: env:X}"),
     ]
-    ca: Annotated[Text | None, Field(description="file of authorities; default: the system's")] = None
+    ca: Annotated[Text | None, Field(description="CA bundle (PEM); default: the system's")] = None
 
 
 class EvidenceAccess(Access):

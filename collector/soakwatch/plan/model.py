@@ -208,7 +208,7 @@ class PlanShape(Shape):
     reference: Annotated[
         Text | None, Field(description="file of soakwatch calibrate; default: PLAN.reference.yaml beside the plan")
     ] = None
-    baseline: Annotated[Text | None, Field(description="earlier run whose baseline phase holds for this one")] = None
+    baseline: Annotated[Text | None, Field(description="earlier run whose baseline is used")] = None
     hooks: Annotated[list[HookPlan], Field(default_factory=list, max_length=32, description="what findings set off")]
     notify: Annotated[
         list[Notify],

@@ -109,5 +109,5 @@ def _story(finding: Finding) -> str:
         )
     lines.append(f"samples: {finding.samples}" + ("" if finding.expected is None else f" of {finding.expected}"))
     if finding.settle:
-        lines.append(f"would settle it: {finding.settle}")
+        lines.append(f"to resolve: {finding.settle}")
     return "\n".join(line for line in lines if line)

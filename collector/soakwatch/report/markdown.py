@@ -122,7 +122,7 @@ def _cause_line(verdict: Verdict, cause: Cause) -> str:
         steps += [f"and {left} more moments"] if left else []
         line += f"; {_text(' → '.join(steps), 500)}{sure}"
     elif lead.settle and cause.kind is not CauseKind.UNSETTLED:
-        line += f"; would settle it: {_text(lead.settle)}"
+        line += f"; to resolve: {_text(lead.settle)}"
     return line.rstrip()
 
 

@@ -113,7 +113,7 @@ def _evidence(paper: ConsoleWriter, verdict: Verdict, finding: Finding, drawn: D
     if finding.forecast is not None and (words := forecast_words(finding.forecast)):
         paper.say(("if it goes on: ", "bold"), words, indent=_IN)
     if finding.settle:
-        paper.say(f"would settle it: {finding.settle}", indent=_IN)
+        paper.say(f"to resolve: {finding.settle}", indent=_IN)
     if page is not None:
         _beside(paper, finding, page)
     width = min(max(paper.width - 40, 20), 60) if paper.terminal else 40

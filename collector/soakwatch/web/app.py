@@ -194,7 +194,7 @@ async def _refused(request: Request, error: Exception) -> Response:
         return _error(503, str(error))
     if not isinstance(error, ClientDisconnect):
         logging.getLogger(__name__).warning("the web server met a defect: %s", type(error).__name__)
-    return _error(500, f"a defect of Soakwatch: {type(error).__name__}")
+    return _error(500, f"internal error: {type(error).__name__}")
 
 
 _PHRASES = frozenset({"Not Found", "Method Not Allowed"})

@@ -118,7 +118,7 @@ class Summaries:
 
 
 def _defect(folder: Path, error: Exception) -> RunLine:
-    return unreadable(folder, f"reading it met a defect of Soakwatch: {type(error).__name__}")
+    return unreadable(folder, f"reading it met internal error: {type(error).__name__}")
 
 
 def _as_it_is(summary: RunSummary) -> RunSummary:

@@ -76,7 +76,7 @@ def test_all_of_it_is_there_in_order_and_within_the_width(eventful: Night, width
         "+1 min",
         "reboot",
         "growth: 14 series: too short",
-        "would settle it: run as root",
+        "to resolve: run as root",
         "measured 17.2 MiB/h; limit 1.9 MiB/h",
         "leaker/local",
         "97.91 %",

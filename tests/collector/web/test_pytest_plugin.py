@@ -64,7 +64,7 @@ def test_the_fixture_tells_events(session: Session, pytester: pytest.Pytester, r
             "config 2*",
             "run so far: pass: *",
             "*= soakwatch =*",
-            "run was told of 2 events",
+            "run: 2 events recorded",
             "PASS so far: *",
         ]
     )
@@ -126,7 +126,7 @@ def test_without_a_run_nothing_is_told(session: Session, pytester: pytest.Pytest
     """)
     result = session("--strict-markers")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["soakwatch: no run listened to the events of 1 test *"])
+    result.stdout.fnmatch_lines(["soakwatch: not attached to a run: events of 1 test *"])
     result.stdout.no_fnmatch_line("*= soakwatch =*")
     pytester.makepyfile("def test_plain(): pass")
     session().stdout.no_fnmatch_line("*soakwatch:*")
@@ -187,7 +187,7 @@ def test_over_http(
         monkeypatch.setenv("SOAKWATCH_RUN", served.url)
         result = session(f"--soak-token=file:{run / 'web.token'}", "-rA")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["soakwatch: events are told to run", "run was told of 2 events"])
+    result.stdout.fnmatch_lines(["soakwatch: events are told to run", "run: 2 events recorded"])
     assert [event.kind for event in events_of(run)] == ["failover", "config"]
 
 
@@ -308,7 +308,7 @@ def test_a_plan_runs_beside_the_session(session: Session, pytester: pytest.Pytes
     result.stdout.fnmatch_lines(["*::test_not_announced FAILED*"])
     result.stdout.fnmatch_lines(["*::test_announced PASSED*"])
     result.stdout.fnmatch_lines(
-        ["soakwatch: process_restart: *", "*= soakwatch =*", "*-beside was told of 3 events", "FAIL: *"]
+        ["soakwatch: process_restart: *", "*= soakwatch =*", "*-beside: 3 events recorded", "FAIL: *"]
     )
     result.assert_outcomes(passed=3, failed=1)
     (record,) = pytester.path.glob("runs/*/record.sqlite")

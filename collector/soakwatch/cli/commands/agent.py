@@ -73,7 +73,7 @@ its folder. An agent of another version is replaced with --upgrade only; its spo
 )
 @_access
 @_WHEEL
-@click.option("--service/--child", default=True, help="A service that looks on by itself, or a child of each session.")
+@click.option("--service/--child", default=True, help="Run as a service, or per SSH session.")
 @click.option("--upgrade", "--replace", is_flag=True, help="Replace an agent of another version.")
 def install(
     where: str,

@@ -62,7 +62,7 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
     type=click.Path(path_type=Path, dir_okay=False),
     help="What the generators can send: the file of soakwatch calibrate (default: the one beside the plan).",
 )
-@click.option("--baseline", metavar="RUN", help="An earlier run whose baseline phase holds for this one.")
+@click.option("--baseline", metavar="RUN", help="Use the baseline of an earlier run.")
 @click.option("--no-web", is_flag=True, help="Serve no page and no API while the run goes on.")
 @stop_option
 def command(

@@ -21,7 +21,7 @@ is written by the process that runs it. The report says that it was stopped, and
 )
 @click.argument("run", metavar="RUN|URL")
 @click.option("--reason", default="", help="Why, for the report.")
-@click.option("--ca", metavar="FILE", help="Authorities that a server over HTTPS is trusted by.")
+@click.option("--ca", metavar="FILE", help="CA bundle (PEM) that an HTTPS server is verified by.")
 @click.option(
     "--runs",
     "runs_folder",

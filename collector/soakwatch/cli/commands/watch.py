@@ -34,7 +34,7 @@ Where there is no terminal it prints a line whenever something is new."""
     is_flag=True,
     help="Exit with the code of the verdict; with --once, of that so far (3 while the run goes on).",
 )
-@click.option("--ca", metavar="FILE", help="Authorities that a server over HTTPS is trusted by.")
+@click.option("--ca", metavar="FILE", help="CA bundle (PEM) that an HTTPS server is verified by.")
 @click.option(
     "--runs",
     "runs_folder",

@@ -16,7 +16,7 @@ from soakwatch_agent.sample import object_labels
 from soakwatch_rules.rule import Outcome
 
 ORDER = 27
-TITLE = "Closer looks"
+TITLE = "Flight-recorder captures"
 HEIGHT, LOW = 230, 180
 _MOST, _ROWS, _LINES, _SAID, _POINTS = 12, 200, 7, 3, 2000
 _CPU, _DROPPED, _QUEUE = "recorder.cpu.utilization", "recorder.dropped", "recorder.queue.usage"

@@ -21,7 +21,7 @@ _WORDS = {
     "ok": "answered",
     "failed": "the source answered with an error, or not at all",
     "timeout": "no answer in time",
-    "overrun": "the look before was still under way",
+    "overrun": "previous poll still running",
     "missed": "the monitor was late",
     "held back": "not asked: a failing source is asked less often",
     "gap": "the monitor was not running",

@@ -64,7 +64,7 @@ TEMPLATE = """\
 <table>{{ m.caption("Further findings") }}<thead><tr><th>outcome</th><th>target</th><th>rule</th><th>of</th><th>what was found</th><th class="num">measured</th><th class="num">limit</th></tr></thead><tbody>
 {% for anchor, f, acknowledged in findings %}
 <tr id="{{ anchor }}"><td>{{ m.badge(f.outcome) }}</td><td class="name">{{ f.target }}</td><td class="keep">{{ f.rule }}</td><td class="name">{{ subject(f.metric, f.object) or "the target" }}</td>
-<td class="told">{{ f.reason }}{% if f.settle %}<div class="soft">would settle it: {{ f.settle }}</div>{% endif %}{{ m.said(acknowledged) }}</td>
+<td class="told">{{ f.reason }}{% if f.settle %}<div class="soft">to resolve: {{ f.settle }}</div>{% endif %}{{ m.said(acknowledged) }}</td>
 <td class="num">{{ f.measured|quantity(f.unit) if f.measured is not none else "–" }}</td><td class="num">{{ f.limit|quantity(f.unit) if f.limit is not none else "–" }}</td></tr>
 {% endfor %}
 </tbody></table>
@@ -89,7 +89,7 @@ TEMPLATE = """\
 {% if not target.causes and not target.passed %}<p class="soft">{{ target.verdict.reason }}</p>{% endif %}
 {% for one in target.causes %}{{ cause(one) }}{% endfor %}
 {% if target.further %}<div class="card scroll"><details class="bulk"><summary>{{ target.further|length }} further findings</summary>{{ rows(target.further) }}</details></div>{% endif %}
-{% if target.not_told %}<p class="soft">{{ target.not_told }} more findings like these have no place here; verdict.json has them all.</p>{% endif %}
+{% if target.not_told %}<p class="soft">{{ target.not_told }} more findings: see verdict.json.</p>{% endif %}
 {% if target.passed %}
 <div class="card scroll">{% if target.passing > few %}<details class="bulk"><summary>{{ target.passing }} checks passed: {{ target.by_rule }}</summary>{% endif %}<table>{{ m.caption("Findings without objection") }}
 <thead><tr><th>outcome</th><th>rule</th><th>of</th><th>what was found</th><th class="num">measured</th><th class="num">limit</th>

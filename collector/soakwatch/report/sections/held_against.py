@@ -15,7 +15,7 @@ from soakwatch.judge.ceiling import KINDS
 from soakwatch.report.page import Page
 
 ORDER = 44
-TITLE = "Held against"
+TITLE = "Reference and baseline"
 _SHOWN = 40
 _HASH = 12
 TEMPLATE = """\

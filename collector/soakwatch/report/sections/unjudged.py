@@ -14,8 +14,8 @@ TITLE = "What could not be judged"
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% if rows %}
-<div class="card scroll"><table>{{ m.caption("What could not be judged, and what would settle it") }}
-<thead><tr><th>outcome</th><th>target</th><th>rule</th><th>of</th><th>why</th><th>what would settle it</th></tr></thead><tbody>
+<div class="card scroll"><table>{{ m.caption("What could not be judged, and to resolve") }}
+<thead><tr><th>outcome</th><th>target</th><th>rule</th><th>of</th><th>why</th><th>to resolve</th></tr></thead><tbody>
 {% for row in rows %}
 <tr><td>{{ m.badge(row.outcome) }}</td><td class="name">{{ row.targets|join(", ") }}</td><td class="keep">{{ row.rule }}</td>
 <td>{% if row.places|length > 1 %}{{ row.count }}: {% endif %}<span class="name">{{ row.about or "the target" }}</span></td><td>{{ row.why }}</td><td>{{ row.settle or "–" }}</td></tr>

@@ -41,7 +41,7 @@ class Config(SourceConfig):
     wait: Annotated[Seconds, Field(default=0.9, ge=0.001, le=60, description="a connection later than this is lost")]
     tls: Annotated[bool, Field(default=False, description="shake hands for TLS as well")]
     verify: Annotated[bool, Field(default=True, description="verify the certificate and its name")]
-    ca: Annotated[str | None, Field(default=None, description="file of authorities; default: the system's")]
+    ca: Annotated[str | None, Field(default=None, description="CA bundle (PEM); default: the system's")]
     expect: Annotated[str | None, Field(default=None, min_length=1, description="text that the banner holds")]
 
 

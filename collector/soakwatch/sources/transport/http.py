@@ -51,7 +51,7 @@ class WebConfig(SourceConfig):
     user: Annotated[str | None, Field(default=None, description="name for basic authentication")]
     password: Annotated[SecretRef | None, Field(default=None, description="password for basic authentication")]
     verify: Annotated[bool, Field(default=True, description="verify the certificate and its name")]
-    ca: Annotated[str | None, Field(default=None, description="file of authorities; default: the system's")]
+    ca: Annotated[str | None, Field(default=None, description="CA bundle (PEM); default: the system's")]
     pin: Annotated[
         Pin | None,
         Field(default=None, description="SHA-256 of the server's certificate: trust this one and no other"),

@@ -39,7 +39,7 @@ function pairs(list, finding) {
     ["smallest detectable", finding.detectable ?? "not stated"], ["window (UTC)", finding.stretch],
     ...finding.marks.map(([begin, , text]) => [`at ${new Date(begin).toISOString().slice(11, 19)}`, text]),
     ...finding.doubts.map((doubt) => ["doubt", doubt]),
-    ...(finding.settle === "" ? [] : [["what would settle it", finding.settle]]),
+    ...(finding.settle === "" ? [] : [["to resolve", finding.settle]]),
   ];
   keyed(list, rows.map(([term, text], at) => ({term, text, at})), (row) => `${row.at}`,
     () => make("div", {}, make("dt"), make("dd")),

@@ -55,7 +55,7 @@ class Config(SourceConfig):
     password: Annotated[SecretRef | None, Field(default=None, description="its password")]
     profile: Annotated[str | None, Field(default=None, description="profile whose gNMI paths are asked")]
     paths: Annotated[list[PathShape], Field(default_factory=list, description="own paths, beside the profile's")]
-    ca: Annotated[str | None, Field(default=None, description="file of authorities that vouch for the device")]
+    ca: Annotated[str | None, Field(default=None, description="CA bundle (PEM) that the device is verified by")]
     pin: Annotated[Pin | None, Field(default=None, description="SHA-256 of the device's certificate: trust this one")]
     name: Annotated[str | None, Field(default=None, description="name in the certificate, if it is not the host's")]
     plaintext: Annotated[bool, Field(default=False, description="no TLS: anybody on the way can read the password")]
