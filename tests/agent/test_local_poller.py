@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import SourceContext, SourceFailed, WatchedProcess
+from soakwatch.sources.abc import SourceContext, SourceError, WatchedProcess
 from soakwatch.sources.pollers.local import Config, start
 from soakwatch_agent.sample import Answer
 
@@ -72,7 +72,7 @@ def test_a_read_that_hangs_blocks_nobody(tmp_path: Path) -> None:
             poller = await start(config, _site(tmp_path), stack)
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(poller.poll(1), 0.2)
-            with pytest.raises(SourceFailed, match="still hangs"):
+            with pytest.raises(SourceError, match="still hangs"):
                 await poller.poll(2)
             pipe = root / "proc/uptime"
             await asyncio.to_thread(pipe.write_text, "5.0 1.0\n")
@@ -82,7 +82,7 @@ def test_a_read_that_hangs_blocks_nobody(tmp_path: Path) -> None:
             while True:
                 try:
                     return await poller.poll(3)
-                except SourceFailed:
+                except SourceError:
                     assert asyncio.get_running_loop().time() < end
                     await asyncio.sleep(0.01)
 

@@ -195,7 +195,7 @@ def ended(process: psutil.Popen) -> None:
 
 def poll(keys: dict[str, object]) -> int:
     """The poller on its grid, for ever."""
-    from soakwatch.sources.abc import SourceContext, SourceFailed
+    from soakwatch.sources.abc import SourceContext, SourceError
     from soakwatch.sources.pollers.snmp import start
     from soakwatch.sources.transport.snmp.config import Config
 
@@ -209,7 +209,7 @@ def poll(keys: dict[str, object]) -> int:
                 try:
                     answer = await made.poll(time.time_ns())
                     print(len(answer.samples), flush=True)
-                except SourceFailed as failure:
+                except SourceError as failure:
                     print(failure, flush=True)
                 due += 1.0
                 await asyncio.sleep(max(0.0, due - time.monotonic()))

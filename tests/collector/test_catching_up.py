@@ -23,7 +23,7 @@ from soakwatch.engine.start import begin
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView
 from soakwatch.runs.status import Status
-from soakwatch.sources.abc import BackfilledPoll, Poller, SourceFailed, timing
+from soakwatch.sources.abc import BackfilledPoll, Poller, SourceError, timing
 from soakwatch.testing.agents import LocalAgent, Relay
 from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime
@@ -56,12 +56,12 @@ class Keeping:
         self.polls += 1
         now_s = (self.time.now_ns() - T0) // SECOND
         if not self.reached(now_s):
-            raise SourceFailed("the network is cut: mend it")
+            raise SourceError("the network is cut: mend it")
         last = min(now_s, self.handed + self.batch)
         self.waiting += range(self.handed + 1, last + 1)
         self.handed = last
         if not self.waiting or self.waiting[-1] < (now_ns - T0) // SECOND:
-            raise SourceFailed("no look of this due time yet")
+            raise SourceError("no look of this due time yet")
         return look_at(self.waiting.pop())
 
     def recovered(self) -> Iterable[BackfilledPoll]:
@@ -94,7 +94,7 @@ class Ended:
 
         async def connect(_: AsyncExitStack) -> Poller:
             if self.time.now_ns() < T0 + refuses_s * SECOND:
-                raise SourceFailed("no route to host")
+                raise SourceError("no route to host")
             self.opened += 1
             return poller
 
@@ -188,7 +188,7 @@ def test_whoever_gives_up_waits_for_nothing() -> None:
     class Hanging(Keeping):
         async def poll(self, now_ns: int) -> Answer:
             if self.time.now_ns() < T0 + 2 * SECOND:
-                raise SourceFailed("the network is cut: mend it")
+                raise SourceError("the network is cut: mend it")
             self.waiting = [0, 1]
             await asyncio.Event().wait()
             raise AssertionError

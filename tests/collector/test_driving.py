@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from soakwatch.engine.load_driver import LEVEL, LoadController
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch_agent.sample import Answer, Sample
 
 
@@ -27,7 +27,7 @@ class Generator:
     async def drive(self, level: float) -> None:
         """Follow, or fail."""
         if self.deaf:
-            raise SourceFailed("port 0 is owned by somebody else")
+            raise SourceError("port 0 is owned by somebody else")
         self.told.append(level)
 
 
@@ -62,7 +62,7 @@ def test_a_load_that_does_not_follow_is_a_failed_source_and_is_told_again() -> N
     async def main() -> Answer:
         load = throttle.attached(generator)
         await throttle.turn(1.2, 5)
-        with pytest.raises(SourceFailed, match="does not take the level of 120%: port 0 is owned by somebody else"):
+        with pytest.raises(SourceError, match="does not take the level of 120%: port 0 is owned by somebody else"):
             await load.poll(1)
         assert generator.looks == 0
         generator.deaf = False

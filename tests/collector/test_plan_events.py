@@ -12,7 +12,7 @@ import pytest
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import Plan, load_plan, plan_from_text, plan_text
 from soakwatch.plan.schema import plan_schema
-from soakwatch.runs.mark_event import EventRequest, MarkRefused, check_ask
+from soakwatch.runs.mark_event import EventRefusedError, EventRequest, check_ask
 
 HEAD = "targets: {dut: {sources: [local]}}\nphases: [{baseline: 10m}, {stress: 20m}]\n"
 FULL = (
@@ -192,5 +192,5 @@ def test_an_expectation_that_nothing_can_keep_is_refused(tmp_path: Path, kind: s
         load_plan(file)
     assert f"{file}:4:38: {told}" in error.value.problems[0]
     assert len(error.value.problems) == 1
-    with pytest.raises(MarkRefused, match=re.escape(told)):
+    with pytest.raises(EventRefusedError, match=re.escape(told)):
         check_ask(EventRequest("mark", "upgrade", expect={kind: 1}))

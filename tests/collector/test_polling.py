@@ -14,7 +14,7 @@ import pytest
 from soakwatch.core.errors import PlanError
 from soakwatch.engine.polling import PolledSource
 from soakwatch.engine.scheduler import Timers
-from soakwatch.sources.abc import LoginRefused, Poller, SourceFailed, timing
+from soakwatch.sources.abc import LoginRefusedError, Poller, SourceError, timing
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
@@ -151,7 +151,7 @@ def test_a_failing_source_is_asked_less_and_complained_about_once(caplog: pytest
         nonlocal asked
         asked += now_ns < well_from_ns
         if now_ns < well_from_ns:
-            raise SourceFailed("connection refused by 127.0.0.1:161")
+            raise SourceError("connection refused by 127.0.0.1:161")
         return one_sample(now_ns)
 
     with caplog.at_level(logging.WARNING, logger="soakwatch"):
@@ -168,7 +168,7 @@ def test_a_device_that_is_gone_is_asked_each_15_seconds_or_at_its_interval(inter
     """However long it was gone: what an outage costs on top of itself is less than that."""
 
     async def gone(_: int) -> Answer:
-        raise SourceFailed("no route to host")
+        raise SourceError("no route to host")
 
     asked = [
         poll.due_ns
@@ -185,7 +185,7 @@ def test_a_refused_login_is_tried_so_rarely_that_no_account_is_locked() -> None:
 
     async def refuses(now_ns: int) -> Answer:
         if now_ns < mended_ns:
-            raise LoginRefused("ops@dut:22 denied the login")
+            raise LoginRefusedError("ops@dut:22 denied the login")
         return one_sample(now_ns)
 
     polls = soak(time, refuses, interval_s=1, hours=3)
@@ -207,8 +207,8 @@ def test_a_cut_network_does_not_hurry_the_next_login_after_a_refused_one() -> No
         nonlocal looks
         looks += 1
         if looks == 2:
-            raise SourceFailed("no route to host")
-        raise LoginRefused("ops@dut:22 denied the login")
+            raise SourceError("no route to host")
+        raise LoginRefusedError("ops@dut:22 denied the login")
 
     polls = soak(time, refuses, interval_s=1, hours=0.3)
     asked = [poll for poll in polls if poll.outcome is PollOutcome.FAILED]
@@ -287,7 +287,7 @@ def test_a_source_that_cannot_be_opened_is_tried_again() -> None:
         opened.append("half")
         stack.callback(opened.remove, "half")
         if len(polls) < 2:
-            raise SourceFailed("no route to host")
+            raise SourceError("no route to host")
         return Scripted(at_once)
 
     async def main() -> None:
@@ -307,8 +307,8 @@ def test_a_source_that_cannot_be_opened_is_tried_again() -> None:
 def test_only_the_first_look_tells_why_it_failed(caplog: pytest.LogCaptureFixture) -> None:
     """What ends the run is told by whoever takes it, and not logged; what goes wrong later is a failed poll."""
     errors: dict[str, list[Exception]] = {
-        "wrong": [PlanError("dut: there is no os 'x'"), SourceFailed("no route to host")],
-        "later": [SourceFailed("no route to host"), PlanError("dut: the secret's file is gone")],
+        "wrong": [PlanError("dut: there is no os 'x'"), SourceError("no route to host")],
+        "later": [SourceError("no route to host"), PlanError("dut: the secret's file is gone")],
     }
     told: dict[str, list[str]] = {name: [] for name in errors}
     polls: list[Poll] = []
@@ -366,7 +366,7 @@ def test_how_long_the_device_took_is_a_sample_of_each_answered_look() -> None:
 
     async def slower(now_ns: int) -> Answer:
         if len(polls) == 2:
-            raise SourceFailed("no answer")
+            raise SourceError("no answer")
         await asyncio.sleep(0.1 * (1 + len(polls)))
         return one_sample(now_ns)
 

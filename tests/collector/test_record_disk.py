@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.errors import RecordError
-from soakwatch.record import Record, RecordFull, RecordView, add_outside_event
+from soakwatch.record import Record, RecordFullError, RecordView, add_outside_event
 from soakwatch.testing.records import first_values, small_poll, small_record
 from soakwatch_rules.rule import Event
 
@@ -70,13 +70,13 @@ def test_a_full_disk_loses_nothing_that_was_committed(small: Path) -> None:
     with small_record(small / "run") as record:
         (source,) = record_sources(small / "run")
         at = 0
-        with pytest.raises(RecordFull) as caught:  # noqa: PT012 - the disk says when
+        with pytest.raises(RecordFullError) as caught:  # noqa: PT012 - the disk says when
             while True:
                 record.put([small_poll(source, at), small_poll(source, at + 1)])
                 at += 2
         one_sentence(str(caught.value), str(small / "run" / "record.sqlite"), "make room")
         assert at > 10
-        with pytest.raises(RecordFull):
+        with pytest.raises(RecordFullError):
             record.put([small_poll(source, at), small_poll(source, at + 1)])
         assert first_values(small / "run") == [4096 * n for n in range(at)]
         ballast.unlink()
@@ -89,7 +89,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(small: Path) -> None:
 def test_no_room_for_a_new_record_is_one_sentence(small: Path) -> None:
     """A record that does not even fit on the disk is refused in one sentence, and nothing is left behind."""
     (small / "ballast").write_bytes(bytes(590_000))
-    with pytest.raises(RecordFull) as caught:
+    with pytest.raises(RecordFullError) as caught:
         Record.create(small / "run")
     one_sentence(str(caught.value), "record.sqlite")
     assert not list((small / "run").glob("*.sqlite*"))
@@ -100,7 +100,7 @@ def test_a_quota_on_the_size_of_files_is_one_sentence(tmp_path: Path) -> None:
     code = """
         import sys
         from pathlib import Path
-        from soakwatch.record import RecordFull, RecordView
+        from soakwatch.record import RecordFullError, RecordView
         from soakwatch.testing.records import small_poll, small_record
         record = small_record(Path(sys.argv[1]))
         with RecordView.open(Path(sys.argv[1])) as view:
@@ -108,7 +108,7 @@ def test_a_quota_on_the_size_of_files_is_one_sentence(tmp_path: Path) -> None:
         try:
             for at in range(100000):
                 record.put([small_poll(source, at)])
-        except RecordFull as error:
+        except RecordFullError as error:
             print(at)
             sys.exit(str(error))
     """

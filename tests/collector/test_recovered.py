@@ -23,7 +23,7 @@ from soakwatch.judge.live.minutes import Minutes
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.reader import trait_of
 from soakwatch.record.tail import Tail
-from soakwatch.sources.abc import BackfilledPoll, Facts, Poller, SourceFailed, timing
+from soakwatch.sources.abc import BackfilledPoll, Facts, Poller, SourceError, timing
 from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
@@ -69,7 +69,7 @@ class Spooling:
             self.spool.append(BackfilledPoll(time_ns, 5, answer_at(time_ns)))
         self.at = now_s + 1
         if cut:
-            raise SourceFailed("the network is cut: mend it")
+            raise SourceError("the network is cut: mend it")
         return answer_at(now_ns)
 
     def recovered(self) -> Iterable[BackfilledPoll]:

@@ -11,7 +11,7 @@ import pytest
 
 from soakwatch.cli import main as cli
 from soakwatch.core.errors import PlanError
-from soakwatch.engine.first_polls import GRACE_S, FirstPolls, PlanRefused
+from soakwatch.engine.first_polls import GRACE_S, FirstPolls, PlanRefusedError
 from soakwatch.engine.preflight import preflight
 from soakwatch.engine.start import discard
 from soakwatch.plan import load_plan
@@ -157,7 +157,7 @@ def test_a_source_that_hangs_does_not_keep_the_sentences_of_the_others(here: Pat
         await asyncio.sleep(1)
         first(PlanError("a: three"))
         await waiting
-        with pytest.raises(PlanRefused) as refused:
+        with pytest.raises(PlanRefusedError) as refused:
             opening.check()
         assert [problem.partition(": ")[2] for problem in refused.value.problems] == [
             "a snmp: three",

@@ -9,7 +9,7 @@ from typing import cast
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.soak import Soak
 from soakwatch.plan import plan_from_text
-from soakwatch.record import Record, RecordFull
+from soakwatch.record import Record, RecordFullError
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_rules.rule import Event
 
@@ -38,7 +38,7 @@ class FullDisk:
 
     def _keep(self, word: str, begin_ns: int) -> None:
         if self.full:
-            raise RecordFull("the disk is full")
+            raise RecordFullError("the disk is full")
         self.kept.append((word, begin_ns))
 
 

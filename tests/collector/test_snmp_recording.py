@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.testing.snmp_ber import Undecodable, read_message, read_name, write_name
+from soakwatch.testing.snmp_ber import UndecodableError, read_message, read_name, write_name
 from soakwatch.testing.snmp_cells import Cell, Moving, integer, name_of
 from soakwatch.testing.snmp_mib import Mib
-from soakwatch.testing.snmp_recording import BadRecording, load_recording, parse_recording
+from soakwatch.testing.snmp_recording import BadRecordingError, load_recording, parse_recording
 from soakwatch.testing.snmp_responder import responder
 
 DESCRIPTION = "1.3.6.1.2.1.1.1.0"
@@ -51,10 +51,10 @@ def test_a_recording_may_be_disordered_repeated_packed_and_partly_broken(tmp_pat
         "1.3.6.1.4.1.1": "IpAddress: 10.0.0.1",
         "1.3.6.1.4.1.2": "Counter64: 18446744073709551615",
     }
-    with pytest.raises(BadRecording, match=r"lines:1: 'no oid' is not an OID"):
+    with pytest.raises(BadRecordingError, match=r"lines:1: 'no oid' is not an OID"):
         parse_recording(["no oid|4|x"], "lines", strict=True)
     packed.write_bytes(packed.read_bytes()[:-20])
-    with pytest.raises(BadRecording, match="cut off"):
+    with pytest.raises(BadRecordingError, match="cut off"):
         load_recording(packed)
 
 
@@ -86,9 +86,9 @@ def test_names_survive_the_wire_and_broken_ones_are_told() -> None:
     for broken in ("", "1", "1.3.x", "3.1", "1.40", "1.3.-1", "1.3.4294967296"):
         with pytest.raises(ValueError, match=r"."):
             name_of(broken)
-    with pytest.raises(Undecodable):
+    with pytest.raises(UndecodableError):
         read_name(b"\x2b\x80")
-    with pytest.raises(Undecodable):
+    with pytest.raises(UndecodableError):
         read_message(b"\x30\x80")
 
 

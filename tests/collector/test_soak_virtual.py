@@ -15,7 +15,7 @@ from soakwatch.engine.polling import Connect, PolledSource
 from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
 from soakwatch.record.queue import Committer
-from soakwatch.sources.abc import Poller, SourceFailed, timing
+from soakwatch.sources.abc import Poller, SourceError, timing
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_agent.sample import Answer, Sample, object_text
 
@@ -33,7 +33,7 @@ class Device:
         """A plausible look."""
         second = (now_ns - self._start_ns) // 10**9
         if self._number == 0 and second in SILENT:
-            raise SourceFailed("no answer from 198.51.100.1")
+            raise SourceError("no answer from 198.51.100.1")
         await asyncio.sleep(0.02)
         wave = math.sin(second / 7000)
         return Answer(

@@ -15,7 +15,7 @@ from tests.collector.terminals import SOAKWATCH, Terminal
 
 from soakwatch.cli.display.follow import RecordedRun
 from soakwatch.record import RecordView
-from soakwatch.runs.mark_event import MarkConflict, MarkRefused
+from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
 from soakwatch.runs.stop import LONGEST_REASON, end_run
 from soakwatch.testing.records import small_record
 
@@ -118,7 +118,7 @@ def test_a_monitor_that_was_killed_is_told(on_terminal: Terminals, tmp_path: Pat
     assert visitor.end() == 4
     assert "broke off: its monitor ended without a verdict" in visitor.text
     assert "soakwatch resume run" in visitor.text
-    with pytest.raises(MarkConflict, match="broke off"):
+    with pytest.raises(EventConflictError, match="broke off"):
         end_run(tmp_path / "run", "", "a test", time.time_ns())
 
 
@@ -165,13 +165,13 @@ def test_a_reason_is_short_and_a_record_alone_cannot_be_stopped(tmp_path: Path) 
     """What a stop refuses, with a sentence."""
     with small_record(tmp_path / "run", 1):
         pass
-    with pytest.raises(MarkRefused, match="500 at most"):
+    with pytest.raises(EventRefusedError, match="500 at most"):
         end_run(tmp_path / "run", "x" * (LONGEST_REASON + 1), "a test", time.time_ns())
-    with pytest.raises(MarkConflict):
+    with pytest.raises(EventConflictError):
         end_run(tmp_path / "run", "", "a test", time.time_ns())
     with small_record(tmp_path / "later", 1) as record:
         record.set_meta("start_ns", str(time.time_ns() + 3600 * 10**9))
-        with pytest.raises(MarkConflict, match="waits for its start"):
+        with pytest.raises(EventConflictError, match="waits for its start"):
             end_run(tmp_path / "later", "", "a test", time.time_ns())
         assert RecordedRun(tmp_path / "later").look().status.standing == "waiting"
     look = RecordedRun(tmp_path / "run").look()

@@ -13,14 +13,14 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 
 from tests.recordings.compare import Difference, Look, Seen, Tally, compare
-from tests.recordings.expected import BadExpectation, load_expected
+from tests.recordings.expected import BadExpectationError, load_expected
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Facts, SourceContext, SourceFailed
+from soakwatch.sources.abc import Facts, SourceContext, SourceError
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.testing.snmp_cells import Cell, Name, dotted
-from soakwatch.testing.snmp_recording import BadRecording, load_recording
+from soakwatch.testing.snmp_recording import BadRecordingError, load_recording
 from soakwatch.testing.snmp_responder import responder
 
 _NOW_NS = 1_800_000_000 * 10**9
@@ -77,9 +77,9 @@ def run_device(pair: Pair, limit_s: float, engine: str = "gufo") -> Result:
         rows = len(recording.rows)
         with _alarm(limit_s):
             facts, look, faults = _look(recording.rows, limit_s, engine)
-    except (BadExpectation, BadRecording) as error:
+    except (BadExpectationError, BadRecordingError) as error:
         return failed(str(error))
-    except SourceFailed as error:
+    except SourceError as error:
         return failed(f"the look failed: {error}")
     except PlanError as error:
         return failed(f"a profile cannot be used: {str(error).splitlines()[0]}")

@@ -18,7 +18,7 @@ Row = Mapping[str, object]
 _LONGEST: Final = 256 * 2**20
 
 
-class BadExpectation(ValueError):  # noqa: N818 - what it is
+class BadExpectationError(ValueError):
     """A file that is no expectation; one sentence that names it."""
 
 
@@ -91,9 +91,9 @@ def load_expected(path: Path) -> Expected:
             data = unpacker.decompress(data, _LONGEST)
         whole: object = json.loads(data)
     except (OSError, zlib.error, gzip.BadGzipFile, ValueError, RecursionError) as error:
-        raise BadExpectation(f"{path}: cannot be read ({type(error).__name__})") from None
+        raise BadExpectationError(f"{path}: cannot be read ({type(error).__name__})") from None
     if not isinstance(whole, dict):
-        raise BadExpectation(f"{path}: is no map of modules")
+        raise BadExpectationError(f"{path}: is no map of modules")
     devices = _rows(whole, "os", "devices", late=False) or ({},)
     return Expected(
         system=str(devices[0].get("os") or "?"),

@@ -14,7 +14,7 @@ from tests.recordings.device import Result
 _KEYS = {"recording", "part", "what", "contains", "why"}
 
 
-class BadExplanations(ValueError):  # noqa: N818 - what it is
+class BadExplanationsError(ValueError):
     """A file of explanations that cannot be used; one sentence."""
 
 
@@ -64,10 +64,10 @@ def load_explained(path: Path) -> Explained:
     try:
         entries = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise BadExplanations(f"{path}: cannot be read ({type(error).__name__})") from None
+        raise BadExplanationsError(f"{path}: cannot be read ({type(error).__name__})") from None
     made = []
     for number, entry in enumerate(entries or [], 1):
         if not isinstance(entry, dict) or set(entry) != _KEYS or not all(isinstance(v, str) for v in entry.values()):
-            raise BadExplanations(f"{path}: entry {number} needs the keys {', '.join(sorted(_KEYS))}, all texts")
+            raise BadExplanationsError(f"{path}: entry {number} needs the keys {', '.join(sorted(_KEYS))}, all texts")
         made.append(Explanation(**entry))
     return Explained(tuple(made))

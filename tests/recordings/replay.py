@@ -30,7 +30,7 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.recordings.compare import Difference
 from tests.recordings.device import Pair, Result, run_device
-from tests.recordings.explained import BadExplanations, Explained, load_explained
+from tests.recordings.explained import BadExplanationsError, Explained, load_explained
 
 PARTS: Final = ("processors", "mempools", "ports")
 FLOORS: Final[Mapping[str, float]] = {"processors": 1.0, "mempools": 0.98, "ports": 1.0}
@@ -107,7 +107,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         explained = load_explained(options.explained)
-    except BadExplanations as error:
+    except BadExplanationsError as error:
         print(error, file=sys.stderr)
         return 2
     pairs, alone = pairs_in(options.folder, options.only)

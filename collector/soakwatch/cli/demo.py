@@ -12,7 +12,7 @@ import yaml
 
 from soakwatch.cli.foreground import run_to_the_end
 from soakwatch.core.clock import SteadyClock
-from soakwatch.core.errors import EXIT_BROKEN, EXIT_PASS, MonitorBroken
+from soakwatch.core.errors import EXIT_BROKEN, EXIT_PASS, MonitorBrokenError
 from soakwatch.engine.start import begin
 from soakwatch.judge.recorded import judge_record
 from soakwatch.plan import Plan, plan_from_text
@@ -62,7 +62,7 @@ class Service:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line.strip().isdecimal():
-            raise MonitorBroken(f"the demo's service {self._name} did not start on port {self.port}: is it taken?")
+            raise MonitorBrokenError(f"the demo's service {self._name} did not start on port {self.port}: is it taken?")
         self.port = int(line)
         return process
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from soakwatch.cli.display.progress import Lines, Panel, shown
 from soakwatch.cli.display.self_status import OwnGlance
 from soakwatch.core.clock import Clock
-from soakwatch.core.errors import MonitorBroken, RecordError
+from soakwatch.core.errors import MonitorBrokenError, RecordError
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.engine.baseline_freeze import freeze
 from soakwatch.engine.context import RunContext
@@ -42,8 +42,8 @@ def run_to_the_end(
     """Watch the run, end it, judge it, write and print everything; the exit code of the verdict.
 
     Its page is served until all that is done: whoever looks at it sees the verdict come, and takes the report along.
-    A calibration, in which there is no device to judge, does not show its verdict. Raises MonitorBroken if the record
-    could not be written; it keeps what was committed.
+    A calibration, in which there is no device to judge, does not show its verdict. Raises MonitorBrokenError if the
+    record could not be written; it keeps what was committed.
     """
     console = Console()
     soak: Soak | None = None
@@ -89,7 +89,7 @@ def run_to_the_end(
         if soak is not None:
             soak.notifying.broke(broken)
             _finish_notifying(soak, record, console)
-        raise MonitorBroken(broken) from error
+        raise MonitorBrokenError(broken) from error
     finally:
         if soak is not None:
             soak.notifying.close()

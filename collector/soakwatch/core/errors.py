@@ -25,7 +25,7 @@ class RecordError(SoakwatchError):
     """A record cannot be read or written."""
 
 
-class MonitorBroken(SoakwatchError):  # noqa: N818 - it is the state that exit code 4 stands for
+class MonitorBrokenError(SoakwatchError):
     """The monitor itself broke; the record stays usable."""
 
     exit_code = EXIT_BROKEN

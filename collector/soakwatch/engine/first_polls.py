@@ -13,7 +13,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.prefix import prefixed
 from soakwatch.engine.polling import Looked
 from soakwatch.plan import SourcePlan
-from soakwatch.sources.abc import SourceUnready
+from soakwatch.sources.abc import SourceUnreadyError
 
 OPENS_S = 10.0
 """How long a generator may take to open, however often it is read: on a busy machine a command takes its time."""
@@ -21,7 +21,7 @@ GRACE_S = 3.0
 """How long the other sources may take to say what is wrong with them, once one has."""
 
 
-class PlanRefused(PlanError):  # noqa: N818 - it is what became of the plan
+class PlanRefusedError(PlanError):
     """The sources could not be opened as the plan says: the run ended before it had begun."""
 
 
@@ -66,14 +66,14 @@ class FirstPolls:
             return
 
     def check(self) -> None:
-        """Raises PlanRefused with every sentence if the plan is wrong."""
+        """Raises PlanRefusedError with every sentence if the plan is wrong."""
         if self._said:
-            raise PlanRefused(*(sentence for _, said in sorted(self._said.items()) for sentence in said))
+            raise PlanRefusedError(*(sentence for _, said in sorted(self._said.items()) for sentence in said))
 
 
 def _problems(failure: Exception | None, *, insist: bool) -> tuple[str, ...]:
     if isinstance(failure, PlanError):
         return failure.problems or (str(failure),)
-    if failure is None or not insist or isinstance(failure, SourceUnready):
+    if failure is None or not insist or isinstance(failure, SourceUnreadyError):
         return ()
     return (f"{failure}: start the generator, or give this source required: false",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from soakwatch.sources.abc import Drivable, Facts, Identifies, Poller, SourceFailed
+from soakwatch.sources.abc import Drivable, Facts, Identifies, Poller, SourceError
 from soakwatch_agent.sample import Answer, Sample
 
 LEVEL = "load.level"
@@ -47,7 +47,7 @@ class DrivenLoad:
         self._one_at_a_time = asyncio.Lock()
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceFailed, also where the load does not follow."""
+        """One look. Raises SourceError, also where the load does not follow."""
         async with self._one_at_a_time:
             await self._follow()
             answer = await self._poller.poll(now_ns)
@@ -72,6 +72,6 @@ class DrivenLoad:
         self._told = None  # half told is not told
         try:
             await self._driven.drive(wanted)
-        except SourceFailed as failure:
-            raise SourceFailed(f"the generator does not take the level of {wanted:.0%}: {failure}") from None
+        except SourceError as failure:
+            raise SourceError(f"the generator does not take the level of {wanted:.0%}: {failure}") from None
         self._told = wanted

@@ -12,7 +12,7 @@ from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.scripts import Scripts
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.plan import Plan
-from soakwatch.record import Record, RecordFull
+from soakwatch.record import Record, RecordFullError
 from soakwatch.record.queue import Committer
 from soakwatch_rules.rule import Event
 
@@ -54,7 +54,7 @@ class PhaseDriver:
         On a full disk they stay due: the outbox complains of it, and the next batch that is written brings them.
         """
         async with self._one_at_a_time:
-            with contextlib.suppress(RecordFull):
+            with contextlib.suppress(RecordFullError):
                 await self._turn_phases()
                 await self._begin_events()
             await self._drive()
@@ -64,7 +64,7 @@ class PhaseDriver:
         and which planned events never happened."""
         await self._scripts.end()
         event = self.phasing.ended() if end_ns >= self.phasing.end_ns else None
-        with contextlib.suppress(RecordFull):
+        with contextlib.suppress(RecordFullError):
             if event is not None:
                 await self._committer.call(self._record.add_event, "", event, OWN_ORIGIN)
             for one in self._occurring.never():

@@ -13,7 +13,7 @@ from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
-from soakwatch.sources.abc import Facts, Identifies, Poller, SourceContext, SourceFailed, SourceUnready, timing
+from soakwatch.sources.abc import Facts, Identifies, Poller, SourceContext, SourceError, SourceUnreadyError, timing
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer, Fault, Sample, object_labels
@@ -106,7 +106,7 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
             facts = poller.facts() if isinstance(poller, Identifies) else None
     except TimeoutError:
         return SourceLook(target, source, f"no answer within {limit:g} s")
-    except (SourceFailed, SoakwatchError) as failure:
+    except (SourceError, SoakwatchError) as failure:
         return SourceLook(target, source, str(failure))
     except Exception as defect:  # noqa: BLE001 - one broken source must not hide the others
         # The type and no text: an unforeseen exception may quote a secret.
@@ -138,7 +138,7 @@ async def _answer(poller: Poller, clock: SteadyClock, limit_s: float) -> tuple[A
         try:
             async with asyncio.timeout(limit_s):
                 return await poller.poll(begin_ns), clock.now_ns() - begin_ns
-        except SourceUnready:
+        except SourceUnreadyError:
             if clock.now_ns() > deadline_ns:
                 raise
             await asyncio.sleep(BETWEEN_TRIES_S)

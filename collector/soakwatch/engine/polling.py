@@ -29,10 +29,10 @@ from soakwatch.sources.abc import (
     CapturesDetail,
     Facts,
     Identifies,
-    LoginRefused,
+    LoginRefusedError,
     Poller,
-    SourceFailed,
-    SourceUnready,
+    SourceError,
+    SourceUnreadyError,
     Timing,
 )
 from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample, object_text
@@ -255,12 +255,12 @@ class PolledSource:
                 answer = self._with_identity_event(self._poller.facts(), start_ns, answer)
         except TimeoutError:
             sentence = f"no answer within {limit_s:g} s"
-            self._failure = SourceFailed(sentence)
+            self._failure = SourceError(sentence)
             return PollOutcome.TIMEOUT, sentence, NOTHING, ()
         except Exception as failure:  # noqa: BLE001 - whatever a poller lets out is a failed poll, never a dead run
             sentence = self._sentence(failure)
-            self._failure = failure if isinstance(failure, PlanError | SourceUnready) else SourceFailed(sentence)
-            if isinstance(failure, LoginRefused):
+            self._failure = failure if isinstance(failure, PlanError | SourceUnreadyError) else SourceError(sentence)
+            if isinstance(failure, LoginRefusedError):
                 self._hold_s = REFUSED_HOLDS_S[min(self._refusals, len(REFUSED_HOLDS_S) - 1)]
                 self._refusals += 1
                 sentence += f"; tried again in {show_seconds(self._hold_s)}, so that the account is not locked"
@@ -271,7 +271,7 @@ class PolledSource:
     def _sentence(self, failure: Exception) -> str:
         if isinstance(failure, TimeoutError):
             return f"no answer within {self.when.timeout_s:g} s"
-        if isinstance(failure, SourceFailed | SoakwatchError):
+        if isinstance(failure, SourceError | SoakwatchError):
             return without(self.label.partition("/")[0], str(failure))
         # The type and no text: an unforeseen exception may quote a secret.
         return f"the {self.label} poller raised {type(failure).__name__}"

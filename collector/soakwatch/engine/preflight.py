@@ -17,7 +17,7 @@ from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.engine.first_polls import OPENS_S, FirstPolls
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
 from soakwatch.plan.sources import labelled
-from soakwatch.sources.abc import SourceContext, SourceFailed, SourceUnready, timing
+from soakwatch.sources.abc import SourceContext, SourceError, SourceUnreadyError, timing
 from soakwatch.sources.registry import poller_module
 
 LEAST_AHEAD_S = 5.0
@@ -30,7 +30,7 @@ _SPARE_S = 2.0  # between the last of these looks and the start
 def preflight(plan: Plan, now_ns: int, registry: Registry = INSTALLED) -> tuple[str, ...]:
     """Sentences about sources that cannot be looked at now; () for a run that begins at once.
 
-    Raises PlanRefused with every sentence about sources that the plan gets wrong: waiting mends none of them.
+    Raises PlanRefusedError with every sentence about sources that the plan gets wrong: waiting mends none of them.
     """
     ahead_s = 0.0 if plan.start is None else plan.start.timestamp() - now_ns * 1e-9
     if ahead_s < LEAST_AHEAD_S:
@@ -76,11 +76,11 @@ async def _look(
             await poller.poll(clock.now_ns())
     except PlanError as error:
         return error
-    except SourceUnready:
+    except SourceUnreadyError:
         return None
     except TimeoutError:
         return f"no answer within {limit_s:g} s"
-    except (SourceFailed, SoakwatchError) as failure:
+    except (SourceError, SoakwatchError) as failure:
         return str(failure)
     except Exception as defect:  # noqa: BLE001 - one broken source must not hide the others
         # The type and no text: an unforeseen exception may quote a secret.

@@ -32,7 +32,7 @@ from soakwatch.judge.live.waking import Waking
 from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import look_text
 from soakwatch.plan.timeline import PhaseInterval
-from soakwatch.record import Record, RecordFull
+from soakwatch.record import Record, RecordFullError
 from soakwatch.record.marks import ORIGIN as TOLD
 from soakwatch.record.notes import Notes
 from soakwatch.record.queue import Committer
@@ -110,8 +110,8 @@ class Soak:
     async def watch(self) -> int:
         """Poll until the planned end or until ``stop``; afterwards all that was sampled is in the record.
 
-        Returns the time of the end, in nanoseconds. Raises PlanRefused if the first looks of a new run found the plan
-        to be wrong.
+        Returns the time of the end, in nanoseconds. Raises PlanRefusedError if the first looks of a new run found the
+        plan to be wrong.
         """
         async with AsyncExitStack() as stack:
             await self._committer.enter(stack)
@@ -216,7 +216,7 @@ class Soak:
         return self.trouble is None
 
     async def _keep_baseline(self, text: str) -> None:
-        with contextlib.suppress(RecordFull):  # it is frozen at the end at the latest
+        with contextlib.suppress(RecordFullError):  # it is frozen at the end at the latest
             await self._committer.call(self._record.set_meta, BASELINE, text)
 
     def _on_poll(self, poll: Poll) -> None:
@@ -268,7 +268,7 @@ class Soak:
         await self.note_notifications()
         self._freezing.look(self._phasing, self._clock.now_ns())
         if self._clock.now_ns() - self._beat_ns >= BEAT_EVERY_NS:
-            with contextlib.suppress(RecordFull):  # the next batch meets the same disk and says so
+            with contextlib.suppress(RecordFullError):  # the next batch meets the same disk and says so
                 await self._show_life(self._clock.now_ns())
         if self._waking.taken():
             self._live.wake()
@@ -301,14 +301,16 @@ class Soak:
             self.hooks.hear_findings(self._live.findings)
             self.notifying.hear_findings(self._live.findings)
             if self._live.unrecorded:
-                with contextlib.suppress(RecordFull):  # the outbox complains of it; the next judgement replaces these
+                with contextlib.suppress(
+                    RecordFullError
+                ):  # the outbox complains of it; the next judgement replaces these
                     await self._committer.call(
                         self._record.put_findings, self._live.findings, live=True, judged_ns=judged_ns
                     )
                     self._live.recorded()
             look = self._live.look
             if look is not None:
-                with contextlib.suppress(RecordFull):
+                with contextlib.suppress(RecordFullError):
                     await self._committer.call(self._record.set_meta, SO_FAR, look_text(look))
             if self._stops and self._live.confirmed:
                 self.stop()

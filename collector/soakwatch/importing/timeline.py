@@ -18,7 +18,7 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds
 from soakwatch.core.yaml import Plain, parse
 from soakwatch.plan.phase import PHASES
-from soakwatch.runs.mark_event import MOST_EVENTS, EventRequest, MarkRefused, check_ask
+from soakwatch.runs.mark_event import MOST_EVENTS, EventRefusedError, EventRequest, check_ask
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.times import TimeOptions, time_reading
 from soakwatch_rules.rule import Event, Phase, Window
@@ -181,7 +181,7 @@ def _events(path: str, zone: str | None) -> Iterator[EventSaid]:
     for place, row in rows:
         try:
             yield _event(place, row, zone)
-        except (ValueError, MarkRefused) as error:
+        except (ValueError, EventRefusedError) as error:
             raise DataError(f"{place}: {error}") from None
 
 

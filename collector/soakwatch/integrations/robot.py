@@ -27,7 +27,7 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.integrations.attach import attach
 from soakwatch.record import StoredEvent
 from soakwatch.runs.attached import RUN_VARIABLE, InterimVerdict, SoakRun, run_meant
-from soakwatch.runs.mark_event import MarkRefused, moment_text
+from soakwatch.runs.mark_event import EventRefusedError, moment_text
 from soakwatch_rules.rule import Outcome
 
 _WORDS = tuple(outcome.value for outcome in Outcome if outcome is not Outcome.NOT_APPLICABLE)
@@ -125,9 +125,11 @@ class SoakEvents:
         wanted = [outcome.strip().lower() for outcome in outcomes]
         wrong = [outcome for outcome in wanted if outcome not in _WORDS]
         if wrong or not wanted:
-            raise MarkRefused(f"{wrong[0] if wrong else 'nothing'} is no verdict: name some of {', '.join(_WORDS)}")
+            raise EventRefusedError(
+                f"{wrong[0] if wrong else 'nothing'} is no verdict: name some of {', '.join(_WORDS)}"
+            )
         if scope not in {"test", "run"}:
-            raise MarkRefused(f"invalid scope {scope!r}: expected 'test' or 'run'")
+            raise EventRefusedError(f"invalid scope {scope!r}: expected 'test' or 'run'")
         said = self._said(scope)
         if said.outcome.value not in wanted:
             raise AssertionError(f"the soak verdict is {said.outcome.value}, not {' or '.join(wanted)}: {said.reason}")
@@ -161,7 +163,7 @@ def _counts(text: str | Mapping[str, int]) -> dict[str, int]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, _, count = (word.strip() for word in part.partition("="))
         if not (key and count.isascii() and count.isdecimal() and len(count) < 10):
-            raise MarkRefused(f"expect: {part!r} is not WHAT=N, such as reboot=1")
+            raise EventRefusedError(f"expect: {part!r} is not WHAT=N, such as reboot=1")
         made[key] = int(count)
     return made
 

@@ -293,7 +293,7 @@ def _all_sources(document: Document, registry: Registry) -> tuple[dict[str, tupl
                 plans.append(plan)
             except PlanError as error:
                 found.append(document.problem(path, str(error)))
-            except _Refused as error:
+            except _RefusedError as error:
                 found += error.problems
         made[name] = tuple(plans)
     return made, found
@@ -306,7 +306,7 @@ def _same_question(one: SourcePlan, other: SourcePlan) -> bool:
     return one.poller == other.poller and asked[0] == asked[1]
 
 
-class _Refused(Exception):  # noqa: N818 - never seen outside
+class _RefusedError(Exception):
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("refused")
         self.problems = problems
@@ -322,7 +322,7 @@ def _source(document: Document, path: Path, item: Plain, registry: Registry) -> 
     try:
         config = module.config.model_validate_json(json.dumps({} if keys is None else keys), strict=True)
     except ValidationError as error:
-        raise _Refused(problems_of(document, inner, module.config, error)) from None
+        raise _RefusedError(problems_of(document, inner, module.config, error)) from None
     return SourcePlan(name, config, document.where(inner, key=True))
 
 

@@ -8,7 +8,7 @@ from soakwatch.record.findings import finding_from_json, finding_to_json
 from soakwatch.record.model import Artifact, ArtifactEntry, Counts, SeriesKey, Source, Span, StoredEvent, StoredFault
 from soakwatch.record.reader import RecordView
 from soakwatch.record.schema import RECORD_NAME, SCHEMA_VERSION
-from soakwatch.record.trouble import RecordFull
+from soakwatch.record.trouble import RecordFullError
 from soakwatch.record.writer import Record, add_outside_event
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "ArtifactEntry",
     "Counts",
     "Record",
-    "RecordFull",
+    "RecordFullError",
     "RecordView",
     "SeriesKey",
     "Source",

@@ -70,7 +70,7 @@ def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
 def take_lock(path: Path) -> int:
     """Lock a record for one writer; returns the descriptor to give to ``release_lock``.
 
-    The lock dies with the process. Raises RecordError if another writer has it, RecordFull if its file cannot be
+    The lock dies with the process. Raises RecordError if another writer has it, RecordFullError if its file cannot be
     written.
     """
     name = path.with_suffix(".lock")

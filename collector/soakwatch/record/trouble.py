@@ -9,7 +9,7 @@ from soakwatch.core.errors import RecordError
 from soakwatch.core.units import show_bytes
 
 
-class RecordFull(RecordError):  # noqa: N818 - the field says "the disk is full"
+class RecordFullError(RecordError):
     """The record cannot grow: disk full, read-only or failing. What was committed stays readable; try again later."""
 
 
@@ -33,10 +33,12 @@ def as_record_error(error: Exception, path: Path) -> RecordError:
     if isinstance(error, RecordError):
         return error
     if isinstance(error, OSError):
-        return RecordFull(f"{path} cannot be written ({error.strerror}): check the folder, its rights and its space")
+        return RecordFullError(
+            f"{path} cannot be written ({error.strerror}): check the folder, its rights and its space"
+        )
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _FAILING:
-        return RecordFull(f"{path} cannot be written ({error}): {_FAILING[code]}")
+        return RecordFullError(f"{path} cannot be written ({error}): {_FAILING[code]}")
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return RecordError(f"{path} is locked by another program: close it there and try again")
     if code == sqlite3.SQLITE_CORRUPT:

@@ -23,7 +23,7 @@ from soakwatch.record.schema import RECORD_NAME, SCHEMA_VERSION, migrate, versio
 from soakwatch.record.sealing import SEAL_POLLS, SEAL_SAMPLES, drop_unused_layouts, seal_oldest
 from soakwatch.record.standing import POLL_INSERT, WriterState, change_event, insert_event
 from soakwatch.record.text import storable
-from soakwatch.record.trouble import RecordFull, as_record_error, damaged
+from soakwatch.record.trouble import RecordFullError, as_record_error, damaged
 from soakwatch_agent.sample import Poll
 from soakwatch_rules.rule import Event, Finding, Outcome
 
@@ -33,8 +33,8 @@ _LAYOUTS = 1000  # unused layouts are removed when there are more: the polls of 
 class Record:
     """One record, open for writing. One thread at a time is let in; one process at a time has it open.
 
-    Raises RecordError from every method: RecordFull where the disk refuses (nothing of the call is stored then, and
-    it can be made again), plain RecordError for a damaged file.
+    Raises RecordError from every method: RecordFullError where the disk refuses (nothing of the call is stored then,
+    and it can be made again), plain RecordError for a damaged file.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: int) -> None:
@@ -58,7 +58,7 @@ class Record:
             raise RecordError(f"{folder} already holds a record: go on with `soakwatch resume`, or name a new folder")
         try:
             return cls._locked(path, new=True)
-        except RecordFull:
+        except RecordFullError:
             for leftover in folder.glob(f"{RECORD_NAME}*"):
                 with suppress(OSError):
                     leftover.unlink()

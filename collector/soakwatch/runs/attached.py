@@ -15,7 +15,7 @@ from soakwatch.core.units import seconds
 from soakwatch.judge.verdict import ACCOUNTS
 from soakwatch.record import RecordView, StoredEvent
 from soakwatch.record.outside import is_written
-from soakwatch.runs.mark_event import EventRequest, MarkRefused, moment, record_event
+from soakwatch.runs.mark_event import EventRefusedError, EventRequest, moment, record_event
 from soakwatch_rules.rule import Finding, Outcome, Window
 
 RUN_VARIABLE = "SOAKWATCH_RUN"
@@ -73,7 +73,7 @@ class RunClient(Protocol):
         ...
 
     def tell(self, ask: EventRequest) -> StoredEvent:
-        """Keep an event. Raises MarkRefused, RecordError, SoakwatchError."""
+        """Keep an event. Raises EventRefusedError, RecordError, SoakwatchError."""
         ...
 
     def said(self, until_ns: int | None) -> InterimVerdict:
@@ -93,7 +93,7 @@ class LocalRun:
         return self.path.name if self.path.is_dir() else self.path.parent.name
 
     def tell(self, ask: EventRequest) -> StoredEvent:
-        """Keep an event in its record. Raises MarkRefused and RecordError."""
+        """Keep an event in its record. Raises EventRefusedError and RecordError."""
         return record_event(self.path, ask, time.time_ns())
 
     def said(self, until_ns: int | None) -> InterimVerdict:
@@ -147,7 +147,7 @@ class SoakRun:
         """A block that is an event: it begins with it and ends with it, however it ends.
 
         ``expect`` is what it brings (``{"reboot": 1}``), ``within`` (``"5m"``, or seconds) how long after its begin all
-        must be over. If the block raises, the label ``error`` tells the exception's type. Raises MarkRefused.
+        must be over. If the block raises, the label ``error`` tells the exception's type. Raises EventRefusedError.
         """
         ask = EventRequest("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {})
         return EventBlock(self, ask)
@@ -164,7 +164,7 @@ class SoakRun:
         within: str | float | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> StoredEvent:
-        """A moment (default: now), or with ``until`` a stretch that is over. Raises MarkRefused."""
+        """A moment (default: now), or with ``until`` a stretch that is over. Raises EventRefusedError."""
         return self.tell(
             EventRequest(
                 "mark", kind, _ns(at), _ns(until), target, object, expect or {}, _seconds(within), labels or {}
@@ -181,7 +181,7 @@ class SoakRun:
         within: str | float | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> StoredEvent:
-        """Begin an event that somebody ends later. Raises MarkRefused."""
+        """Begin an event that somebody ends later. Raises EventRefusedError."""
         return self.tell(
             EventRequest("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {})
         )
@@ -194,7 +194,7 @@ class SoakRun:
         object: str = "",  # noqa: A002
         labels: Mapping[str, str] | None = None,
     ) -> StoredEvent:
-        """End the newest open event of a kind, whoever began it. Raises MarkRefused."""
+        """End the newest open event of a kind, whoever began it. Raises EventRefusedError."""
         return self.tell(EventRequest("end", kind, None, None, target, object, labels=labels or {}))
 
     def verdict(self, until_ns: int | None = None) -> InterimVerdict:
@@ -281,7 +281,7 @@ def _seconds(within: str | float | None) -> float | None:
     try:
         return seconds(within)
     except ValueError as error:
-        raise MarkRefused(f"within: {error}") from None
+        raise EventRefusedError(f"within: {error}") from None
 
 
 def _ns(at: datetime | str | None) -> int | None:
@@ -292,4 +292,4 @@ def _ns(at: datetime | str | None) -> int | None:
     try:
         return moment(at)
     except ValueError as error:
-        raise MarkRefused(str(error)) from None
+        raise EventRefusedError(str(error)) from None

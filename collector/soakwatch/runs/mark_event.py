@@ -31,11 +31,11 @@ _LONGEST_S = 366 * 86400.0
 _OWN = ("phase.",)  # how the run went through its plan
 
 
-class MarkRefused(SoakwatchError):  # noqa: N818 - it is what happens to it
+class EventRefusedError(SoakwatchError):
     """What was told of an event makes no sense, by itself or for this run."""
 
 
-class MarkConflict(MarkRefused):
+class EventConflictError(EventRefusedError):
     """It contradicts what was told before."""
 
 
@@ -63,23 +63,23 @@ class EventRequest:
 def record_event(run: Path, ask: EventRequest, now_ns: int) -> StoredEvent:
     """Keep what is told in the record of a run: its folder, or its file.
 
-    ``now_ns`` is what the clock of the run says, or the wall clock. Raises MarkRefused (MarkConflict for an event that
-    overlaps with one of its kind, or an end without a begin), and RecordError.
+    ``now_ns`` is what the clock of the run says, or the wall clock. Raises EventRefusedError (EventConflictError for
+    an event that overlaps with one of its kind, or an end without a begin), and RecordError.
     """
     check_ask(ask)
     at_ns = now_ns if ask.at_ns is None else ask.at_ns
     last_ns = at_ns if ask.until_ns is None else ask.until_ns
     if last_ns < at_ns:
-        raise MarkRefused(f"the {ask.kind} would end {_apart(last_ns, at_ns)} before its begin: mend one of both")
+        raise EventRefusedError(f"the {ask.kind} would end {_apart(last_ns, at_ns)} before its begin: mend one of both")
     if last_ns > now_ns + SLACK_NS:
-        raise MarkRefused(
+        raise EventRefusedError(
             f"{moment_text(last_ns)} is {_apart(now_ns, last_ns)} in the future: tell of it when it happens, or write"
             " it into the plan's events"
         )
     with marks(run) as kept:
         targets = kept.targets()
         if ask.target and ask.target not in targets:
-            raise MarkRefused(f"the run has no target {ask.target!r}{hint(ask.target, targets)}")
+            raise EventRefusedError(f"the run has no target {ask.target!r}{hint(ask.target, targets)}")
         if ask.deed == "end":
             return _end(kept, ask, at_ns)
         _within_the_run(kept, ask, at_ns)
@@ -88,7 +88,7 @@ def record_event(run: Path, ask: EventRequest, now_ns: int) -> StoredEvent:
         event = Event(ask.kind, ask.target, ask.object, at_ns, end_ns, dict(ask.labels), dict(ask.expect), deadline_ns)
         _alone(kept.events(ask.kind, ask.target, ask.object), event)
         if kept.number() >= MOST_EVENTS:
-            raise MarkRefused(f"the run has {MOST_EVENTS} events already, the most that are kept")
+            raise EventRefusedError(f"the run has {MOST_EVENTS} events already, the most that are kept")
         return kept.add(event)
 
 
@@ -125,48 +125,48 @@ def moment_text(time_ns: int) -> str:
 
 
 def check_ask(ask: EventRequest) -> None:
-    """Refuse what makes no sense whatever the run is. Raises MarkRefused."""
+    """Refuse what makes no sense whatever the run is. Raises EventRefusedError."""
     if len(ask.kind) > _LONGEST_KIND or EVENT_KIND.fullmatch(ask.kind) is None:
-        raise MarkRefused(f"{ask.kind[:60]!r} is not a kind of event: write a lower-case word such as failover")
+        raise EventRefusedError(f"{ask.kind[:60]!r} is not a kind of event: write a lower-case word such as failover")
     own = is_internal(ask.kind) and ask.kind not in {STOP, ACKNOWLEDGED}
     if own or ask.kind.startswith(_OWN):
-        raise MarkRefused(f"{ask.kind} is a word for the run's own book-keeping: call the event something else")
+        raise EventRefusedError(f"{ask.kind} is a word for the run's own book-keeping: call the event something else")
     if ask.deed == "end" and (ask.expect or ask.within_s is not None):
-        raise MarkRefused("what is expected of an event is said at its begin: leave it out at the end")
+        raise EventRefusedError("what is expected of an event is said at its begin: leave it out at the end")
     _check_text("object", ask.object)
     for what, given in (("label", ask.labels), ("expectation", ask.expect)):
         if len(given) > MOST:
-            raise MarkRefused(f"{len(given)} {what}s are too many: {MOST} at most")
+            raise EventRefusedError(f"{len(given)} {what}s are too many: {MOST} at most")
         for key in given:
             if not 0 < len(key) <= _LONGEST_KEY or not key.isprintable():
-                raise MarkRefused(f"{key[:60]!r} cannot name a {what}: 1 to {_LONGEST_KEY} printable characters")
+                raise EventRefusedError(f"{key[:60]!r} cannot name a {what}: 1 to {_LONGEST_KEY} printable characters")
     for key, value in ask.labels.items():
         _check_text(key, value)
     for key, count in ask.expect.items():
         if EVENT_KIND.fullmatch(key) is None:
-            raise MarkRefused(f"expect: {key!r} is not a kind of event: write a lower-case word such as reboot")
+            raise EventRefusedError(f"expect: {key!r} is not a kind of event: write a lower-case word such as reboot")
         if told := slip(key):
-            raise MarkRefused(told)
+            raise EventRefusedError(told)
         if not 0 <= count <= _LARGEST_COUNT:
-            raise MarkRefused(f"expect: {key} is a number of times from 0 to {_LARGEST_COUNT}, such as {key}=1")
+            raise EventRefusedError(f"expect: {key} is a number of times from 0 to {_LARGEST_COUNT}, such as {key}=1")
     if ask.within_s is not None and not 0 < ask.within_s <= _LONGEST_S:
-        raise MarkRefused("within is the time from its begin in which all is over: more than 0 s, 366 d at most")
+        raise EventRefusedError("within is the time from its begin in which all is over: more than 0 s, 366 d at most")
 
 
 def _check_text(name: str, text: str) -> None:
     if len(text) > _LONGEST_TEXT or not text.isprintable():
-        raise MarkRefused(f"{name} is one line of printable text, {_LONGEST_TEXT} characters at most")
+        raise EventRefusedError(f"{name} is one line of printable text, {_LONGEST_TEXT} characters at most")
 
 
 def _within_the_run(kept: Marks, ask: EventRequest, at_ns: int) -> None:
     start, ended = kept.meta("start_ns"), kept.meta("ended_ns")
     if start is not None and at_ns < int(start) - SLACK_NS:
-        raise MarkRefused(
+        raise EventRefusedError(
             f"{moment_text(at_ns)} is {_apart(at_ns, int(start))} before the begin of the run,"
             f" {moment_text(int(start))}: what was before is no part of it"
         )
     if ended is not None and at_ns > int(ended) + SLACK_NS:
-        raise MarkRefused(
+        raise EventRefusedError(
             f"the run ended at {moment_text(int(ended))}, {_apart(int(ended), at_ns)} before:"
             f" say when the {ask.kind} happened"
         )
@@ -187,10 +187,12 @@ def _alone(others: Iterable[StoredEvent], event: Event) -> None:
         where = f" on {before.target}" if before.target else ""
         began = f"{before.kind}{where} that began at {moment_text(before.begin_ns)}"
         if other.origin == "plan":
-            raise MarkConflict(f"it overlaps with the planned {began}, which expects the same: leave expect out")
+            raise EventConflictError(f"it overlaps with the planned {began}, which expects the same: leave expect out")
         if ends_ns is None:
-            raise MarkConflict(f"it overlaps with the {began} and is still open: end that first")
-        raise MarkConflict(f"it overlaps with the {began} and ended at {moment_text(ends_ns)}: one of both is wrong")
+            raise EventConflictError(f"it overlaps with the {began} and is still open: end that first")
+        raise EventConflictError(
+            f"it overlaps with the {began} and ended at {moment_text(ends_ns)}: one of both is wrong"
+        )
 
 
 def _overlap(begin_ns: int, end_ns: int | None, begun_ns: int, ended_ns: int | None) -> bool:
@@ -204,7 +206,7 @@ def _end(kept: Marks, ask: EventRequest, at_ns: int) -> StoredEvent:
     found = _open_event(kept.opened(), ask)
     begin_ns = found.event.begin_ns
     if at_ns < begin_ns and ask.at_ns is not None:
-        raise MarkRefused(f"the {ask.kind} began at {moment_text(begin_ns)}: it cannot end before, mend its end")
+        raise EventRefusedError(f"the {ask.kind} began at {moment_text(begin_ns)}: it cannot end before, mend its end")
     return kept.end(found, max(at_ns, begin_ns), ask.labels)
 
 
@@ -223,11 +225,11 @@ def _open_event(opened: Iterable[StoredEvent], ask: EventRequest) -> StoredEvent
         return (exact or fit)[-1]
     if fit:
         which = ", ".join(f"{_options(one.event)} (began at {moment_text(one.event.begin_ns)})" for one in fit[:MOST])
-        raise MarkConflict(f"{len(fit)} events {ask.kind!r} are open: {which}: say which")
+        raise EventConflictError(f"{len(fit)} events {ask.kind!r} are open: {which}: say which")
     where = f" on {ask.target}" if ask.target else ""
     others = [" ".join([one.event.kind, _options(one.event)]).rstrip() for one in every[:MOST]]
     remedy = f"; open: {', '.join(others)}" if others else ": begin one first"
-    raise MarkConflict(f"there is no open event {ask.kind!r}{where}{remedy}")
+    raise EventConflictError(f"there is no open event {ask.kind!r}{where}{remedy}")
 
 
 def _options(event: Event) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.judge.recorded import recorded_plan
 from soakwatch.record import RecordView
-from soakwatch.sinks.feed import Feed, State, Unwanted
+from soakwatch.sinks.feed import Feed, State, UnwantedError
 from soakwatch.sinks.influxdb.write import Refused, Writer
 from soakwatch.sinks.refusals import Refusals
 
@@ -79,7 +79,7 @@ def main() -> int:
             tell(feed.state, done=True)
         finally:
             writer.close()
-    except Unwanted:
+    except UnwantedError:
         return 1
     except SoakwatchError as error:
         print(json.dumps({"broken": str(error)}), flush=True)

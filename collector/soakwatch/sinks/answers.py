@@ -18,7 +18,7 @@ MOST = 64 * 1024
 """Bytes of an answer that are read; to a write there is little to say."""
 
 
-class TooSlow(Exception):  # noqa: N818 - a state, not a defect
+class TooSlowError(Exception):
     """An answer began and did not end in time."""
 
 
@@ -82,6 +82,6 @@ def _read(answer: BaseHTTPResponse, deadline: float) -> bytes:
             return body
         body += part
         if time.monotonic() > deadline:
-            raise TooSlow
+            raise TooSlowError
     answer.close()  # the rest is not wanted, and nothing else can be asked over this connection
     return body

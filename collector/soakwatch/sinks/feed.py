@@ -29,7 +29,7 @@ OPINIONS_EVERY_S = 30.0
 Phases = Sequence[tuple[str, int, int | None]]
 
 
-class Unwanted(Exception):  # noqa: N818 - a state, not a defect
+class UnwantedError(Exception):
     """Whoever wanted the record written does not wait any longer."""
 
 
@@ -239,7 +239,7 @@ class Feed:
                     self.state.trouble = str(passing)
                     self._told(self.state)
                 if self._stop.wait(self._pauses.next_s(passing)):
-                    raise Unwanted from None
+                    raise UnwantedError from None
                 continue
             self._pauses.well()
             self._replay.taken(self._writer.connections)
@@ -248,7 +248,7 @@ class Feed:
                 self._told(self.state)
             block = rest
             if self._stop.is_set():
-                raise Unwanted
+                raise UnwantedError
 
 
 def stretches(phases: Phases, time_ns: np.typing.NDArray[np.int64]) -> list[tuple[str, int, int]]:

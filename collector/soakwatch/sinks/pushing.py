@@ -9,7 +9,7 @@ from pathlib import Path
 
 from soakwatch.plan.sink import Influxdb
 from soakwatch.sinks.backlog import backlog
-from soakwatch.sinks.feed import Feed, State, Unwanted, cursor_numbers
+from soakwatch.sinks.feed import Feed, State, UnwantedError, cursor_numbers
 from soakwatch.sinks.influxdb.write import Refused, Writer
 
 _KEPT = 100
@@ -60,7 +60,7 @@ def push(
     trouble = None
     try:
         feed.finish()
-    except Unwanted:
+    except UnwantedError:
         trouble = feed.state.trouble or "it was stopped"
     finally:
         while timers:

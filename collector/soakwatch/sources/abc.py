@@ -7,7 +7,7 @@ A module ``pollers/NAME.py`` or ``loads/NAME.py`` holds
 * ``async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller``, which connects and enters every
   resource that it opens into the caller's stack.
 
-Intervals, timeouts, retries, logging, and the record are the wrapper's; a poller raises ``SourceFailed`` (or lets
+Intervals, timeouts, retries, logging, and the record are the wrapper's; a poller raises ``SourceError`` (or lets
 any exception out) and the wrapper makes a Poll of it.
 """
 
@@ -37,15 +37,15 @@ HostName = Annotated[str, BeforeValidator(_host), WithJsonSchema({"type": "strin
 """A name or an address. With ``user:password@`` before it, it is refused and not repeated."""
 
 
-class SourceFailed(Exception):  # noqa: N818 - the field says "the source failed"
+class SourceError(Exception):
     """A look that brought nothing, in one sentence that may be shown to anybody: no secrets."""
 
 
-class SourceUnready(SourceFailed):
+class SourceUnreadyError(SourceError):
     """A look that brought nothing yet: what it needs goes on beside it, and a later look will have it."""
 
 
-class LoginRefused(SourceFailed):
+class LoginRefusedError(SourceError):
     """The other end was reached and does not let this login in: asking it again soon may lock the account."""
 
 
@@ -123,7 +123,7 @@ class Drivable(Protocol):
     """A load that the run itself starts, changes and stops, because its plan says ``drive: true``."""
 
     async def drive(self, level: float) -> None:
-        """Send ``level`` times the full load from now on; 0 rests. Raises SourceFailed, and may be asked again."""
+        """Send ``level`` times the full load from now on; 0 rests. Raises SourceError, and may be asked again."""
         ...
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from soakwatch.core.clock import SteadyClock
-from soakwatch.sources.abc import BackfilledPoll, SourceContext, SourceFailed
+from soakwatch.sources.abc import BackfilledPoll, SourceContext, SourceError
 from soakwatch.sources.pollers.agent import AgentPoller, Config
 from soakwatch.sources.pollers.agent import start as start_poller
 from soakwatch_agent.sample import Answer
@@ -140,7 +140,7 @@ class Follower:
             begin = self.clock.now_ns()
             try:
                 answer = await self.poller.poll(begin)
-            except SourceFailed as failure:
+            except SourceError as failure:
                 self.failures.append(str(failure))
                 continue
             self.late += self.poller.recovered()

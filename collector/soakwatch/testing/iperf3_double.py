@@ -177,12 +177,12 @@ def _say(lines: Iterable[str]) -> None:
         print(line, flush=True)
 
 
-class _Interrupted(Exception):  # noqa: N818 - what a signal does
+class _InterruptedError(Exception):
     pass
 
 
 def _interrupt(number: int, _frame: object) -> None:
-    raise _Interrupted(signal.Signals(number).name)
+    raise _InterruptedError(signal.Signals(number).name)
 
 
 def _send(told: argparse.Namespace, control: socket.socket, *, server: bool) -> int:
@@ -202,7 +202,7 @@ def _send(told: argparse.Namespace, control: socket.socket, *, server: bool) -> 
                 continue
             count += _one(told, last, last + told.every, per_second, server=server)
             last += told.every
-    except _Interrupted as signalled:
+    except _InterruptedError as signalled:
         count += _one(told, last, max(last + 0.001, time.monotonic() - begin), per_second, server=server)
         why = f"interrupt - the {'server' if server else 'client'} has terminated by signal {signalled}"
     heard = end(max(last, told.every), packets=count, length=told.length, udp=told.udp, heard=False)
@@ -301,7 +301,7 @@ def main() -> int:
         signal.signal(number, _interrupt)
     try:
         return _server(told) if told.server else _client(told)
-    except _Interrupted:
+    except _InterruptedError:
         return 1
 
 

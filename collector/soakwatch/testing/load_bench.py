@@ -41,7 +41,7 @@ class LoadBench:
         self._poller: Poller | None = None
 
     def __enter__(self) -> Self:
-        """Start the load. Raises SourceFailed and PlanError as the load does."""
+        """Start the load. Raises SourceError and PlanError as the load does."""
         try:
             self._poller = self._runner.run(self._opened())
         except BaseException:
@@ -59,13 +59,13 @@ class LoadBench:
         self._runner.close()
 
     def look(self, at_s: float) -> Answer:
-        """One look, so many seconds after the begin. Raises SourceFailed as the load does."""
+        """One look, so many seconds after the begin. Raises SourceError as the load does."""
         assert self._poller is not None
         self.now_ns = self._begin_ns + round(at_s * SECOND)
         return self._runner.run(self._bounded(self._poller))
 
     def drive(self, level: float) -> None:
-        """Drive the load. Raises SourceFailed as the load does, TypeError for one that cannot be driven."""
+        """Drive the load. Raises SourceError as the load does, TypeError for one that cannot be driven."""
         poller: object = self._poller
         if not isinstance(poller, Drivable):
             raise TypeError("this load is not driven")

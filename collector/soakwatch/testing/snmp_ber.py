@@ -1,7 +1,7 @@
 """BER as SNMPv1 and v2c need it (X.690, RFC 1157, RFC 3416): requests in, responses out.
 
-Lengths are definite, as RFC 3417 section 8 asks. Anything else that comes in raises ``Undecodable``; depth is fixed by
-the message's shape, so nothing recurses. It shares nothing with ``soakwatch.sources.transport.snmp.ber`` on
+Lengths are definite, as RFC 3417 section 8 asks. Anything else that comes in raises ``UndecodableError``; depth is
+fixed by the message's shape, so nothing recurses. It shares nothing with ``soakwatch.sources.transport.snmp.ber`` on
 purpose: what both sides of a test get wrong in the same way would never be seen.
 """
 
@@ -17,7 +17,7 @@ V1, V2C, V3 = 0, 1, 3
 _SEQUENCE = 0x30
 
 
-class Undecodable(ValueError):  # noqa: N818 - what it is
+class UndecodableError(ValueError):
     """Octets that are no SNMP message that a responder answers."""
 
 
@@ -61,16 +61,16 @@ def version_of(datagram: bytes) -> int:
 
 
 def read_message(datagram: bytes) -> Message:
-    """A request of SNMPv1 or v2c. Raises Undecodable."""
+    """A request of SNMPv1 or v2c. Raises UndecodableError."""
     at, end = _open(datagram, 0, _SEQUENCE)
     version, at = _number(datagram, at)
     start, at = _open(datagram, at, 0x04)
     community = datagram[start:at]
     if at >= end:
-        raise Undecodable("no PDU")
+        raise UndecodableError("no PDU")
     kind = datagram[at]
     if kind not in {GET, GET_NEXT, GET_BULK}:
-        raise Undecodable(f"a PDU of type {kind:#x}")
+        raise UndecodableError(f"a PDU of type {kind:#x}")
     at, _ = _open(datagram, at, kind)
     number, at = _number(datagram, at)
     first, at = _number(datagram, at)
@@ -124,9 +124,9 @@ def write_name(name: Name) -> bytes:
 
 
 def read_name(octets: bytes) -> Name:
-    """The arcs of an OBJECT IDENTIFIER from its content octets. Raises Undecodable."""
+    """The arcs of an OBJECT IDENTIFIER from its content octets. Raises UndecodableError."""
     if not octets or octets[-1] & 0x80 or len(octets) > 640:
-        raise Undecodable("a broken OID")
+        raise UndecodableError("a broken OID")
     arcs: list[int] = []
     arc = 0
     for octet in octets:
@@ -154,20 +154,20 @@ def _int(value: int) -> bytes:
 def _open(data: bytes, at: int, tag: int) -> tuple[int, int]:
     """Begin and end of the content of the element at a place."""
     if at + 2 > len(data) or data[at] != tag:
-        raise Undecodable(f"no element of type {tag:#x} at octet {at}")
+        raise UndecodableError(f"no element of type {tag:#x} at octet {at}")
     size, start = data[at + 1], at + 2
     if size >= 0x80:
         count = size & 0x7F
         if not 1 <= count <= 4:
-            raise Undecodable("an indefinite or absurd length")
+            raise UndecodableError("an indefinite or absurd length")
         size, start = int.from_bytes(data[start : start + count], "big"), start + count
     if start + size > len(data):
-        raise Undecodable("the message is cut off")
+        raise UndecodableError("the message is cut off")
     return start, start + size
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
     start, end = _open(data, at, 0x02)
     if not 0 < end - start <= 9:
-        raise Undecodable("a broken number")
+        raise UndecodableError("a broken number")
     return int.from_bytes(data[start:end], "big", signed=True), end

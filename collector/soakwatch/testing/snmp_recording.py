@@ -18,7 +18,7 @@ LONGEST_BYTES = 256 * 2**20
 _SKIPPED_KEPT = 20
 
 
-class BadRecording(ValueError):  # noqa: N818 - what it is
+class BadRecordingError(ValueError):
     """A file that is no recording, or a line in it that is none; names file and line."""
 
 
@@ -33,7 +33,7 @@ class Recording:
 
 
 def load_recording(path: Path, *, strict: bool = False) -> Recording:
-    """A recording from its file. Raises BadRecording for a file that cannot be read, or that holds no object.
+    """A recording from its file. Raises BadRecordingError for a file that cannot be read, or that holds no object.
 
     A broken line raises too if ``strict``, and is skipped and counted otherwise.
     """
@@ -43,12 +43,12 @@ def load_recording(path: Path, *, strict: bool = False) -> Recording:
             unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
             data = unpacker.decompress(data, LONGEST_BYTES)
             if not unpacker.eof:
-                raise BadRecording(f"{path}: cut off, or longer than {LONGEST_BYTES} bytes")
+                raise BadRecordingError(f"{path}: cut off, or longer than {LONGEST_BYTES} bytes")
     except (OSError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadRecording(f"{path}: cannot be read ({type(error).__name__})") from None
+        raise BadRecordingError(f"{path}: cannot be read ({type(error).__name__})") from None
     made = parse_recording(data.decode("utf-8", "surrogateescape").split("\n"), str(path), strict=strict)
     if not made.rows:
-        raise BadRecording(f"{path}: no line of the form OID|TAG|VALUE that can be used: that is no recording")
+        raise BadRecordingError(f"{path}: no line of the form OID|TAG|VALUE that can be used: that is no recording")
     return made
 
 
@@ -66,7 +66,7 @@ def parse_recording(lines: Iterable[str], source: str, *, strict: bool = False) 
         except ValueError as error:
             complaint = f"{source}:{number}: {error}"
             if strict:
-                raise BadRecording(complaint) from None
+                raise BadRecordingError(complaint) from None
             skipped += 1
             if len(complaints) < _SKIPPED_KEPT:
                 complaints.append(complaint)

@@ -31,11 +31,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from soakwatch.testing.snmp_answer import LARGEST, Said, answer, reply_of
-from soakwatch.testing.snmp_ber import V3, Ask, Undecodable, read_message, version_of, write_response
+from soakwatch.testing.snmp_ber import V3, Ask, UndecodableError, read_message, version_of, write_response
 from soakwatch.testing.snmp_cells import Cell, Name, dotted, name_of
 from soakwatch.testing.snmp_faults import NO_FAULTS, Faults, Mischief
 from soakwatch.testing.snmp_mib import Mib, cell_of
-from soakwatch.testing.snmp_recording import BadRecording, load_recording
+from soakwatch.testing.snmp_recording import BadRecordingError, load_recording
 from soakwatch.testing.snmp_usm import Security, User
 
 T = TypeVar("T")
@@ -162,7 +162,7 @@ class Responder:
         self._applied = False
         try:
             answers = self._answers(datagram, sender)
-        except (Undecodable, RecursionError):
+        except (UndecodableError, RecursionError):
             return
         faults = self._mischief.faults if self._applied else NO_FAULTS
         for octets in answers:
@@ -348,7 +348,7 @@ def main(argv: list[str] | None = None) -> int:
             devices = ", ".join(f"{name} ({len(mib)} objects)" for name, mib in mibs.items())
             print(f"{agent.address[0]}:{agent.address[1]} {devices}", flush=True)
             signal.pause()
-    except (BadRecording, OSError) as error:
+    except (BadRecordingError, OSError) as error:
         print(f"snmp_responder: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

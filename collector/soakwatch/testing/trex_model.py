@@ -30,7 +30,7 @@ _OWNED = {"start_traffic", "stop_traffic", "update_traffic", "pause_traffic", "r
 _FREE = {"get_version", "api_sync", "api_sync_v2", "ping"}  # what needs no handle
 
 
-class Wrong(Exception):  # noqa: N818 - the name says what it is
+class WrongError(Exception):
     """An error that the server answers."""
 
     def __init__(self, code: int, text: str) -> None:
@@ -86,18 +86,18 @@ class TrexModel:
         """The result of one question. Raises Wrong."""
         self.questions.append(method)
         if method in self.refused:
-            raise Wrong(*self.refused[method])
+            raise WrongError(*self.refused[method])
         known = self._methods()
         if method not in known:
-            raise Wrong(NOT_FOUND, f"Method {method} not registered")
+            raise WrongError(NOT_FOUND, f"Method {method} not registered")
         if method not in _FREE and params.get("api_h") != self.handle:
-            raise Wrong(EXECUTE, "API verification failed - API handler provided mismatch for class: 'core'")
+            raise WrongError(EXECUTE, "API verification failed - API handler provided mismatch for class: 'core'")
         if method in _OWNED:
             port = self._port(params)
             if not port.owner:
-                raise Wrong(EXECUTE, "please acquire the port before modifying port state")
+                raise WrongError(EXECUTE, "please acquire the port before modifying port state")
             if params.get("handler") != port.handler:
-                raise Wrong(EXECUTE, "port is not owned by you or your current executing session")
+                raise WrongError(EXECUTE, "port is not owned by you or your current executing session")
         return known[method](params)
 
     def totals(self) -> Json:
@@ -221,7 +221,7 @@ class TrexModel:
 
     def _verify(self, name: str, major: object, minor: object) -> None:
         if name != self.mode:
-            raise Wrong(
+            raise WrongError(
                 EXECUTE,
                 f"RPC configuration mismatch - server RPC configuration: '{self.mode}', "
                 f"client RPC configuration: '{name}'",
@@ -233,7 +233,7 @@ class TrexModel:
             why = "Version mismatch: your client version is too new to be supported by the server"
         if major != self.api[0] or minor > self.api[1]:
             server, client = f"{self.api[0]}.{self.api[1]}", f"{major}.{minor}"
-            raise Wrong(EXECUTE, f"{why}\n(API type '{name}': - server: '{server}', client: '{client}')")
+            raise WrongError(EXECUTE, f"{why}\n(API type '{name}': - server: '{server}', client: '{client}')")
 
     def _system(self, _: Mapping[str, object]) -> object:
         ports = [{"index": number, "driver": "net_ice", "supp_speeds": [100000]} for number in range(len(self.ports))]
@@ -249,9 +249,9 @@ class TrexModel:
     def _port(self, params: Mapping[str, object]) -> Port:
         number = params.get("port_id")
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-            raise Wrong(BAD_PARAMS, "field 'port_id' is missing")
+            raise WrongError(BAD_PARAMS, "field 'port_id' is missing")
         if number >= len(self.ports):
-            raise Wrong(EXECUTE, f"invalid port id - should be between 0 and {len(self.ports) - 1}")
+            raise WrongError(EXECUTE, f"invalid port id - should be between 0 and {len(self.ports) - 1}")
         return self.ports[number]
 
     def _status(self, params: Mapping[str, object]) -> object:
@@ -279,12 +279,12 @@ class TrexModel:
     def _acquire(self, params: Mapping[str, object]) -> object:
         port, user, session = self._port(params), str(params["user"]), params.get("session_id")
         if not isinstance(session, int) or not 0 <= session < 2**32:
-            raise Wrong(BAD_PARAMS, "field 'session_id' is missing")
+            raise WrongError(BAD_PARAMS, "field 'session_id' is missing")
         if port.owner and not params["force"]:
             if port.owner != user:
-                raise Wrong(EXECUTE, f"port is already taken by '{port.owner}'")
+                raise WrongError(EXECUTE, f"port is already taken by '{port.owner}'")
             if port.session != session:
-                raise Wrong(EXECUTE, f"port is already owned by another session of '{user}'")
+                raise WrongError(EXECUTE, f"port is already owned by another session of '{user}'")
             return port.handler
         port.owner, port.session, port.handler = user, session, secrets.token_hex(4)
         return port.handler
@@ -301,9 +301,9 @@ class TrexModel:
     def _start(self, params: Mapping[str, object]) -> object:
         port = self._in_state(params, "STREAMS", "start")
         if not isinstance(params.get("duration"), int | float):
-            raise Wrong(BAD_PARAMS, "field 'duration' is missing")
+            raise WrongError(BAD_PARAMS, "field 'duration' is missing")
         if not port.up and not params["force"]:
-            raise Wrong(EXECUTE, "Link state is DOWN.")
+            raise WrongError(EXECUTE, "Link state is DOWN.")
         port.factor = self._factor(port, params)
         port.state = "TX"
         return {"multiplier": port.factor, "ts": 1.0}
@@ -326,15 +326,15 @@ class TrexModel:
     def _in_state(self, params: Mapping[str, object], states: str, command: str) -> Port:
         port = self._port(params)
         if port.state not in states.split():
-            raise Wrong(EXECUTE, f"command '{command}' cannot be executed on current state: '{port.state}'")
+            raise WrongError(EXECUTE, f"command '{command}' cannot be executed on current state: '{port.state}'")
         return port
 
     def _factor(self, port: Port, params: Mapping[str, object]) -> float:
         mul = params.get("mul")
         if not isinstance(mul, dict) or not isinstance(params.get("force"), bool):
-            raise Wrong(BAD_PARAMS, "field 'mul' is missing")
+            raise WrongError(BAD_PARAMS, "field 'mul' is missing")
         if mul["type"] not in _MUL_TYPES or mul["op"] != "abs" or not mul["value"] > 0:
-            raise Wrong(BAD_PARAMS, "start message can only specify absolute speed rate")
+            raise WrongError(BAD_PARAMS, "start message can only specify absolute speed rate")
         line_bps = 100e9
         full = {
             "raw": 1.0,
@@ -345,7 +345,7 @@ class TrexModel:
         }
         factor = float(mul["value"]) * full[mul["type"]]
         if factor * port.pps * 672 > line_bps:
-            raise Wrong(EXECUTE, "Expected L1 B/W: 'more' exceeds port line rate: '100 Gbps'")
+            raise WrongError(EXECUTE, "Expected L1 B/W: 'more' exceeds port line rate: '100 Gbps'")
         return factor
 
     def _active(self, _: Mapping[str, object]) -> object:

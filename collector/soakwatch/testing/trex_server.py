@@ -15,7 +15,7 @@ import zmq
 
 from soakwatch.sources.loads.trex.frame import MAGIC, pack, unpack
 from soakwatch.sources.loads.trex.plain import mapping
-from soakwatch.testing.trex_model import TrexModel, Wrong
+from soakwatch.testing.trex_model import TrexModel, WrongError
 
 _MESSAGES = {-32602: "Bad paramters for method", -32000: "Failed To Execute Method", -32603: "Internal Server Error"}
 _COMPRESSED_FROM = 256
@@ -84,7 +84,7 @@ class TrexServer:
         begin: dict[str, object] = {"jsonrpc": "2.0", "id": ask["id"]}
         try:
             result = self.model.answer(method, params)
-        except Wrong as wrong:
+        except WrongError as wrong:
             message = _MESSAGES.get(wrong.code, wrong.text)
             specific = {} if wrong.code == -32601 else {"specific_err": wrong.text}
             return {**begin, "error": {"code": wrong.code, "message": message, **specific}}

@@ -18,8 +18,8 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.record import RecordFull
-from soakwatch.runs.mark_event import MarkConflict, MarkRefused
+from soakwatch.record import RecordFullError
+from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
 from soakwatch.web.door import Authenticator
 from soakwatch.web.endpoint import JSON, Endpoint, May, Question, Shown
 from soakwatch.web.entrance import ENTRANCE, GUARDS
@@ -184,11 +184,11 @@ async def _refused(request: Request, error: Exception) -> Response:
         words = {404: "nothing is here: GET /api/openapi.json tells what there is", 405: "this is not done here"}
         own = error.detail if error.detail not in _PHRASES else words.get(error.status_code, error.detail)
         return _error(error.status_code, own, error.headers)
-    if isinstance(error, MarkConflict):
+    if isinstance(error, EventConflictError):
         return _error(409, str(error))
-    if isinstance(error, MarkRefused):
+    if isinstance(error, EventRefusedError):
         return _error(400, str(error))
-    if isinstance(error, RecordFull):
+    if isinstance(error, RecordFullError):
         return _error(507, str(error))
     if isinstance(error, SoakwatchError):
         return _error(503, str(error))

@@ -16,7 +16,7 @@ from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.secrets import Secret, secret
 from soakwatch.record import StoredEvent, finding_from_json
 from soakwatch.runs.attached import InterimVerdict, wait_until_recorded
-from soakwatch.runs.mark_event import EventRequest, MarkConflict, MarkRefused, moment
+from soakwatch.runs.mark_event import EventConflictError, EventRefusedError, EventRequest, moment
 from soakwatch.sources.transport.tls import verifying
 from soakwatch.web.wire import body_of
 from soakwatch_rules.rule import Event, Outcome
@@ -38,7 +38,7 @@ class RemoteRun:
     ca: str | None = None
 
     def tell(self, ask: EventRequest) -> StoredEvent:
-        """Keep an event there. Raises MarkRefused as the server says it, SoakwatchError if it does not answer."""
+        """Keep an event there. Raises EventRefusedError as the server says it, SoakwatchError if it does not answer."""
         return _event(self.ask("POST", "events", body_of(ask)))
 
     def said(self, until_ns: int | None) -> InterimVerdict:
@@ -60,7 +60,7 @@ class RemoteRun:
         return _said(found)
 
     def ask(self, method: str, what: str, body: bytes | None = None) -> dict[str, object]:
-        """What the server answers below this run. Raises SoakwatchError, MarkRefused, MarkConflict."""
+        """What the server answers below this run. Raises SoakwatchError, EventRefusedError, EventConflictError."""
         url = f"{self.base}/api/runs/{quote(self.name, safe='')}/{what}"
         return _answer(method, url, self.token, self.ca, body)
 
@@ -134,9 +134,9 @@ def _understood(place: str, status: int, body: bytes) -> dict[str, object]:
         return cast("dict[str, object]", found)
     sentence = str(found.get("error", f"the answer is {status}"))[:500]
     if status == 409:
-        raise MarkConflict(sentence)
+        raise EventConflictError(sentence)
     if status == 400:
-        raise MarkRefused(sentence)
+        raise EventRefusedError(sentence)
     if status == 401:
         raise SoakwatchError(f"{place} does not know this token: take the one that it shows, or wrote into web.token")
     raise SoakwatchError(f"{place}: {sentence}")

@@ -23,7 +23,7 @@ _YOUNG_S, _COSTS = 30.0, 20.0  # good for so long, and for so many times what dr
 _NEWS_S, _NEWS_COSTS = 2.0, 10.0  # the same where they would show something new
 
 
-class BeingDrawn(Exception):  # noqa: N818 - no error
+class BeingDrawnError(Exception):
     """Another question waits for the same plots."""
 
 
@@ -59,7 +59,7 @@ class Plots:
             while len(self._held) > _MOST_RUNS:
                 self._held.popitem(last=False)
         if not held.lock.acquire(blocking=False):
-            raise BeingDrawn
+            raise BeingDrawnError
         try:
             if not held.is_good(mark, time.monotonic()):
                 # What draws is large: a server that is asked for figures only does without.

@@ -35,7 +35,7 @@ class Ask:
     points: int
 
 
-class NoSuchSeries(LookupError):  # noqa: N818 - the field says it so
+class NoSuchSeriesError(LookupError):
     """A record has no series of this key."""
 
     def __init__(self, key: SeriesKey) -> None:
@@ -97,13 +97,13 @@ class Reader:
         self._blocks = blocks or Blocks()
 
     def lines(self, folder: Path, ask: Ask) -> tuple[tuple[Line, ...], int | None]:
-        """The lines, and how far the record reaches (UTC ns). Raises NoSuchSeries, and RecordError."""
+        """The lines, and how far the record reaches (UTC ns). Raises NoSuchSeriesError, and RecordError."""
         with held_view(folder, self._blocks) as view:
             made = []
             for key in ask.keys:
                 known = view.known(key)
                 if known is None:
-                    raise NoSuchSeries(key)
+                    raise NoSuchSeriesError(key)
                 margin_ns = round(_BESIDE * (known.cadence_s or 0.0) * 1e9)
                 begin_ns = None if ask.begin_ns is None else max(ask.begin_ns - margin_ns, 0)
                 end_ns = None if ask.end_ns is None else min(ask.end_ns + margin_ns, _LATEST_NS)

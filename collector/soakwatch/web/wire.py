@@ -9,14 +9,14 @@ from typing import Literal, NoReturn
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds
 from soakwatch.record import StoredEvent
-from soakwatch.runs.mark_event import EventRequest, MarkRefused, moment, moment_text
+from soakwatch.runs.mark_event import EventRefusedError, EventRequest, moment, moment_text
 
 NOW = "now"
 _KEYS = frozenset({"kind", "begin", "at", "end", "target", "object", "expect", "within", "labels"})
 
 
 def ask_of(body: bytes) -> EventRequest:
-    """What a request tells of an event. Raises MarkRefused with one sentence.
+    """What a request tells of an event. Raises EventRefusedError with one sentence.
 
     ``at`` (default now) is a moment; ``begin`` leaves it open; ``end`` ends the open one; ``begin`` and ``end``
     together, or ``at`` and ``end``, are a stretch that is over. Times are ISO 8601 with a zone, or "now".
@@ -24,9 +24,9 @@ def ask_of(body: bytes) -> EventRequest:
     found = _object(body)
     for key in found:
         if key not in _KEYS:
-            raise MarkRefused(f"unknown key {key[:60]!r}{hint(key[:60], _KEYS)}")
+            raise EventRefusedError(f"unknown key {key[:60]!r}{hint(key[:60], _KEYS)}")
     if "at" in found and "begin" in found:
-        raise MarkRefused("at and begin say the same: give one of them")
+        raise EventRefusedError("at and begin say the same: give one of them")
     deed: Literal["mark", "begin", "end"] = "mark"
     if "begin" in found and "end" not in found:
         deed = "begin"
@@ -37,17 +37,17 @@ def ask_of(body: bytes) -> EventRequest:
     if deed == "mark" and found.get("end") == NOW and at is None:
         until = None  # both are now: a moment
     elif deed == "mark" and found.get("end") == NOW:
-        raise MarkRefused("end: an event that is over has an end: give its time")
+        raise EventRefusedError("end: an event that is over has an end: give its time")
     expect, labels = _mapping(found, "expect"), _mapping(found, "labels")
     counts: dict[str, int] = {}
     for key, count in expect.items():
         if isinstance(count, bool) or not isinstance(count, int):
-            raise MarkRefused(f"expect: {key[:60]} is a number of times, such as 1")
+            raise EventRefusedError(f"expect: {key[:60]} is a number of times, such as 1")
         counts[key] = count
     texts: dict[str, str] = {}
     for key, text in labels.items():
         if not isinstance(text, str):
-            raise MarkRefused(f"labels: {key[:60]} is a text: put it in quotes")
+            raise EventRefusedError(f"labels: {key[:60]} is a text: put it in quotes")
         texts[key] = text
     return EventRequest(
         deed,
@@ -98,31 +98,33 @@ def event_data(stored: StoredEvent) -> Mapping[str, object]:
 def _object(body: bytes) -> dict[str, object]:
     try:
         found: object = json.loads(body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_constant)
-    except MarkRefused:
+    except EventRefusedError:
         raise
     except (ValueError, RecursionError):
-        raise MarkRefused('this is no JSON: send one object, such as {"kind": "failover"}') from None
+        raise EventRefusedError('this is no JSON: send one object, such as {"kind": "failover"}') from None
     if not isinstance(found, dict):
-        raise MarkRefused('an event is one JSON object, such as {"kind": "failover"}')
+        raise EventRefusedError('an event is one JSON object, such as {"kind": "failover"}')
     return found
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise MarkRefused("a key is there twice: say it once")
+        raise EventRefusedError("a key is there twice: say it once")
     return made
 
 
 def _constant(text: str) -> NoReturn:
-    raise MarkRefused(f"{text} is no number of JSON")
+    raise EventRefusedError(f"{text} is no number of JSON")
 
 
 def _text(found: Mapping[str, object], key: str, default: str | None = None) -> str:
     value = found.get(key, default)
     if not isinstance(value, str):
         missing = value is None and key not in found
-        raise MarkRefused(f"{key} is missing: say what happened" if missing else f"{key} is a text: put it in quotes")
+        raise EventRefusedError(
+            f"{key} is missing: say what happened" if missing else f"{key} is a text: put it in quotes"
+        )
     return value
 
 
@@ -131,17 +133,17 @@ def _time(found: Mapping[str, object], key: str) -> int | None:
     if value == NOW:
         return None
     if not isinstance(value, str):
-        raise MarkRefused(f'{key} is a time as a text, such as "2026-11-21T20:15:00Z", or "now"')
+        raise EventRefusedError(f'{key} is a time as a text, such as "2026-11-21T20:15:00Z", or "now"')
     try:
         return moment(value)
     except ValueError as error:
-        raise MarkRefused(f"{key}: {error}") from None
+        raise EventRefusedError(f"{key}: {error}") from None
 
 
 def _mapping(found: Mapping[str, object], key: str) -> dict[str, object]:
     value = found.get(key, {})
     if not isinstance(value, dict):
-        raise MarkRefused(f"{key} is an object of names and values")
+        raise EventRefusedError(f"{key} is an object of names and values")
     return value
 
 
@@ -151,4 +153,4 @@ def _within(value: object) -> float | None:
     try:
         return seconds(value)
     except (ValueError, OverflowError) as error:
-        raise MarkRefused(f"within: {str(error)[:200]}") from None
+        raise EventRefusedError(f"within: {str(error)[:200]}") from None

@@ -17,7 +17,7 @@ from soakwatch.core.clock import SteadyClock, aligned
 from soakwatch.engine.polling import PolledSource
 from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
-from soakwatch.sources.abc import Poller, SourceContext, SourceFailed, timing
+from soakwatch.sources.abc import Poller, SourceContext, SourceError, timing
 from soakwatch.sources.pollers.agent import Config, start
 from soakwatch.testing.agents import INTERVAL_NS, LocalAgent, Relay, config, follow
 from soakwatch_agent.framing import MAX_LINE
@@ -88,7 +88,7 @@ def test_a_trial_leaves_alone_what_a_killed_run_has_not_fetched(tmp_path: Path, 
         site = SourceContext("dut", "dut", (), None, tmp_path / "check", clock.now_ns, INTERVAL_NS * 1e-9, trial=True)
         async with AsyncExitStack() as stack:
             trial = await start(keys, site, stack)
-            with pytest.raises(SourceFailed) as caught:
+            with pytest.raises(SourceError) as caught:
                 await trial.poll(clock.now_ns())
         async with AsyncExitStack() as stack:
             again = await follow(keys, tmp_path / "killed", stack, clock)
@@ -335,7 +335,7 @@ def test_what_is_no_agent_or_another_version_is_said_in_one_sentence(tmp_path: P
     async def run() -> None:
         server = await asyncio.start_unix_server(serve, str(tmp_path / "s"))
         async with server, AsyncExitStack() as stack:
-            with pytest.raises(SourceFailed) as caught:
+            with pytest.raises(SourceError) as caught:
                 await follow(config(socket=str(tmp_path / "s")), tmp_path, stack)
         assert sentence in str(caught.value)
         assert "\n" not in str(caught.value)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.agent.certificate import CertificateFiles, write_papers
 from soakwatch.testing.agents import LocalAgent, config, follow
 from soakwatch.testing.ports import free_port
@@ -92,7 +92,7 @@ def test_a_wrong_token_is_refused_without_being_shown(
     async def run() -> str:
         keys = config(url=f"https://127.0.0.1:{port}", token="env:WRONG_TOKEN", fingerprint=papers.fingerprint)
         async with AsyncExitStack() as stack:
-            with pytest.raises(SourceFailed) as caught:
+            with pytest.raises(SourceError) as caught:
                 await follow(keys, tmp_path, stack)
         return str(caught.value)
 
@@ -120,7 +120,7 @@ def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, pa
         port = server.sockets[0].getsockname()[1]
         keys = config(url=f"https://127.0.0.1:{port}", token=f"file:{papers.token}", fingerprint=papers.fingerprint)
         async with server, AsyncExitStack() as stack:
-            with pytest.raises(SourceFailed) as caught:
+            with pytest.raises(SourceError) as caught:
                 await follow(keys, tmp_path, stack)
             async with asyncio.timeout(10):
                 await left.wait()  # the connection has ended, so all that was sent has been read
@@ -140,7 +140,7 @@ def test_without_a_pin_a_certificate_that_nobody_signed_is_refused(
     async def run() -> str:
         keys = config(url=f"https://127.0.0.1:{port}", token=f"file:{papers.token}")
         async with AsyncExitStack() as stack:
-            with pytest.raises(SourceFailed) as caught:
+            with pytest.raises(SourceError) as caught:
                 await follow(keys, tmp_path, stack)
         return str(caught.value)
 

@@ -13,7 +13,7 @@ import pytest
 from tests.collector.cli.conftest import Clock, output, with_poller
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Identifies, LoginRefused, Poller, SourceFailed, WatchedProcess
+from soakwatch.sources.abc import Identifies, LoginRefusedError, Poller, SourceError, WatchedProcess
 from soakwatch.sources.transport.network_cli import shelf
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.testing.cli_device import ERASURES, CliDevice
@@ -144,7 +144,7 @@ def test_privileges_are_raised_with_the_secret_and_the_secret_is_nowhere_else(
 def test_a_wrong_enable_password_is_sent_once_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENABLE", "wr0ng-one")
     device = ios(enable_password="right")
-    with pytest.raises(LoginRefused, match="refused the enable password: check enable") as failed:
+    with pytest.raises(LoginRefusedError, match="refused the enable password: check enable") as failed:
         one_look(device, tmp_path, os="cisco_ios", enable="env:ENABLE")
     assert "wr0ng-one" not in str(failed.value)
     assert "wr0ng-one" not in device.typed
@@ -164,7 +164,7 @@ def test_without_the_enable_password_refusals_are_faults_and_a_note(tmp_path: Pa
 def test_a_prompt_that_never_comes_is_told_with_the_last_line(tmp_path: Path) -> None:
     device = ios(greeting="Welcome to nothing\n\x1b[2Jchoose 1 or 2: ", silent={""})
     begun = time.monotonic()
-    with pytest.raises(SourceFailed) as failed:
+    with pytest.raises(SourceError) as failed:
         one_look(device, tmp_path, os="cisco_ios")
     assert re.search(r"no prompt like NAME# or NAME> within [\d.]+ ?s; last line 'choose 1 or 2:'", str(failed.value))
     assert time.monotonic() - begun < 20
@@ -225,7 +225,7 @@ def test_a_device_that_hangs_up_in_the_middle_is_asked_again_at_the_next_look(tm
     device = ios(cut={"show processes cpu"})
 
     async def work(poller: Poller, clock: Clock) -> None:
-        with pytest.raises(SourceFailed, match=r"(ended the session in the middle|lost the connection)"):
+        with pytest.raises(SourceError, match=r"(ended the session in the middle|lost the connection)"):
             await poller.poll(clock.now)
         device.cut.clear()
         clock.sleep(1)
@@ -279,7 +279,7 @@ async def _until_answered(poller: Poller, clock: Clock) -> Answer:
     for _ in range(3):
         try:
             return await poller.poll(clock.now)
-        except SourceFailed:
+        except SourceError:
             clock.sleep(1)
     raise AssertionError("no look succeeded")
 
@@ -355,7 +355,7 @@ def test_a_top_that_does_not_end_is_ended(tmp_path: Path) -> None:
 def test_a_device_that_refuses_everything_is_a_failed_look(tmp_path: Path) -> None:
     device = ios()
     device.answers.clear()
-    with pytest.raises(SourceFailed, match="refuses every command"):
+    with pytest.raises(SourceError, match="refuses every command"):
         one_look(device, tmp_path, os="cisco_ios")
 
 
@@ -363,7 +363,7 @@ def test_endless_output_is_cut_off(tmp_path: Path) -> None:
     device = ios()
     device.answers["show processes cpu"] = "x" * 79 + "\n"
     device.answers["show processes cpu"] *= 80_000
-    with pytest.raises(SourceFailed, match="sent more than 4 MiB for 'show processes cpu': it was cut off"):
+    with pytest.raises(SourceError, match="sent more than 4 MiB for 'show processes cpu': it was cut off"):
         one_look(device, tmp_path, os="cisco_ios", interval="14s")
 
 
@@ -381,7 +381,7 @@ def test_wrong_names_are_told_with_the_nearest(tmp_path: Path, keys: dict[str, A
 
 def test_an_unknown_system_is_told_with_what_it_said(tmp_path: Path) -> None:
     device = CliDevice(prompt="toaster> ", refusal="% Unknown command: bread only", exec_refusal="% No")
-    with pytest.raises(SourceFailed, match=r"no network system that is known \(it said '% Unknown command: bread"):
+    with pytest.raises(SourceError, match=r"no network system that is known \(it said '% Unknown command: bread"):
         one_look(device, tmp_path)
 
 

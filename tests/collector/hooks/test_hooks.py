@@ -17,7 +17,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.engine.hooks import webhook
 from soakwatch.engine.hooks.hooks import Hooks
 from soakwatch.engine.hooks.limit import StormLimit
-from soakwatch.engine.hooks.occasion import HookFailed, Occasion
+from soakwatch.engine.hooks.occasion import HookFailedError, Occasion
 from soakwatch.engine.hooks.opening import check_outside, hooks_of
 from soakwatch.engine.hooks.webhook import post
 from soakwatch.judge.verdict import fold
@@ -309,7 +309,7 @@ def test_what_is_wrong_outside_of_the_plan_is_told_before_the_run(
 )
 def test_a_webhook_that_nobody_answers_is_told_without_its_path(address: str, told: str) -> None:
     """The path of a webhook is its password: no sentence has it."""
-    with pytest.raises(HookFailed) as caught:
+    with pytest.raises(HookFailedError) as caught:
         asyncio.run(post(WebhookPlan.model_validate({"url": address}), {}, (0.0,)))
     assert str(caught.value) == told
 
@@ -344,7 +344,7 @@ def test_a_webhook_posts_to_nobody_whose_certificate_is_not_trusted(tmp_path: Pa
     file.write_bytes(file.read_bytes() + (tmp_path / "ca").read_bytes())
     with posts(file) as server:
         planned = {"url": f"{server.address}/T0K3N"}
-        with pytest.raises(HookFailed) as caught:
+        with pytest.raises(HookFailedError) as caught:
             asyncio.run(post(WebhookPlan.model_validate(planned), {}, (0.0,)))
         assert str(caught.value) == f"{server.address} shows a certificate that is not trusted: give ca"
         assert server.bodies == []

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.sources.abc import Poller, SourceContext, SourceFailed
+from soakwatch.sources.abc import Poller, SourceContext, SourceError
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer
@@ -63,7 +63,7 @@ async def until(poller: Poller, ready: Callable[[Figures], bool], seconds: float
     while True:
         try:
             seen |= figures(await poller.poll(time.time_ns()))
-        except SourceFailed as failure:
+        except SourceError as failure:
             failed = str(failure)
         if ready(seen):
             return seen
@@ -77,7 +77,7 @@ async def failing(poller: Poller, says: str, seconds: float = 20) -> str:
     while time.monotonic() < deadline:
         try:
             await poller.poll(time.time_ns())
-        except SourceFailed as failure:
+        except SourceError as failure:
             told = str(failure)
             if says in told:
                 return told

@@ -15,7 +15,7 @@ import pytest
 
 from soakwatch.core.last_words import last_words
 from soakwatch.record import RecordView
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch.testing.load_bench import LoadBench, last
 from soakwatch_agent.metric import BY_NAME
@@ -43,7 +43,7 @@ def failure(bench: LoadBench) -> str:
     while time.monotonic() < deadline:
         try:
             bench.look(1)
-        except SourceFailed as failed:
+        except SourceError as failed:
             return str(failed)
         bench.wait(0.05)
     pytest.fail("it never failed")
@@ -174,7 +174,7 @@ def test_a_driven_command_that_does_not_start_says_so() -> None:
     """A program that is not there."""
     with (
         LoadBench("command", {"drive": True, "run": ["/no/such/load"]}) as bench,
-        pytest.raises(SourceFailed, match="cannot start /no/such/load: No such file"),
+        pytest.raises(SourceError, match="cannot start /no/such/load: No such file"),
     ):
         bench.drive(1)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.csv import Config
 from soakwatch.testing.load_bench import BEGIN_NS, SECOND, LoadBench, last, series
 
@@ -28,7 +28,7 @@ def stamp(at_s: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
 
 def failing(bench: LoadBench, at_s: float) -> str:
     """Why a look fails."""
-    with pytest.raises(SourceFailed) as caught:
+    with pytest.raises(SourceError) as caught:
         bench.look(at_s)
     return str(caught.value)
 
@@ -309,5 +309,5 @@ def test_noise_is_harmless(tmp_path: Path) -> None:
                 at += many
                 try:
                     bench.look(200)
-                except SourceFailed:
+                except SourceError:
                     continue

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.testing.load_bench import BEGIN_NS, SECOND, LoadBench, last, series
 
 
@@ -19,7 +19,7 @@ def stamp(at_s: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
 
 def failing(bench: LoadBench, at_s: float) -> str:
     """Why a look fails."""
-    with pytest.raises(SourceFailed) as caught:
+    with pytest.raises(SourceError) as caught:
         bench.look(at_s)
     return str(caught.value)
 

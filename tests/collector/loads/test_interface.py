@@ -15,7 +15,7 @@ import pytest
 from tests.collector.loads.iperf3_kit import figures, loaded, readings, run_plan, until
 from tests.needs import needs
 
-from soakwatch.sources.abc import Facts, Identifies, SourceFailed
+from soakwatch.sources.abc import Facts, Identifies, SourceError
 from soakwatch.sources.loads.interface import Config, Counters, Ports, parse
 from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
 from soakwatch_agent.sample import Answer
@@ -54,7 +54,7 @@ class Replay:
         """The next, the last for ever."""
         found = self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
         if isinstance(found, str):
-            raise SourceFailed(found)
+            raise SourceError(found)
         return found
 
     def facts(self) -> Facts:
@@ -140,7 +140,7 @@ def test_a_port_that_goes_and_comes_again() -> None:
     assert [fault.text for fault in gone.faults] == ["eth0 is gone from the host"]
     assert figures(back)["load.tx.packets", ""] == 161
     assert back.faults == ()
-    with pytest.raises(SourceFailed, match=r"the host no longer has an interface e\*"):
+    with pytest.raises(SourceError, match=r"the host no longer has an interface e\*"):
         looks(both, {"lo": counted(1)})
 
 
@@ -158,7 +158,7 @@ def test_no_such_interface(tmp_path: Path) -> None:
         async with loaded("interface", tmp_path, ports=["nosuch*", "eth77"]):
             pass
 
-    with pytest.raises(SourceFailed, match=r"this machine has no interface nosuch\* or eth77: .*\(ports\)"):
+    with pytest.raises(SourceError, match=r"this machine has no interface nosuch\* or eth77: .*\(ports\)"):
         asyncio.run(go())
 
 
@@ -208,7 +208,7 @@ def test_another_machine_over_ssh(sshd: Sshd, tmp_path: Path) -> None:
             sshd.kill_sessions()
             sshd.stop()
             for _ in range(2):
-                with pytest.raises(SourceFailed):
+                with pytest.raises(SourceError):
                     await far.poll(time.time_ns())
             sshd.start()
             again = await until(far, lambda found: ("load.tx.packets", "") in found)

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from tests.collector.loads.iperf3_kit import clients_of, failing, figures, loaded, needs_iperf3, real_server, until
 
-from soakwatch.sources.abc import Drivable, Identifies, Poller, SourceFailed
+from soakwatch.sources.abc import Drivable, Identifies, Poller, SourceError
 from soakwatch.sources.loads.iperf3 import DrivenClient
 from soakwatch.testing import iperf3_double as double
 from soakwatch.testing.ports import free_port
@@ -33,7 +33,7 @@ async def driven(poller: Poller, level: float) -> DrivenClient:
     while True:
         try:
             await poller.drive(level)
-        except SourceFailed:
+        except SourceError:
             assert time.monotonic() < deadline
             await asyncio.sleep(0.05)
         else:
@@ -44,7 +44,7 @@ async def restarts(poller: Poller, ready: Callable[[Event], bool] = lambda _: Tr
     """Looks until one tells of a restart."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        with suppress(SourceFailed):
+        with suppress(SourceError):
             for event in (await poller.poll(time.time_ns())).events:
                 if event.kind == "generator.restart" and ready(event):
                     return event
@@ -153,7 +153,7 @@ def test_a_server_that_is_not_there_and_then_is_and_goes_again(tmp_path: Path) -
     async def go() -> None:
         async with loaded("iperf3", tmp_path, interval="500ms", **keys) as poller:
             assert isinstance(poller, DrivenClient)
-            with pytest.raises(SourceFailed, match=r"Connection refused; tried again after 500ms"):
+            with pytest.raises(SourceError, match=r"Connection refused; tried again after 500ms"):
                 await poller.drive(1.0)
             await failing(poller, "Connection refused")
             with real_server(port):
@@ -239,7 +239,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     port = free_port()
 
     async def go() -> None:
-        with real_server(port), pytest.raises(SourceFailed, match="Address already in use"):
+        with real_server(port), pytest.raises(SourceError, match="Address already in use"):
             async with loaded("iperf3", tmp_path, serve=True, port=port):
                 pass
 
@@ -343,7 +343,7 @@ def test_one_that_misbehaves(tmp_path: Path, stand_in: str, mood: str, says: str
             loaded("iperf3", tmp_path, program=stand_in, silence="500ms", interval="200ms", **keys) as poller,
         ):
             assert isinstance(poller, DrivenClient)
-            with suppress(SourceFailed):
+            with suppress(SourceError):
                 await poller.drive(1.0)
             await failing(poller, says)
 
@@ -351,7 +351,7 @@ def test_one_that_misbehaves(tmp_path: Path, stand_in: str, mood: str, says: str
 
 
 def test_noise_between_the_events_is_counted(tmp_path: Path, stand_in: str) -> None:
-    """Malformed lines do not end a run."""
+    """MalformedError lines do not end a run."""
     port = free_port()
     keys: dict[str, object] = {
         "drive": True,
@@ -384,7 +384,7 @@ def test_programs_that_are_none(tmp_path: Path) -> None:
             pass
 
     for program, says in (("no-such-iperf3", r"cannot start .*\(program:\)"), (str(other), "is no iperf3")):
-        with pytest.raises(SourceFailed, match=says):
+        with pytest.raises(SourceError, match=says):
             asyncio.run(go(program))
 
 
@@ -395,7 +395,7 @@ def test_levels_that_cannot_be(tmp_path: Path, stand_in: str) -> None:
         async with loaded("iperf3", tmp_path, drive=True, server="127.0.0.1", port=1, program=stand_in) as poller:
             assert isinstance(poller, DrivenClient)
             for level, says in ((0.5, "without `rate`"), (-1.0, "is none"), (float("nan"), "is none")):
-                with pytest.raises(SourceFailed, match=says):
+                with pytest.raises(SourceError, match=says):
                     await poller.drive(level)
 
     asyncio.run(go())

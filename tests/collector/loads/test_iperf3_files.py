@@ -22,7 +22,7 @@ from tests.collector.loads.iperf3_kit import (
 )
 
 from soakwatch.record import RecordView
-from soakwatch.sources.abc import Drivable, SourceFailed
+from soakwatch.sources.abc import Drivable, SourceError
 from soakwatch.sources.loads.iperf3 import Config
 from soakwatch.testing import iperf3_double as double
 from soakwatch.testing.ports import free_port
@@ -63,7 +63,7 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
             assert [value for _, value in sent] == [600, 900]
             assert sent[-1][0] <= now
             file.unlink()
-            with pytest.raises(SourceFailed, match="was removed"):
+            with pytest.raises(SourceError, match="was removed"):
                 await poller.poll(time.time_ns())
             write(file, begun, double.event("interval", double.interval(0, 1, sender=True, packets=50, streams=3)))
             answer = await poller.poll(time.time_ns())
@@ -85,12 +85,12 @@ def test_a_file_that_stands_still_or_is_missing(tmp_path: Path) -> None:
     async def go() -> None:
         async with loaded("iperf3", tmp_path, file=str(file), wait="5s") as poller:
             assert (await poller.poll(now)).samples == ()
-            with pytest.raises(SourceFailed, match="there is no file"):
+            with pytest.raises(SourceError, match="there is no file"):
                 await poller.poll(now + 6 * 10**9)
             write(file, double.event("start", double.start()))
             assert figures(await poller.poll(now + 7 * 10**9))["load.sending", ""] == 1
             await poller.poll(now + 16 * 10**9)
-            with pytest.raises(SourceFailed, match="nothing was written for 11s"):
+            with pytest.raises(SourceError, match="nothing was written for 11s"):
                 await poller.poll(now + 18 * 10**9)
             write(file, double.event("end", double.end(1, packets=1)))
             assert figures(await poller.poll(now + 40 * 10**9))["load.sending", ""] == 0
@@ -104,7 +104,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
     async def go() -> None:
         async with loaded("iperf3", tmp_path, file=str(tmp_path)) as poller:
-            with pytest.raises(SourceFailed, match="no file that can be followed"):
+            with pytest.raises(SourceError, match="no file that can be followed"):
                 await poller.poll(time.time_ns())
 
     asyncio.run(go())

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.collector.loads.iperf3_kit import Figures, clients_of, failing, figures, loaded, needs_iperf3, until
 
-from soakwatch.sources.abc import Poller, SourceFailed
+from soakwatch.sources.abc import Poller, SourceError
 from soakwatch.sources.loads.iperf3 import Config, DrivenClient
 from soakwatch.sources.loads.iperf3 import kept as keeping
 from soakwatch.testing import iperf3_double as double
@@ -107,7 +107,7 @@ def test_a_server_that_stays_busy(tmp_path: Path, stand_in: str, monkeypatch: py
             await poller.drive(1.0)
             await goes_on(client, 300)
             refusals.write_text("1000")
-            with pytest.raises(SourceFailed, match=r"the server is busy .* tried again after 500ms"):
+            with pytest.raises(SourceError, match=r"the server is busy .* tried again after 500ms"):
                 await poller.drive(0.5)
             await failing(poller, "the server is busy")
             refusals.write_text("0")
@@ -264,7 +264,7 @@ def test_down_from_an_overload(tmp_path: Path) -> None:
                 await goes_on(client, 1500)
                 await poller.drive(0.2)
                 await goes_on(client, 100)
-                with suppress(SourceFailed):
+                with suppress(SourceError):
                     got |= figures(await server.poll(time.time_ns()))
             await poller.drive(0)
             sent = await until(client, lambda seen: seen.get(("load.sending", "")) == 0)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.testing.load_bench import BEGIN_NS, SECOND, LoadBench, last, series
 
 HEAD = (
@@ -104,7 +104,7 @@ def test_dates_need_a_zone(tmp_path: Path) -> None:
             bench.look(0)
             file.write_text(HEAD + line + row(4))
             if fails:
-                with pytest.raises(SourceFailed, match="tells no zone: say it"):
+                with pytest.raises(SourceError, match="tells no zone: say it"):
                     bench.look(5)
             else:
                 assert series(bench.look(5), "load.requests") == [(2, 1)]
@@ -116,7 +116,7 @@ def test_a_file_without_a_header_is_refused(tmp_path: Path) -> None:
     with LoadBench("jmeter", {"file": file}) as bench:
         file.write_text(row(0.1))
         for at in (1, 2):
-            with pytest.raises(SourceFailed, match="no JTL with a header: timeStamp is not in"):
+            with pytest.raises(SourceError, match="no JTL with a header: timeStamp is not in"):
                 bench.look(at)
         file.write_text((HEAD + row(2.1) + row(5)).replace(",", ";"))
         assert last(bench.look(6))["load.requests"] == 1
@@ -150,6 +150,6 @@ def test_random_changes_are_harmless(tmp_path: Path, begin: str) -> None:
         with LoadBench("jmeter", {"file": file}, begin_ns=BEGIN_NS - SECOND) as bench:
             try:
                 found = last(bench.look(8))
-            except SourceFailed:
+            except SourceError:
                 continue
             assert found["load.lines.unread"] > 0

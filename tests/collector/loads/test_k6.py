@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.testing.load_bench import SECOND, LoadBench, last, series
 from soakwatch_agent.sample import Sample
 
@@ -78,7 +78,7 @@ def test_a_clock_that_is_wrong_fails_the_source_and_arrival_does_not_care(tmp_pa
             if fails:
                 for at in (5, 6):  # again and again, not only when lines come
                     with pytest.raises(
-                        SourceFailed, match=r"newest line is of 1h.* before now: set the generator's clock"
+                        SourceError, match=r"newest line is of 1h.* before now: set the generator's clock"
                     ):
                         bench.look(at)
                 continue
@@ -156,10 +156,10 @@ def test_a_file_that_is_something_else_fails_until_it_is_another(tmp_path: Path)
     with LoadBench("k6", {"file": file}, begin_ns=BEGIN_NS) as bench:
         file.write_text("running (0m01.0s), 1/1 VUs\n")
         for at in (1, 2):
-            with pytest.raises(SourceFailed, match="no output of k6"):
+            with pytest.raises(SourceError, match="no output of k6"):
                 bench.look(at)
         file.unlink()
-        with pytest.raises(SourceFailed, match="was removed"):
+        with pytest.raises(SourceError, match="was removed"):
             bench.look(3)
         file.write_text(point("http_reqs", 3.5, 1))
         assert last(bench.look(4))["load.sending"] == 1
@@ -170,19 +170,19 @@ def test_the_file_may_come_late_but_not_never(tmp_path: Path) -> None:
     with LoadBench("k6", {"file": tmp_path / "out"}, begin_ns=BEGIN_NS) as bench:
         assert bench.look(59).samples == ()
         assert "the file is not there yet" in bench.facts().notes
-        with pytest.raises(SourceFailed, match=r"there is no file .+: start the generator"):
+        with pytest.raises(SourceError, match=r"there is no file .+: start the generator"):
             bench.look(61)
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "."):
         with (
             LoadBench("k6", {"file": tmp_path / name}) as bench,
-            pytest.raises(SourceFailed, match="is no file"),
+            pytest.raises(SourceError, match="is no file"),
         ):
             bench.look(1)
 
 
 def test_what_is_cut_apart_at_random_is_harmless(tmp_path: Path) -> None:
-    """Real lines, shuffled and broken by seeded chance: no exception but SourceFailed, and counters that only grow."""
+    """Real lines, shuffled and broken by seeded chance: no exception but SourceError, and counters that only grow."""
     dice = random.Random(11)
     file, data = tmp_path / "out", bytearray(real("k6-0.57.json.gz"))
     for _ in range(3000):
@@ -195,7 +195,7 @@ def test_what_is_cut_apart_at_random_is_harmless(tmp_path: Path) -> None:
             at += many
             try:
                 found = last(bench.look(6))
-            except SourceFailed:
+            except SourceError:
                 continue
             assert found["load.lines.unread"] >= unread
             unread = found["load.lines.unread"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.testing.load_bench import SECOND, LoadBench, last, series
 
 REAL = Path(__file__).parent / "data" / "locust-2.47_stats_history.csv"
@@ -56,7 +56,7 @@ def test_another_file_of_locust_is_refused(tmp_path: Path) -> None:
     (tmp_path / "soak_stats.csv").write_text("Type,Name,Request Count,Failure Count\n,Aggregated,1,0\n")
     with LoadBench("locust", {"file": tmp_path / "soak_stats.csv"}) as bench:
         for at in (1, 2):
-            with pytest.raises(SourceFailed, match=r"NAME_stats_history\.csv: Timestamp is not in"):
+            with pytest.raises(SourceError, match=r"NAME_stats_history\.csv: Timestamp is not in"):
                 bench.look(at)
 
 
@@ -87,6 +87,6 @@ def test_noise_is_counted(tmp_path: Path) -> None:
         with LoadBench("locust", {"file": file}, begin_ns=BEGIN_NS) as bench:
             try:
                 found = last(bench.look(6))
-            except SourceFailed:
+            except SourceError:
                 continue  # its newest line has no time that can be
             assert found["load.lines.unread"] > 0

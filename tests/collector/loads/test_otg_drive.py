@@ -11,7 +11,7 @@ import pytest
 from tests.collector.loads.generator_kit import Load, acted, by_series, refused_run, values, whole_run
 
 from soakwatch.record import RecordView
-from soakwatch.sources.abc import Drivable, SourceFailed
+from soakwatch.sources.abc import Drivable, SourceError
 from soakwatch.sources.loads.otg.rates import offered, scaled
 from soakwatch.testing.otg_server import FakeFlow, OtgServer, otg_server
 from soakwatch.testing.ports import free_port
@@ -69,7 +69,7 @@ def test_driven_by_the_run() -> None:
         assert starts == [
             {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": "start"}}}
         ]
-        with pytest.raises(SourceFailed, match="'c' cannot send 150 % of its line"):
+        with pytest.raises(SourceError, match="'c' cannot send 150 % of its line"):
             await load.drive(3.0)
         await load.drive(0)
         assert not any(flow.sending for flow in server.flows)
@@ -101,7 +101,7 @@ def test_what_is_offered() -> None:
     assert offered([bits, bits], 1.0) == ("load.offered.bit.rate", 4e6)
     assert offered([pps, bits], 1.0) is None
     assert offered([{**pps, "duration": {"choice": "fixed_packets"}}], 1.0) is None
-    with pytest.raises(SourceFailed, match="rate that cannot be read"):
+    with pytest.raises(SourceError, match="rate that cannot be read"):
         scaled({"name": "x", "rate": {"choice": "pps", "pps": "many"}}, 0.5)
 
 
@@ -112,7 +112,7 @@ def test_a_generator_that_was_started_anew_is_told_again() -> None:
     async def anew(load: Load) -> None:
         await load.drive(0.5)
         server.mood = "reset"
-        with pytest.raises(SourceFailed):
+        with pytest.raises(SourceError):
             await load.look()
         server.mood = "well"
         for flow in server.flows:
@@ -132,7 +132,7 @@ def test_rates_that_cannot_be_changed() -> None:
     server.rates_fixed = True
 
     async def drive(load: Load) -> None:
-        with pytest.raises(SourceFailed, match=r"cannot change rates in flight \(status 501\): let the phases have"):
+        with pytest.raises(SourceError, match=r"cannot change rates in flight \(status 501\): let the phases have"):
             await load.drive(0.5)
         assert not any(flow.sending for flow in server.flows)
         assert load.facts().notes == ("rates cannot be changed in flight: loads of 0 and 100 % only",)
@@ -147,15 +147,15 @@ def test_flows_that_are_not_there() -> None:
     """Driving them fails with the remedy."""
 
     async def unknown(load: Load) -> None:
-        with pytest.raises(SourceFailed, match="no flow 'up2': mend flows, or push the test's configuration"):
+        with pytest.raises(SourceError, match="no flow 'up2': mend flows, or push the test's configuration"):
             await load.drive(1.0)
 
     acts(OtgServer([FakeFlow("up")]), unknown, drive=True, flows=["up", "up2"])
 
     async def none(load: Load) -> None:
-        with pytest.raises(SourceFailed, match="has no flows that could be driven"):
+        with pytest.raises(SourceError, match="has no flows that could be driven"):
             await load.drive(1.0)
-        with pytest.raises(SourceFailed, match="has no ports and no flows: push the test's configuration first"):
+        with pytest.raises(SourceError, match="has no ports and no flows: push the test's configuration first"):
             await load.look()
 
     acts(OtgServer(ports={}), none, drive=True)

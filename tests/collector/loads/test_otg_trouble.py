@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from tests.collector.loads.generator_kit import Load, acted, by_series, left_open, looked
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import LoginRefused, SourceFailed
+from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch.sources.loads.otg import Config
 from soakwatch.testing.otg_server import FakeFlow, Mood, OtgServer, otg_server
 
@@ -56,7 +56,7 @@ def test_misbehaviour_mid_run(mood: Mood, sentence: str) -> None:
     async def misbehave(load: Load) -> None:
         await load.look()
         server.mood = mood
-        with pytest.raises(SourceFailed) as caught:
+        with pytest.raises(SourceError) as caught:
             await load.look()
         assert sentence in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -76,7 +76,7 @@ def test_nothing_answers_at_the_start() -> None:
     """One sentence with what to do."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(SourceFailed) as caught:
+    with pytest.raises(SourceError) as caught:
         looked("otg", {"url": f"https://127.0.0.1:{port}"})
     assert str(caught.value) == (
         f"https://127.0.0.1:{port} refuses: nothing listens there; is the controller up, and the port right?"
@@ -98,7 +98,7 @@ def test_a_controller_without_a_version() -> None:
         assert load.facts().identity["API"] == "1.62.0"
         assert load.facts().identity["application"] == "0.1-test"
         server.mood = "reset"
-        with pytest.raises(SourceFailed):
+        with pytest.raises(SourceError):
             await load.look()
         server.mood, server.version = "well", "1.63.0"
         await load.look()
@@ -132,9 +132,9 @@ def test_a_self_signed_certificate(tmp_path: Path) -> None:
         url = f"https://127.0.0.1:{server.port}"
         (answer,) = looked("otg", {"url": url, "pin": f"sha256:{pin}"})
         assert by_series(answer)["load.sending", ""] == 1
-        with pytest.raises(SourceFailed, match="shows a certificate that is not trusted: give its pin"):
+        with pytest.raises(SourceError, match="shows a certificate that is not trusted: give its pin"):
             looked("otg", {"url": url})
-        with pytest.raises(SourceFailed, match=f"another certificate than the pinned one, refused: sha256:{pin}"):
+        with pytest.raises(SourceError, match=f"another certificate than the pinned one, refused: sha256:{pin}"):
             looked("otg", {"url": url, "pin": "0" * 64})
         (answer,) = looked("otg", {"url": url, "verify": False})
         assert by_series(answer)["load.sending", ""] == 1
@@ -142,7 +142,7 @@ def test_a_self_signed_certificate(tmp_path: Path) -> None:
 
 def test_plain_http_where_tls_is_asked() -> None:
     """The sentence says what it is."""
-    with otg_server(one_flow()) as server, pytest.raises(SourceFailed, match="does not speak TLS: is it http"):
+    with otg_server(one_flow()) as server, pytest.raises(SourceError, match="does not speak TLS: is it http"):
         looked("otg", {"url": f"https://127.0.0.1:{server.port}"})
 
 
@@ -158,11 +158,11 @@ def test_a_controller_that_asks_who_it_is(monkeypatch: pytest.MonkeyPatch) -> No
         server.authorization = "Basic bWU6aHVudGVyMg=="
         (answer,) = looked("otg", {"url": url, "user": "me", "password": "env:T"})
         assert by_series(answer)["load.sending", ""] == 1
-        with pytest.raises(LoginRefused, match="does not let you in: see user and password"):
+        with pytest.raises(LoginRefusedError, match="does not let you in: see user and password"):
             looked("otg", {"url": url, "user": "you", "password": "env:T"})
-        with pytest.raises(SourceFailed, match="status 401: who are you") as caught:
+        with pytest.raises(SourceError, match="status 401: who are you") as caught:
             looked("otg", {"url": url, "token": "env:T"})
-        assert not isinstance(caught.value, LoginRefused)
+        assert not isinstance(caught.value, LoginRefusedError)
 
 
 @pytest.mark.parametrize(

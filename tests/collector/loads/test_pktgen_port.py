@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from tests.collector.loads.generator_kit import SITE, Load, acted, by_series, left_open, refused_run, values, whole_run
 
 from soakwatch.record import RecordView
-from soakwatch.sources.abc import Drivable, SourceFailed
+from soakwatch.sources.abc import Drivable, SourceError
 from soakwatch.sources.loads.pktgen import Config, start
 from soakwatch.sources.loads.pktgen.console import LONGEST_LINE
 from soakwatch.testing.pktgen_server import FakePort, Mood, PktgenServer, pktgen_server
@@ -70,7 +70,7 @@ def test_driven_by_the_run_and_stopped_at_its_end() -> None:
         await load.drive(1.0)
         assert (server.ports[0].sending, server.ports[0].rate) == (True, 50.0)
         assert server.ports[1].rate == 100
-        with pytest.raises(SourceFailed, match="cannot send 150 % of its link: lower rate"):
+        with pytest.raises(SourceError, match="cannot send 150 % of its link: lower rate"):
             await load.drive(3.0)
         raise RuntimeError("the run breaks")
 
@@ -103,7 +103,7 @@ def test_a_generator_that_was_started_anew_is_told_again() -> None:
         assert (await load.look()).events == ()
         assert not server.ports[0].sending
         server.mood = "reset"
-        with pytest.raises(SourceFailed):
+        with pytest.raises(SourceError):
             await load.look()
         server.mood, server.ports[0].rate = "well", 100.0
         (event,) = (await load.look()).events
@@ -119,7 +119,7 @@ def test_a_port_that_cannot_send() -> None:
     """It is told that it did not start; the run is not told that load goes."""
 
     async def drive(load: Load) -> None:
-        with pytest.raises(SourceFailed, match="did not start its ports 1: see that they exist"):
+        with pytest.raises(SourceError, match="did not start its ports 1: see that they exist"):
             await load.drive(1.0)
 
     acts(two_ports(), drive, drive=True, send="1")
@@ -144,7 +144,7 @@ def test_misbehaviour_mid_run(mood: Mood, sentence: str) -> None:
     async def misbehave(load: Load) -> None:
         await load.look()
         server.mood = mood
-        with pytest.raises(SourceFailed) as caught:
+        with pytest.raises(SourceError) as caught:
             await load.look()
         assert sentence in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -152,7 +152,7 @@ def test_misbehaviour_mid_run(mood: Mood, sentence: str) -> None:
         while True:  # bounded by the deadline of the test
             try:
                 answer = await load.look()
-            except SourceFailed:
+            except SourceError:
                 await asyncio.sleep(0.05)
             else:
                 break
@@ -170,9 +170,9 @@ def test_a_client_that_holds_the_port() -> None:
         writer.write(b"x = 1\n")
         while server.lines[-1] != "x = 1":
             await asyncio.sleep(0.01)
-        with pytest.raises(SourceFailed, match="serves one client at a time"):
+        with pytest.raises(SourceError, match="serves one client at a time"):
             await load.drive(1.0)
-        with pytest.raises(SourceFailed, match="has not yet answered the look before"):
+        with pytest.raises(SourceError, match="has not yet answered the look before"):
             await load.look()
         writer.close()
         while server.clients < 3:
@@ -180,7 +180,7 @@ def test_a_client_that_holds_the_port() -> None:
         while True:
             try:
                 await load.look()
-            except SourceFailed:
+            except SourceError:
                 await asyncio.sleep(0.05)
             else:
                 break
@@ -215,7 +215,7 @@ def test_whoever_gives_up_reads_on() -> None:
         async def give_up() -> None:
             async with AsyncExitStack() as stack:
                 config = Config.model_validate({"port": listener.getsockname()[1], "timeout": "300ms"})
-                with pytest.raises(SourceFailed, match=r"did not answer within 0\.27 s"):
+                with pytest.raises(SourceError, match=r"did not answer within 0\.27 s"):
                     await start(config, SITE, stack)
                 await asyncio.to_thread(done.wait, 20)
 
@@ -240,7 +240,7 @@ def test_nothing_answers_at_the_start() -> None:
         async with AsyncExitStack() as stack:
             await start(Config.model_validate({"port": port}), SITE, stack)
 
-    with pytest.raises(SourceFailed) as caught:
+    with pytest.raises(SourceError) as caught:
         asyncio.run(begin())
     assert str(caught.value) == (
         f"Pktgen at 127.0.0.1:{port} cannot be reached (connection refused): start it with -G (or -g HOST:PORT), "
@@ -254,7 +254,7 @@ def test_ports_that_are_not_there() -> None:
     async def look(load: Load) -> None:
         await load.look()
 
-    with pytest.raises(SourceFailed, match="says nothing of its ports 7: see that it has them, and name them"):
+    with pytest.raises(SourceError, match="says nothing of its ports 7: see that it has them, and name them"):
         acts(two_ports(), look, ports="7")
 
 

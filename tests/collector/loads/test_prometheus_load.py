@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.testing.load_bench import LoadBench, last
 
 MAPPING = [
@@ -90,5 +90,5 @@ def test_a_generator_is_mapped_to_the_load(exporter: Exporter) -> None:
         assert last(answer)["load.tx.packets"] == 8  # it began anew: stored as it is
         assert [fault.metric for fault in answer.faults] == ["load.cpu.utilization"]
         exporter.status = 503
-        with pytest.raises(SourceFailed, match="answers with status 503"):
+        with pytest.raises(SourceError, match="answers with status 503"):
             bench.look(3)

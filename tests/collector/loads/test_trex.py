@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.sources.abc import Poller, SourceContext, SourceFailed, SourceUnready
+from soakwatch.sources.abc import Poller, SourceContext, SourceError, SourceUnreadyError
 from soakwatch.sources.loads.trex import Config, start
 from soakwatch.sources.loads.trex.reader import Reader
 from soakwatch.testing.ports import free_port
@@ -295,7 +295,7 @@ def test_an_older_trex_publishes_its_figures(asks_flows: bool) -> None:
             while ("load.latency", "quantile=p50") not in seen or ("load.lines.unread", "") not in seen:
                 try:
                     answer = await poller.poll(BEGIN_NS)
-                except SourceUnready:
+                except SourceUnreadyError:
                     continue
                 seen.update(values(answer))
                 faults.extend(fault.text for fault in answer.faults)
@@ -328,15 +328,15 @@ def test_an_older_trex_that_publishes_nothing_is_told() -> None:
     seen: list[str] = []
 
     async def use(poller: Poller) -> None:
-        with pytest.raises(SourceUnready):
+        with pytest.raises(SourceUnreadyError):
             await poller.poll(BEGIN_NS)
         async with asyncio.timeout(20):
             while True:
                 try:
                     await poller.poll(BEGIN_NS)
-                except SourceUnready:
+                except SourceUnreadyError:
                     continue
-                except SourceFailed as failure:
+                except SourceError as failure:
                     seen.append(str(failure))
                     return
 

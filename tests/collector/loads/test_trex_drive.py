@@ -11,7 +11,7 @@ import pytest
 
 from soakwatch.core.errors import PlanError
 from soakwatch.engine.load_driver import LoadController
-from soakwatch.sources.abc import Drivable, SourceContext, SourceFailed
+from soakwatch.sources.abc import Drivable, SourceContext, SourceError
 from soakwatch.sources.loads.trex import Config, DrivenTrex, start
 from soakwatch.testing.trex_model import TrexModel
 from soakwatch.testing.trex_parts import Port
@@ -100,11 +100,11 @@ def test_a_port_of_another_is_refused_and_left_alone() -> None:
     model = TrexModel(ports=[Port(), Port(owner="alice", session=5, handler="x", state="TX")])
     with trex_server(TrexServer(model)) as server:
         why = f"port 1 of TRex at 127.0.0.1 port {server.port} is not ours to drive: "
-        with pytest.raises(SourceFailed) as failed:
+        with pytest.raises(SourceError) as failed:
             drive(server, nothing, trial=True)
         assert str(failed.value) == f"{why}it is owned by 'alice': ask who holds it to release it"
         assert "acquire" not in model.questions
-        with pytest.raises(SourceFailed) as failed:
+        with pytest.raises(SourceError) as failed:
             drive(server, nothing)
         assert str(failed.value) == f"{why}port is already taken by 'alice': ask who holds it to release it"
         assert [(port.owner, port.state) for port in model.ports] == [("", "STREAMS"), ("alice", "TX")]
@@ -123,7 +123,7 @@ def test_a_resumed_run_takes_its_ports_again_and_another_run_does_not() -> None:
         drive(server, killed, folder="runs/a")
         for port, (owner, session, handler) in zip(model.ports, held, strict=True):
             port.owner, port.session, port.handler = owner, session, handler
-        with pytest.raises(SourceFailed, match="already owned by another session of 'soakwatch'"):
+        with pytest.raises(SourceError, match="already owned by another session of 'soakwatch'"):
             drive(server, nothing, folder="runs/b")
         drive(server, nothing, folder="runs/a")
     assert [port.owner for port in model.ports] == ["", ""]
@@ -146,18 +146,18 @@ def test_what_cannot_be_driven_says_why() -> None:
 
     with trex_server(TrexServer(model)) as server:
         where = f"of TRex at 127.0.0.1 port {server.port}"
-        with pytest.raises(SourceFailed, match=f"port 0 {where} has no streams: load a profile there first"):
+        with pytest.raises(SourceError, match=f"port 0 {where} has no streams: load a profile there first"):
             drive(server, full)
-        with pytest.raises(SourceFailed, match="has no port 7: it has 0, 1"):
+        with pytest.raises(SourceError, match="has no port 7: it has 0, 1"):
             drive(server, full, ports=[7])
         model.ports[1].state = "STREAMS"
         drive(server, full)  # the port without streams is none of those that have some
-        with pytest.raises(SourceFailed, match=f"port 0 {where} has no streams"):
+        with pytest.raises(SourceError, match=f"port 0 {where} has no streams"):
             drive(server, full, ports=[0, 1])
-        with pytest.raises(SourceFailed, match=f"port 1 {where}: Expected L1 B/W"):
+        with pytest.raises(SourceError, match=f"port 1 {where}: Expected L1 B/W"):
             drive(server, full, rate="200%")
         model.ports[1].up = False
-        with pytest.raises(SourceFailed, match=f"port 1 {where}: Link state is DOWN."):
+        with pytest.raises(SourceError, match=f"port 1 {where}: Link state is DOWN."):
             drive(server, full)
         assert [(port.state, port.owner) for port in model.ports] == [("IDLE", ""), ("STREAMS", "")]
 
@@ -194,7 +194,7 @@ def test_the_throttle_of_a_run_drives_it() -> None:
         assert value(await load.poll(BEGIN_NS), "load.level") == 0.5
         model.refused = {"update_traffic": (-32000, "not now")}
         await throttle.turn(1.0, 5.0)
-        with pytest.raises(SourceFailed, match=r"does not take the level of 100%: port 0 .*: not now"):
+        with pytest.raises(SourceError, match=r"does not take the level of 100%: port 0 .*: not now"):
             await load.poll(BEGIN_NS + 1)
         model.refused = {}
         assert value(await load.poll(BEGIN_NS + 2), "load.level") == 1.0
@@ -246,7 +246,7 @@ def test_a_level_that_fails_halfway_is_stopped_in_the_end() -> None:
     model = TrexModel(ports=[Port(), Port(up=False)])
 
     async def use(poller: DrivenTrex) -> None:
-        with pytest.raises(SourceFailed, match="Link state is DOWN"):
+        with pytest.raises(SourceError, match="Link state is DOWN"):
             await poller.drive(1.0)
         assert model.ports[0].state == "TX"
 

@@ -12,9 +12,9 @@ import pytest
 from pydantic import ValidationError
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Drivable, Poller, SourceContext, SourceFailed
+from soakwatch.sources.abc import Drivable, Poller, SourceContext, SourceError
 from soakwatch.sources.loads.trex import Config, DrivenTrex, start
-from soakwatch.sources.loads.trex.frame import BadFrame, pack, unpack
+from soakwatch.sources.loads.trex.frame import BadFrameError, pack, unpack
 from soakwatch.testing.ports import free_port
 from soakwatch.testing.trex_model import TrexModel
 from soakwatch.testing.trex_parts import Group, Port
@@ -108,7 +108,7 @@ def test_a_trex_that_goes_and_comes_back() -> None:
                 poller = await opened(server, stack, timeout="600ms")
                 await poller.poll(BEGIN_NS)
             for step in range(2):
-                with pytest.raises(SourceFailed, match=f"TRex at 127.0.0.1 port {server.port}"):
+                with pytest.raises(SourceError, match=f"TRex at 127.0.0.1 port {server.port}"):
                     await poller.poll(BEGIN_NS + step)
             model.restart()
             with trex_server(TrexServer(model), port=server.port):
@@ -123,7 +123,7 @@ def test_nobody_there_is_one_sentence() -> None:
 
     async def run(**keys: object) -> str:
         async with AsyncExitStack() as stack:
-            with pytest.raises(SourceFailed) as failed:
+            with pytest.raises(SourceError) as failed:
                 await start(Config.model_validate({"port": port, **keys}), site(), stack)
             return str(failed.value)
 
@@ -153,7 +153,7 @@ def test_bad_manners_fail_the_look_and_pass(manners: str, why: str) -> None:
     async def use(poller: Poller) -> None:
         server.manners = manners
         for _ in range(2):
-            with pytest.raises(SourceFailed, match=why):
+            with pytest.raises(SourceError, match=why):
                 await poller.poll(BEGIN_NS)
         server.manners = "good"
         assert values(await poller.poll(BEGIN_NS))["load.sending", ""] == 1
@@ -206,10 +206,10 @@ def test_what_trex_refuses_is_a_fault_and_the_rest_is_read() -> None:
         model.advance(1.0)
         answer = one_look(server)
         model.refused = {"get_global_stats": (-32603, "sick")}
-        with pytest.raises(SourceFailed, match="refuses get_global_stats: sick"):
+        with pytest.raises(SourceError, match="refuses get_global_stats: sick"):
             one_look(server)
         model.refused = {"get_supported_cmds": (-32603, "sick")}
-        with pytest.raises(SourceFailed, match="refuses the handshake: sick"):
+        with pytest.raises(SourceError, match="refuses the handshake: sick"):
             one_look(server)
     assert values(answer)["load.tx.packets", ""] == 2000
     assert ("load.sending", "") not in values(answer)  # not known is not nought
@@ -236,7 +236,7 @@ def broken(value: object, chance: random.Random, depth: int = 0) -> object:
     ],
 )
 def test_random_answers_never_break_a_look(mode: str, api: tuple[int, int], methods: str) -> None:
-    """Results of the wrong shape in every place: a look ends with samples and faults, or with SourceFailed."""
+    """Results of the wrong shape in every place: a look ends with samples and faults, or with SourceError."""
     chance = random.Random(20)
     model = sending(mode=mode, api=api, groups={7: Group(latency=14.0), 9: Group()}, probes={0: Group(latency=9.0)})
     server = TrexServer(model)
@@ -248,7 +248,7 @@ def test_random_answers_never_break_a_look(mode: str, api: tuple[int, int], meth
         for number in range(120):
             model.advance(1.0)
             server.lies = {method: broken(value, chance) for method, value in good.items()}
-            with suppress(SourceFailed):
+            with suppress(SourceError):
                 read.append(await poller.poll(BEGIN_NS + number))
 
     with trex_server(server):
@@ -258,7 +258,7 @@ def test_random_answers_never_break_a_look(mode: str, api: tuple[int, int], meth
 
 
 def test_random_handshakes_end_in_a_sentence() -> None:
-    """Whatever the handshake brings: the source starts, or SourceFailed says why in one line."""
+    """Whatever the handshake brings: the source starts, or SourceError says why in one line."""
     chance = random.Random(21)
     trash: list[object] = [None, 3, "x", [], {}, {"mode": "STF"}, {"api_h": 7}, {"ports": [{"index": -4}]}, [1, 2]]
     methods = ("get_version", "api_sync_v2", "get_supported_cmds", "get_system_info")
@@ -270,7 +270,7 @@ def test_random_handshakes_end_in_a_sentence() -> None:
             async with AsyncExitStack() as stack:
                 try:
                     await opened(server, stack)
-                except SourceFailed as failure:
+                except SourceError as failure:
                     said.append(str(failure))
 
     with trex_server(TrexServer(sending())) as server:
@@ -292,7 +292,7 @@ def test_random_frames_are_json_or_refused() -> None:
             for _ in range(chance.randrange(3)):
                 damaged[chance.randrange(len(damaged))] = chance.randrange(256)
             frame = bytes(damaged[: chance.randrange(1, len(damaged) + 1)] if chance.random() < 0.3 else damaged)
-        with suppress(BadFrame):
+        with suppress(BadFrameError):
             unpack(frame)
             read += 1
     assert 100 < read < 2000

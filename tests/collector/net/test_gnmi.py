@@ -12,11 +12,11 @@ import pytest
 from pygnmi.spec.v080 import gnmi_pb2
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import LoginRefused, SourceContext, SourceFailed
+from soakwatch.sources.abc import LoginRefusedError, SourceContext, SourceError
 from soakwatch.sources.pollers.gnmi import Config, GnmiPoller, start
 from soakwatch.sources.pollers.gnmi.latest import Latest, wanted
 from soakwatch.sources.pollers.gnmi.paths import Plain, found, parse_path
-from soakwatch.sources.pollers.gnmi.values import BadValue, number, plain
+from soakwatch.sources.pollers.gnmi.values import BadValueError, number, plain
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import GnmiPath
 from soakwatch.testing.gnmi_target import GnmiTarget, gnmi_target
@@ -87,7 +87,7 @@ async def _until_it_fails(poller: GnmiPoller) -> str:
         while True:
             try:
                 await poller.poll(10**18)
-            except SourceFailed as failure:
+            except SourceError as failure:
                 return str(failure)
             await asyncio.sleep(0.02)
 
@@ -149,7 +149,7 @@ def test_a_silent_stream_is_no_answer() -> None:
                 await poller.poll(10**18 + 2 * 10**9)
                 await poller.poll(10**18 + 4 * 10**9)
 
-        with pytest.raises(SourceFailed, match="accepted the paths and sent no update for 3 intervals"):
+        with pytest.raises(SourceError, match="accepted the paths and sent no update for 3 intervals"):
             asyncio.run(watch())
 
 
@@ -160,11 +160,11 @@ def test_login_and_encodings(monkeypatch: pytest.MonkeyPatch) -> None:
         good = _config(target, user="soak", password="env:GNMI_PW")
         assert asyncio.run(_one(good)).samples == ()
         monkeypatch.setenv("GNMI_PW", "mistaken")
-        with pytest.raises(LoginRefused, match="refuses the login: mend user or password") as caught:
+        with pytest.raises(LoginRefusedError, match="refuses the login: mend user or password") as caught:
             asyncio.run(_one(good))
         assert "mistaken" not in str(caught.value)
         monkeypatch.setenv("GNMI_PW", "wonderful")
-        with pytest.raises(SourceFailed, match="has no encoding JSON: it has JSON_IETF, PROTO"):
+        with pytest.raises(SourceError, match="has no encoding JSON: it has JSON_IETF, PROTO"):
             asyncio.run(_one(_config(target, user="soak", password="env:GNMI_PW", encoding="JSON")))
 
 
@@ -181,9 +181,9 @@ def test_tls(certificate: Files, other_certificate: Files) -> None:
     with gnmi_target(_target(), *files) as target:
         for more in ({"pin": certificate.pin}, {"ca": str(certificate.certificate)}):
             asyncio.run(_one(_config(target, plaintext=False, **more)))
-        with pytest.raises(SourceFailed, match="shows another certificate than the pinned one, refused"):
+        with pytest.raises(SourceError, match="shows another certificate than the pinned one, refused"):
             asyncio.run(_one(_config(target, plaintext=False, pin=other_certificate.pin)))
-        with pytest.raises(SourceFailed, match="no TLS that is trusted: give ca, pin or name"):
+        with pytest.raises(SourceError, match="no TLS that is trusted: give ca, pin or name"):
             asyncio.run(_one(_config(target, plaintext=False)))
 
 
@@ -206,7 +206,7 @@ def test_bad_plans(keys: dict[str, object], sentence: str) -> None:
 
 def test_nobody_listens() -> None:
     """A closed port is one sentence."""
-    with pytest.raises(SourceFailed, match="127.0.0.1 port 1 refuses: nothing listens there"):  # noqa: RUF043
+    with pytest.raises(SourceError, match="127.0.0.1 port 1 refuses: nothing listens there"):  # noqa: RUF043
         asyncio.run(_one(_config(GnmiTarget(port=1))))
 
 
@@ -243,9 +243,9 @@ def test_values_of_every_kind() -> None:
     assert number("oc:UP", {"UP": 1.0}, None) == 1.0
     odd: list[Plain] = ["twelve", None, {}, float("nan"), "UP"]
     for bad in odd:
-        with pytest.raises(BadValue):
+        with pytest.raises(BadValueError):
             number(bad, {"DOWN": 0.0} if bad == "UP" else {}, None)
-    with pytest.raises(BadValue, match="is no JSON"):
+    with pytest.raises(BadValueError, match="is no JSON"):
         plain(made(json_val=b"{"))
 
 

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.prometheus.mapping import Mapper
 from soakwatch.sources.pollers.prometheus.reading import read_page
 from soakwatch.sources.pollers.prometheus.shape import MapEntry, installed_maps
@@ -109,7 +109,7 @@ def test_a_page_that_is_none(
     answer: tuple[int, dict[str, str], bytes], sentence: str, looks: Looks, page_server: Serve
 ) -> None:
     """It is a failed poll with one sentence."""
-    with page_server(lambda *_: answer) as port, pytest.raises(SourceFailed) as caught:
+    with page_server(lambda *_: answer) as port, pytest.raises(SourceError) as caught:
         looks("prometheus", {"url": f"http://127.0.0.1:{port}/"})
     assert sentence in str(caught.value)
 
@@ -155,7 +155,7 @@ def test_random_pages_raise_nothing_else() -> None:
             shown = read_page(
                 page.decode("utf-8", "replace"), rng.choice(["text/plain", "application/openmetrics-text"])
             )
-        except SourceFailed:
+        except SourceError:
             continue
         mapper.map(shown, 0)
         read += 1

@@ -20,7 +20,7 @@ from typing import Protocol
 import pytest
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import SourceContext, SourceFailed
+from soakwatch.sources.abc import SourceContext, SourceError
 from soakwatch.sources.pollers.icmp import sequence_of
 from soakwatch.sources.transport.tls import pin_of
 from soakwatch_agent.sample import Answer, object_text
@@ -75,7 +75,7 @@ def test_times_that_do_not_fit_are_refused(looks: Looks) -> None:
 @ping
 def test_an_unknown_name_is_no_lost_packet(looks: Looks) -> None:
     """A name that nobody knows says nothing of the device."""
-    with pytest.raises(SourceFailed, match=r"the name 'nobody\.invalid' is not known"):
+    with pytest.raises(SourceError, match=r"the name 'nobody\.invalid' is not known"):
         looks("icmp", {"host": "nobody.invalid"})
 
 
@@ -86,7 +86,7 @@ def test_a_cut_line_loses_requests_and_a_missing_route_fails_the_poll(namespace:
 import asyncio, subprocess, sys
 from contextlib import AsyncExitStack
 from pathlib import Path
-from soakwatch.sources.abc import Site, SourceFailed
+from soakwatch.sources.abc import Site, SourceError
 from soakwatch.sources.registry import poller_module
 module = poller_module("icmp")
 CONFIG = module.config(host="198.18.0.2", count=2, spacing="10ms", wait="200ms")
@@ -104,7 +104,7 @@ async def main():
         subprocess.run(["ip", "link", "set", "va", "down"], check=True)
         try:
             await look()
-        except SourceFailed as failure:
+        except SourceError as failure:
             print(failure)
 asyncio.run(main())
 """
@@ -251,7 +251,7 @@ def test_a_page_without_end_is_not_read(looks: Looks, page_server: Serve) -> Non
     """A body beyond the limit is refused, not kept."""
     with (
         page_server(lambda *_: (200, {}, b"x" * (9 * 2**20))) as port,
-        pytest.raises(SourceFailed, match="answers with more than 8 MiB: not read"),
+        pytest.raises(SourceError, match="answers with more than 8 MiB: not read"),
     ):
         looks("http", {"url": f"http://127.0.0.1:{port}/"})
 
@@ -278,7 +278,7 @@ def test_a_secret_goes_to_the_pinned_server_only(
     assert (values(answer)["reach.up"], heard) == (1, ["Bearer wonderful"])
     with (
         page_server(page, other_certificate.server()) as port,
-        pytest.raises(SourceFailed, match="shows another certificate than the pinned one, refused: sha256:") as caught,
+        pytest.raises(SourceError, match="shows another certificate than the pinned one, refused: sha256:") as caught,
     ):
         looks("http", {"url": f"https://127.0.0.1:{port}/", **keys})
     assert heard == ["Bearer wonderful"]

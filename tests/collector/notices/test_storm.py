@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.receivers.desk import MOST_WAITING, Arrived, MessageQueue, Read
 from soakwatch.sources.receivers.storm import STORM, Storm
 from soakwatch.sources.receivers.text import octets, shown
@@ -82,7 +82,7 @@ def test_a_desk_that_is_full_drops_and_counts_and_one_that_died_begins_again() -
             assert desk._task is not None
             desk._task.cancel()
             await asyncio.sleep(0)
-            with pytest.raises(SourceFailed, match="the receiver syslog:1 had stopped and begins again"):
+            with pytest.raises(SourceError, match="the receiver syslog:1 had stopped and begins again"):
                 desk.answer(0)
             async with asyncio.timeout(30):
                 while desk.fates.total() < MOST_WAITING + 500:

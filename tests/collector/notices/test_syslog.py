@@ -16,7 +16,7 @@ from tests.collector.notices.gathering import Gathered, Sender, gather, site
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.pollers.syslog import Config, SyslogPoller, start
-from soakwatch.sources.receivers.framing import Frames, NoSyslog
+from soakwatch.sources.receivers.framing import Frames, NoSyslogError
 from soakwatch.sources.receivers.storm import STORM
 from soakwatch.sources.receivers.syslog_line import LONGEST, log_line
 from soakwatch.testing.ports import free_port
@@ -269,7 +269,7 @@ def test_every_cut_of_a_stream_gives_the_same_messages() -> None:
     for _ in range(1000):
         frames.feed(b"z" * 10_000)
     assert frames.rest() == b""
-    with pytest.raises(NoSyslog):
+    with pytest.raises(NoSyslogError):
         Frames().feed(b"99999999 <")
     assert Frames().feed(b"12 is no length\n") == [b"12 is no length"]
 

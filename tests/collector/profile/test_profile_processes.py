@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.collector.profile.kit import PERF, SW, Device, poll, process, profile, table
 
-from soakwatch.sources.abc import SourceFailed, WatchedProcess
+from soakwatch.sources.abc import SourceError, WatchedProcess
 from soakwatch.sources.profiles import Value, load_profiles
 from soakwatch.sources.profiles.reader import Reader
 
@@ -154,14 +154,14 @@ def test_a_move_is_told_even_if_the_look_that_saw_it_failed() -> None:
     class Faint(Device):
         async def get(self, oids: Sequence[str]) -> dict[str, Value]:
             if any(oid.startswith(PERF) for oid in oids):
-                raise SourceFailed("no answer")
+                raise SourceError("no answer")
             return dict(await super().get(oids))
 
     device = Device(process(50, "bgpd"))
     one = reader(device, named("bgpd"))
     poll(one, 0)
     one._asker = Faint(process(51, "bgpd"))
-    with pytest.raises(SourceFailed):
+    with pytest.raises(SourceError):
         poll(one, 30)
     one._asker = Device(process(51, "bgpd"))
     assert [event.kind for event in poll(one, 31).events] == ["process.exit", "process.restart"]

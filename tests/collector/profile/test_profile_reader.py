@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.collector.profile.kit import IF, IFX, Device, group, interfaces, poll, profile, table
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.profiles import Value, load_profiles
 from soakwatch.sources.profiles.reader import Reader
 from soakwatch_agent.metric import fault_of
@@ -175,13 +175,13 @@ def test_a_counter_of_64_bits_keeps_every_digit() -> None:
 def test_a_failed_look_is_forgotten(tmp_path: Path) -> None:
     class Failing(Device):
         async def get(self, oids: object) -> dict[str, Value]:
-            raise SourceFailed("no answer")
+            raise SourceError("no answer")
 
     device = Device({f"{COL}.1.0": 10, f"{COL}.2.0": 10})
     reader = Reader(device, profile(tmp_path, SHARE))
     cpu(reader, device, 1, 10, 10)
     reader._asker = Failing({})
-    with pytest.raises(SourceFailed):
+    with pytest.raises(SourceError):
         poll(reader, 2)
     reader._asker = device
     assert cpu(reader, device, 3, 30, 30) == 0.5

@@ -14,14 +14,14 @@ from soakwatch.core.errors import PlanError
 from soakwatch.engine.plan_check import SourceLook, look_everywhere
 from soakwatch.engine.sensitivity import sensitivity
 from soakwatch.plan import plan_from_text, quick_plan
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.asker import DEADLINE, SessionAsker
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.sources.transport.snmp.session import Manner, Session
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError
 from soakwatch.testing.snmp_cells import Cell, name_of
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system
@@ -75,7 +75,7 @@ def test_an_agent_that_is_busy_for_a_moment_has_not_lost_its_table() -> None:
             DEADLINE.set(time.monotonic() + 5)
             try:
                 seen.append(f"{len(await asker.walk([IN_OCTETS, IF_DESCR]))}, refused {[*session.refusals]}")
-            except SnmpFailed as failure:
+            except SnmpPollError as failure:
                 seen.append(failure.kind.name)
         await session.close()
         return seen
@@ -94,7 +94,7 @@ def test_an_answer_without_a_value_is_no_answered_poll() -> None:
         async with AsyncExitStack() as stack, asyncio.timeout(30):
             poller = await start(config(port), site(), stack)
             for _ in range(2):
-                with pytest.raises(SourceFailed, match="has nothing of what it is asked: check"):
+                with pytest.raises(SourceError, match="has nothing of what it is asked: check"):
                     await poller.poll(time.time_ns())
 
     with responder({name_of("1.3.6.1.4.1.99999.1.0"): Cell(2, 1)}) as device:

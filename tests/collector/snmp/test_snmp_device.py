@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.sources.abc import SourceContext, SourceFailed
+from soakwatch.sources.abc import SourceContext, SourceError
 from soakwatch.sources.pollers.snmp import SnmpPoller, start
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.sources.transport.snmp.session import Manner, Session
-from soakwatch.sources.transport.snmp.trouble import SnmpFailed
+from soakwatch.sources.transport.snmp.trouble import SnmpPollError
 from soakwatch.testing.snmp_cells import Cell, Name
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system
@@ -72,7 +72,7 @@ async def until(poller: SnmpPoller, device: Responder, held: Callable[[Answer], 
     while time.monotonic() < deadline:
         try:
             answer = await poller.poll(now_ns(device))
-        except SourceFailed:
+        except SourceError:
             continue
         if held(answer):
             return answer
@@ -143,7 +143,7 @@ def test_a_survey_that_is_longer_than_a_poll_goes_on_beside_the_polls(tmp_path: 
             began = time.monotonic()
             try:
                 await poller.poll(now_ns(device))
-            except SourceFailed as failure:
+            except SourceError as failure:
                 said.append(str(failure).partition(": ")[2])
             else:
                 break
@@ -173,7 +173,7 @@ def test_an_error_that_encryption_hides_is_found_all_the_same() -> None:
             got = await session.get(oids, time.monotonic() + 10)
             assert set(got) == set(oids) - {oids[6]}
             assert session.refusals == {oids[6]: "genErr"}  # by the library that sees it
-            with pytest.raises(SnmpFailed, match="genErr"):
+            with pytest.raises(SnmpPollError, match="genErr"):
                 await session.walk(["1.3.6.1.2.1.2.2.1.16"], time.monotonic() + 10)
             assert len(await session.walk(["1.3.6.1.2.1.31.1.1.1.18"], time.monotonic() + 10)) == 40
         finally:

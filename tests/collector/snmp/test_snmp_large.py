@@ -16,7 +16,7 @@ from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.session import Manner, Session
 from soakwatch.sources.transport.snmp.sizes import AGAIN_S, Amount
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError
 from soakwatch.testing.snmp_cells import Cell, Name, dotted, integer, name_of, text
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system
@@ -172,7 +172,7 @@ def test_what_no_library_can_read_is_refused_and_the_rest_is_there(engine: Engin
             assert set(got) == set(small)
             assert session.refusals == {f"{AFTER}.1": "its value is too large for an answer"}
         assert await asked(session, lambda: session.get(small, soon())) == 1
-        with pytest.raises(SnmpFailed, match="tooBig"):
+        with pytest.raises(SnmpPollError, match="tooBig"):
             await session.walk([AFTER], soon())
 
     with device(column(AFTER, 1, 3000)) as made:
@@ -264,7 +264,7 @@ def test_a_large_answer_beyond_the_deadline_is_no_hang() -> None:
             assert len(await session.get([f"{AFTER}.1"], soon())) == 1
             made.misbehave(Faults(drop=1.0))
             began = time.monotonic()
-            with pytest.raises(SnmpFailed) as failure:
+            with pytest.raises(SnmpPollError) as failure:
                 await session.get(["1.3.6.1.2.1.1.3.0", f"{AFTER}.1"], soon(0.5))
             assert failure.value.kind is Kind.NO_ANSWER
             assert time.monotonic() - began < 4.5  # a share alone is 5 s

@@ -14,7 +14,7 @@ import pytest
 from tests.collector.snmp.snmpd import Snmpd
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Identifies, SourceContext, SourceFailed
+from soakwatch.sources.abc import Identifies, SourceContext, SourceError
 from soakwatch.sources.pollers.snmp import SnmpPoller, start
 from soakwatch.sources.registry import poller_module
 from soakwatch.sources.transport.snmp.config import Config
@@ -51,7 +51,7 @@ async def until(poller: SnmpPoller, held: Callable[[Answer], bool], seconds: flo
     while time.monotonic() < deadline:
         try:
             answer = await poller.poll(time.time_ns())
-        except SourceFailed as failure:
+        except SourceError as failure:
             errors.append(str(failure))
         else:
             if held(answer):
@@ -155,7 +155,7 @@ def test_a_dead_device_is_one_sentence_and_comes_back_by_itself(fragile: Snmpd) 
     fragile.port = free_port()
 
     async def use(poller: SnmpPoller) -> None:
-        with pytest.raises(SourceFailed, match="the port is closed"):
+        with pytest.raises(SourceError, match="the port is closed"):
             await poller.poll(time.time_ns())
         await asyncio.to_thread(fragile.start)
         await until(poller, lambda a: len(a.samples) > 20)
@@ -195,7 +195,7 @@ async def killed(life: Life, folder: Path) -> tuple[str, list[str]]:
         await asyncio.sleep(1.2)  # the agent's clock is to fall by more than its jitter
         await until(poller, lambda a: len(a.samples) > 20)
         await asyncio.to_thread(agent.kill)
-        with pytest.raises(SourceFailed):
+        with pytest.raises(SourceError):
             await poller.poll(time.time_ns())
         await asyncio.to_thread(agent.start)
         answer, errors = await until(poller, lambda a: bool(a.events) and len(a.samples) > 20)
@@ -223,7 +223,7 @@ def test_a_wrong_key_is_told_with_its_remedy_and_without_itself(snmpd: Snmpd) ->
     """The error of the poll says which key."""
 
     async def use(poller: SnmpPoller) -> None:
-        with pytest.raises(SourceFailed, match="check auth and auth_protocol") as failure:
+        with pytest.raises(SourceError, match="check auth and auth_protocol") as failure:
             await poller.poll(time.time_ns())
         assert "phrase" not in str(failure.value)
 

@@ -17,7 +17,7 @@ from tests.collector.snmp.snmpd import USERS, Snmpd
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.pysnmp_session import PysnmpLine
 from soakwatch.sources.transport.snmp.session import Manner, Session
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError
 
 SYSTEM = [f"1.3.6.1.2.1.1.{number}.0" for number in (1, 2, 4, 5, 6)]
 TIMEOUTS = "1.3.6.1.6.3.15.1.1.2.0"  # usmStatsNotInTimeWindows
@@ -59,7 +59,7 @@ async def why(access: Access, engine: Engine) -> Kind:
     """What a session says of an access that does not work."""
     session = Session(access, Manner(engine, 0.4))
     try:
-        with pytest.raises(SnmpFailed) as failure:
+        with pytest.raises(SnmpPollError) as failure:
             await session.get(SYSTEM, time.monotonic() + 5)
         return (await session.explain(failure.value, time.monotonic() + 20)).kind
     finally:
@@ -118,7 +118,7 @@ def test_a_wrong_community_is_told_within_the_first_second(snmpd: Snmpd) -> None
 
     async def use(session: Session) -> Kind:
         deadline = time.monotonic() + 0.92
-        with pytest.raises(SnmpFailed) as failure:
+        with pytest.raises(SnmpPollError) as failure:
             await session.get(SYSTEM, deadline)
         return (await session.explain(failure.value, deadline)).kind
 
@@ -170,7 +170,7 @@ def test_broken_v3_datagrams_make_no_traceback_and_no_hang(
                     began = time.monotonic()
                     try:
                         await session.get(SYSTEM, time.monotonic() + 0.3)
-                    except SnmpFailed:
+                    except SnmpPollError:
                         assert time.monotonic() - began < 10  # hangs are what is looked for
                 broken[0] = False
                 session.manner = replace(session.manner, share_s=1.0, retries=3)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.testing.snmp_recording import BadRecording, load_recording
+from soakwatch.testing.snmp_recording import BadRecordingError, load_recording
 from soakwatch.testing.snmp_responder import main
 
 
@@ -17,7 +17,7 @@ def test_a_file_that_is_no_recording_is_refused_in_one_sentence(
     """An agent with nothing to say would look like a device that is broken."""
     file = tmp_path / "plan.yaml"
     file.write_text(content)
-    with pytest.raises(BadRecording):
+    with pytest.raises(BadRecordingError):
         load_recording(file)
     assert main([str(file), "--port", "0"]) == 2
     told = capsys.readouterr().err

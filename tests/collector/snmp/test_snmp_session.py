@@ -15,7 +15,7 @@ from tests.collector.snmp.doubles import Agent, Bind, Told, agent, answer, v2c
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.session import Manner, Session
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError
 from soakwatch.testing.ports import free_port
 
 NULL, MISSING = ber.tlv(ber.NULL, b""), ber.tlv(0x81, b"")
@@ -145,7 +145,7 @@ def test_a_table_without_end_is_told_as_a_loop(engine: Engine) -> None:
             yield 0, answer(data, [(f"{COLUMN}.{row}", ber.integer(row)) for row in (5, 6)])
 
     async def use(session: Session, _: Agent) -> None:
-        with pytest.raises(SnmpFailed) as failure:
+        with pytest.raises(SnmpPollError) as failure:
             await session.walk([COLUMN], soon())
         # A library may notice it by itself, and call it unreadable.
         assert failure.value.kind in {Kind.LOOP, Kind.MALFORMED}
@@ -168,7 +168,7 @@ def test_an_error_within_a_walk_is_no_end_of_it(engine: Engine) -> None:
         return [(0, answer(data, [(name, NULL)], 5, 1))]
 
     async def use(session: Session, _: Agent) -> None:
-        with pytest.raises(SnmpFailed, match="genErr"):
+        with pytest.raises(SnmpPollError, match="genErr"):
             await session.walk([COLUMN], soon())
 
     run(told, use, engine=engine)
@@ -201,7 +201,7 @@ def test_garbage_is_told_as_garbage(engine: Engine) -> None:
     """Something answers, but it is no SNMP."""
 
     async def use(session: Session, _: Agent) -> None:
-        with pytest.raises(SnmpFailed) as failure:
+        with pytest.raises(SnmpPollError) as failure:
             await session.get(OIDS[:3], soon(1))
         cause = await session.explain(failure.value, soon(8))
         assert cause.kind is Kind.MALFORMED
@@ -231,7 +231,7 @@ def test_an_agent_that_is_too_slow_is_told_as_that(engine: Engine) -> None:
     """It answers after the time; late answers are no answers to later questions."""
 
     async def use(session: Session, _: Agent) -> None:
-        with pytest.raises(SnmpFailed) as failure:
+        with pytest.raises(SnmpPollError) as failure:
             await session.get(OIDS[:1], soon(0.5))
         cause = await session.explain(failure.value, soon(8))
         assert cause.kind is Kind.LATE
@@ -251,7 +251,7 @@ def test_late_answers_are_thrown_away() -> None:
         return [(late, one) for _, one in values(data, lambda _: ber.integer(number))]
 
     async def use(session: Session, _: Agent) -> None:
-        with pytest.raises(SnmpFailed):
+        with pytest.raises(SnmpPollError):
             await session.get(OIDS[:1], soon(0.12))
         assert await session.get(OIDS[:1], soon(2)) == {OIDS[0]: 2}
 
@@ -264,7 +264,7 @@ def test_a_port_without_agent_is_told_at_once() -> None:
     async def main() -> None:
         session = Session(Access("127.0.0.1", free_port(), "2c", community="public"), Manner(share_s=20.0))
         began = time.monotonic()
-        with pytest.raises(SnmpFailed) as failure:
+        with pytest.raises(SnmpPollError) as failure:
             await session.get(OIDS, soon(40))
         assert failure.value.kind is Kind.REFUSED
         assert time.monotonic() - began < 10  # and not after a share
@@ -278,7 +278,7 @@ def test_a_name_that_nobody_knows_is_told_with_the_name() -> None:
 
     async def main() -> None:
         session = Session(Access("no.such.host.invalid", 161, "2c", community="public"), Manner())
-        with pytest.raises(SnmpFailed, match=r"no\.such\.host\.invalid:161: the address cannot be used"):
+        with pytest.raises(SnmpPollError, match=r"no\.such\.host\.invalid:161: the address cannot be used"):
             await session.get(OIDS, soon())
         await session.close()
 
@@ -290,7 +290,7 @@ def test_a_dead_agent_never_takes_longer_than_the_deadline() -> None:
 
     async def use(session: Session, _: Agent) -> None:
         began = time.monotonic()
-        with pytest.raises(SnmpFailed) as failure:
+        with pytest.raises(SnmpPollError) as failure:
             await session.get(OIDS, soon(0.5))
         assert failure.value.kind is Kind.NO_ANSWER
         assert time.monotonic() - began < 4  # a share alone is 5 s
@@ -362,7 +362,7 @@ def test_a_hostile_agent_makes_no_traceback_no_hang_and_no_growth(
                     await session.walk([COLUMN], soon(0.15))
                 else:
                     await session.get(OIDS[:12], soon(0.15))
-            except SnmpFailed as failure:
+            except SnmpPollError as failure:
                 told_as.add(failure.kind)
             assert time.monotonic() - began < 10  # hangs are what is looked for
         assert len(session.refusals) <= len(OIDS)

@@ -20,7 +20,7 @@ from soakwatch.sources.transport.snmp.message import (
     request,
     user_message,
 )
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed, refused
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError, refused
 
 ASKED = community_message(1, "public", request(("1.3.6.1.2.1.1.3.0",), 77))
 
@@ -46,14 +46,14 @@ def test_a_glance_sees_what_the_library_hides() -> None:
     assert glance(good) == PLAIN
     bad = answer(ASKED, [("1.3.6.1.2.1.1.3.0", ber.tlv(5, b""))], 5, 1)
     assert glance(bad) == Glance(5, 1)
-    with pytest.raises(ber.Malformed):
+    with pytest.raises(ber.MalformedError):
         glance(ASKED)  # a request is no answer
-    with pytest.raises(ber.Malformed):
+    with pytest.raises(ber.MalformedError):
         glance(good[:-1])
 
 
 def test_broken_datagrams_are_refused_and_nothing_else() -> None:
-    """10,000 random and mutated datagrams: Malformed or a reading, nothing else and nothing slow."""
+    """10,000 random and mutated datagrams: MalformedError or a reading, nothing else and nothing slow."""
     dice = random.Random(7)
     engine = Engine(b"engine", 1, 2)
     seeds = [
@@ -72,7 +72,7 @@ def test_broken_datagrams_are_refused_and_nothing_else() -> None:
             try:
                 look(bytes(data))
                 read += 1
-            except ber.Malformed:
+            except ber.MalformedError:
                 refused_ones += 1
     assert read > 100
     assert refused_ones > 100
@@ -97,7 +97,7 @@ def test_the_quick_look_at_a_pair_sees_what_the_close_one_sees(monkeypatch: pyte
     def verdict(data: bytes) -> object:
         try:
             return glance(data)
-        except ber.Malformed as error:
+        except ber.MalformedError as error:
             return str(error)
 
     quick = [verdict(data) for data in made]
@@ -113,7 +113,7 @@ def test_a_request_is_cut_where_its_answer_says() -> None:
     assert without(batch, refused("x", 2, 3)) == ([("1", "2")], None)
     assert without(batch, refused("x", 5, 0)) == ([("1", "2"), ("3",)], None)
     assert without(("1",), refused("x", 5, 9)) == ([], "1")
-    with pytest.raises(SnmpFailed, match="authorizationError"):
+    with pytest.raises(SnmpPollError, match="authorizationError"):
         without(batch, refused("x", 16, 0))
     assert halves(("1",)) == []
     assert batches("abcabc", 2, "c") == [("a", "b"), ("c",)]
@@ -143,7 +143,7 @@ def test_credentials_that_cannot_work_are_refused_before_anything_is_sent(access
 def test_every_kind_of_failure_is_one_sentence() -> None:
     """With the address in front and no hole left in it."""
     for kind in Kind:
-        text = str(SnmpFailed(kind, "h:161", detail="this", seconds=1.0))
+        text = str(SnmpPollError(kind, "h:161", detail="this", seconds=1.0))
         assert text.startswith("h:161: ")
         assert "{" not in text
         assert not text.endswith(".")

@@ -17,7 +17,7 @@ import pytest
 from pydantic import ValidationError
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import LoginRefused, SourceFailed
+from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine, open_line
 from soakwatch.sources.transport.ssh.errors import printable
@@ -43,7 +43,7 @@ def opened(access: Access, folder: Path) -> SshLine:
 
 def refused(access: Access, folder: Path) -> str:
     """The sentence of a connection that is not made."""
-    with pytest.raises((SourceFailed, PlanError)) as caught:
+    with pytest.raises((SourceError, PlanError)) as caught:
         opened(access, folder)
     text = str(caught.value)
     assert "\n" not in text
@@ -182,7 +182,7 @@ def test_a_password_lets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             await server.wait_closed()
 
     assert asyncio.run(go("right")).startswith("ops@127.0.0.1:")
-    with pytest.raises(LoginRefused, match="denied the login"):
+    with pytest.raises(LoginRefusedError, match="denied the login"):
         asyncio.run(go("wrong"))
 
 
@@ -304,7 +304,7 @@ def test_a_server_that_speaks_something_else(sshd: Sshd, tmp_path: Path) -> None
             port = server.sockets[0].getsockname()[1]
             try:
                 await open_line(access(sshd, port=port), tmp_path, stack)
-            except SourceFailed as failure:
+            except SourceError as failure:
                 return str(failure)
         return ""
 

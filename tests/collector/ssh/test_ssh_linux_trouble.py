@@ -17,7 +17,7 @@ import pytest
 from tests.collector.ssh.device import linux, looks, sleeper, values
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Poller, SourceContext, SourceFailed, WatchedProcess
+from soakwatch.sources.abc import Poller, SourceContext, SourceError, WatchedProcess
 from soakwatch.sources.transport.ssh.seam import CliWish, Line
 from soakwatch.testing.sshd import Sshd, fingerprint_of
 from soakwatch.testing.tcp_relay import TcpRelay
@@ -34,7 +34,7 @@ def test_a_killed_session_fails_one_look_and_the_next_works(sshd: Sshd, tmp_path
             before = values(await poller.poll(now))
             look = asyncio.ensure_future(poller.poll(now + SECOND))
             sshd.kill_sessions()
-            with pytest.raises(SourceFailed, match=r"cut|lost"):
+            with pytest.raises(SourceError, match=r"cut|lost"):
                 await _until_it_fails(poller, look, now + 2 * SECOND)
             after = values(await poller.poll(now + 100 * SECOND))
             assert after["system.memory.limit", ""] == before["system.memory.limit", ""]
@@ -59,9 +59,9 @@ def test_the_listener_may_go_and_come_back(sshd: Sshd, tmp_path: Path) -> None:
             await poller.poll(now + SECOND)  # a session outlives its listener
             for session in sessions:
                 session.kill()
-            with pytest.raises(SourceFailed):
+            with pytest.raises(SourceError):
                 await poller.poll(now + 2 * SECOND)
-            with pytest.raises(SourceFailed, match="refused the connection"):
+            with pytest.raises(SourceError, match="refused the connection"):
                 await poller.poll(now + 3 * SECOND)
             sshd.start()
             assert values(await poller.poll(now + 4 * SECOND))["system.memory.limit", ""] > 0
@@ -79,9 +79,9 @@ def test_a_stalled_line_fails_in_time_and_recovers(sshd: Sshd, tmp_path: Path) -
             now = time.time_ns()
             await poller.poll(now)
             relay.carries.clear()
-            with pytest.raises(SourceFailed, match=r"did not answer a look within 3"):
+            with pytest.raises(SourceError, match=r"did not answer a look within 3"):
                 await poller.poll(now + SECOND)
-            with pytest.raises(SourceFailed, match="no connection within 1 s"):
+            with pytest.raises(SourceError, match="no connection within 1 s"):
                 await poller.poll(now + 5 * SECOND)
             relay.carries.set()
             assert values(await poller.poll(now + 10 * SECOND))["system.memory.limit", ""] > 0
@@ -118,13 +118,13 @@ def test_an_account_with_few_rights_is_told_once_what_it_may_not_read(make_sshd:
 
 def test_an_account_without_a_shell(make_sshd: Make, tmp_path: Path) -> None:
     server = make_sshd(ForceCommand="echo This account is currently not available.")
-    with pytest.raises(SourceFailed, match=r"no POSIX shell.*not available.*set os: auto"):
+    with pytest.raises(SourceError, match=r"no POSIX shell.*not available.*set os: auto"):
         looks(server, tmp_path, 1, os="linux")
 
 
 @pytest.mark.parametrize("command", ["head -c 300000 /dev/urandom", "yes", "true"])
 def test_garbage_instead_of_a_shell(make_sshd: Make, tmp_path: Path, command: str) -> None:
-    with pytest.raises(SourceFailed) as caught:
+    with pytest.raises(SourceError) as caught:
         looks(make_sshd(ForceCommand=command), tmp_path, 1, os="linux")
     assert len(str(caught.value)) < 600
     assert str(caught.value).isprintable()
@@ -150,7 +150,7 @@ def test_a_system_that_is_no_linux(make_sshd: Make, tmp_path: Path) -> None:
     stubs.mkdir()
     (stubs / "uname").write_text("#!/bin/sh\necho FreeBSD\n")
     (stubs / "uname").chmod(0o755)
-    with pytest.raises(SourceFailed, match=r"runs FreeBSD.*use SNMP"):
+    with pytest.raises(SourceError, match=r"runs FreeBSD.*use SNMP"):
         looks(make_sshd(ForceCommand=f"PATH={stubs}:$PATH exec sh"), tmp_path, 1)
 
 
@@ -207,7 +207,7 @@ def test_a_device_without_a_shell_goes_to_its_cli_driver(
     assert cli.told[0][0].startswith("SSH-2.0-OpenSSH")
     assert looks(router, tmp_path, 1, os="other_os") == [NOTHING]
     assert cli.wish == CliWish("other_os", None, None)
-    with pytest.raises(SourceFailed, match="set os to one of other_os, some_os"):
+    with pytest.raises(SourceError, match="set os to one of other_os, some_os"):
         looks(make_sshd(ForceCommand="echo hm"), tmp_path, 1)
     with pytest.raises(PlanError, match="there is no os 'some_o'; did you mean 'some_os'"):
         looks(router, tmp_path, 1, os="some_o")

@@ -17,7 +17,7 @@ from soakwatch.core.errors import PlanError, RecordError, SoakwatchError
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
 from soakwatch.runs.attached import InterimVerdict, LocalRun, SoakRun
-from soakwatch.runs.mark_event import MarkConflict, MarkRefused
+from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
 from soakwatch.sources.pollers.agent.certificate import write_papers
 from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
@@ -68,13 +68,13 @@ def test_moments_begins_and_ends(attached: SoakRun, run: Path, events_of: Events
     attached.mark("config", labels={"ticket": "7"})
     attached.begin("upgrade", expect={"reboot": 1}, within=90)
     attached.end("upgrade")
-    with pytest.raises(MarkConflict, match="no open event 'upgrade'"):
+    with pytest.raises(EventConflictError, match="no open event 'upgrade'"):
         attached.end("upgrade")
-    with pytest.raises(MarkRefused, match="no target 'moon'"):
+    with pytest.raises(EventRefusedError, match="no target 'moon'"):
         attached.begin("upgrade", target="moon")
-    with pytest.raises(MarkRefused, match="is not ISO 8601"):
+    with pytest.raises(EventRefusedError, match="is not ISO 8601"):
         attached.mark("config", at="soon")
-    with pytest.raises(MarkRefused, match="within"):
+    with pytest.raises(EventRefusedError, match="within"):
         attached.begin("reload", within="5 parsecs")
     config, upgrade = events_of(run)
     assert (config.kind, config.detail) == ("config", {"ticket": "7"})
@@ -83,10 +83,10 @@ def test_moments_begins_and_ends(attached: SoakRun, run: Path, events_of: Events
 
 def test_two_blocks_of_one_kind_do_not_nest(attached: SoakRun, run: Path, events_of: Events) -> None:
     """The inner one is refused, and the outer one ends."""
-    with pytest.raises(MarkConflict, match="still open"), attached.event("failover"), attached.event("failover"):
+    with pytest.raises(EventConflictError, match="still open"), attached.event("failover"), attached.event("failover"):
         raise AssertionError("never begun")
     (event,) = events_of(run)
-    assert event.detail == {"error": "MarkConflict"}
+    assert event.detail == {"error": "EventConflictError"}
 
 
 def test_what_is_said_of_a_stretch(recorded: Recorded) -> None:

@@ -16,7 +16,15 @@ import pytest
 from soakwatch.record import Record, RecordView
 from soakwatch.record.schema import STEPS, migrate
 from soakwatch.runs import mark_event as marking
-from soakwatch.runs.mark_event import MOST, EventRequest, MarkConflict, MarkRefused, moment, moment_text, record_event
+from soakwatch.runs.mark_event import (
+    MOST,
+    EventConflictError,
+    EventRefusedError,
+    EventRequest,
+    moment,
+    moment_text,
+    record_event,
+)
 from soakwatch_rules.rule import Event
 
 T = TypeVar("T")
@@ -72,7 +80,7 @@ def test_a_moment_a_stretch_and_an_open_event_are_kept(run: Path) -> None:
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(run: Path, ask: EventRequest, sentence: str) -> None:
     """Nothing of it reaches the record."""
-    with pytest.raises(MarkRefused) as refused:
+    with pytest.raises(EventRefusedError) as refused:
         record_event(run, ask, now())
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -89,22 +97,22 @@ def test_the_future_is_planned_not_told(run: Path) -> None:
         EventRequest("begin", "failover", at + 3700 * SECOND),
         EventRequest("mark", "failover", at, at + 3700 * SECOND),
     ):
-        with pytest.raises(MarkRefused, match=r"in the future: .* the plan's events"):
+        with pytest.raises(EventRefusedError, match=r"in the future: .* the plan's events"):
             record_event(run, ask, at)
     record_event(run, EventRequest("begin", "failover"), at)
-    with pytest.raises(MarkRefused, match="in the future"):
+    with pytest.raises(EventRefusedError, match="in the future"):
         record_event(run, EventRequest("end", "failover", at + 3700 * SECOND), at)
 
 
 def test_what_was_before_the_run_or_after_it_is_no_part_of_it(recorded: Callable[..., Path]) -> None:
     """The sentence says when the run was."""
     over, at = recorded("over", ended=True), now()
-    with pytest.raises(MarkRefused, match=r"1h50m before the begin of the run, \d{4}-"):
+    with pytest.raises(EventRefusedError, match=r"1h50m before the begin of the run, \d{4}-"):
         record_event(over, EventRequest("mark", "failover", at - 7200 * SECOND), at)
-    with pytest.raises(MarkRefused, match=r"the run ended at .*, 1h before: say when the failover happened"):
+    with pytest.raises(EventRefusedError, match=r"the run ended at .*, 1h before: say when the failover happened"):
         record_event(over, EventRequest("mark", "failover"), at + 3600 * SECOND)
     assert record_event(over, EventRequest("mark", "failover", at - 300 * SECOND), at + 3600 * SECOND).id
-    with pytest.raises(MarkRefused, match="would end 1s before its begin"):
+    with pytest.raises(EventRefusedError, match="would end 1s before its begin"):
         record_event(over, EventRequest("mark", "upgrade", at - 5 * SECOND, at - 6 * SECOND), at)
 
 
@@ -112,7 +120,7 @@ def test_two_events_of_one_kind_cannot_overlap(run: Path) -> None:
     """Neither open ones nor those that are over; of another kind, target or object they can, and edge to edge."""
     at = now()
     record_event(run, EventRequest("begin", "failover", target="dut"), at)
-    with pytest.raises(MarkConflict, match=r"overlaps with the failover on dut that began at .* is still open"):
+    with pytest.raises(EventConflictError, match=r"overlaps with the failover on dut that began at .* is still open"):
         record_event(run, EventRequest("begin", "failover", target="dut"), at + 1)
     for other in (
         EventRequest("begin", "failover"),
@@ -120,16 +128,16 @@ def test_two_events_of_one_kind_cannot_overlap(run: Path) -> None:
         EventRequest("begin", "failover", target="dut", object="interface=eth0"),
     ):
         record_event(run, other, at + 1)
-    with pytest.raises(MarkRefused, match="it cannot end before"):
+    with pytest.raises(EventRefusedError, match="it cannot end before"):
         record_event(run, EventRequest("end", "failover", at - 9 * SECOND, target="dut"), at + 9)
     record_event(run, EventRequest("end", "failover", at + 10, target="dut"), at + 10)
-    with pytest.raises(MarkConflict, match="one of both is wrong"):
+    with pytest.raises(EventConflictError, match="one of both is wrong"):
         record_event(run, EventRequest("mark", "failover", at + 5, target="dut"), at + 20)
-    with pytest.raises(MarkConflict, match="overlaps"):
+    with pytest.raises(EventConflictError, match="overlaps"):
         record_event(run, EventRequest("mark", "failover", at - 5, at + 20, target="dut"), at + 20)
     record_event(run, EventRequest("mark", "failover", at - 5, at, target="dut"), at + 20)
     record_event(run, EventRequest("begin", "failover", at + 10, target="dut"), at + 20)
-    with pytest.raises(MarkConflict, match="no open event 'reload' on dut"):
+    with pytest.raises(EventConflictError, match="no open event 'reload' on dut"):
         record_event(run, EventRequest("end", "reload", target="dut"), at + 20)
 
 
@@ -140,7 +148,7 @@ def test_an_end_finds_the_one_open_event(run: Path) -> None:
     assert record_event(run, EventRequest("end", "upgrade"), at + SECOND).event.target == "dut"
     record_event(run, EventRequest("begin", "upgrade", at + 2 * SECOND, target="dut"), at + 2 * SECOND)
     record_event(run, EventRequest("begin", "upgrade", at + 3 * SECOND, target="dut", object="slot=2"), at + 3 * SECOND)
-    with pytest.raises(MarkConflict) as several:
+    with pytest.raises(EventConflictError) as several:
         record_event(run, EventRequest("end", "upgrade"), at + 4 * SECOND)
     assert str(several.value) == (
         f"2 events 'upgrade' are open: --target dut (began at {moment_text(at + 2 * SECOND)}),"
@@ -149,10 +157,10 @@ def test_an_end_finds_the_one_open_event(run: Path) -> None:
     # a target by itself means the event of the target as a whole, where there is one
     assert record_event(run, EventRequest("end", "upgrade", target="dut"), at + 5 * SECOND).event.object == ""
     assert record_event(run, EventRequest("end", "upgrade"), at + 6 * SECOND).event.object == "slot=2"
-    with pytest.raises(MarkConflict, match=r"no open event 'upgrade': begin one first"):
+    with pytest.raises(EventConflictError, match=r"no open event 'upgrade': begin one first"):
         record_event(run, EventRequest("end", "upgrade"), at + 7 * SECOND)
     record_event(run, EventRequest("begin", "failover", at + 7 * SECOND), at + 7 * SECOND)
-    with pytest.raises(MarkConflict, match=r"no open event 'failovr'; open: failover$"):
+    with pytest.raises(EventConflictError, match=r"no open event 'failovr'; open: failover$"):
         record_event(run, EventRequest("end", "failovr"), at + 8 * SECOND)
 
 
@@ -161,7 +169,7 @@ def test_a_planned_intent_is_not_announced_twice(run: Path) -> None:
     at = now()
     with Record.open(run) as record:
         record.add_event("dut", Event("failover", "dut", "", at, None, {}, {"reboot": 1}, at + 60 * SECOND), "plan")
-    with pytest.raises(MarkConflict, match=r"the planned failover on dut .* leave expect out"):
+    with pytest.raises(EventConflictError, match=r"the planned failover on dut .* leave expect out"):
         record_event(run, EventRequest("begin", "failover", target="dut", expect={"reboot": 1}), at + SECOND)
     record_event(run, EventRequest("begin", "failover", target="dut"), at + SECOND)
     record_event(run, EventRequest("end", "failover", target="dut"), at + 2 * SECOND)
@@ -181,7 +189,7 @@ def test_of_many_who_begin_the_same_event_one_does(run: Path) -> None:
         ready.wait(30)
         try:
             results.append(record_event(run, EventRequest("begin", "failover"), at).id)
-        except MarkConflict:
+        except EventConflictError:
             results.append(0)
 
     threads = [threading.Thread(target=begin) for _ in range(16)]
@@ -198,7 +206,7 @@ def test_a_script_that_lost_its_way_fills_no_record(run: Path, monkeypatch: pyte
     monkeypatch.setattr(marking, "MOST_EVENTS", 2)
     record_event(run, EventRequest("begin", "upgrade"), now())
     record_event(run, EventRequest("mark", "config"), now())
-    with pytest.raises(MarkRefused, match="has 2 events already"):
+    with pytest.raises(EventRefusedError, match="has 2 events already"):
         record_event(run, EventRequest("mark", "failover"), now())
     assert record_event(run, EventRequest("end", "upgrade"), now()).event.end_ns
 
@@ -250,7 +258,7 @@ def test_anything_is_kept_or_refused(run: Path) -> None:
         )
         try:
             stored = record_event(run, ask, now())
-        except MarkRefused as refused:
+        except EventRefusedError as refused:
             sentence = str(refused)
         else:
             sentence, kept = "", kept + 1

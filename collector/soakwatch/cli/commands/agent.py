@@ -239,7 +239,7 @@ def _on_host(
     from pydantic import ValidationError
 
     from soakwatch.core.errors import SoakwatchError
-    from soakwatch.sources.abc import SourceFailed
+    from soakwatch.sources.abc import SourceError
     from soakwatch.sources.transport.ssh.access import Access, hop
     from soakwatch.sources.transport.ssh.connection import open_line
 
@@ -259,5 +259,5 @@ def _on_host(
 
     try:
         return asyncio.run(all_of_it())
-    except SourceFailed as failure:
+    except SourceError as failure:
         raise SoakwatchError(str(failure)) from None

@@ -76,7 +76,7 @@ def _calibrate(plan: Plan, calibration: Plan, runs: Path, file: Path) -> int:
     from soakwatch.core.clock import SteadyClock
     from soakwatch.core.units import show_seconds
     from soakwatch.engine.calibrate import calibrated, driven_of, followed, generators_of, sentences
-    from soakwatch.engine.first_polls import PlanRefused
+    from soakwatch.engine.first_polls import PlanRefusedError
     from soakwatch.engine.start import begin, discard
     from soakwatch.judge.calibration import fingerprint, write_reference
     from soakwatch.record import RecordView
@@ -93,7 +93,7 @@ def _calibrate(plan: Plan, calibration: Plan, runs: Path, file: Path) -> int:
     course, record = begin(calibration, folder, clock, ["soakwatch", *sys.argv[1:]], stop_on_fail=False)
     try:
         run_to_the_end(course, record, clock, verdict_shown=False)
-    except PlanRefused:
+    except PlanRefusedError:
         discard(folder)
         raise
     with RecordView.open(folder) as view:

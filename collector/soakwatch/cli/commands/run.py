@@ -83,7 +83,7 @@ def command(
     from soakwatch.cli.foreground import run_to_the_end
     from soakwatch.core.clock import SteadyClock
     from soakwatch.core.secrets import secret
-    from soakwatch.engine.first_polls import PlanRefused
+    from soakwatch.engine.first_polls import PlanRefusedError
     from soakwatch.engine.hooks.opening import check_outside
     from soakwatch.engine.notify.opening import looked_at
     from soakwatch.engine.preflight import preflight
@@ -119,7 +119,7 @@ def command(
     )
     try:
         return run_to_the_end(course, record, clock, web=None if no_web else made.web)
-    except PlanRefused:
+    except PlanRefusedError:
         if into is None and discard(folder):
             click.echo(f"nothing was judged, and {folder} is removed again")
         else:

@@ -31,10 +31,12 @@ def command(what: str) -> None:
         return
     from importlib import resources
 
-    from soakwatch.core.errors import MonitorBroken
+    from soakwatch.core.errors import MonitorBrokenError
 
     file = resources.files("soakwatch") / "report" / "verdict.schema.json"
     try:
         click.echo(file.read_text(encoding="utf-8").rstrip("\n"))
     except OSError as error:
-        raise MonitorBroken(f"the schema of verdicts is missing from this installation: {error.strerror}") from None
+        raise MonitorBrokenError(
+            f"the schema of verdicts is missing from this installation: {error.strerror}"
+        ) from None

@@ -10,7 +10,7 @@ from pathlib import Path
 from soakwatch.core.redaction import Redaction
 from soakwatch.engine.hooks.evidence import Found, Opened, Piece, gather
 from soakwatch.engine.hooks.here import here
-from soakwatch.engine.hooks.occasion import HookFailed, Occasion
+from soakwatch.engine.hooks.occasion import HookFailedError, Occasion
 from soakwatch.engine.hooks.there import AUTO, there
 from soakwatch.plan import Plan, TargetPlan
 from soakwatch.plan.hook import CapturePlan
@@ -35,7 +35,7 @@ class Capturing:
         for target in self._targets(occasion):
             try:
                 troubles += await self._from(target.name, self._place(target), planned, occasion)
-            except HookFailed as failure:
+            except HookFailedError as failure:
                 troubles.append(str(failure))
         return troubles
 
@@ -51,7 +51,9 @@ class Capturing:
                 return there(config, self._folder, getattr(config, "os", AUTO), getattr(config, "enable", None))
         if any(source.poller == "local" for source in target.sources):
             return here()
-        raise HookFailed(f"nothing can be captured of {target.name}: it has no source ssh; give capture the key ssh")
+        raise HookFailedError(
+            f"nothing can be captured of {target.name}: it has no source ssh; give capture the key ssh"
+        )
 
     async def _from(self, name: str, place: Opened, planned: CapturePlan, occasion: Occasion) -> list[str]:
         troubles = []
@@ -64,7 +66,7 @@ class Capturing:
                         troubles.append(piece.trouble if piece.file else f"{piece.of!r}: {piece.trouble}")
                     if piece.data or not piece.trouble:
                         troubles += await self._keep(name, number, piece, occasion)
-        except HookFailed as failure:
+        except HookFailedError as failure:
             troubles.append(str(failure))
         return troubles
 

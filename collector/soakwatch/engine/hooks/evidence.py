@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from soakwatch.core.units import show_bytes
-from soakwatch.engine.hooks.occasion import HookFailed
+from soakwatch.engine.hooks.occasion import HookFailedError
 
 MOST_OUTPUT = 1 << 20
 MOST_FILE = 16 << 20
@@ -36,7 +36,7 @@ class Piece:
 
 
 class Place(Protocol):
-    """Where evidence is taken. Every method raises HookFailed."""
+    """Where evidence is taken. Every method raises HookFailedError."""
 
     @property
     def name(self) -> str:
@@ -67,14 +67,14 @@ async def gather(
     for command in commands:
         try:
             said, trouble = await place.run(command, timeout_s)
-        except HookFailed as failure:
+        except HookFailedError as failure:
             said, trouble = b"", str(failure)
         yield Piece(command, said, trouble=trouble)
     found: set[Found] = set()
     for pattern in patterns:
         try:
             found |= set(await place.find(pattern))
-        except HookFailed as failure:
+        except HookFailedError as failure:
             yield Piece(pattern, b"", file=True, trouble=str(failure))
     fresh = sorted(found - taken, key=lambda one: (-one.changed_s, one.path))
     for one in fresh[:MOST_FILES]:
@@ -91,7 +91,7 @@ async def _fetched(place: Place, one: Found) -> Piece:
         return Piece(one.path, b"", file=True, trouble=trouble)
     try:
         data = await place.read(one.path, MOST_FILE + 1)
-    except HookFailed as failure:
+    except HookFailedError as failure:
         return Piece(one.path, b"", file=True, trouble=str(failure))
     if len(data) > MOST_FILE:  # it grew meanwhile
         return Piece(one.path, b"", file=True, trouble=f"{one.path} grew over {show_bytes(MOST_FILE)}: it is left")

@@ -14,7 +14,7 @@ from pathlib import Path
 from soakwatch.core.redaction import Redaction
 from soakwatch.core.run_command import run_command
 from soakwatch.engine.hooks.evidence import MOST_OUTPUT, Found
-from soakwatch.engine.hooks.occasion import HookFailed
+from soakwatch.engine.hooks.occasion import HookFailedError
 
 _MOST_FOUND = 1000
 
@@ -38,7 +38,9 @@ class Here:
         try:
             return await asyncio.to_thread(_read, path, most)
         except OSError as error:
-            raise HookFailed(f"{path} cannot be read: {(error.strerror or type(error).__name__).lower()}") from None
+            raise HookFailedError(
+                f"{path} cannot be read: {(error.strerror or type(error).__name__).lower()}"
+            ) from None
 
 
 def _find(pattern: str) -> list[Found]:

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from soakwatch.core.redaction import Redaction
 from soakwatch.core.run_command import run_command
 from soakwatch.engine.hooks.limit import StormLimit
-from soakwatch.engine.hooks.occasion import HELD_BACK, HookFailed, Occasion
+from soakwatch.engine.hooks.occasion import HELD_BACK, HookFailedError, Occasion
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.hook import FINDINGS, CapturePlan, HookPlan
 from soakwatch.record import Artifact, artifact_name
@@ -194,7 +194,7 @@ class _Hook:
     async def _honest(self, work: Coroutine[None, None, list[str]]) -> list[str]:
         try:
             return await work
-        except HookFailed as failure:
+        except HookFailedError as failure:
             return [str(failure)]
         except Exception as defect:  # noqa: BLE001 - a hook must not end the run; its text may hold a secret
             return [f"it raised {type(defect).__name__}"]

@@ -14,7 +14,7 @@ HELD_BACK = "held-back"
 _LONGEST = 2000  # of a value in the environment
 
 
-class HookFailed(Exception):  # noqa: N818 - the field says "the hook failed"
+class HookFailedError(Exception):
     """What a hook did not achieve, in one sentence without secrets."""
 
 

@@ -10,7 +10,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.secrets import secret
 from soakwatch.engine.hooks.hooks import Hooks, Takes
-from soakwatch.engine.hooks.occasion import HookFailed, Occasion
+from soakwatch.engine.hooks.occasion import HookFailedError, Occasion
 from soakwatch.plan import Plan
 from soakwatch.plan.hook import CapturePlan, WebhookPlan
 from soakwatch.record.notes import Notes
@@ -72,4 +72,4 @@ def _unusable(planned: WebhookPlan) -> Iterator[str]:
 class _Nothing:
     async def take(self, planned: CapturePlan, occasion: Occasion) -> list[str]:
         """Not asked."""
-        raise HookFailed(f"{occasion.about}: nothing is captured in this run ({len(planned.commands)} commands)")
+        raise HookFailedError(f"{occasion.about}: nothing is captured in this run ({len(planned.commands)} commands)")

@@ -14,8 +14,8 @@ import asyncssh
 from soakwatch.core.errors import PlanError
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.hooks.evidence import MOST_OUTPUT, Found
-from soakwatch.engine.hooks.occasion import HookFailed
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.engine.hooks.occasion import HookFailedError
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.errors import printable
@@ -51,8 +51,8 @@ class There:
             return await self._at_the_prompt(command, timeout_s) if self._driver else (said, trouble)
         except TimeoutError:
             self._line.drop()
-            raise HookFailed(f"{self.name} did not end {command!r} within {show_seconds(timeout_s)}") from None
-        except (OSError, asyncssh.Error, SourceFailed, PlanError) as error:
+            raise HookFailedError(f"{self.name} did not end {command!r} within {show_seconds(timeout_s)}") from None
+        except (OSError, asyncssh.Error, SourceError, PlanError) as error:
             raise self._failed(error) from None
 
     async def find(self, pattern: str) -> Sequence[Found]:
@@ -73,8 +73,8 @@ class There:
         except asyncssh.SFTPNoSuchFile:
             return []
         except TimeoutError:
-            raise HookFailed(f"{self.name} did not list {pattern} within {show_seconds(FILES_S)}") from None
-        except (OSError, asyncssh.Error, SourceFailed, PlanError) as error:
+            raise HookFailedError(f"{self.name} did not list {pattern} within {show_seconds(FILES_S)}") from None
+        except (OSError, asyncssh.Error, SourceError, PlanError) as error:
             raise self._failed(error, f"{pattern} on ") from None
 
     async def read(self, path: str, most: int) -> bytes:
@@ -87,8 +87,8 @@ class There:
             ):
                 return cast("bytes", await file.read(most))  # of a file that is opened as binary
         except TimeoutError:
-            raise HookFailed(f"{self.name} did not bring {path} within {show_seconds(FILES_S)}") from None
-        except (OSError, asyncssh.Error, SourceFailed, PlanError) as error:
+            raise HookFailedError(f"{self.name} did not bring {path} within {show_seconds(FILES_S)}") from None
+        except (OSError, asyncssh.Error, SourceError, PlanError) as error:
             raise self._failed(error, f"{path} on ") from None
 
     async def _executed(self, command: str) -> tuple[bytes, str]:
@@ -113,7 +113,7 @@ class There:
 
     async def _at_the_prompt(self, command: str, timeout_s: float) -> tuple[bytes, str]:
         from soakwatch.sources.transport.network_cli.exec_session import ExecSession
-        from soakwatch.sources.transport.network_cli.session import PromptSession, Refused, Session
+        from soakwatch.sources.transport.network_cli.session import PromptSession, RefusedError, Session
         from soakwatch.sources.transport.network_cli.shelf import ANY, platform
 
         dialect = ANY if self._driver == AUTO else platform(self._driver).dialect
@@ -126,19 +126,19 @@ class There:
         try:
             await session.open(deadline)
             return (await session.run(command, deadline)).encode(), ""
-        except Refused as refused:
+        except RefusedError as refused:
             return b"", f"the device refused it: {refused}"
         except ValueError as refused:
             return b"", f"it is not asked: {refused}"
         finally:
             session.close()
 
-    def _failed(self, error: BaseException, what: str = "") -> HookFailed:
-        if isinstance(error, SourceFailed | PlanError):
-            return HookFailed(str(error))
+    def _failed(self, error: BaseException, what: str = "") -> HookFailedError:
+        if isinstance(error, SourceError | PlanError):
+            return HookFailedError(str(error))
         if isinstance(error, asyncssh.SFTPError):
-            return HookFailed(f"{what}{self.name}: {printable(error.reason).lower() or 'the file is not given'}")
-        return HookFailed(f"{what}{self._line.failed(error)}")
+            return HookFailedError(f"{what}{self.name}: {printable(error.reason).lower() or 'the file is not given'}")
+        return HookFailedError(f"{what}{self._line.failed(error)}")
 
 
 def _recognised(line: SshLine, said: bytes) -> str:
@@ -153,10 +153,10 @@ def _recognised(line: SshLine, said: bytes) -> str:
 
 @asynccontextmanager
 async def there(access: Access, folder: Path, system: str = AUTO, enable: str | None = None) -> AsyncIterator[There]:
-    """A device, connected. Raises HookFailed."""
+    """A device, connected. Raises HookFailedError."""
     async with SshLine(access, folder) as line:
         try:
             await line.connection()
-        except (SourceFailed, PlanError) as error:
-            raise HookFailed(str(error)) from None
+        except (SourceError, PlanError) as error:
+            raise HookFailedError(str(error)) from None
         yield There(line, system, enable)

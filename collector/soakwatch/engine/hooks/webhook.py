@@ -11,7 +11,7 @@ import httpx
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
-from soakwatch.engine.hooks.occasion import HookFailed
+from soakwatch.engine.hooks.occasion import HookFailedError
 from soakwatch.plan.hook import WebhookPlan, is_web_address
 from soakwatch.report.json import Json
 from soakwatch.sources.transport.tls import verifying
@@ -34,13 +34,13 @@ def address_of(planned: WebhookPlan) -> str:
 
 
 async def post(planned: WebhookPlan, document: Mapping[str, Json], pauses_s: Sequence[float] = PAUSES_S) -> None:
-    """Post it, at most ``len(pauses_s) + 1`` times. Raises HookFailed."""
+    """Post it, at most ``len(pauses_s) + 1`` times. Raises HookFailedError."""
     try:
         address = await asyncio.to_thread(address_of, planned)
         headers = {name: secret(told).reveal() for name, told in planned.headers.items()}
         context = await asyncio.to_thread(verifying, planned.ca)
     except PlanError as error:
-        raise HookFailed(str(error)) from None
+        raise HookFailedError(str(error)) from None
     content = json.dumps(document, allow_nan=False).encode()
     where = _shown(address)
     try:
@@ -52,14 +52,14 @@ async def post(planned: WebhookPlan, document: Mapping[str, Json], pauses_s: Seq
             headers={"content-type": "application/json", "user-agent": "soakwatch", **headers},
         )
     except (ValueError, UnicodeError):
-        raise HookFailed(f"a secret for {where} cannot stand in a header: it holds other than ASCII") from None
+        raise HookFailedError(f"a secret for {where} cannot stand in a header: it holds other than ASCII") from None
     async with client:
         for pause_s in (*pauses_s, None):
             trouble, again = await _try(client, address, content, where)
             if not trouble:
                 return
             if not again or pause_s is None:
-                raise HookFailed(trouble)
+                raise HookFailedError(trouble)
             await asyncio.sleep(pause_s)
 
 

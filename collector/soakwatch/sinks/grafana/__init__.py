@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from soakwatch.core.errors import MonitorBroken, PlanError
+from soakwatch.core.errors import MonitorBrokenError, PlanError
 
 SOURCE_UID = "soakwatch-influxql"
 FOLDER, FOLDER_UID = "Soakwatch", "soakwatch"
@@ -33,14 +33,14 @@ class Grafana:
 
 
 def dashboards() -> Mapping[str, str]:
-    """The JSON of each dashboard by the name of its file. Raises MonitorBroken for a damaged installation."""
+    """The JSON of each dashboard by the name of its file. Raises MonitorBrokenError for a damaged installation."""
     home = resources.files("soakwatch.sinks.grafana") / "dashboards"
     try:
         found = {one.name: one.read_text(encoding="utf-8") for one in home.iterdir() if one.name.endswith(".json")}
     except OSError as error:
-        raise MonitorBroken(f"the dashboards are missing from this installation: {error.strerror}") from None
+        raise MonitorBrokenError(f"the dashboards are missing from this installation: {error.strerror}") from None
     if not found:
-        raise MonitorBroken("the dashboards are missing from this installation: install it again")
+        raise MonitorBrokenError("the dashboards are missing from this installation: install it again")
     return dict(sorted(found.items()))
 
 

@@ -18,7 +18,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
 from soakwatch.core.tables import harmless
 from soakwatch.plan.sink import GRAINS_NS, Influxdb
-from soakwatch.sinks.answers import TooSlow, bound
+from soakwatch.sinks.answers import TooSlowError, bound
 from soakwatch.sinks.block import Block
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ class Passing(Exception):  # noqa: N818 - a state, not a defect
         self.after_s, self.slow, self.wrong = after_s, slow, wrong
 
 
-class _Bad(Exception):  # noqa: N818
+class _BadError(Exception):
     def __init__(self, why: str, *, partial: bool) -> None:
         super().__init__(why)
         self.partial = partial
 
 
-class _Large(Exception):  # noqa: N818
+class _LargeError(Exception):
     pass
 
 
@@ -135,10 +135,10 @@ class Writer:
         who are wrong, then, but whoever answers there."""
         try:
             self._post(block)
-        except _Large:
+        except _LargeError:
             self._size = max(1, block.count // 2)
             bad = self._parts(block.lines(), _TOO_LARGE)
-        except _Bad as refusal:
+        except _BadError as refusal:
             if refusal.partial:
                 return self._named(block.lines(), str(refusal))
             bad = self._parts(block.lines(), str(refusal))
@@ -151,9 +151,9 @@ class Writer:
     def _half(self, lines: Sequence[bytes]) -> list[Refused]:
         try:
             self._post(Block.of(lines))
-        except _Large:
+        except _LargeError:
             return self._parts(lines, _TOO_LARGE)
-        except _Bad as refusal:
+        except _BadError as refusal:
             return (self._named if refusal.partial else self._parts)(lines, str(refusal))
         return []
 
@@ -182,9 +182,9 @@ class Writer:
             for half in (stretch[middle:], stretch[:middle]):
                 try:
                     self._post(Block.of(half))
-                except _Large:
+                except _LargeError:
                     bad += self._parts(half, _TOO_LARGE)
-                except _Bad as refusal:
+                except _BadError as refusal:
                     stretches.append((half, str(refusal)))
         return bad
 
@@ -210,7 +210,7 @@ class Writer:
             if error.status in {400, 401, 403}:
                 self._renew()
             raise _judged(error.status, _said(error), self.to, error.headers or {}) from None
-        except (ReadTimeoutError, TooSlow):
+        except (ReadTimeoutError, TooSlowError):
             raise Passing(f"{self.to.url} did not answer within {self.to.timeout_s:g} s", slow=True) from None
         except ProtocolError:
             raise Passing(f"{self.to.url} broke off before it had answered") from None
@@ -223,11 +223,11 @@ def _judged(status: int | None, said: str, to: Influxdb, headers: Mapping[str, s
     if not status:
         return _wrong(f"{to.url} shows a certificate that is not trusted, or speaks no TLS: give ca, or mend the url")
     if status in {400, 422} and said:
-        return _Bad(said, partial=status == 422)
+        return _BadError(said, partial=status == 422)
     if status == 400:  # of vmauth, for a token that it does not know
         return _wrong(f"{to.url} answers 400, and not as InfluxDB does: mend url, or the token of what is before it")
     if status == 413:
-        return _Large()
+        return _LargeError()
     if status in {401, 403}:
         return _wrong(f"{to.url} does not let this token write into {to.org}/{to.bucket}: mend token, org or bucket")
     if status == 404:

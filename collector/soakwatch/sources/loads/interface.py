@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import psutil
 from pydantic import Field
 
-from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceFailed, timing
+from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch_agent.sample import Answer, Event, Fault, Sample, object_text
 
@@ -109,7 +109,7 @@ def parse(dev: str, states: Mapping[str, str]) -> dict[str, Counters]:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Looks once, over SSH or here. Raises SourceFailed where no interface has such a name, and for a login."""
+    """Looks once, over SSH or here. Raises SourceError where no interface has such a name, and for a login."""
     if config.ssh is None:
         return await _begun(config, _Here())
     # asyncssh is megabytes that a look at this machine does not need
@@ -127,7 +127,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
 async def _begun(config: Config, host: Host) -> Poller:
     ports = Ports(config, host)
     if not ports.chosen(await host.look()):
-        raise SourceFailed(
+        raise SourceError(
             f"{host.name} has no interface {' or '.join(config.ports)}: say which ones it sends on (ports)"
         )
     return ports
@@ -142,7 +142,7 @@ class Host(Protocol):
         ...
 
     async def look(self) -> Look:
-        """All its interfaces. Raises SourceFailed."""
+        """All its interfaces. Raises SourceError."""
         ...
 
     def facts(self) -> Facts:
@@ -180,7 +180,7 @@ class _Far:
         told = {name: part.decode("utf-8", "replace") for name, part in parts.items()}
         found = parse(told.get("dev", ""), _states(told.get("states", "")))
         if not found:
-            raise SourceFailed(f"{self.name} shows no /proc/net/dev: only Linux has it, and this account must read it")
+            raise SourceError(f"{self.name} shows no /proc/net/dev: only Linux has it, and this account must read it")
         return found
 
     def facts(self) -> Facts:
@@ -209,10 +209,10 @@ class Ports:
         return {name: look[name] for name in names[:_MOST_PORTS]}
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceFailed if the host cannot be asked, or has none of the interfaces any more."""
+        """One look. Raises SourceError if the host cannot be asked, or has none of the interfaces any more."""
         found = self.chosen(await self._host.look())
         if not found:
-            raise SourceFailed(f"{self._host.name} no longer has an interface {' or '.join(self._config.ports)}")
+            raise SourceError(f"{self._host.name} no longer has an interface {' or '.join(self._config.ports)}")
         events = tuple(self._carry(found, now_ns))
         samples = [
             Sample(metric, object_text(port=port), getattr(counters, name), now_ns)
@@ -279,7 +279,7 @@ def _read() -> Look:
     try:
         dev = Path("/proc/net/dev").read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise SourceFailed(
+        raise SourceError(
             f"/proc/net/dev cannot be read here: {(error.strerror or 'no reason given').lower()}"
         ) from None
     states: dict[str, str] = {}

@@ -21,7 +21,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import SourceContext, timing
 from soakwatch.sources.mapping import check_mapping
 from soakwatch.sources.reachability import Reach
-from soakwatch.sources.transport.http import Page, PeerFailed, WebAccess, WebConfig, web_access
+from soakwatch.sources.transport.http import Page, PeerError, WebAccess, WebConfig, web_access
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer, Fault, Sample, object_text
 
@@ -78,11 +78,11 @@ class HttpPoller:
         self._reach = Reach(parts.netloc.rpartition("@")[2], parts.scheme)
 
     async def poll(self, now_ns: int) -> Answer:
-        """One request. Raises SourceFailed if this machine could not try."""
+        """One request. Raises SourceError if this machine could not try."""
         begin = time.perf_counter()
         try:
             page = await self._access.get()
-        except PeerFailed as failure:
+        except PeerError as failure:
             return self._answer(now_ns, [], str(failure))
         took = time.perf_counter() - begin
         status = Sample("reach.status", self._reach.object, page.status, now_ns)
@@ -114,12 +114,12 @@ def read_values(page: Page, shapes: list[ValueShape], now_ns: int) -> tuple[tupl
             found = _found(page, shape, tree)
             value = _number(found) * shape.scale
             samples.append(Sample(shape.metric, _object(shape), value, now_ns))
-        except _Missing as missing:
+        except _MissingError as missing:
             faults.append(Fault(shape.metric, _object(shape), str(missing)))
     return tuple(samples), tuple(faults)
 
 
-class _Missing(Exception):  # noqa: N818 - never seen outside
+class _MissingError(Exception):
     pass
 
 
@@ -127,15 +127,15 @@ def _found(page: Page, shape: ValueShape, tree: object) -> object:
     if shape.header is not None:
         found = page.headers.get(shape.header.lower())
         if found is None:
-            raise _Missing(f"the page has no header {shape.header}")
+            raise _MissingError(f"the page has no header {shape.header}")
         return found
     if shape.regex is not None:
         match = re.search(shape.regex, page.text[:1_000_000])
         if match is None:
-            raise _Missing("nothing in the page matches the regular expression")
+            raise _MissingError("nothing in the page matches the regular expression")
         return match[1]
     if tree is None:
-        raise _Missing("the page is no JSON")
+        raise _MissingError("the page is no JSON")
     at: object = tree
     for step in list(_STEP.finditer(shape.json_path or ""))[:_DEEPEST]:
         key, index = step[1], step[2]
@@ -144,7 +144,7 @@ def _found(page: Page, shape: ValueShape, tree: object) -> object:
         elif index is not None and isinstance(at, list) and int(index) < len(at):
             at = at[int(index)]
         else:
-            raise _Missing(f"the page's JSON has no {shape.json_path}")
+            raise _MissingError(f"the page's JSON has no {shape.json_path}")
     return at
 
 
@@ -158,7 +158,7 @@ def _number(found: object) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise _Missing(f"{str(found)[:40]!r} is no number")
+        raise _MissingError(f"{str(found)[:40]!r} is no number")
     return value
 
 
@@ -168,7 +168,7 @@ def _object(shape: ValueShape) -> str:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> HttpPoller:
-    """Opens the client. Raises PlanError for keys that cannot be, SourceFailed for a pinned server that is another."""
+    """Opens the client. Raises PlanError for keys that cannot be, SourceError for a pinned server that is another."""
     limit_s = timing(0, site.interval_s, config.timeout).timeout_s
     if config.wait is not None and config.wait > limit_s:
         raise PlanError(

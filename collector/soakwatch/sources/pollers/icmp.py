@@ -20,7 +20,7 @@ from pydantic import Field
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.units import Seconds
-from soakwatch.sources.abc import HostName, SourceConfig, SourceContext, SourceFailed, timing
+from soakwatch.sources.abc import HostName, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.reachability import Reach
 from soakwatch_agent.sample import Answer, Fault
 
@@ -51,7 +51,7 @@ class IcmpPoller:
         self._sequence = 0
 
     async def poll(self, now_ns: int) -> Answer:
-        """``count`` requests and what came back. Raises SourceFailed if they could not be sent."""
+        """``count`` requests and what came back. Raises SourceError if they could not be sent."""
         token = os.urandom(_TOKEN)
         pending: dict[int, tuple[int, int]] = {}  # sequence -> when it was sent: monotonic ns, wall ns
         trips: list[float] = []
@@ -102,7 +102,7 @@ class IcmpPoller:
             return  # this machine's send buffer is full: the request counts as lost
         except OSError as error:
             why = "there is no route from this machine" if error.errno in _NO_ROUTE else error.strerror
-            raise SourceFailed(f"{self._config.host} cannot be asked: {why}") from None
+            raise SourceError(f"{self._config.host} cannot be asked: {why}") from None
 
     def _receive(self, token: bytes) -> tuple[int, int] | None:
         """The sequence number and the wall time of the next answer to this poll; None when there is no more."""
@@ -156,7 +156,7 @@ def _kernel_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> IcmpPoller:
-    """Resolves the peer and opens the socket. Raises PlanError for times that do not fit, SourceFailed else."""
+    """Resolves the peer and opens the socket. Raises PlanError for times that do not fit, SourceError else."""
     limit_s = timing(0, site.interval_s, config.timeout).timeout_s
     longest_s = (config.count - 1) * config.spacing + config.wait
     if longest_s > limit_s:
@@ -173,11 +173,11 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> I
 
 
 async def resolved(host: str) -> tuple[int, str]:
-    """Address family and address of a host. Raises SourceFailed if its name is not known."""
+    """Address family and address of a host. Raises SourceError if its name is not known."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
-        raise SourceFailed(f"the name {host!r} is not known: mend host, or the name service of this machine") from None
+        raise SourceError(f"the name {host!r} is not known: mend host, or the name service of this machine") from None
     family, _kind, _protocol, _name, address = found[0]
     return family, str(address[0])
 
@@ -190,7 +190,7 @@ def _open(family: int) -> socket.socket:
         except PermissionError:
             continue
         except OSError as error:
-            raise SourceFailed(f"no socket for echo requests: {error.strerror}") from None
-    raise SourceFailed(
+            raise SourceError(f"no socket for echo requests: {error.strerror}") from None
+    raise SourceError(
         "this user may not send echo requests: run as root, give CAP_NET_RAW, or widen net.ipv4.ping_group_range"
     )

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import SourceConfig, SourceContext, SourceFailed
+from soakwatch.sources.abc import SourceConfig, SourceContext, SourceError
 from soakwatch_agent.host import Host, probe_names
 from soakwatch_agent.place import Place, watch
 from soakwatch_agent.sample import Answer
@@ -100,9 +100,9 @@ class LocalPoller:
         self._lane = _Lane("soakwatch-local")
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceFailed while an earlier look still hangs."""
+        """One look. Raises SourceError while an earlier look still hangs."""
         if self._lane.busy:
-            raise SourceFailed("a read of this machine's own files still hangs: a disk or a driver does not answer")
+            raise SourceError("a read of this machine's own files still hangs: a disk or a driver does not answer")
         return await self._lane.do(lambda: self._host.look(now_ns))
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
-from soakwatch.sources.abc import Facts, SourceContext, SourceUnready, timing
+from soakwatch.sources.abc import Facts, SourceContext, SourceUnreadyError, timing
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
 from soakwatch.sources.profiles.matching import Match, match
@@ -30,7 +30,7 @@ from soakwatch.sources.transport.snmp.asker import DEADLINE, SessionAsker
 from soakwatch.sources.transport.snmp.config import Config, access_of
 from soakwatch.sources.transport.snmp.life import Life, Sources, engine_event
 from soakwatch.sources.transport.snmp.session import Manner, Session
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError
 from soakwatch_agent.metric import BY_NAME, COUNTER
 from soakwatch_agent.sample import Answer, Event, Sample
 
@@ -82,12 +82,12 @@ class SnmpPoller:
         self._grown_ns: int | None = None  # one more survey then: the agent has just begun, some tables are empty
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceFailed with the cause, as far as it can be told."""
+        """One look. Raises SourceError with the cause, as far as it can be told."""
         deadline = time.monotonic() + self._budget_s
         DEADLINE.set(deadline)
         try:
             return await self._look(now_ns, deadline)
-        except SnmpFailed as failure:
+        except SnmpPollError as failure:
             raise await self._session.explain(failure, deadline) from None
 
     async def close(self) -> None:
@@ -163,7 +163,7 @@ class SnmpPoller:
         if not self._fresh:
             try:
                 await self._wait(self._survey, deadline, "the device is being surveyed again")
-            except SourceUnready:
+            except SourceUnreadyError:
                 return Answer(samples, self._events(), ())
         elif self._beside is None and self._grown_ns is not None and now_ns >= self._grown_ns:
             self._grown_ns = now_ns + round(_GROWN_S * 1e9)  # if this one fails
@@ -177,12 +177,12 @@ class SnmpPoller:
                 reading = await self._reader.poll(now_ns)
         except TimeoutError:
             raise self._too_slow(now_ns) from None
-        except SnmpFailed as failure:
+        except SnmpPollError as failure:
             raise self._too_slow(now_ns) if failure.kind is Kind.TOO_SLOW else failure from None
         self._settle()
         survey = self._reader.survey
         if not samples and survey is not None and not survey.tables and not survey.processes:
-            raise SnmpFailed(Kind.NOTHING, self._session.access.where)  # an answer without a value proves nothing
+            raise SnmpPollError(Kind.NOTHING, self._session.access.where)  # an answer without a value proves nothing
         mine = {(sample.metric, sample.object) for sample in samples}
         theirs = tuple(sample for sample in reading.samples if (sample.metric, sample.object) not in mine)
         if young:
@@ -208,10 +208,10 @@ class SnmpPoller:
         age_s = 0.0 if not first else _GROWN_S if self._life.agent_s is None else self._life.agent_s
         return now_ns + round((_GROWN_S - age_s) * 1e9) if age_s < _GROWN_S else None
 
-    def _too_slow(self, now_ns: int) -> SnmpFailed:
+    def _too_slow(self, now_ns: int) -> SnmpPollError:
         """The reader may have been looking for rows that came or went: that takes its own time, beside the polls."""
         self._fresh = now_ns - self._surveyed_ns < _AGAIN_NS
-        return SnmpFailed(Kind.TOO_SLOW, self._session.access.where)
+        return SnmpPollError(Kind.TOO_SLOW, self._session.access.where)
 
     async def _clocks(self, now_ns: int, deadline: float) -> bool:
         """Looks at the clocks; True if device or agent began anew, so that indexes and counters mean nothing more."""
@@ -257,7 +257,7 @@ class SnmpPoller:
             self._beside = asyncio.create_task(work())
         await asyncio.wait((self._beside,), timeout=max(0.0, deadline - time.monotonic()))
         if not self._beside.done():
-            raise SourceUnready(f"{self._session.access.where}: {what}, which takes longer than a poll")
+            raise SourceUnreadyError(f"{self._session.access.where}: {what}, which takes longer than a poll")
         self._settle(strict=True)
 
     async def _stop_beside(self) -> None:

@@ -16,12 +16,12 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
-from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceFailed
+from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.linux.poller import LinuxPoller, Wish
 from soakwatch.sources.transport.ssh.seam import CliSource, CliWish
-from soakwatch.sources.transport.ssh.shell import NoShell, Shell
+from soakwatch.sources.transport.ssh.shell import NoShellError, Shell
 from soakwatch_agent.host import probe_names
 from soakwatch_agent.place import watch
 
@@ -68,7 +68,7 @@ class Config(SourceConfig, Access):
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Connects, finds out what the device is, and makes its poller. Raises SourceFailed and PlanError."""
+    """Connects, finds out what the device is, and makes its poller. Raises SourceError and PlanError."""
     if config.os not in ("auto", "linux") and config.os not in _cli().drivers():
         known = ("auto", "linux", *_cli().drivers())
         raise PlanError(f"{site.target}: there is no os {config.os!r}{hint(config.os, known)}")
@@ -78,7 +78,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
     if config.os in ("auto", "linux"):
         try:
             return await _start_linux(line, wish, site, stack)
-        except NoShell as refused:
+        except NoShellError as refused:
             driver = None if config.os == "linux" else _recognised(line, refused.said)
             if driver is None:
                 raise _no_shell(config, refused) from None
@@ -121,8 +121,8 @@ def _recognised(line: SshLine, said: str) -> str | None:
     return _cli().recognised(line.server_version, line.banner, said)
 
 
-def _no_shell(config: Config, refused: NoShell) -> SourceFailed:
+def _no_shell(config: Config, refused: NoShellError) -> SourceError:
     if config.os == "linux":
-        return SourceFailed(f"{refused}: it is no Linux for this account; set os: auto, or to the driver of its CLI")
+        return SourceError(f"{refused}: it is no Linux for this account; set os: auto, or to the driver of its CLI")
     drivers = ", ".join(_cli().drivers())
-    return SourceFailed(f"{refused}, and no network system was recognised: set os to one of {drivers}")
+    return SourceError(f"{refused}, and no network system was recognised: set os to one of {drivers}")

@@ -108,7 +108,7 @@ class SyslogPoller:
         self._seats, self._desk, self._reader, self._config = seats, desk, reader, config
 
     async def poll(self, now_ns: int) -> Answer:
-        """The events and the counts. Raises SourceFailed if the receiver had died."""
+        """The events and the counts. Raises SourceError if the receiver had died."""
         plain = self._seats.get(UDP)
         answer = self._desk.answer(now_ns, plain.dropped if plain is not None else 0)
         counted = tuple(

@@ -17,7 +17,7 @@ from typing import Annotated
 from pydantic import Field
 
 from soakwatch.core.units import Seconds
-from soakwatch.sources.abc import HostName, SourceConfig, SourceContext, SourceFailed
+from soakwatch.sources.abc import HostName, SourceConfig, SourceContext, SourceError
 from soakwatch.sources.reachability import Reach
 from soakwatch.sources.transport.tls import unverified, verifying
 from soakwatch_agent.sample import Answer, Fault
@@ -53,7 +53,7 @@ class TcpPoller:
         self._reach = Reach(config.host, f"tcp:{config.port}")
 
     async def poll(self, now_ns: int) -> Answer:
-        """One connection. Raises SourceFailed if this machine could not try."""
+        """One connection. Raises SourceError if this machine could not try."""
         begin = time.perf_counter()
         try:
             async with asyncio.timeout(self._config.wait):
@@ -78,10 +78,10 @@ class TcpPoller:
         except ssl.SSLError:
             return "the port accepts a connection and then does not speak TLS"
         except socket.gaierror:
-            raise SourceFailed(f"the name {host!r} is not known: mend host, or this machine's name service") from None
+            raise SourceError(f"the name {host!r} is not known: mend host, or this machine's name service") from None
         except OSError as error:
             if error.errno in _LOCAL:
-                raise SourceFailed(f"{host} port {port} cannot be asked: {_LOCAL[error.errno]}") from None
+                raise SourceError(f"{host} port {port} cannot be asked: {_LOCAL[error.errno]}") from None
             return f"no connection: {(error.strerror or 'the peer hung up').lower()}"
         try:
             return None if self._config.expect is None else await self._banner(reader, self._config.expect)

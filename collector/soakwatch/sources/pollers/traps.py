@@ -96,7 +96,7 @@ class TrapPoller:
         self.port = seat.place.listen.port
 
     async def poll(self, now_ns: int) -> Answer:
-        """The notifications and the counts. Raises SourceFailed if the receiver had died."""
+        """The notifications and the counts. Raises SourceError if the receiver had died."""
         return self._seat.member.desk.answer(now_ns, self._seat.dropped)
 
     def facts(self) -> Facts:
@@ -117,7 +117,7 @@ class _Reader:
         self._place, self._users = place, frozenset(user.key for user in users)
 
     def read(self, arrived: Arrived) -> Read | None:
-        """One datagram. Raises Malformed."""
+        """One datagram. Raises MalformedError."""
         told = self._version3(arrived) if version_of(arrived.data) == 3 else self._community(arrived)
         if told is None or isinstance(told, str):
             return Read(told) if told else None

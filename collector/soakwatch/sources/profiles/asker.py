@@ -9,7 +9,7 @@ from soakwatch.sources.profiles.value import Value
 
 
 class Asker(Protocol):
-    """Asks one device. OIDs are dotted text without a leading dot; a failed look raises SourceFailed."""
+    """Asks one device. OIDs are dotted text without a leading dot; a failed look raises SourceError."""
 
     async def get(self, oids: Sequence[str]) -> Mapping[str, Value]:
         """The values of whole OIDs; those that the device does not have are absent."""

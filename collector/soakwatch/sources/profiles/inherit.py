@@ -38,7 +38,7 @@ class File:
     clauses: tuple[Clause, ...]
 
 
-class UnknownProfile(PlanError):  # noqa: N818 - it is a plan's error
+class UnknownProfileError(PlanError):
     """There is no such profile; ``tail`` is its name and the nearest one."""
 
     def __init__(self, tail: str) -> None:
@@ -91,7 +91,7 @@ def _line(name: str, read: Read) -> list[File]:
             return
         try:
             file = read(wanted)
-        except UnknownProfile as error:
+        except UnknownProfileError as error:
             raise error if child is None else _problem(child, at, f"unknown parent {error.tail}") from None
         if len(found) + len(above) >= MOST_ANCESTORS:
             raise _problem(child, at, f"has more than {MOST_ANCESTORS} ancestors")

@@ -20,7 +20,7 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.validation import problems as problems_of
 from soakwatch.core.yaml import Document, parse, plan_error, read_text
 from soakwatch.sources.profiles.compile import Checker
-from soakwatch.sources.profiles.inherit import File, UnknownProfile, assemble
+from soakwatch.sources.profiles.inherit import File, UnknownProfileError, assemble
 from soakwatch.sources.profiles.model import Clause, Head, Profile
 from soakwatch.sources.profiles.shape import HeadShape, ProfileShape
 
@@ -94,7 +94,7 @@ class Profiles(Mapping[str, Profile]):
             file = folder / f"{name}.yaml"
             if file.is_file():
                 return file
-        raise UnknownProfile(f"{name[:80]!r}{hint(name[:80], self.names())}")
+        raise UnknownProfileError(f"{name[:80]!r}{hint(name[:80], self.names())}")
 
     def _read(self, name: str) -> File:
         if name not in self._files:

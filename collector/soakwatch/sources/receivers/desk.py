@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.receivers.storm import Storm
 from soakwatch_agent.sample import Answer, Event, Sample, object_text
 
@@ -78,11 +78,11 @@ class MessageQueue:
     def answer(self, now_ns: int, dropped: int = 0) -> Answer:
         """What came since the call before; ``dropped`` were lost before they reached the desk.
 
-        Raises SourceFailed if reading has stopped, and begins it anew.
+        Raises SourceError if reading has stopped, and begins it anew.
         """
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
-            raise SourceFailed(f"the receiver {self.name} had stopped and begins again: what came meanwhile waits")
+            raise SourceError(f"the receiver {self.name} had stopped and begins again: what came meanwhile waits")
         events, self._events = self._events, []
         events += self._storm.over(now_ns)
         counted = self.fates + Counter({_DROPPED: dropped})

@@ -8,7 +8,7 @@ _COUNT = 9  # digits of a length
 _LARGEST = 2**24  # a longer message is no message: whoever announces one speaks another language
 
 
-class NoSyslog(Exception):  # noqa: N818 - it is said of the stream
+class NoSyslogError(Exception):
     """The stream is not syslog: it cannot be read on."""
 
 
@@ -71,7 +71,7 @@ class Frames:
         if after[:1] != b"<":
             return None
         if int(digits) > _LARGEST:
-            raise NoSyslog(f"a message of {int(digits)} bytes was announced")
+            raise NoSyslogError(f"a message of {int(digits)} bytes was announced")
         return int(digits)
 
     def _line(self) -> bytes | None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from soakwatch.sources.receivers.address import Listen, plain, stream_socket
-from soakwatch.sources.receivers.framing import Frames, NoSyslog
+from soakwatch.sources.receivers.framing import Frames, NoSyslogError
 from soakwatch.sources.receivers.member import Member
 
 _AT_ONCE = 65536
@@ -118,7 +118,7 @@ class Streams:
             connection.spoke = time.monotonic()
             try:
                 found = frames.feed(data)
-            except NoSyslog:
+            except NoSyslogError:
                 for member in self._takers(connection.address):
                     member.desk.fates["garbled"] += 1
                 return

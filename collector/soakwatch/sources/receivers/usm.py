@@ -116,7 +116,7 @@ class Receiver3:
     def read(self, data: bytes, address: str, port: int, mine: frozenset[Key]) -> Notification | str | None:
         """The notification; ``refused`` or ``garbled`` if it is none of these users; None for a mere question.
 
-        A sender of informs asks for our engine ID with a datagram that names no engine. Raises Malformed.
+        A sender of informs asks for our engine ID with a datagram that names no engine. Raises MalformedError.
         """
         security = ber.opened(ber.opened(data)[2][1])
         engine, name = security[0][1], security[3][1].decode("utf-8", "replace")
@@ -178,4 +178,4 @@ def _value(value: object) -> Value:
     try:
         return int(value)  # type: ignore[call-overload, no-any-return]
     except (TypeError, ValueError, PyAsn1Error):
-        raise ber.Malformed("a value of no known kind") from None
+        raise ber.MalformedError("a value of no known kind") from None

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field
 
 from soakwatch.core.units import Seconds, show_seconds
-from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceFailed, timing
+from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.result_files.tail import LONGEST_LINE, Piece, Tail
 from soakwatch_agent.sample import NOTHING, Answer, Event, Fault, Sample
 
@@ -104,7 +104,7 @@ class Reader(Protocol):
         ...
 
     def take(self, lines: Sequence[str], moment: Moment) -> Taken:
-        """What these lines mean. Raises SourceFailed for a file that is something else."""
+        """What these lines mean. Raises SourceError for a file that is something else."""
         ...
 
     def ended(self, moment: Moment) -> list[Sample]:
@@ -130,7 +130,7 @@ async def follow(
     load: bool = True,
     restarts: bool = True,
 ) -> Poller:
-    """Follow the file of ``config`` from now on; see ``Followed``. Raises SourceFailed for what is no such file."""
+    """Follow the file of ``config`` from now on; see ``Followed``. Raises SourceError for what is no such file."""
     followed = Followed(config, site, reader, load=load, restarts=restarts)
     stack.push_async_callback(followed.close)
     await asyncio.to_thread(followed.begin)
@@ -175,7 +175,7 @@ class Followed:
             self._reading.release()
 
     async def poll(self, now_ns: int) -> Answer:
-        """What was written since the look before. Raises SourceFailed for a file that is not there, or not right."""
+        """What was written since the look before. Raises SourceError for a file that is not there, or not right."""
         return await asyncio.to_thread(self._look, now_ns)
 
     def facts(self) -> Facts:
@@ -191,7 +191,7 @@ class Followed:
 
     def _look(self, now_ns: int) -> Answer:
         if not self._reading.acquire(blocking=False):
-            raise SourceFailed(f"{self._config.file} is still being read since the look before")
+            raise SourceError(f"{self._config.file} is still being read since the look before")
         try:
             return self._looked(now_ns)
         finally:
@@ -221,7 +221,7 @@ class Followed:
         else:
             faults.append(Fault("", "", f"{self._config.file} grows faster than it is read: the rest comes later"))
         if self._wrong is not None or self._refusal is not None:
-            raise SourceFailed(self._wrong or self._refusal or "")
+            raise SourceError(self._wrong or self._refusal or "")
         faults += self._said(found)
         if moment.arrival:  # of several at one time the last counts
             found.samples = list({(sample.metric, sample.object): sample for sample in found.samples}.values())
@@ -251,7 +251,7 @@ class Followed:
         self._lines_ns = self._lines_ns if moment.old else moment.now_ns
         try:
             found.add(self._reader.take(piece.lines, moment))
-        except SourceFailed as failure:
+        except SourceError as failure:
             self._wrong = str(failure)
             raise
         self._wrong = None
@@ -260,10 +260,10 @@ class Followed:
         file = self._config.file
         if self._seen:
             self._old = False
-            raise SourceFailed(f"{file} was removed: it is followed again once its writer has made it anew")
+            raise SourceError(f"{file} was removed: it is followed again once its writer has made it anew")
         if now_ns - self._begin_ns <= self._config.wait * 1e9 or self._site.trial:
             return NOTHING
-        raise SourceFailed(f"there is no file {file}: start the generator, or say where it writes (file:)")
+        raise SourceError(f"there is no file {file}: start the generator, or say where it writes (file:)")
 
     def _hold_clock(self, newest_ns: int | None, now_ns: int) -> None:
         """Whether the times in the file are those of the run; without new lines it stays as it was."""

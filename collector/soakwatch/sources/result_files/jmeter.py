@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 from html import unescape
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.result_files.following import Moment, Taken
 from soakwatch.sources.result_files.lines import Rows, cells_of, epoch_ns, lines_in, positive
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED, Ticks
@@ -98,7 +98,7 @@ class JmeterReader:
         header = cells_of(first, sign)
         missing = [name for name in _NEEDED if name not in header]
         if missing:
-            raise SourceFailed(f"this is no JTL with a header: {missing[0]} is not in {first[:60]!r}")
+            raise SourceError(f"this is no JTL with a header: {missing[0]} is not in {first[:60]!r}")
         self._header, self._sign = header, sign
         return rest
 
@@ -149,7 +149,7 @@ class JmeterReader:
             except ValueError:
                 continue
             if self._zone is None:
-                raise SourceFailed(f"the time {text} tells no zone: say it (tz: Europe/Berlin), or take time: arrival")
+                raise SourceError(f"the time {text} tells no zone: say it (tz: Europe/Berlin), or take time: arrival")
             return round(moment.replace(tzinfo=self._zone).timestamp() * 1000) * 10**6
         return epoch_ns(text)
 

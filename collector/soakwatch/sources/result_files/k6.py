@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.result_files.following import Moment, Taken
 from soakwatch.sources.result_files.lines import epoch_ns, positive
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED, Ticks
@@ -76,7 +76,7 @@ class K6Reader:
         if line.startswith(_CSV_HEAD):
             return True
         if not line.startswith("{"):
-            raise SourceFailed(f"this is no output of k6, which begins with {{ or {_CSV_HEAD}: {line[:40]!r}")
+            raise SourceError(f"this is no output of k6, which begins with {{ or {_CSV_HEAD}: {line[:40]!r}")
         return False
 
     def _unwanted(self, line: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.result_files.following import Moment, Taken
 from soakwatch.sources.result_files.lines import Rows, cells_of, epoch_ns, lines_in, positive
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED
@@ -45,7 +45,7 @@ class LocustReader:
             if self._header is None:
                 missing = [name for name in _NEEDED if name not in cells]
                 if missing:
-                    raise SourceFailed(
+                    raise SourceError(
                         f"this is no history of locust, which is NAME_stats_history.csv: {missing[0]} is not in "
                         f"{row[:60]!r}"
                     )

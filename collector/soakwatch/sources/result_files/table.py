@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.result_files.columns import ColumnMap, Placed, guessed, mapped, place
 from soakwatch.sources.result_files.following import SENDING, Moment, Taken
 from soakwatch.sources.result_files.lines import Rows, cells_of, lines_in
@@ -84,7 +84,7 @@ class TableReader:
         self._before, self._table = self._table, None
 
     def take(self, lines: Sequence[str], moment: Moment) -> Taken:
-        """See Reader. Raises SourceFailed for a table that the plan does not fit."""
+        """See Reader. Raises SourceError for a table that the plan does not fit."""
         taken = Taken()
         rows, torn = self._rows.whole(lines)
         if torn:
@@ -101,7 +101,7 @@ class TableReader:
                 self._held = []
             self._read(self._table, rows, moment, taken)
         except DataError as error:
-            raise SourceFailed(in_plan_words(str(error))) from None
+            raise SourceError(in_plan_words(str(error))) from None
         return taken
 
     def ended(self, moment: Moment) -> list[Sample]:
@@ -215,7 +215,7 @@ class TableReader:
     ) -> None:
         last = self._last.get(key, 0)
         if last == 0 and len(self._last) >= MOST_SERIES:
-            raise SourceFailed(f"{self._told.file} makes more than {MOST_SERIES} series: is a label a running number?")
+            raise SourceError(f"{self._told.file} makes more than {MOST_SERIES} series: is a label a running number?")
         if time_ns < last or (time_ns == last and key not in places):
             return  # told already, or too late
         sample = Sample(key[0], key[1], value, time_ns)

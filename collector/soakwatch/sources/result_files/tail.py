@@ -12,7 +12,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 
 CHUNK_BYTES = 1 << 20
 LONGEST_LINE = 1 << 18
@@ -66,7 +66,7 @@ class Tail:
     def read(self) -> Piece | None:
         """The next lines, at most ``CHUNK_BYTES`` of them; None where there is no such file (now) and nothing to read.
 
-        Raises SourceFailed for what cannot be read, or is no text.
+        Raises SourceError for what cannot be read, or is no text.
         """
         if self._file is None and not self._open():
             return None
@@ -89,12 +89,12 @@ class Tail:
     def _open(self) -> bool:
         try:
             if not stat.S_ISREG(self.path.stat().st_mode):
-                raise SourceFailed(f"{self.path} is no file that can be followed: name one that a tool writes")
+                raise SourceError(f"{self.path} is no file that can be followed: name one that a tool writes")
             self._file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            raise SourceFailed(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from None
+            raise SourceError(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from None
         self._forget()
         return True
 
@@ -110,7 +110,7 @@ class Tail:
         try:
             return os.pread(self._file, many, at)
         except OSError as error:
-            raise SourceFailed(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from None
+            raise SourceError(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from None
 
     def _written_anew(self) -> bool:
         """Whether the file was cut, or cut and filled again."""
@@ -161,9 +161,9 @@ class Tail:
             return codecs.getincrementaldecoder(name)("replace"), data
         raise self._no_text("is no text")
 
-    def _no_text(self, what: str) -> SourceFailed:
+    def _no_text(self, what: str) -> SourceError:
         self.close()
-        return SourceFailed(f"{self.path} {what}: have the tool write plain text, which can be read while it grows")
+        return SourceError(f"{self.path} {what}: have the tool write plain text, which can be read while it grows")
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef, secret
 from soakwatch.core.units import Seconds
-from soakwatch.sources.abc import SourceConfig, SourceFailed
+from soakwatch.sources.abc import SourceConfig, SourceError
 from soakwatch.sources.transport.tls import Pin, pinned, unverified, verifying
 
 LARGEST = 8 * 2**20
@@ -72,8 +72,8 @@ class Page:
         return self.body.decode("utf-8", "replace")
 
 
-class PeerFailed(SourceFailed):
-    """The peer refused, hung up or was silent: it is not there. (What this machine could not try is SourceFailed.)"""
+class PeerError(SourceError):
+    """The peer refused, hung up or was silent: it is not there. (What this machine could not try is SourceError.)"""
 
 
 class WebAccess:
@@ -83,29 +83,29 @@ class WebAccess:
         self._url, self._client, self._wait_s = config.url, client, wait_s
 
     async def get(self, accept: str = "*/*") -> Page:
-        """The page. Raises PeerFailed; SourceFailed for an unknown name and a body that is too large."""
+        """The page. Raises PeerError; SourceError for an unknown name and a body that is too large."""
         try:
             async with self._client.stream("GET", self._url, headers={"accept": accept}) as response:
                 parts, size = [], 0
                 async for part in response.aiter_bytes():
                     size += len(part)
                     if size > LARGEST:
-                        raise SourceFailed(f"{shown(self._url)} answers with more than {LARGEST >> 20} MiB: not read")
+                        raise SourceError(f"{shown(self._url)} answers with more than {LARGEST >> 20} MiB: not read")
                     parts.append(part)
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 return Page(response.status_code, headers, b"".join(parts))
         except httpx.TimeoutException:
-            raise PeerFailed(f"{shown(self._url)} did not answer within {self._wait_s:g} s") from None
+            raise PeerError(f"{shown(self._url)} did not answer within {self._wait_s:g} s") from None
         except httpx.ConnectError as error:
             raise _unconnected(self._url, error) from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            raise PeerFailed(f"{shown(self._url)} broke off: {_plain(type(error).__name__)}") from None
+            raise PeerError(f"{shown(self._url)} broke off: {_plain(type(error).__name__)}") from None
 
 
 async def web_access(config: WebConfig, target: str, limit_s: float, stack: AsyncExitStack) -> WebAccess:
     """A client for the URL of a source; ``limit_s`` is the timeout of its polls.
 
-    Raises PlanError for keys that contradict each other, SourceFailed if a pinned server shows another certificate.
+    Raises PlanError for keys that contradict each other, SourceError if a pinned server shows another certificate.
     """
     parts = urlsplit(config.url)
     secured = parts.scheme == "https"
@@ -165,20 +165,20 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _unconnected(url: str, error: httpx.ConnectError) -> SourceFailed:
+def _unconnected(url: str, error: httpx.ConnectError) -> SourceError:
     told = str(error).lower()
     where = shown(url)
     if "name or service not known" in told or "name resolution" in told or "no address associated" in told:
-        return SourceFailed(f"{where}: the name is not known: mend url, or this machine's name service")
+        return SourceError(f"{where}: the name is not known: mend url, or this machine's name service")
     if "certificate" in told:
-        return PeerFailed(f"{where} shows a certificate that is not trusted: give ca, or pin it")
+        return PeerError(f"{where} shows a certificate that is not trusted: give ca, or pin it")
     if "unreachable" in told and "network" in told:
-        return SourceFailed(f"{where} cannot be asked: there is no route from this machine")
+        return SourceError(f"{where} cannot be asked: there is no route from this machine")
     if "ssl" in told:
-        return PeerFailed(f"{where} accepts a connection and then does not speak TLS")
+        return PeerError(f"{where} accepts a connection and then does not speak TLS")
     if "refused" in told or "all connection attempts failed" in told:
-        return PeerFailed(f"{where} refuses: nothing listens there")
-    return PeerFailed(f"{where} cannot be reached")
+        return PeerError(f"{where} refuses: nothing listens there")
+    return PeerError(f"{where} cannot be reached")
 
 
 def _plain(name: str) -> str:

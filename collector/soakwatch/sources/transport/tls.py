@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 
 _PIN = re.compile(r"(?:sha256[:=])?((?:[0-9a-f]{2}:?){31}[0-9a-f]{2})", re.IGNORECASE)
 
@@ -49,17 +49,17 @@ def unverified() -> ssl.SSLContext:
 async def certificate_of(host: str, port: int, pin: str, patience_s: float) -> bytes:
     """The certificate (DER) that a server shows, if it is the pinned one.
 
-    Raises SourceFailed with the digest that was seen, or if nothing answers. Nothing is sent before.
+    Raises SourceError with the digest that was seen, or if nothing answers. Nothing is sent before.
     """
     try:
         seen = await asyncio.to_thread(_certificate, host, port, patience_s)
     except TimeoutError:
-        raise SourceFailed(f"{host}:{port} did not show its certificate within {patience_s:g} s") from None
+        raise SourceError(f"{host}:{port} did not show its certificate within {patience_s:g} s") from None
     except (OSError, ssl.SSLError) as error:
-        raise SourceFailed(f"{host}:{port} shows no certificate: {_why(error)}") from None
+        raise SourceError(f"{host}:{port} shows no certificate: {_why(error)}") from None
     digest = hashlib.sha256(seen).hexdigest()
     if digest != pin_of(pin):
-        raise SourceFailed(
+        raise SourceError(
             f"{host}:{port} shows another certificate than the pinned one, refused: sha256:{digest}; if the server got "
             "a new certificate, pin that"
         )
@@ -70,7 +70,7 @@ async def pinned(host: str, port: int, pin: str, patience_s: float) -> ssl.SSLCo
     """A context that trusts the one certificate with this digest, whatever names it holds.
 
     The certificate is fetched first and compared, so that no secret is sent to a server that has another one. Raises
-    SourceFailed as ``certificate_of`` does.
+    SourceError as ``certificate_of`` does.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False  # the pin says more than a name

@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 
 from soakwatch.core.formatting import SYMBOLS, printable
 from soakwatch.report.files import REPORT_FILES
-from soakwatch.web.drawing import BeingDrawn, Plots
+from soakwatch.web.drawing import BeingDrawnError, Plots
 from soakwatch.web.endpoint import JSON, Endpoint, May, Question
 from soakwatch.web.entrance import GUARDS
 from soakwatch.web.routes.state import STATES, state_of
@@ -50,7 +50,7 @@ def _plots(question: Question) -> Response:
     mark = str(shown_data(state, "")["drawn"])
     try:
         text = _PLOTS.text(question.folder, mark, live=state.verdict is None)
-    except BeingDrawn:
+    except BeingDrawnError:
         return JSONResponse({"drawn": None}, 202, {"cache-control": "no-store", "retry-after": "1"})
     return Response(text, media_type=JSON, headers={"cache-control": "no-store"})
 

@@ -21,7 +21,7 @@ from soakwatch.web.series_reading import (
     READER,
     Ask,
     Line,
-    NoSuchSeries,
+    NoSuchSeriesError,
     key_data,
     lines_data,
 )
@@ -126,7 +126,7 @@ def _csv(question: Question) -> Response:
 def _lines(question: Question, ask: Ask) -> tuple[tuple[Line, ...], int | None]:
     try:
         return READER.lines(question.folder, ask)
-    except NoSuchSeries as error:
+    except NoSuchSeriesError as error:
         text = json.dumps(key_data(error.key))[:300]
         raise HTTPException(404, f"the record has no series {text}: GET the list of its series") from None
 

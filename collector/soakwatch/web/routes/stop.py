@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from soakwatch.core.event_kinds import STOP
-from soakwatch.runs.mark_event import EventRequest, MarkConflict, record_event
+from soakwatch.runs.mark_event import EventConflictError, EventRequest, record_event
 from soakwatch.web.endpoint import Endpoint, May, Question
 from soakwatch.web.routes.state import STATES
 from soakwatch.web.wire import event_data
@@ -27,10 +27,10 @@ def _stop(question: Question) -> Response:
     reason, now_ns = reason_of(question), question.runs.now_ns()
     state = STATES.read(question.folder, now_ns)
     if state.standing not in {"running", "waiting"}:
-        raise MarkConflict("the run is over already: there is nothing to stop")
+        raise EventConflictError("the run is over already: there is nothing to stop")
     told_ns = max((one.event.begin_ns for one in state.events if one.event.kind == STOP), default=0)
     if now_ns - told_ns < _AGAIN_NS:
-        raise MarkConflict("stop was requested already: the run ends after its last polls")
+        raise EventConflictError("stop was requested already: the run ends after its last polls")
     stored = record_event(
         question.folder, EventRequest("mark", STOP, labels={"reason": reason or "none given", "by": "page"}), now_ns
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 
 from soakwatch.core.secrets import SecretRef, secret
-from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceFailed
+from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
 
 
 class Config(SourceConfig):
@@ -19,4 +19,4 @@ class Config(SourceConfig):
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Resolves the secret, and gives up."""
     del site, stack
-    raise SourceFailed(f"{config.host} does not accept {secret(config.password)}")
+    raise SourceError(f"{config.host} does not accept {secret(config.password)}")

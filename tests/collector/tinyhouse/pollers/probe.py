@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceFailed
+from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
 from soakwatch_agent.sample import Answer, Fault, Sample, object_text
 
 
@@ -38,7 +38,7 @@ class _Probe:
     async def poll(self, now_ns: int) -> Answer:
         """One reading of CPU, and one of memory for each watched process but ``ghost``."""
         if self._config.breaks:
-            raise SourceFailed("the device does not answer")
+            raise SourceError("the device does not answer")
         samples = [Sample("system.cpu.utilization", "", 0.5, now_ns)]
         for watch in self._site.processes:
             if watch.name != "ghost":

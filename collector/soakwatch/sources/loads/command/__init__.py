@@ -20,7 +20,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceFailed
+from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError
 from soakwatch.sources.loads.command.process import LINE_BYTES, Child, begin
 from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch_agent.sample import Answer, Event, Fault, Sample
@@ -61,7 +61,7 @@ class Command:
         self._child, self._lines = child, lines
 
     async def poll(self, now_ns: int) -> Answer:
-        """The ticks that have arrived. Raises SourceFailed once the command has ended."""
+        """The ticks that have arrived. Raises SourceError once the command has ended."""
         return _answer(self._child, self._lines, now_ns)
 
 
@@ -76,13 +76,13 @@ class DrivenCommand:
         self._events: list[Event] = []
 
     async def poll(self, now_ns: int) -> Answer:
-        """The ticks that have arrived; at rest only that it rests. Raises SourceFailed once the command has ended."""
+        """The ticks that have arrived; at rest only that it rests. Raises SourceError once the command has ended."""
         if self._site.trial:
             return Answer((), (), ())  # a look before the run starts no load
         events, self._events = tuple(self._events), []
         if self._child is None:
             if self._level:
-                raise SourceFailed("the command is not running: its last start failed")
+                raise SourceError("the command is not running: its last start failed")
             answer = self._lines.taken(now_ns)
             resting = Sample("load.sending", "", 0, now_ns)
             return Answer((*answer.samples, resting), (*events, *answer.events), answer.faults)
@@ -95,7 +95,7 @@ class DrivenCommand:
         return Facts({"command": self._config.run[0]}, (), notes)
 
     async def drive(self, level: float) -> None:
-        """End the command and start it with this level. Raises SourceFailed."""
+        """End the command and start it with this level. Raises SourceError."""
         if level == self._level and self._child is not None and self._child.ended is None:
             return
         again = self._child is not None
@@ -170,7 +170,7 @@ class _Lines:
 
 def _answer(child: Child, lines: _Lines, now_ns: int) -> Answer:
     if lines.empty and (ended := child.ended) is not None:
-        raise SourceFailed(ended)
+        raise SourceError(ended)
     return lines.taken(now_ns)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from soakwatch.core.last_words import KEPT_BYTES, last_words
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 
 LINE_BYTES = 65_536
 _GRACE_S = 5.0
@@ -91,7 +91,7 @@ class Child:
 
 
 async def begin(words: Sequence[str], environment: Mapping[str, str], heard: Callable[[bytes | None], None]) -> Child:
-    """Start a command in a session of its own. Raises SourceFailed."""
+    """Start a command in a session of its own. Raises SourceError."""
     try:
         process = await asyncio.create_subprocess_exec(
             *words,
@@ -103,7 +103,7 @@ async def begin(words: Sequence[str], environment: Mapping[str, str], heard: Cal
             env={**os.environ, **environment},
         )
     except OSError as error:
-        raise SourceFailed(f"cannot start {words[0]}: {error.strerror}") from error
+        raise SourceError(f"cannot start {words[0]}: {error.strerror}") from error
     except ValueError:
-        raise SourceFailed(f"cannot start {words[0]}: its words hold a character that no command can have") from None
+        raise SourceError(f"cannot start {words[0]}: its words hold a character that no command can have") from None
     return Child(process, heard)

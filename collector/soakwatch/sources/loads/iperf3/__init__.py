@@ -28,7 +28,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from soakwatch.core.units import Seconds, show_seconds
-from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceFailed, timing
+from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.loads.iperf3.account import Account, offered
 from soakwatch.sources.loads.iperf3.following import FollowedOutput
 from soakwatch.sources.loads.iperf3.kept import Kept
@@ -118,7 +118,7 @@ class Config(SourceConfig):
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Opens the file, or finds the program. Raises SourceFailed. A client rests until it is driven."""
+    """Opens the file, or finds the program. Raises SourceError. A client rests until it is driven."""
     when = timing(0, site.interval_s, config.timeout)
     if config.file is not None:
         followed = FollowedOutput(config.file, config.wait, config.silence, when.timeout_s / 2, site.now_ns())
@@ -131,7 +131,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
     stack.push_async_callback(kept.close)
     if config.run is not None:
         if shutil.which(config.run[0]) is None:
-            raise SourceFailed(f"there is no program {config.run[0]}: install it here, or give its path")
+            raise SourceError(f"there is no program {config.run[0]}: install it here, or give its path")
         kept.begin()
         kept.want(None if site.trial else config.run)
         return Listener(kept, Facts({"command": config.run[0]}), 1, config.silence)
@@ -150,7 +150,7 @@ async def _listening(kept: Kept) -> None:
     """A port that is taken ends the server at once; one that listens may say nothing (--json-stream)."""
     try:
         await kept.settled(_BINDING_S)
-    except SourceFailed:
+    except SourceError:
         if kept.error is not None:
             raise
 
@@ -210,10 +210,10 @@ class Listener:
         return Facts({"version": version, **self._facts.identity}, (), self._facts.notes)
 
     async def poll(self, now_ns: int) -> Answer:
-        """What was said since the look before. Raises SourceFailed while it should run and does not."""
+        """What was said since the look before. Raises SourceError while it should run and does not."""
         kept = self._kept
         if not kept.running and kept.error is not None and kept.exit_code != 0:
-            raise SourceFailed(kept.error)
+            raise SourceError(kept.error)
         _heard(kept, self._silence_s, now_ns)
         streams = min(self._threads, kept.account.began.streams or 1)
         return kept.account.answer(now_ns, *kept.account.offered(now_ns), *_busy(kept, streams, now_ns))
@@ -233,18 +233,18 @@ class DrivenClient:
     async def drive(self, level: float) -> None:
         """See Driven; the client is started anew, which takes some tenths of a second."""
         if not 0 <= level <= _HIGHEST:
-            raise SourceFailed(f"a level of {level:g} is none: from 0 to {_HIGHEST:g}")
+            raise SourceError(f"a level of {level:g} is none: from 0 to {_HIGHEST:g}")
         if self._config.rate is None and level not in (0, 1):
-            raise SourceFailed("a client without `rate` sends as much as TCP lets it: it knows the levels 0 and 1 only")
+            raise SourceError("a client without `rate` sends as much as TCP lets it: it knows the levels 0 and 1 only")
         self._level = level
         self._kept.want(client(self._config, self._program, level) if level else None)
         await self._kept.settled(self._patience_s)
 
     async def poll(self, now_ns: int) -> Answer:
-        """What the client said since the look before. Raises SourceFailed while it should send and cannot."""
+        """What the client said since the look before. Raises SourceError while it should send and cannot."""
         kept, config = self._kept, self._config
         if self._level and not kept.connected:
-            raise SourceFailed(kept.error or f"iperf3 has not connected to {config.server}:{config.port} yet")
+            raise SourceError(kept.error or f"iperf3 has not connected to {config.server}:{config.port} yet")
         _heard(kept, config.silence, now_ns)
         told = Began(config.udp, config.streams, config.length or kept.account.began.length)
         both = 2 if config.bidir else 1
@@ -257,7 +257,7 @@ class DrivenClient:
 def _heard(kept: Kept, silence_s: float, now_ns: int) -> None:
     silent_s = kept.silent_s(now_ns)
     if silent_s > silence_s:
-        raise SourceFailed(
+        raise SourceError(
             f"iperf3 runs and has said nothing for {show_seconds(round(silent_s))}: is it stopped, or stuck?"
         )
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from soakwatch.core.units import show_seconds
-from soakwatch.sources.abc import Facts, SourceFailed
+from soakwatch.sources.abc import Facts, SourceError
 from soakwatch.sources.loads.iperf3.account import Account
 from soakwatch.sources.loads.iperf3.output import AnyReader
 from soakwatch.sources.loads.iperf3.said import Said, Unread
@@ -45,7 +45,7 @@ class FollowedOutput:
             self._one_at_a_time.release()
 
     async def poll(self, now_ns: int) -> Answer:
-        """What was written since the look before. Raises SourceFailed for a file that is not there or stands still."""
+        """What was written since the look before. Raises SourceError for a file that is not there or stands still."""
         return await asyncio.to_thread(self._look, now_ns)
 
     def facts(self) -> Facts:
@@ -57,7 +57,7 @@ class FollowedOutput:
 
     def _look(self, now_ns: int) -> Answer:
         if not self._one_at_a_time.acquire(blocking=False):
-            raise SourceFailed(f"{self._tail.path} is still being read since the look before")
+            raise SourceError(f"{self._tail.path} is still being read since the look before")
         try:
             return self._looked(now_ns)
         finally:
@@ -81,7 +81,7 @@ class FollowedOutput:
             self._account.forget()
             self._old = behind
         if self._account.running and now_ns - self._news_ns > self._silence_ns:
-            raise SourceFailed(
+            raise SourceError(
                 f"{self._tail.path}: a test is under way there and nothing was written for "
                 f"{show_seconds(round((now_ns - self._news_ns) * 1e-9))}: see whether iperf3 still runs"
             )
@@ -106,7 +106,7 @@ class FollowedOutput:
         file = self._tail.path
         if self._seen:
             self._old = False
-            raise SourceFailed(f"{file} was removed: it is followed again once iperf3 has made it anew")
+            raise SourceError(f"{file} was removed: it is followed again once iperf3 has made it anew")
         if now_ns - self._begin_ns <= self._wait_ns:
             return NOTHING
-        raise SourceFailed(f"there is no file {file}: start iperf3, or say where it writes (file:)")
+        raise SourceError(f"there is no file {file}: start iperf3, or say where it writes (file:)")

@@ -20,7 +20,7 @@ from contextlib import suppress
 import psutil
 
 from soakwatch.core.units import show_seconds
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.iperf3.account import Account
 from soakwatch.sources.loads.iperf3.output import AnyReader
 from soakwatch.sources.loads.iperf3.program import Run, launch
@@ -95,18 +95,18 @@ class Kept:
             self._turned.set()
 
     async def settled(self, timeout_s: float) -> None:
-        """Waits until what is wanted is so: connected, or at rest. Raises SourceFailed."""
+        """Waits until what is wanted is so: connected, or at rest. Raises SourceError."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._settled():
                     if self.error is not None:
-                        raise SourceFailed(self.error)
+                        raise SourceError(self.error)
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
             verb = "connected" if self._wanted else "ended"
             why = f": {self._refused}" if self._wanted and self._refused else ""
-            raise SourceFailed(f"iperf3 has not {verb} yet{why}") from None
+            raise SourceError(f"iperf3 has not {verb} yet{why}") from None
 
     def silent_s(self, now_ns: int) -> float:
         """How long the test that is under way has said nothing."""
@@ -174,7 +174,7 @@ class Kept:
         self._reader, self._through = AnyReader(_MOST_DOCUMENT), False
         try:
             self._run = run = await launch(command, self._line)
-        except SourceFailed as failure:
+        except SourceError as failure:
             return str(failure)
         ended, turned = asyncio.create_task(run.ended()), asyncio.create_task(self._turned.wait())
         late = False

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.iperf3.said import readable
 
 _VERSION = re.compile(r"iperf (\d{1,4})\.(\d{1,6})")
@@ -57,14 +57,14 @@ class Program:
 
 
 async def find(name: str) -> Program:
-    """The version of a program. Raises SourceFailed where it is missing, or is no iperf3."""
+    """The version of a program. Raises SourceError where it is missing, or is no iperf3."""
     try:
         process = await asyncio.create_subprocess_exec(
             name, "--version", stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, start_new_session=True
         )
     except OSError as error:
         why = (error.strerror or "it cannot be run").lower()
-        raise SourceFailed(f"cannot start {name}: {why}; install iperf3 here, or say where it is (program:)") from None
+        raise SourceError(f"cannot start {name}: {why}; install iperf3 here, or say where it is (program:)") from None
     assert process.stdout is not None
     told = b""
     try:
@@ -72,7 +72,7 @@ async def find(name: str) -> Program:
             told = await process.stdout.read(_STDERR_BYTES)
             await process.wait()
     except TimeoutError:
-        raise SourceFailed(f"{name} --version does not end: say where iperf3 is (program:)") from None
+        raise SourceError(f"{name} --version does not end: say where iperf3 is (program:)") from None
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
@@ -80,7 +80,7 @@ async def find(name: str) -> Program:
             await process.wait()
     match = _VERSION.search(told.decode("utf-8", "replace"))
     if match is None or int(match[1]) < 3:
-        raise SourceFailed(f"{name} is no iperf3: say where one is (program:)")
+        raise SourceError(f"{name} is no iperf3: say where one is (program:)")
     return Program(name, (int(match[1]), int(match[2])))
 
 
@@ -146,7 +146,7 @@ class Run:
 
 
 async def launch(command: Sequence[str], take: Callable[[str], None]) -> Run:
-    """Starts a command that ends with this process. Raises SourceFailed."""
+    """Starts a command that ends with this process. Raises SourceError."""
     # Text into a pipe comes in blocks, and --forceflush flushes with the intervals only: that it is connected, or
     # listens, would be known a second late.
     prompt = ("stdbuf", "-oL") if shutil.which("stdbuf") else ()
@@ -156,5 +156,5 @@ async def launch(command: Sequence[str], take: Callable[[str], None]) -> Run:
             *tied, *prompt, *command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, limit=_LINE_BYTES, start_new_session=True
         )
     except OSError as error:
-        raise SourceFailed(f"cannot start {command[0]}: {(error.strerror or 'it cannot be run').lower()}") from None
+        raise SourceError(f"cannot start {command[0]}: {(error.strerror or 'it cannot be run').lower()}") from None
     return Run(process, take)

@@ -20,9 +20,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soakwatch.sources.abc import Facts, SourceContext, SourceFailed, timing
+from soakwatch.sources.abc import Facts, SourceContext, SourceError, timing
 from soakwatch.sources.answer_builder import Figures, restarted, rests
-from soakwatch.sources.loads.otg.api import OtgApi, Refused, Tree, otg_api
+from soakwatch.sources.loads.otg.api import OtgApi, RefusedError, Tree, otg_api
 from soakwatch.sources.loads.otg.metrics import Row, Rows, is_sending, put_flows, put_ports, put_whole, rows_of
 from soakwatch.sources.loads.otg.rates import flows_of, offered, scaled
 from soakwatch.sources.transport.http import WebConfig
@@ -62,10 +62,10 @@ class OtgLoad:
         return bool(self._identity)
 
     async def greet(self) -> None:
-        """Ask for its version; not every controller says one. Raises SourceFailed if nothing answers."""
+        """Ask for its version; not every controller says one. Raises SourceError if nothing answers."""
         try:
             told = await self._api.call("GET", "/capabilities/version")
-        except Refused as refused:
+        except RefusedError as refused:
             if refused.status not in _UNKNOWN:
                 raise
             told = None
@@ -77,20 +77,20 @@ class OtgLoad:
                 self._identity[name] = version[:100]
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceFailed if it does not answer, or has no ports."""
+        """One look. Raises SourceError if it does not answer, or has no ports."""
         try:
             if not self._identity:
                 await self.greet()
             ports = rows_of(await self._metrics("port", {}), "port_metrics")
-        except SourceFailed:
+        except SourceError:
             self._identity = {}  # whoever comes back may be another version
             raise
         if ports is None:
-            raise SourceFailed(f"{self._api.where} does not answer with port metrics: see that url is the controller's")
+            raise SourceError(f"{self._api.where} does not answer with port metrics: see that url is the controller's")
         figures = Figures(now_ns)
         flows = await self._flow_rows(figures)
         if not ports.named and (flows is None or not flows.named):
-            raise SourceFailed(f"{self._api.where} has no ports and no flows: push the test's configuration first")
+            raise SourceError(f"{self._api.where} has no ports and no flows: push the test's configuration first")
         put_ports(figures, ports)
         if flows is not None:
             put_flows(figures, flows)
@@ -114,7 +114,7 @@ class OtgLoad:
         names: list[Tree] = list(self._config.flows or ())
         try:
             flows = rows_of(await self._metrics("flow", {"flow_names": names} if names else {}), "flow_metrics")
-        except Refused as refused:  # ports without flows are a look
+        except RefusedError as refused:  # ports without flows are a look
             figures.fault("load.flow.tx.packets", str(refused))
             return None
         if flows is None:
@@ -150,7 +150,7 @@ class DrivenOtg:
     async def poll(self, now_ns: int) -> Answer:
         """A look, with what the run has ordered; one that comes back at rest though it was told to send is told again.
 
-        Raises SourceFailed.
+        Raises SourceError.
         """
         away = not self._load.reached
         answer = await self._load.poll(now_ns)
@@ -170,7 +170,7 @@ class DrivenOtg:
         return Answer((*answer.samples, *figures.answer().samples), answer.events, answer.faults)
 
     async def drive(self, level: float) -> None:
-        """Send at ``level`` times the configured rates; 0 stops. Raises SourceFailed: then nothing more was changed."""
+        """Send at ``level`` times the configured rates; 0 stops. Raises SourceError: then nothing more was changed."""
         if not self._flows:
             self._flows = flows_of(await self._api.call("GET", "/config"), self._config.flows)
         if level > 0:
@@ -192,7 +192,7 @@ class DrivenOtg:
                     self._sending = False
                 if self._flows:
                     await self._apply(1.0)
-        except (SourceFailed, TimeoutError) as failure:
+        except (SourceError, TimeoutError) as failure:
             what = "may still send: stop it by hand" if self._sending else "keeps the rates of the last phase"
             _LOG.warning("%s %s (%s)", self._api.where, what, str(failure) or f"no answer within {_STOP_S:g} s")
 
@@ -212,11 +212,11 @@ class DrivenOtg:
         before, self._applied = self._applied, None
         try:
             await self._api.call("PATCH", "/config", body)
-        except Refused as refused:
+        except RefusedError as refused:
             self._applied = before
             self._fixed = refused.status in _UNKNOWN
             if self._fixed:
-                raise SourceFailed(
+                raise SourceError(
                     f"{self._api.where} cannot change rates in flight (status {refused.status}): "
                     "let the phases have loads of 0 and 100 %"
                 ) from None
@@ -233,7 +233,7 @@ class DrivenOtg:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> OtgLoad | DrivenOtg:
-    """Asks for its version. Raises SourceFailed if nothing answers, PlanError for keys that contradict each other."""
+    """Asks for its version. Raises SourceError if nothing answers, PlanError for keys that contradict each other."""
     limit_s = timing(0, site.interval_s, config.timeout).timeout_s
     api = await otg_api(config, site.target, limit_s, stack)
     load = OtgLoad(config, api)

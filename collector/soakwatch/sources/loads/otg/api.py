@@ -16,8 +16,8 @@ import httpx
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
-from soakwatch.sources.abc import LoginRefused, SourceFailed
-from soakwatch.sources.transport.http import LARGEST, PeerFailed, WebConfig, shown
+from soakwatch.sources.abc import LoginRefusedError, SourceError
+from soakwatch.sources.transport.http import LARGEST, PeerError, WebConfig, shown
 from soakwatch.sources.transport.tls import pinned, unverified, verifying
 
 Tree: TypeAlias = "Mapping[str, Tree] | list[Tree] | str | int | float | bool | None"
@@ -26,7 +26,7 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _REMEDY = "see that url is that of the controller's REST interface"
 
 
-class Refused(SourceFailed):
+class RefusedError(SourceError):
     """It answered, and with an error: ``status`` is the one of HTTP."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -47,7 +47,7 @@ class OtgApi:
         return shown(self._base)
 
     async def call(self, method: str, path: str, body: Tree = None) -> Tree:
-        """The answer's JSON; None for none. Raises PeerFailed, LoginRefused, and Refused for its errors."""
+        """The answer's JSON; None for none. Raises PeerError, LoginRefusedError, and Refused for its errors."""
         where = f"{self.where}{path}"
         headers = {"accept": "application/json"}
         content = None
@@ -60,30 +60,30 @@ class OtgApi:
                 async for part in response.aiter_bytes():
                     held += part
                     if len(held) > LARGEST:
-                        raise SourceFailed(f"{where} answers with more than {LARGEST >> 20} MiB: not read")
+                        raise SourceError(f"{where} answers with more than {LARGEST >> 20} MiB: not read")
         except httpx.TimeoutException:
-            raise PeerFailed(f"{where} did not answer within {self._wait_s:g} s") from None
+            raise PeerError(f"{where} did not answer within {self._wait_s:g} s") from None
         except httpx.ConnectError as error:
-            raise PeerFailed(f"{self.where} {_unconnected(error)}") from None
+            raise PeerError(f"{self.where} {_unconnected(error)}") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            raise PeerFailed(f"{where} broke off: {_plain(type(error).__name__)}") from None
+            raise PeerError(f"{where} broke off: {_plain(type(error).__name__)}") from None
         if response.status_code == 401 and self._user is not None:
-            raise LoginRefused(f"{where} does not let {self._user} in: see user and password")
+            raise LoginRefusedError(f"{where} does not let {self._user} in: see user and password")
         if not 200 <= response.status_code < 300:
-            raise Refused(response.status_code, f"{where} answers with status {response.status_code}{_told(held)}")
+            raise RefusedError(response.status_code, f"{where} answers with status {response.status_code}{_told(held)}")
         if not held.strip():
             return None
         try:
             tree: Tree = json.loads(held)
         except (ValueError, RecursionError):
-            raise PeerFailed(f"{where} does not answer with JSON: {_REMEDY}") from None
+            raise PeerError(f"{where} does not answer with JSON: {_REMEDY}") from None
         return tree
 
 
 async def otg_api(config: WebConfig, target: str, limit_s: float, stack: AsyncExitStack) -> OtgApi:
     """A client for a controller; ``limit_s`` is the timeout of its polls.
 
-    Raises PlanError for keys that contradict each other, SourceFailed if a pinned server shows another certificate.
+    Raises PlanError for keys that contradict each other, SourceError if a pinned server shows another certificate.
     """
     parts = urlsplit(config.url)
     secured = parts.scheme == "https"

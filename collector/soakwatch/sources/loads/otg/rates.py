@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.otg.api import Tree
 from soakwatch.sources.loads.otg.metrics import Row, number
 
@@ -27,25 +27,25 @@ _LEAST_BPS = 672  # of the model: one frame of 84 bytes on the wire
 def flows_of(config: Tree, wanted: Collection[str] | None) -> tuple[Row, ...]:
     """The flows of a configuration, or those of them that are wanted.
 
-    Raises SourceFailed for a wanted flow that there is not, and where there is none.
+    Raises SourceError for a wanted flow that there is not, and where there is none.
     """
     found = config.get("flows") if isinstance(config, Mapping) else None
     rows = [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
     if not rows:
-        raise SourceFailed("the generator has no flows that could be driven: push the test's configuration first")
+        raise SourceError("the generator has no flows that could be driven: push the test's configuration first")
     names = {row.get("name") for row in rows}
     missing = sorted(set(wanted or ()) - {name for name in names if isinstance(name, str)})
     if missing:
-        raise SourceFailed(f"the generator has no flow {missing[0]!r}: mend flows, or push the test's configuration")
+        raise SourceError(f"the generator has no flow {missing[0]!r}: mend flows, or push the test's configuration")
     return tuple(row for row in rows if wanted is None or row.get("name") in wanted)
 
 
 def scaled(flow: Row, level: float) -> dict[str, Tree]:
-    """The flow at a level of its rate. Raises SourceFailed for a rate that cannot be read, or passes the line."""
+    """The flow at a level of its rate. Raises SourceError for a rate that cannot be read, or passes the line."""
     unit, value = _rate(flow)
     if unit == "percentage":
         if value * level > 100:
-            raise SourceFailed(f"flow {flow.get('name')!r} cannot send {value * level:g} % of its line: lower its rate")
+            raise SourceError(f"flow {flow.get('name')!r} cannot send {value * level:g} % of its line: lower its rate")
         return {**flow, "rate": {"choice": "percentage", "percentage": value * level}}
     if unit == "pps":
         return {**flow, "rate": {"choice": "pps", "pps": max(1, round(value * level))}}
@@ -82,4 +82,4 @@ def _rate(flow: Row) -> tuple[str, float]:
         value = number(rate.get(unit, _DEFAULTS[unit]))
         if value is not None and value > 0:
             return unit, value
-    raise SourceFailed(f"flow {str(flow.get('name'))[:80]!r} has a rate that cannot be read: {str(rate)[:80]}")
+    raise SourceError(f"flow {str(flow.get('name'))[:80]!r} has a rate that cannot be read: {str(rate)[:80]}")

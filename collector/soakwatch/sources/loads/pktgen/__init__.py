@@ -18,7 +18,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceFailed, timing
+from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.answer_builder import Figures, restarted, rests
 from soakwatch.sources.loads.pktgen import figures as pg
 from soakwatch.sources.loads.pktgen.console import Console, lua_string, tells
@@ -65,11 +65,11 @@ class PktgenLoad:
         return bool(self._identity)
 
     async def greet(self) -> None:
-        """Ask what it is, and how it wants to be asked. Raises SourceFailed."""
+        """Ask what it is, and how it wants to be asked. Raises SourceError."""
         said = await self._console.ask([tells("about", "pktgen.info"), *self._totals(one=False)])
         about = said.tables.get("about")
         if about is None:
-            raise SourceFailed(f"{self._console.where} answers and is no Pktgen: give host and port of its Lua shell")
+            raise SourceError(f"{self._console.where} answers and is no Pktgen: give host and port of its Lua shell")
         self._identity = {
             "generator": "Pktgen-DPDK",
             "address": f"{self._config.host}:{self._config.port}",
@@ -78,17 +78,17 @@ class PktgenLoad:
         self._one_argument = not pg.ports_of(said).totals
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceFailed if it does not answer, or names no port."""
+        """One look. Raises SourceError if it does not answer, or names no port."""
         if not self._identity:
             await self.greet()
         try:
             said = await self._console.ask(self._questions())
-        except SourceFailed:
+        except SourceError:
             self._identity = {}  # whoever comes back may be another version
             raise
         ports = pg.ports_of(said)
         if not ports.totals:
-            raise SourceFailed(f"{self._console.where} says nothing of {_of(self._config.ports)}{_because(said)}")
+            raise SourceError(f"{self._console.where} says nothing of {_of(self._config.ports)}{_because(said)}")
         figures = Figures(now_ns)
         self._nothing_counted = self._nothing_counted + 1 if pg.counts_nothing(ports) else 0
         if self._nothing_counted < _NOTHING_COUNTED:
@@ -144,7 +144,7 @@ class DrivenPktgen:
         self._level = 0.0
 
     async def poll(self, now_ns: int) -> Answer:
-        """A look; one that comes back at rest, though it was told to send, is told again. Raises SourceFailed."""
+        """A look; one that comes back at rest, though it was told to send, is told again. Raises SourceError."""
         away = not self._load.reached
         answer = await self._load.poll(now_ns)
         if not away or not self._started or not rests(answer):
@@ -157,7 +157,7 @@ class DrivenPktgen:
         return self._load.facts()
 
     async def drive(self, level: float) -> None:
-        """Send at ``level`` times the configured rate; 0 stops. Raises SourceFailed: then the state is not known."""
+        """Send at ``level`` times the configured rate; 0 stops. Raises SourceError: then the state is not known."""
         send, where = lua_string(self._config.send), self._console.where
         check = [tells(pg.SENDING, f"pktgen.isSending({send})"), tells(pg.INFO, f"pktgen.portInfo({send})")]
         if level <= 0:
@@ -165,7 +165,7 @@ class DrivenPktgen:
         else:
             percent = max(_SLOWEST, self._config.rate * level)
             if percent > 100:
-                raise SourceFailed(
+                raise SourceError(
                     f"{where} cannot send {percent:g} % of its link: lower rate, or the load of the phase"
                 )
             self._started, self._level = True, level
@@ -173,10 +173,10 @@ class DrivenPktgen:
             ports = pg.ports_of(await self._console.order([*orders, *check]))
             wrong = [rate for rate in pg.rates_set(ports).values() if abs(rate - percent) >= 1]  # said without decimals
             if wrong:
-                raise SourceFailed(f"{where} was told to send {percent:g} % and says {wrong[0]:g} %: it sends at that")
+                raise SourceError(f"{where} was told to send {percent:g} % and says {wrong[0]:g} %: it sends at that")
         if pg.is_sending(ports) is not (level > 0):
             told = "start" if level > 0 else "stop"
-            raise SourceFailed(f"{where} did not {told} {_of(self._config.send)}: see that they exist and are linked")
+            raise SourceError(f"{where} did not {told} {_of(self._config.send)}: see that they exist and are linked")
         self._started = level > 0
 
     async def rest(self) -> None:
@@ -186,13 +186,13 @@ class DrivenPktgen:
         try:
             async with asyncio.timeout(_STOP_S):
                 await self.drive(0)
-        except (SourceFailed, TimeoutError) as failure:
+        except (SourceError, TimeoutError) as failure:
             why = str(failure) or f"no answer within {_STOP_S:g} s"
             _LOG.warning("%s may still send: stop it by hand (%s)", self._console.where, why)
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> PktgenLoad | DrivenPktgen:
-    """Asks what it is. Raises SourceFailed if nothing answers, or something that is no Pktgen."""
+    """Asks what it is. Raises SourceError if nothing answers, or something that is no Pktgen."""
     limit_s = 0.9 * timing(0, site.interval_s, config.timeout).timeout_s
     console = Console(config.host, config.port, limit_s)
     stack.push_async_callback(console.close)

@@ -16,7 +16,7 @@ import os
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Sequence
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.pktgen.lua_text import Said, read_tables
 
 LARGEST = 2**20
@@ -45,12 +45,12 @@ class Console:
     async def ask(self, lines: Sequence[str]) -> Said:
         """What some lines print. They read: nothing is lost if they are obeyed late or never.
 
-        Raises SourceFailed in one sentence.
+        Raises SourceError in one sentence.
         """
         return await self._exchange([lines])
 
     async def order(self, lines: Sequence[str]) -> Said:
-        """What some lines print that change something: sent once the generator has answered. Raises SourceFailed."""
+        """What some lines print that change something: sent once the generator has answered. Raises SourceError."""
         return await self._exchange([(), lines])
 
     async def close(self) -> None:
@@ -63,15 +63,15 @@ class Console:
     async def _exchange(self, rounds: Sequence[Sequence[str]]) -> Said:
         async with self._turn:
             if self._lingering is not None and not self._lingering.done():
-                raise SourceFailed(f"{self.where} has not yet answered the look before: {_ONE_CLIENT}")
+                raise SourceError(f"{self.where} has not yet answered the look before: {_ONE_CLIENT}")
             deadline = asyncio.get_running_loop().time() + self._wait_s
             try:
                 async with asyncio.timeout_at(deadline):
                     reader, writer = await asyncio.open_connection(self._host, self._port)
             except TimeoutError:
-                raise SourceFailed(f"{self.where} does not accept within {self._wait_s:g} s: is it up?") from None
+                raise SourceError(f"{self.where} does not accept within {self._wait_s:g} s: is it up?") from None
             except OSError as error:
-                raise SourceFailed(f"{self.where} cannot be reached ({_why(error)}): {_REMEDY}") from None
+                raise SourceError(f"{self.where} cannot be reached ({_why(error)}): {_REMEDY}") from None
             finished = False
             heard = bytearray()
             try:
@@ -85,10 +85,10 @@ class Console:
                 why = f"did not answer within {self._wait_s:g} s: {_ONE_CLIENT}"
                 if heard:
                     why = f"does not answer as its Lua shell does: {heard[:60].decode('utf-8', 'replace').strip()!r}"
-                raise SourceFailed(f"{self.where} {why}") from None
+                raise SourceError(f"{self.where} {why}") from None
             except OSError as error:
                 finished = True
-                raise SourceFailed(f"{self.where} broke off: {_why(error)}") from None
+                raise SourceError(f"{self.where} broke off: {_why(error)}") from None
             finally:
                 self._leave(reader, writer, finished=finished)
 
@@ -110,9 +110,9 @@ class Console:
                 return read_tables(heard[:at].decode("utf-8", "replace"))
             if not part:
                 what = "hung up amid its answer" if heard else "hangs up without an answer"
-                raise SourceFailed(f"{self.where} {what}: {_REMEDY}")
+                raise SourceError(f"{self.where} {what}: {_REMEDY}")
             if len(heard) > LARGEST:
-                raise SourceFailed(f"{self.where} answers with more than {LARGEST >> 20} MiB: {_REMEDY}")
+                raise SourceError(f"{self.where} answers with more than {LARGEST >> 20} MiB: {_REMEDY}")
 
     def _leave(self, reader: StreamReader, writer: StreamWriter, *, finished: bool) -> None:
         try:

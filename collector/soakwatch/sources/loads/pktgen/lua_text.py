@@ -40,7 +40,7 @@ class Said:
     unread: dict[str, str]
 
 
-class _Broken(Exception):  # noqa: N818 - it never leaves this module
+class _BrokenError(Exception):
     """A table that cannot be read: why."""
 
 
@@ -60,7 +60,7 @@ def read_tables(text: str) -> Said:
         try:
             said.tables[name], at = _table(text, match.end() + 1, 1, budget)
             said.unread.pop(name, None)
-        except _Broken as broken:
+        except _BrokenError as broken:
             said.tables.pop(name, None)
             said.unread[name] = str(broken)
             at = match.end()
@@ -72,21 +72,21 @@ def read_tables(text: str) -> Said:
 def _table(text: str, at: int, depth: int, budget: list[int]) -> tuple[Table, int]:
     """The table whose brace was opened before ``at``, and where it ends."""
     if depth > _DEEPEST:
-        raise _Broken(f"it is nested over {_DEEPEST} deep")
+        raise _BrokenError(f"it is nested over {_DEEPEST} deep")
     table: Table = {}
     while True:
         at = _skip(_BETWEEN, text, at)
         if at >= len(text):
-            raise _Broken("it ends amid a table")
+            raise _BrokenError("it ends amid a table")
         if text[at] == "}":
             return table, at + 1
         budget[0] -= 1
         if budget[0] < 0:
-            raise _Broken(f"it has over {_MOST_ENTRIES} entries")
+            raise _BrokenError(f"it has over {_MOST_ENTRIES} entries")
         key, at = _key(text, at)
         equals = _EQUALS.match(text, at)
         if equals is None:
-            raise _Broken(f"a key without a value: {str(key)[:40]!r}")
+            raise _BrokenError(f"a key without a value: {str(key)[:40]!r}")
         table[key], at = _value(text, equals.end(), depth, budget)
 
 
@@ -94,7 +94,7 @@ def _key(text: str, at: int) -> tuple[str | int, int]:
     if text[at] != "[":
         word = _WORD.match(text, at)
         if word is None:
-            raise _Broken(f"no key: {text[at : at + 20]!r}")
+            raise _BrokenError(f"no key: {text[at : at + 20]!r}")
         return word[0], word.end()
     at += 1
     key: str | int
@@ -103,12 +103,12 @@ def _key(text: str, at: int) -> tuple[str | int, int]:
     else:
         raw = _RAW_KEY.match(text, at)
         if raw is None:
-            raise _Broken("a key that does not end")
+            raise _BrokenError("a key that does not end")
         key, at = raw[0].strip(), raw.end()
         if _WHOLE.fullmatch(key):
             key = int(key)
     if text[at : at + 1] != "]":
-        raise _Broken("a key that does not end")
+        raise _BrokenError("a key that does not end")
     return key, at + 1
 
 
@@ -120,14 +120,14 @@ def _value(text: str, at: int, depth: int, budget: list[int]) -> tuple[Value, in
         return _string(text, at)
     raw = _RAW.match(text, at)
     if raw is None:
-        raise _Broken("it ends amid a value" if not sign else f"no value: {text[at : at + 20]!r}")
+        raise _BrokenError("it ends amid a value" if not sign else f"no value: {text[at : at + 20]!r}")
     return _plain(raw[0].strip()), raw.end()
 
 
 def _string(text: str, at: int) -> tuple[str, int]:
     match = _QUOTED[text[at]].match(text, at)
     if match is None:
-        raise _Broken("a string that does not end")
+        raise _BrokenError("a string that does not end")
     return _ESCAPE.sub(_unescaped, match[1]), match.end()
 
 

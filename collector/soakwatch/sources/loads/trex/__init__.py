@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceFailed, timing
+from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.loads.trex.rate import RateText, rate
 from soakwatch_agent.sample import Answer
 
@@ -64,7 +64,7 @@ class DrivenTrex:
         server = await self._reader.server()
         try:
             await self._driver.drive(server, level)
-        except SourceFailed:
+        except SourceError:
             another = await self._reader.server(anew=True)
             if another.handle == server.handle:
                 raise
@@ -76,7 +76,7 @@ class DrivenTrex:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Connect and shake hands. Raises SourceFailed if that fails or another holds a port that is to be driven, and
+    """Connect and shake hands. Raises SourceError if that fails or another holds a port that is to be driven, and
     PlanError where pyzmq is not installed or the mode cannot be driven."""
     try:
         import zmq.asyncio

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.trex.plain import mapping, number, word
 from soakwatch.sources.loads.trex.rate import Rate
-from soakwatch.sources.loads.trex.rpc import Ask, Refusal, Refused, Rpc
+from soakwatch.sources.loads.trex.rpc import Ask, Refusal, RefusedError, Rpc
 from soakwatch.sources.loads.trex.session import Server
 from soakwatch.sources.loads.trex.sheet import AnswerBuilder
 from soakwatch.sources.loads.trex.totals import SENDING
@@ -44,14 +44,14 @@ class Driver:
         self._followed = ""  # the handle of the TRex that took the level last
 
     async def foresee(self, server: Server) -> None:
-        """Look, and touch nothing: whether the ports could be taken. Raises SourceFailed if not."""
+        """Look, and touch nothing: whether the ports could be taken. Raises SourceError if not."""
         for port, status in zip(*await self._states(self._wanted(server)), strict=True):
             owner = word(mapping(status).get("owner"))
             if owner not in {"", self._reins.user}:
-                raise SourceFailed(self._taken(port, f"it is owned by {owner[:40]!r}"))
+                raise SourceError(self._taken(port, f"it is owned by {owner[:40]!r}"))
 
     async def take(self, server: Server) -> None:
-        """Acquire the ports, without force. Raises SourceFailed for one that another holds."""
+        """Acquire the ports, without force. Raises SourceError for one that another holds."""
         if self._server is None or self._server.handle != server.handle:  # another process: nothing is ours there
             self._handlers, self._ours, self._factor, self._most = {}, set(), {}, {}
         self._server = server
@@ -62,12 +62,12 @@ class Driver:
                 handler = await self._rpc.ask(
                     "acquire", port_id=port, user=self._reins.user, session_id=self._reins.session, force=False
                 )
-            except Refused as refused:
-                raise SourceFailed(self._taken(port, str(refused))) from None
+            except RefusedError as refused:
+                raise SourceError(self._taken(port, str(refused))) from None
             self._handlers[port] = word(handler)
 
     async def drive(self, server: Server, level: float) -> None:
-        """Send ``level`` times the full rate on all ports; 0 stops them. Raises SourceFailed."""
+        """Send ``level`` times the full rate on all ports; 0 stops them. Raises SourceError."""
         self.level = level
         await self.take(server)
         ports, states = await self._states(tuple(self._handlers))
@@ -75,12 +75,12 @@ class Driver:
         loaded = [(port, state) for port, state in pairs if state != "IDLE"]
         if len(loaded) < len(pairs) and (self._reins.ports is not None or not loaded):
             empty = next(port for port, state in pairs if state == "IDLE")
-            raise SourceFailed(f"port {empty} of TRex at {self._rpc.where} has no streams: load a profile there first")
+            raise SourceError(f"port {empty} of TRex at {self._rpc.where} has no streams: load a profile there first")
         for port, state in loaded:
             try:
                 await self._drive_port(port, state, level)
-            except Refused as refused:
-                raise SourceFailed(f"port {port} of TRex at {self._rpc.where}: {refused}") from None
+            except RefusedError as refused:
+                raise SourceError(f"port {port} of TRex at {self._rpc.where}: {refused}") from None
         self._followed = server.handle
 
     def behind(self, server: Server) -> bool:
@@ -96,7 +96,7 @@ class Driver:
 
     async def release(self) -> None:
         """Stop what was started and give the ports back; takes a few seconds at most, and never fails."""
-        with suppress(TimeoutError, SourceFailed):
+        with suppress(TimeoutError, SourceError):
             async with asyncio.timeout(_FAREWELL_S):
                 params = {port: {"port_id": port, "handler": handler} for port, handler in self._handlers.items()}
                 asks = [Ask("stop_traffic", params[port]) for port in self._ours]
@@ -114,7 +114,7 @@ class Driver:
             self._factor[port] = 0.0
             return
         if port not in self._most and state not in _ACTIVE:
-            with suppress(Refused):  # then nobody knows what it comes to, and it is sent all the same
+            with suppress(RefusedError):  # then nobody knows what it comes to, and it is sent all the same
                 most = mapping(mapping(await self._rpc.ask("validate", **mine)).get("rate"))
                 packets, bits = number(most.get("max_pps")), number(most.get("max_bps_l2"))
                 if packets is not None and bits is not None:
@@ -138,14 +138,14 @@ class Driver:
         unknown = [port for port in self._reins.ports if port not in server.ports]
         if unknown:
             has = ", ".join(map(str, server.ports))
-            raise SourceFailed(f"TRex at {self._rpc.where} has no port {unknown[0]}: it has {has}")
+            raise SourceError(f"TRex at {self._rpc.where} has no port {unknown[0]}: it has {has}")
         return self._reins.ports
 
     async def _states(self, ports: Sequence[int]) -> tuple[Sequence[int], list[object]]:
         asked = await self._rpc.ask_all([Ask("get_port_status", {"port_id": port}) for port in ports])
         for port, status in zip(ports, asked, strict=True):
             if isinstance(status, Refusal):
-                raise SourceFailed(f"port {port} of TRex at {self._rpc.where}: {status.text}")
+                raise SourceError(f"port {port} of TRex at {self._rpc.where}: {status.text}")
         return ports, asked
 
     def _taken(self, port: int, why: str) -> str:

@@ -15,7 +15,7 @@ LONGEST = 16 * 2**20
 _HEADER = struct.Struct(">II")
 
 
-class BadFrame(Exception):  # noqa: N818 - the name says what it is
+class BadFrameError(Exception):
     """A message that cannot be read, in one sentence."""
 
 
@@ -27,11 +27,11 @@ def unpack(data: bytes) -> object:
     """
     text = _inflated(data) if data[:4] == MAGIC.to_bytes(4, "big") else data
     if len(text) > LONGEST:
-        raise BadFrame(f"a message of over {LONGEST >> 20} MiB")
+        raise BadFrameError(f"a message of over {LONGEST >> 20} MiB")
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):  # bad UTF-8 is a ValueError as well
-        raise BadFrame(f"not JSON: {text[:60]!r}") from None
+        raise BadFrameError(f"not JSON: {text[:60]!r}") from None
     return value
 
 
@@ -42,15 +42,15 @@ def pack(text: bytes) -> bytes:
 
 def _inflated(data: bytes) -> bytes:
     if len(data) < _HEADER.size:
-        raise BadFrame("a compressed message that ends in its header")
+        raise BadFrameError("a compressed message that ends in its header")
     length = _HEADER.unpack_from(data)[1]
     if length > LONGEST:
-        raise BadFrame(f"a compressed message of {length} bytes, which is over {LONGEST >> 20} MiB")
+        raise BadFrameError(f"a compressed message of {length} bytes, which is over {LONGEST >> 20} MiB")
     expander = zlib.decompressobj()
     try:
         text = expander.decompress(data[_HEADER.size :], length + 1)
     except zlib.error:
-        raise BadFrame("a compressed message that cannot be expanded") from None
+        raise BadFrameError("a compressed message that cannot be expanded") from None
     if len(text) != length or not expander.eof:
-        raise BadFrame(f"a compressed message that is not the {length} bytes that it says")
+        raise BadFrameError(f"a compressed message that is not the {length} bytes that it says")
     return text

@@ -15,8 +15,8 @@ import zmq
 import zmq.asyncio
 
 from soakwatch.core.text import one_line
-from soakwatch.sources.abc import SourceFailed, SourceUnready
-from soakwatch.sources.loads.trex.frame import LONGEST, BadFrame, unpack
+from soakwatch.sources.abc import SourceError, SourceUnreadyError
+from soakwatch.sources.loads.trex.frame import LONGEST, BadFrameError, unpack
 from soakwatch.sources.loads.trex.plain import mapping, word
 from soakwatch.sources.loads.trex.rpc import endpoint
 
@@ -46,14 +46,15 @@ class Published:
         self._task = asyncio.create_task(self._read())
 
     async def fresh(self, patience_s: float) -> None:
-        """Wait for the first totals. Raises SourceUnready if there are none yet, SourceFailed if none came for long."""
+        """Wait for the first totals. Raises SourceUnreadyError if there are none yet, SourceError if none came for
+        long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s / 2):
                 await self._news.wait()
         if time.monotonic() - self._heard_s > SILENT_S:
-            raise SourceFailed(f"TRex publishes nothing at {self._where}: is that port open, as the other one is?")
+            raise SourceError(f"TRex publishes nothing at {self._where}: is that port open, as the other one is?")
         if not self.totals:
-            raise SourceUnready(f"TRex has published nothing at {self._where} yet")
+            raise SourceUnreadyError(f"TRex has published nothing at {self._where} yet")
 
     async def close(self) -> None:
         """End the subscription."""
@@ -66,14 +67,14 @@ class Published:
             raw = bytes(await self._socket.recv())
             try:
                 self._take(mapping(unpack(raw)))
-            except BadFrame as bad:
+            except BadFrameError as bad:
                 self.unread += 1
                 self.trouble = self.trouble or one_line(str(bad), 100)
 
     def _take(self, message: Mapping[str, object]) -> None:
         name, data = word(message.get("name")), mapping(message.get("data"))
         if not name:
-            raise BadFrame("a message without a name")
+            raise BadFrameError("a message without a name")
         if name == "trex-global" and data:
             self.totals, self.totals_ns, self._heard_s = data, self._now_ns(), time.monotonic()
             self._news.set()

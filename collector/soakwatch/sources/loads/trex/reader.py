@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import zmq.asyncio
 
-from soakwatch.sources.abc import Facts, SourceFailed
+from soakwatch.sources.abc import Facts, SourceError
 from soakwatch.sources.loads.trex import astf
 from soakwatch.sources.loads.trex.driver import Driver
 from soakwatch.sources.loads.trex.flows import Flow, FlowBook, asked, published
@@ -52,14 +52,14 @@ class Reader:
         self._unsampled, self._factor = 0, 1.0
 
     async def server(self, *, anew: bool = False) -> Server:
-        """Which TRex this is; shakes hands if there is no connection, or ``anew``. Raises SourceFailed."""
+        """Which TRex this is; shakes hands if there is no connection, or ``anew``. Raises SourceError."""
         if anew or self._server is None or not self._rpc.connected:
             await self._greet()
         assert self._server is not None
         return self._server
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceFailed."""
+        """One look. Raises SourceError."""
         return await self.look(now_ns, None)
 
     async def look(self, now_ns: int, driver: Driver | None) -> Answer:
@@ -79,7 +79,7 @@ class Reader:
             if driver.behind(server):
                 try:
                     await driver.drive(server, driver.level or 0.0)
-                except SourceFailed as failure:
+                except SourceError as failure:
                     sheet.fault("load.offered.packet.rate", f"TRex was started anew and is not driven: {failure}")
             driver.put(sheet)
         events, self._events = tuple(self._events), []
@@ -154,7 +154,7 @@ class Reader:
     async def _put_asked(self, sheet: AnswerBuilder, server: Server, results: Sequence[object]) -> None:
         whole, *rest = results
         if isinstance(whole, Refusal):
-            raise SourceFailed(f"TRex at {self._rpc.where} refuses get_global_stats: {whole.text}")
+            raise SourceError(f"TRex at {self._rpc.where} refuses get_global_stats: {whole.text}")
         ports = dict(zip(server.ports, rest, strict=False))
         for port, raw in ports.items():
             if isinstance(raw, Refusal):

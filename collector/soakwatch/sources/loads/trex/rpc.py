@@ -13,8 +13,8 @@ import zmq
 import zmq.asyncio
 
 from soakwatch.core.text import one_line
-from soakwatch.sources.abc import SourceFailed
-from soakwatch.sources.loads.trex.frame import LONGEST, BadFrame, unpack
+from soakwatch.sources.abc import SourceError
+from soakwatch.sources.loads.trex.frame import LONGEST, BadFrameError, unpack
 from soakwatch.sources.loads.trex.plain import mapping, number, word
 
 UNKNOWN_METHOD: Final = -32601
@@ -36,7 +36,7 @@ class Refusal:
     text: str
 
 
-class Refused(Exception):  # noqa: N818 - the name says what it is
+class RefusedError(Exception):
     """A question that TRex answered with an error."""
 
     def __init__(self, refusal: Refusal) -> None:
@@ -62,14 +62,14 @@ class Rpc:
         return self._socket is not None
 
     async def ask(self, method: str, **params: object) -> object:
-        """The result of one question. Raises Refused for an error, SourceFailed for silence and for nonsense."""
+        """The result of one question. Raises Refused for an error, SourceError for silence and for nonsense."""
         (result,) = await self.ask_all([Ask(method, params)])
         if isinstance(result, Refusal):
-            raise Refused(result)
+            raise RefusedError(result)
         return result
 
     async def ask_all(self, asks: Sequence[Ask]) -> list[object]:
-        """Results (or Refusals) in the order of the questions. Raises SourceFailed for silence and for nonsense."""
+        """Results (or Refusals) in the order of the questions. Raises SourceError for silence and for nonsense."""
         numbered = [(next(self._ids), ask) for ask in asks]
         handle = {"api_h": self.handle} if self.handle else {}
         bodies = [
@@ -79,15 +79,15 @@ class Rpc:
         raw = await self._exchange(json.dumps(bodies if len(bodies) > 1 else bodies[0]).encode())
         try:
             value = unpack(raw)
-        except BadFrame as bad:
-            raise SourceFailed(f"TRex at {self.where} sent {bad}") from None
+        except BadFrameError as bad:
+            raise SourceError(f"TRex at {self.where} sent {bad}") from None
         replies = {
             mapping(part).get("id"): mapping(part)
             for part in (value if isinstance(value, list) else [value])
             if isinstance(mapping(part).get("id"), int)
         }
         if not replies and (refusal := _refusal(mapping(value))) is not None:
-            raise SourceFailed(f"TRex at {self.where} refused the message: {refusal.text}")
+            raise SourceError(f"TRex at {self.where} refused the message: {refusal.text}")
         return [self._result(replies.get(number), ask.method) for number, ask in numbered]
 
     def drop(self) -> None:
@@ -98,10 +98,10 @@ class Rpc:
 
     def _result(self, reply: Mapping[str, object] | None, method: str) -> object:
         if reply is None:
-            raise SourceFailed(f"TRex at {self.where} left {method} unanswered")
+            raise SourceError(f"TRex at {self.where} left {method} unanswered")
         refusal = _refusal(reply)
         if refusal is None and "result" not in reply:
-            raise SourceFailed(f"TRex at {self.where} answered {method} with neither a result nor an error")
+            raise SourceError(f"TRex at {self.where} answered {method} with neither a result nor an error")
         return reply["result"] if refusal is None else refusal
 
     async def _exchange(self, body: bytes) -> bytes:
@@ -113,10 +113,10 @@ class Rpc:
                     return bytes(await socket.recv())
             except TimeoutError:
                 self.drop()
-                raise SourceFailed(f"TRex at {self.where} did not answer within {self._patience_s:g} s") from None
+                raise SourceError(f"TRex at {self.where} did not answer within {self._patience_s:g} s") from None
             except zmq.ZMQError as error:
                 self.drop()
-                raise SourceFailed(f"the connection to TRex at {self.where} failed: {error.strerror}") from None
+                raise SourceError(f"the connection to TRex at {self.where} failed: {error.strerror}") from None
             except BaseException:
                 self.drop()  # a request socket that still waits for a reply cannot ask again
                 raise
@@ -127,7 +127,7 @@ class Rpc:
             _, writer = await asyncio.open_connection(self.host, self._port)
         except OSError as error:
             why = error.strerror or type(error).__name__
-            raise SourceFailed(
+            raise SourceError(
                 f"cannot reach TRex at {self.where}: {one_line(why, 80)}: does it run in interactive mode (-i)?"
             ) from None
         writer.close()

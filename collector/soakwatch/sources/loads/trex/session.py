@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 
 from soakwatch.core.text import one_line
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.trex.plain import count, listing, mapping, word
-from soakwatch.sources.loads.trex.rpc import UNKNOWN_METHOD, Refused, Rpc
+from soakwatch.sources.loads.trex.rpc import UNKNOWN_METHOD, RefusedError, Rpc
 
 KNOWN = {"STL": (5, 1), "ASTF": (2, 3)}
 """The newest interface of each mode that this reader was written against."""
@@ -39,7 +39,7 @@ class Server:
 
 
 async def greet(rpc: Rpc) -> Server:
-    """Handshake. Raises SourceFailed where it fails; ``rpc`` carries the handle from then on."""
+    """Handshake. Raises SourceError where it fails; ``rpc`` carries the handle from then on."""
     rpc.handle = ""
     try:
         about = mapping(await rpc.ask("get_version"))
@@ -47,15 +47,15 @@ async def greet(rpc: Rpc) -> Server:
         rpc.handle = handle
         methods = frozenset(word(name) for name in listing(await rpc.ask("get_supported_cmds")))
         system = mapping(await rpc.ask("get_system_info"))
-    except Refused as refused:
-        raise SourceFailed(f"TRex at {rpc.where} refuses the handshake: {refused}") from None
+    except RefusedError as refused:
+        raise SourceError(f"TRex at {rpc.where} refuses the handshake: {refused}") from None
     described = [mapping(port) for port in listing(system.get("ports"))][:_MOST_PORTS]
     numbers = [count(port.get("index")) for port in described]
     ports = tuple(number for number in numbers if number is not None and number < 256)
     if not ports:
         ports = tuple(range(min(count(system.get("port_count")) or 0, _MOST_PORTS)))
     if not ports:
-        raise SourceFailed(f"TRex at {rpc.where} tells of no port: check its configuration file")
+        raise SourceError(f"TRex at {rpc.where} tells of no port: check its configuration file")
     drivers = tuple(dict.fromkeys(one_line(word(port.get("driver")), 40) for port in described))
     version, host = (one_line(word(text), 60) for text in (about.get("version"), system.get("hostname")))
     return Server(mode, version, _shown(api), handle, host, ports, drivers, methods, api > KNOWN[mode])
@@ -75,14 +75,14 @@ async def _agreed(rpc: Rpc, told: str) -> tuple[str, tuple[int, int], str]:
         tried.add((mode, api))
         try:
             answer = mapping(await rpc.ask("api_sync_v2", name=mode, major=api[0], minor=api[1]))
-        except Refused as refused:
+        except RefusedError as refused:
             if refused.refusal.code == UNKNOWN_METHOD:
                 return await _agreed_before_v2(rpc)
             why = refused.refusal.text
             if (other := _MODE.search(why)) is not None:
                 mode = other[1]
                 if mode not in KNOWN:
-                    raise SourceFailed(
+                    raise SourceError(
                         f"TRex at {rpc.where} runs in mode {mode}: only STL and ASTF in interactive mode can be read"
                     ) from None
                 api = KNOWN[mode]
@@ -95,7 +95,7 @@ async def _agreed(rpc: Rpc, told: str) -> tuple[str, tuple[int, int], str]:
                 api = left[0]
             continue
         return mode, api, _handle(rpc, answer.get("api_h"))
-    raise SourceFailed(f"TRex at {rpc.where} refuses the handshake: {why}")
+    raise SourceError(f"TRex at {rpc.where} refuses the handshake: {why}")
 
 
 async def _agreed_before_v2(rpc: Rpc) -> tuple[str, tuple[int, int], str]:
@@ -104,15 +104,15 @@ async def _agreed_before_v2(rpc: Rpc) -> tuple[str, tuple[int, int], str]:
     for major in _MAJORS:
         try:
             answer = mapping(await rpc.ask("api_sync", api_vers=[{"type": "core", "major": major, "minor": 0}]))
-        except Refused as refused:
+        except RefusedError as refused:
             why = refused.refusal.text
             continue
         first = mapping(next(iter(listing(answer.get("api_vers"))), None))
         return "STL", (major, 0), _handle(rpc, first.get("api_h"))
-    raise SourceFailed(f"TRex at {rpc.where} refuses the handshake: {why}")
+    raise SourceError(f"TRex at {rpc.where} refuses the handshake: {why}")
 
 
 def _handle(rpc: Rpc, value: object) -> str:
     if not word(value):
-        raise SourceFailed(f"TRex at {rpc.where} ends the handshake without a handle")
+        raise SourceError(f"TRex at {rpc.where} ends the handshake without a handle")
     return word(value)

@@ -20,12 +20,12 @@ from pydantic import Field, model_validator
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.units import Seconds
-from soakwatch.sources.abc import BackfilledPoll, Facts, HostName, SourceConfig, SourceContext, SourceFailed, timing
+from soakwatch.sources.abc import BackfilledPoll, Facts, HostName, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.pollers.agent.clocks import Exchange, Offset, followed, in_our_time, measured
 from soakwatch.sources.pollers.agent.config import run_name, settings_body
 from soakwatch.sources.pollers.agent.following import Following
 from soakwatch.sources.pollers.agent.https_way import HttpsWay
-from soakwatch.sources.pollers.agent.stream import LinkLost, Reply, Talk
+from soakwatch.sources.pollers.agent.stream import LinkLostError, Reply, Talk
 from soakwatch.sources.pollers.agent.ways import LocalWay, SshWay, Transport
 from soakwatch.sources.pollers.agent.windows import Window, Windows
 from soakwatch.sources.transport.ssh.access import Access
@@ -130,7 +130,7 @@ class AgentPoller:
         self._notes: list[str] = []
 
     async def connect(self) -> None:
-        """Greets the agent and measures its clock. Raises SourceFailed."""
+        """Greets the agent and measures its clock. Raises SourceError."""
         talk = await self._way.connect()
         self._talk, self._opened = talk, False
         self._hello = dict(talk.hello)
@@ -141,7 +141,7 @@ class AgentPoller:
             raise
 
     async def poll(self, now_ns: int) -> Answer:
-        """The newest look, with the state of agent and spool. Raises SourceFailed."""
+        """The newest look, with the state of agent and spool. Raises SourceError."""
         if self._origin_ns is None:
             self._origin_ns = now_ns - now_ns % min(self._interval_ns, _ALIGNMENT_NS)
         due_ns = now_ns - (now_ns - self._origin_ns) % self._interval_ns
@@ -149,10 +149,10 @@ class AgentPoller:
             return await self._look_twice(now_ns, due_ns)
         except (FrameError, WireError) as error:
             await self._cut()
-            raise SourceFailed(f"the agent's answer cannot be read: {error}") from None
-        except _NoLook as failure:
-            raise SourceFailed(str(failure)) from None  # all else is well, so the talk goes on
-        except SourceFailed:
+            raise SourceError(f"the agent's answer cannot be read: {error}") from None
+        except _NoPollError as failure:
+            raise SourceError(str(failure)) from None  # all else is well, so the talk goes on
+        except SourceError:
             await self._cut()
             raise
         except BaseException:  # given up in the middle: the conversation is out of step, the way perhaps dead
@@ -183,7 +183,7 @@ class AgentPoller:
         while self._talk is not None and self._records and (window := self._windows.last(end_ns)) is not None:
             try:
                 events += (await self._fetch_window(self._talk, window))[0]
-            except SourceFailed:
+            except SourceError:
                 await self._cut()
         answers = [Answer((), tuple(events), ())] if events else []
         while samples := self._windows.some():
@@ -194,7 +194,7 @@ class AgentPoller:
         """The run ends in order: the agent may rest."""
         talk = self._talk
         if talk is not None and self._opened:
-            with suppress(SourceFailed, FrameError, TimeoutError, OSError):
+            with suppress(SourceError, FrameError, TimeoutError, OSError):
                 async with asyncio.timeout(_FAREWELL_S):
                     await talk.ask("rest", {"run": self._run})
         await self._cut()
@@ -203,7 +203,7 @@ class AgentPoller:
         try:
             try:
                 return await self._look(now_ns, due_ns)
-            except LinkLost:
+            except LinkLostError:
                 await self._cut()
                 return await self._look(now_ns, due_ns)  # it may have been lost long ago: once more, anew
         except BaseException:
@@ -240,9 +240,9 @@ class AgentPoller:
         look = await self._fetched(reply)
         state, events = self._state(reply.body, now_ns)
         if look is None or look.due_ns < due_ns:
-            raise _NoLook(self._why_none(reply.body))
+            raise _NoPollError(self._why_none(reply.body))
         if look.outcome is not PollOutcome.OK:
-            raise _NoLook(look.error or "the agent's own look failed")
+            raise _NoPollError(look.error or "the agent's own look failed")
         self._windows.consider(look.answer, now_ns)
         faults: list[Fault] = []
         if self._records:
@@ -287,12 +287,12 @@ class AgentPoller:
         self._opened = True
 
     async def _leave_alone(self, talk: Talk) -> None:
-        """A trial must not take what another run has not fetched yet. Raises SourceFailed if there is such."""
+        """A trial must not take what another run has not fetched yet. Raises SourceError if there is such."""
         held = (await talk.ask("status")).body
         waiting = whole(held, "last") - whole(held, "acked")
         if held.get("run") not in ("", self._run) and waiting > 0 and held.get("interval_s") is not None:
             run = str(held.get("run")).partition("/")[0]
-            raise SourceFailed(
+            raise SourceError(
                 f"the agent keeps {waiting} looks for the run {run!r}, which did not end in order: soakwatch resume it "
                 "first; a new run begins with an empty spool"
             )
@@ -344,10 +344,10 @@ class AgentPoller:
                 "window", {"from_ns": window.begin_ns + offset_ns, "to_ns": window.end_ns + offset_ns}
             )
             event = self._windows.keep(reply.body, offset_ns, window)
-        except (LinkLost, asyncio.CancelledError):
+        except (LinkLostError, asyncio.CancelledError):
             self._windows.give_back(window)
             raise
-        except SourceFailed as failure:
+        except SourceError as failure:
             return [], [_fault(str(failure))]
         if event is None:
             return [], [_fault(f"the flight recorder has nothing from around {window.reason!r}")]
@@ -361,7 +361,7 @@ class AgentPoller:
     async def _cut(self) -> None:
         talk, self._talk, self._opened = self._talk, None, False
         if talk is not None:
-            with suppress(SourceFailed, OSError):
+            with suppress(SourceError, OSError):
                 await asyncio.shield(talk.close())
 
 
@@ -369,12 +369,12 @@ def _fault(text: str) -> Fault:
     return Fault("recorder.cpu.utilization", "", text)
 
 
-class _NoLook(SourceFailed):
+class _NoPollError(SourceError):
     """The conversation is well; the look is not."""
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> AgentPoller:
-    """Connects. Raises SourceFailed, and PlanError for what cannot be."""
+    """Connects. Raises SourceError, and PlanError for what cannot be."""
     if config.url is not None:
         assert config.token is not None
         way: Transport = HttpsWay(config.url, config.token, config.fingerprint)

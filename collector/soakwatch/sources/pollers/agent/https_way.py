@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from soakwatch.core.secrets import secret
 from soakwatch.core.text import one_line
-from soakwatch.sources.abc import SourceFailed
-from soakwatch.sources.pollers.agent.stream import LinkLost, Reply, Talk, gather, greeting, lines_of
+from soakwatch.sources.abc import SourceError
+from soakwatch.sources.pollers.agent.stream import LinkLostError, Reply, Talk, gather, greeting, lines_of
 from soakwatch_agent.framing import MAX_LINE, Object, question_line
 
 _FAREWELL_S = 2.0
@@ -35,7 +35,7 @@ class HttpsWay:
         return talk
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """One connection whose certificate is right. Raises SourceFailed."""
+        """One connection whose certificate is right. Raises SourceError."""
         context = ssl.create_default_context()
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self._pin is not None:
@@ -45,20 +45,20 @@ class HttpsWay:
         try:
             reader, writer = await asyncio.open_connection(self._host, self._port, ssl=context, limit=_CHUNK)
         except ssl.SSLCertVerificationError as error:
-            raise SourceFailed(
+            raise SourceError(
                 f"the certificate of {where} is not trusted ({one_line(error.verify_message, 120)}): if it is the "
                 "agent's own, pin it with fingerprint"
             ) from None
         except ssl.SSLError:
-            raise SourceFailed(f"{where} speaks no TLS that this side accepts: is it the agent's port?") from None
+            raise SourceError(f"{where} speaks no TLS that this side accepts: is it the agent's port?") from None
         except OSError as error:
-            raise SourceFailed(f"the agent at {where} cannot be reached: {type(error).__name__}") from None
+            raise SourceError(f"the agent at {where} cannot be reached: {type(error).__name__}") from None
         if self._pin is not None:
             tls: ssl.SSLObject = writer.get_extra_info("ssl_object")
             shown = hashlib.sha256(tls.getpeercert(binary_form=True) or b"").hexdigest()
             if shown != self._pin:
                 writer.close()
-                raise SourceFailed(
+                raise SourceError(
                     f"the certificate of {where} has the fingerprint {shown}, not the pinned one: if the agent was "
                     "given a new certificate change fingerprint, and if not, somebody stands in between"
                 )
@@ -68,7 +68,7 @@ class HttpsWay:
         """A question as an HTTP request; the token is resolved now."""
         token = secret(self._token).reveal()
         if not token.isascii() or not token.isprintable():
-            raise SourceFailed(f"the token of {self._token} holds characters that HTTP cannot carry")
+            raise SourceError(f"the token of {self._token} holds characters that HTTP cannot carry")
         head = (
             f"POST /v1 HTTP/1.1\r\nHost: {self._host}:{self._port}\r\nAuthorization: Bearer {token}\r\n"
             f"Content-Length: {len(question)}\r\n\r\n"
@@ -107,7 +107,7 @@ class _HttpsTalk:
             await writer.drain()
             answer = await _answer(reader)
         except (OSError, asyncio.IncompleteReadError):
-            raise LinkLost("the agent ended the connection") from None
+            raise LinkLostError("the agent ended the connection") from None
         lines = _split(answer)
         self.hello = greeting(await anext(lines, b""))
         return await gather(lines, self._number)
@@ -127,18 +127,18 @@ async def _answer(reader: asyncio.StreamReader) -> bytes:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except asyncio.LimitOverrunError:
-        raise SourceFailed("what answers is no agent: its HTTP header has no end") from None
+        raise SourceError("what answers is no agent: its HTTP header has no end") from None
     status, *fields = head.split("\r\n")
     words = status.split(" ")
     code = words[1] if len(words) > 1 and words[0].startswith("HTTP/1.") else ""
     if code == "401":
-        raise SourceFailed("the agent refused the token: give the one of its token file (token: env:NAME or file:PATH)")
+        raise SourceError("the agent refused the token: give the one of its token file (token: env:NAME or file:PATH)")
     if code != "200":
-        raise SourceFailed(f"what answers is no agent: HTTP status {code if code.isdigit() else 'missing'}")
+        raise SourceError(f"what answers is no agent: HTTP status {code if code.isdigit() else 'missing'}")
     pairs = (field.partition(":") for field in fields)
     length = next((value.strip() for name, _, value in pairs if name.lower() == "content-length"), "")
     if not length.isdigit() or len(length) > 9 or int(length) > _MOST_ANSWER:
-        raise SourceFailed("what answers is no agent: the length of its answer is missing or beyond all bounds")
+        raise SourceError("what answers is no agent: the length of its answer is missing or beyond all bounds")
     return await reader.readexactly(int(length))
 
 

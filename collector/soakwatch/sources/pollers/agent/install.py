@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import asyncssh
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.agent.bundle import Psutil, bundle, fits
 from soakwatch.sources.pollers.agent.remote import CLOSE, CRON, LOOK, PUT, REMOVE, SERVICE
 from soakwatch.sources.pollers.agent.ways import SshWay
@@ -53,7 +53,7 @@ class Installed:
 
 
 async def look_at(line: SshLine, folder: str) -> Host:
-    """What kind of host it is. Raises SourceFailed, and SoakwatchError if it has no Python that will do."""
+    """What kind of host it is. Raises SourceError, and SoakwatchError if it has no Python that will do."""
     wrapped = shlex.quote(LOOK)
     script = (
         f"for p in {_PYTHONS}; do if command -v $p >/dev/null 2>&1 && $p -c "
@@ -81,7 +81,7 @@ async def install(line: SshLine, folder: str, psutil: Psutil, *, service: bool, 
     """Puts the agent there and starts it. The same agent is left as it is; another one needs ``upgrade``. Its folder
     is for the account alone from then on: tokens and readings lie in it.
 
-    Raises SourceFailed, and SoakwatchError with the remedy.
+    Raises SourceError, and SoakwatchError with the remedy.
     """
     host = await look_at(line, folder)
     fits(psutil, host.machine, host.libc)
@@ -112,7 +112,7 @@ async def install(line: SshLine, folder: str, psutil: Psutil, *, service: bool, 
 
 
 async def status(line: SshLine, folder: str) -> tuple[Object, Object]:
-    """The agent's greeting and how it stands. Raises SourceFailed."""
+    """The agent's greeting and how it stands. Raises SourceError."""
     host = await look_at(line, folder)
     if not host.digest:
         raise SoakwatchError(_none_there(line, host))
@@ -121,7 +121,7 @@ async def status(line: SshLine, folder: str) -> tuple[Object, Object]:
     greets = next((at for at, text in enumerate(lines) if text.startswith("hello ")), 0)  # behind a .bashrc's words
     lines = lines[greets:]
     if code != 0 or len(lines) < 2:
-        raise SourceFailed(f"the agent in {host.folder} on {line.name} does not answer: {_short(err) or 'no word'}")
+        raise SourceError(f"the agent in {host.folder} on {line.name} does not answer: {_short(err) or 'no word'}")
     return _told(line, lines[0]), _told(line, lines[1])
 
 
@@ -167,7 +167,7 @@ def _told(line: SshLine, text: str) -> Object:
         told = json.loads(text.partition(" ")[2])
         assert isinstance(told, dict)
     except (ValueError, RecursionError, AssertionError):
-        raise SourceFailed(
+        raise SourceError(
             f"what answers on {line.name} is no agent, or other text stands in its output (a login banner, a .bashrc): "
             f"{_short(text)}"
         ) from None
@@ -204,7 +204,7 @@ async def _python(line: SshLine, host: Host, program: str, *words: str, data: by
 async def _run(
     line: SshLine, command: str, data: bytes = b"", patience_s: float = _PATIENCE_S
 ) -> tuple[int | None, str, str]:
-    """Runs a command with some input; exit code and output. Raises SourceFailed."""
+    """Runs a command with some input; exit code and output. Raises SourceError."""
     await line.connection()
     try:
         async with asyncio.timeout(patience_s):
@@ -219,7 +219,7 @@ async def _run(
                 process.close()
     except TimeoutError:
         line.drop()
-        raise SourceFailed(f"{line.name} did not finish within {patience_s:g} s") from None
+        raise SourceError(f"{line.name} did not finish within {patience_s:g} s") from None
     except (asyncssh.Error, OSError) as error:
         raise line.failed(error) from None
     return process.exit_status, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
@@ -234,13 +234,13 @@ async def _opened(line: SshLine, command: str) -> asyncssh.SSHClientProcess[byte
 
 
 async def _all(line: SshLine, reader: asyncssh.SSHReader[bytes]) -> bytes:
-    """All that comes. Raises SourceFailed if it is more than any answer of ours."""
+    """All that comes. Raises SourceError if it is more than any answer of ours."""
     kept = bytearray()
     while chunk := await reader.read(1 << 16):
         kept += chunk
         if len(kept) > _MOST:
             line.drop()
-            raise SourceFailed(f"{line.name} answers without an end: is it a host with a shell?")
+            raise SourceError(f"{line.name} answers without an end: is it a host with a shell?")
     return bytes(kept)
 
 

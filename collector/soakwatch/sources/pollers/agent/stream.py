@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from soakwatch.core.text import one_line
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch_agent.framing import (
     DONE,
     ERROR,
@@ -31,7 +31,7 @@ PATIENCE_S = 45.0  # of a greeting: an agent that has to be started first says i
 _GREETS = f"{HELLO} ".encode()
 
 
-class LinkLost(SourceFailed):
+class LinkLostError(SourceError):
     """The connection ended in the middle; another may be made at once."""
 
 
@@ -69,7 +69,7 @@ class Talk(Protocol):
     hello: Object
 
     async def ask(self, word: str, body: Object | None = None) -> Reply:
-        """Asks and waits for the answer. Raises SourceFailed; the talk must then be closed, for it is out of step."""
+        """Asks and waits for the answer. Raises SourceError; the talk must then be closed, for it is out of step."""
         ...
 
     async def close(self) -> None:
@@ -78,7 +78,7 @@ class Talk(Protocol):
 
 
 async def lines_of(stream: ByteStream) -> AsyncIterator[bytes]:
-    """The lines of a stream, with their ends. Raises SourceFailed for one that is longer than an agent makes any."""
+    """The lines of a stream, with their ends. Raises SourceError for one that is longer than an agent makes any."""
     buffer = bytearray()
     while True:
         begin = 0
@@ -87,48 +87,48 @@ async def lines_of(stream: ByteStream) -> AsyncIterator[bytes]:
             begin = end + 1
         del buffer[:begin]
         if len(buffer) > MAX_LINE:
-            raise SourceFailed(f"what answers is no agent: it sent a line of more than {MAX_LINE} bytes")
+            raise SourceError(f"what answers is no agent: it sent a line of more than {MAX_LINE} bytes")
         seen = len(buffer)
         chunk = await stream.read(_CHUNK)
         if not chunk:
             return
         if len(buffer) + len(chunk) > MAX_LINE and chunk.find(b"\n") < 0 and seen > MAX_LINE - _CHUNK:
-            raise SourceFailed(f"what answers is no agent: it sent a line of more than {MAX_LINE} bytes")
+            raise SourceError(f"what answers is no agent: it sent a line of more than {MAX_LINE} bytes")
         buffer += chunk
 
 
 async def gather(lines: AsyncIterator[bytes], number: int) -> Reply:
-    """The frames up to the one that closes the answer to a question. Raises SourceFailed."""
+    """The frames up to the one that closes the answer to a question. Raises SourceError."""
     looks: list[Frame] = []
     async for line in lines:
         frame = _frame(line)
         if frame.word == LOOK:
             looks.append(frame)
             if len(looks) > _MOST_FRAMES:
-                raise SourceFailed("the agent sends more than it was asked for: what answers is no agent")
+                raise SourceError("the agent sends more than it was asked for: what answers is no agent")
             continue
         if frame.word == HELLO or _number(frame) not in (number, 0):
-            raise SourceFailed("the agent answers something else than it was asked: the connection is out of step")
+            raise SourceError("the agent answers something else than it was asked: the connection is out of step")
         if frame.word == ERROR:
             text = frame.body.get("text")
-            raise SourceFailed(one_line(text, 300) if isinstance(text, str) else "the agent refused without a reason")
+            raise SourceError(one_line(text, 300) if isinstance(text, str) else "the agent refused without a reason")
         assert frame.word == DONE
         return Reply(tuple(looks), frame.body)
-    raise LinkLost("the agent ended the connection")
+    raise LinkLostError("the agent ended the connection")
 
 
 def greeting(line: bytes) -> Object:
-    """The first frame of all. Raises SourceFailed for another version, with the remedy."""
+    """The first frame of all. Raises SourceError for another version, with the remedy."""
     frame = _frame(line)
     if frame.word != HELLO:
-        raise SourceFailed("what answers is no agent: it does not greet as one")
+        raise SourceError("what answers is no agent: it does not greet as one")
     spoken, version = frame.body.get("v"), one_line(str(frame.body.get("version", "unknown")), 40)
     if spoken != PROTOCOL:
         if isinstance(spoken, int) and spoken > PROTOCOL:
             remedy = "update soakwatch here, or put this one's agent there: soakwatch agent install USER@HOST --upgrade"
         else:
             remedy = "bring it up to date: soakwatch agent install USER@HOST --upgrade"
-        raise SourceFailed(
+        raise SourceError(
             f"the agent there (version {version}) speaks another version of the protocol than this side: {remedy}"
         )
     return frame.body
@@ -148,7 +148,7 @@ class StreamTalk:
         try:
             await self._stream.write(question_line(self._number, word, body))
         except (OSError, EOFError):
-            raise LinkLost("the connection to the agent was lost") from None
+            raise LinkLostError("the connection to the agent was lost") from None
         return await gather(self._lines, self._number)
 
     async def close(self) -> None:
@@ -157,7 +157,7 @@ class StreamTalk:
 
 
 async def greet(stream: ByteStream, what: str, patience_s: float = PATIENCE_S) -> StreamTalk:
-    """Waits for the agent's greeting. ``what`` names it in errors. Raises SourceFailed; the stream is closed then."""
+    """Waits for the agent's greeting. ``what`` names it in errors. Raises SourceError; the stream is closed then."""
     lines = lines_of(stream)
     try:
         async with asyncio.timeout(patience_s):
@@ -165,7 +165,7 @@ async def greet(stream: ByteStream, what: str, patience_s: float = PATIENCE_S) -
         return StreamTalk(stream, lines, _greeted(line, stream, what))
     except TimeoutError:
         await stream.close()
-        raise SourceFailed(f"{what} did not greet within {patience_s:g} s") from None
+        raise SourceError(f"{what} did not greet within {patience_s:g} s") from None
     except BaseException:
         await stream.close()
         raise
@@ -187,7 +187,7 @@ async def _greeting_line(lines: AsyncIterator[bytes]) -> bytes | None:
 def _greeted(line: bytes | None, stream: ByteStream, what: str) -> Object:
     if line is None:
         said = stream.last_words()
-        raise SourceFailed(f"{what} did not answer" + (f": {said}" if said else ""))
+        raise SourceError(f"{what} did not answer" + (f": {said}" if said else ""))
     return greeting(line)
 
 
@@ -195,7 +195,7 @@ def _frame(line: bytes) -> Frame:
     try:
         return frame_of(line)
     except FrameError as error:
-        raise SourceFailed(str(error)) from None
+        raise SourceError(str(error)) from None
 
 
 def _number(frame: Frame) -> int:

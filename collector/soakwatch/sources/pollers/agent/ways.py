@@ -10,7 +10,7 @@ from typing import Protocol
 
 import asyncssh
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.agent.stream import Talk, greet
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.errors import printable
@@ -25,7 +25,7 @@ class Transport(Protocol):
     """How the agent is reached; ``connect`` may be called again and again."""
 
     async def connect(self) -> Talk:
-        """A conversation. Raises SourceFailed."""
+        """A conversation. Raises SourceError."""
         ...
 
     def drop(self) -> None:
@@ -102,7 +102,7 @@ class LocalWay:
                 with bounded(self._socket) as path:
                     reader, writer = await asyncio.open_unix_connection(path, limit=_CHUNK)
             except OSError:
-                raise SourceFailed(f"no agent listens on {self._socket}: start it with soakwatch-agent run") from None
+                raise SourceError(f"no agent listens on {self._socket}: start it with soakwatch-agent run") from None
             return await greet(_PipeStream(reader, writer), f"the agent on {self._socket}")
         try:
             process = await asyncio.create_subprocess_exec(
@@ -113,7 +113,7 @@ class LocalWay:
                 limit=_CHUNK,
             )
         except OSError:
-            raise SourceFailed(f"the command {self._command[0]!r} of the agent cannot be started") from None
+            raise SourceError(f"the command {self._command[0]!r} of the agent cannot be started") from None
         assert process.stdin is not None
         assert process.stdout is not None
         stream = _PipeStream(process.stdout, process.stdin, process)
@@ -188,9 +188,9 @@ class SshWay:
                 raise line.failed(error) from None
         try:
             return await greet(_SshStream(process), f"the agent on {line.name}")
-        except SourceFailed as failure:
+        except SourceError as failure:
             if "not found" in str(failure) or "No such file" in str(failure):
-                raise SourceFailed(
+                raise SourceError(
                     f"there is no agent on {line.name} in {self._folder}: put it there with "
                     f"soakwatch agent install {line.name}"
                 ) from None

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from soakwatch.core.event_kinds import REACH_NS, WINDOW, is_internal, words_of
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch_agent.framing import Object
 from soakwatch_agent.sample import Answer, Event, Sample, object_labels
 
@@ -171,7 +171,7 @@ class Windows:
     def keep(self, body: Object, offset_ns: int, window: Window) -> Event | None:
         """Takes the agent's answer; its samples go out with ``some``. The event says that they are there.
 
-        Raises SourceFailed for what is no window.
+        Raises SourceError for what is no window.
         """
         columns, times, rows = body.get("columns"), body.get("times"), body.get("values")
         samples: list[Sample] = []
@@ -192,7 +192,7 @@ class Windows:
                     assert isinstance(name, str)
                     samples.append(Sample(metric, name, value, time_ns - offset_ns))
         except (AssertionError, ValueError):
-            raise SourceFailed("the agent's flight recorder answered something that is no window") from None
+            raise SourceError("the agent's flight recorder answered something that is no window") from None
         if not samples:
             return None
         begin, end = samples[0].time_ns, samples[-1].time_ns

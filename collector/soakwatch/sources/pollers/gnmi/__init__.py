@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef, secret
-from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceFailed, timing
+from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.pollers.gnmi.latest import Latest, Wanted, wanted
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import GnmiPath
@@ -77,21 +77,21 @@ class GnmiPoller:
         self._told = ("", "")
 
     async def poll(self, now_ns: int) -> Answer:
-        """What came since the last poll. Raises SourceFailed for a stream that ended or is silent; it is opened anew
+        """What came since the last poll. Raises SourceError for a stream that ended or is silent; it is opened anew
         at the next poll."""
         if self._task is None:
             await self._open(now_ns)
         elif self._task.done():
             failure = self._task.exception()
             await self.close()
-            raise failure if isinstance(failure, SourceFailed) else SourceFailed("the stream of updates broke")
+            raise failure if isinstance(failure, SourceError) else SourceError("the stream of updates broke")
         stream = self._stream
         assert stream is not None
         if stream.updates > self._updates:
             self._updates, self._heard_ns = stream.updates, now_ns
         elif any(not line.on_change for line in self._lines) and now_ns - self._heard_ns > self._patience_ns:
             await self.close()
-            raise SourceFailed(
+            raise SourceError(
                 f"{self._config.host} accepted the paths and sent no update for {_SILENT} intervals: has it any?"
             )
         self._latest.renew(now_ns)
@@ -117,7 +117,7 @@ class GnmiPoller:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            with suppress(asyncio.CancelledError, SourceFailed):
+            with suppress(asyncio.CancelledError, SourceError):
                 await task
         if self._stream is not None:
             await self._stream.close()

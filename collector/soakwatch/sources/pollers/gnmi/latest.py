@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from soakwatch.sources.mapping import check_mapping
 from soakwatch.sources.pollers.gnmi.paths import Element, Plain, found, parse_path
-from soakwatch.sources.pollers.gnmi.values import BadValue, number
+from soakwatch.sources.pollers.gnmi.values import BadValueError, number
 from soakwatch.sources.profiles.model import GnmiPath
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Event, Fault, Sample, object_text
@@ -118,7 +118,7 @@ class Latest:
         key = each.line.metric, _thing(each.line, keys)
         try:
             value = number(leaf, each.line.values, each.line.scale)
-        except BadValue as bad:
+        except BadValueError as bad:
             if len(self._faults) < _MOST_FAULTS:
                 self._faults[key] = f"{each.line.path}: {bad}"
             return

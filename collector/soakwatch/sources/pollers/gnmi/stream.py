@@ -16,9 +16,9 @@ import grpc.aio
 from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
 
 from soakwatch.core.text import one_line
-from soakwatch.sources.abc import LoginRefused, SourceFailed
+from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch.sources.pollers.gnmi.latest import Latest, Wanted
-from soakwatch.sources.pollers.gnmi.values import BadValue, elements, plain
+from soakwatch.sources.pollers.gnmi.values import BadValueError, elements, plain
 
 ENCODINGS = ("JSON_IETF", "JSON", "PROTO")
 """What is asked for, the best first."""
@@ -63,7 +63,7 @@ class Stream:
         self.updates = 0
 
     async def open(self, patience_s: float, encoding: str | None) -> None:
-        """Capabilities: the version, and an encoding that the device has. Raises SourceFailed."""
+        """Capabilities: the version, and an encoding that the device has. Raises SourceError."""
         try:
             told = await self._stub.Capabilities(
                 gnmi_pb2.CapabilityRequest(), timeout=patience_s, metadata=self._door.metadata
@@ -73,13 +73,13 @@ class Stream:
         self.version = str(told.gNMI_version)[:40]
         able = [gnmi_pb2.Encoding.Name(number) for number in told.supported_encodings if number in _KNOWN]
         if encoding is not None and able and encoding not in able:
-            raise SourceFailed(f"{self._where()} has no encoding {encoding}: it has {', '.join(able)}")
+            raise SourceError(f"{self._where()} has no encoding {encoding}: it has {', '.join(able)}")
         self.encoding = encoding or next((name for name in ENCODINGS if name in able), ENCODINGS[0])
 
     async def follow(
         self, lines: Sequence[Wanted], interval_s: float, latest: Latest, now_ns: Callable[[], int]
     ) -> None:
-        """Feeds ``latest`` until the stream ends. Raises SourceFailed with the reason, whatever it was."""
+        """Feeds ``latest`` until the stream ends. Raises SourceError with the reason, whatever it was."""
         request = gnmi_pb2.SubscribeRequest(subscribe=_subscription(lines, interval_s, self.encoding))
         call = self._stub.Subscribe(metadata=self._door.metadata)
         try:
@@ -91,7 +91,7 @@ class Stream:
             raise self._failed(error) from None
         finally:
             call.cancel()
-        raise SourceFailed(f"{self._where()} ended the stream of updates")
+        raise SourceError(f"{self._where()} ended the stream of updates")
 
     async def close(self) -> None:
         """Closes the channel."""
@@ -107,7 +107,7 @@ class Stream:
             path = (*prefix, *elements(tuple(update.path.elem)))
             try:
                 latest.take(path, plain(update.val), came_ns)
-            except BadValue as bad:
+            except BadValueError as bad:
                 latest.refuse(path, str(bad))
         for gone in note.delete:
             latest.forget((*prefix, *elements(tuple(gone.elem))))
@@ -115,9 +115,9 @@ class Stream:
     def _where(self) -> str:
         return f"{self._door.host} port {self._door.port}"
 
-    def _failed(self, error: grpc.aio.AioRpcError) -> SourceFailed:
+    def _failed(self, error: grpc.aio.AioRpcError) -> SourceError:
         refused = error.code() is grpc.StatusCode.UNAUTHENTICATED
-        return (LoginRefused if refused else SourceFailed)(self._sentence(error))
+        return (LoginRefusedError if refused else SourceError)(self._sentence(error))
 
     def _sentence(self, error: grpc.aio.AioRpcError) -> str:
         code, where, told = error.code(), self._where(), error.details() or ""

@@ -12,7 +12,7 @@ from soakwatch.sources.pollers.gnmi.paths import Element, Plain, bare
 _LARGEST_JSON = 4 * 2**20
 
 
-class BadValue(ValueError):  # noqa: N818 - it is the value that is bad
+class BadValueError(ValueError):
     """A value that is none: one sentence."""
 
 
@@ -32,11 +32,11 @@ def plain(value: Typed) -> Plain:
     inner: object = getattr(value, kind)
     if kind in {"json_val", "json_ietf_val"}:
         if not isinstance(inner, bytes) or len(inner) > _LARGEST_JSON:
-            raise BadValue("a value in JSON is too large")
+            raise BadValueError("a value in JSON is too large")
         try:
             made: Plain = json.loads(inner)
         except (ValueError, RecursionError):
-            raise BadValue("a value in JSON is no JSON") from None
+            raise BadValueError("a value in JSON is no JSON") from None
         return made
     if kind == "decimal_val":
         return float(getattr(inner, "digits", 0)) / 10.0 ** int(getattr(inner, "precision", 0))
@@ -56,14 +56,14 @@ def number(value: Plain, names: Mapping[str, float], scale: float | None) -> flo
         word = bare(str(value))
         chosen = names.get(word, names.get(str(value), names.get("default")))
         if chosen is None:
-            raise BadValue(f"{str(value)[:40]!r} is none of {', '.join(names)}")
+            raise BadValueError(f"{str(value)[:40]!r} is none of {', '.join(names)}")
         return chosen
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str):
         value = _of_text(value)
     if not isinstance(value, int | float) or not math.isfinite(value):
-        raise BadValue(f"{str(value)[:40]!r} is no number")
+        raise BadValueError(f"{str(value)[:40]!r} is no number")
     return value if scale is None or scale == 1 else value * scale
 
 
@@ -71,7 +71,7 @@ def _of_text(text: str) -> int | float:
     try:
         return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
     except ValueError:
-        raise BadValue(f"{text[:40]!r} is no number") from None
+        raise BadValueError(f"{text[:40]!r} is no number") from None
 
 
 class SentElement(Protocol):

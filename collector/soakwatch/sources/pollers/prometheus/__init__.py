@@ -19,7 +19,7 @@ from pydantic import Field
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
-from soakwatch.sources.abc import Facts, LoginRefused, SourceContext, SourceFailed, timing
+from soakwatch.sources.abc import Facts, LoginRefusedError, SourceContext, SourceError, timing
 from soakwatch.sources.pollers.prometheus.mapping import Mapped, Mapper
 from soakwatch.sources.pollers.prometheus.reading import ACCEPT, read_page
 from soakwatch.sources.pollers.prometheus.shape import MapEntry, installed_maps
@@ -47,12 +47,12 @@ class PrometheusPoller:
         self._last: Mapped | None = None
 
     async def poll(self, now_ns: int) -> Answer:
-        """One scrape. Raises SourceFailed for a page that is not there or is no metrics page."""
+        """One scrape. Raises SourceError for a page that is not there or is no metrics page."""
         page = await self._access.get(ACCEPT)
         if page.status != 200:
             hints = {401: ": give token, or user and password", 403: ": the secret is not accepted"}
             refused = page.status == 401 and self._config.user is not None  # a token locks no account
-            raise (LoginRefused if refused else SourceFailed)(
+            raise (LoginRefusedError if refused else SourceError)(
                 f"{shown(self._config.url)} answers with status {page.status}{hints.get(page.status, '')}"
             )
         # A page of megabytes takes a second to read: the other sources must not wait for it.
@@ -73,7 +73,7 @@ class PrometheusPoller:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> PrometheusPoller:
-    """Opens the client. Raises PlanError for an unknown map, SourceFailed for a pinned server that is another."""
+    """Opens the client. Raises PlanError for an unknown map, SourceError for a pinned server that is another."""
     installed = installed_maps()
     for name in config.maps or ():
         if name not in installed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 
 ACCEPT = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.9,*/*;q=0.1"
 MOST = 200_000
@@ -26,7 +26,7 @@ class Shown:
 
 
 def read_page(text: str, content_type: str) -> tuple[Shown, ...]:
-    """The samples of a page, in its order. Raises SourceFailed, in one sentence, for what is no such page."""
+    """The samples of a page, in its order. Raises SourceError, in one sentence, for what is no such page."""
     parser = openmetrics if "openmetrics" in content_type.lower() else plain
     made: list[Shown] = []
     try:
@@ -34,7 +34,7 @@ def read_page(text: str, content_type: str) -> tuple[Shown, ...]:
             _take(family.samples, family.type, made)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         told = " ".join(str(error).split())[:120]
-        raise SourceFailed(f"the page is no metrics page: {told or type(error).__name__}") from None
+        raise SourceError(f"the page is no metrics page: {told or type(error).__name__}") from None
     return tuple(made)
 
 
@@ -44,5 +44,5 @@ def _take(samples: Iterable[object], kind: str, made: list[Shown]) -> None:
         if name.endswith("_created") and kind in {"counter", "histogram", "summary"}:
             continue  # a time, not a reading
         if len(made) >= MOST:
-            raise SourceFailed(f"the page holds more than {MOST} samples: ask for fewer collectors")
+            raise SourceError(f"the page holds more than {MOST} samples: ask for fewer collectors")
         made.append(Shown(name, labels, float(value), kind))

@@ -7,11 +7,11 @@ import re
 
 import asyncssh
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.platform import Dialect
 from soakwatch.sources.transport.network_cli.screen import shown
-from soakwatch.sources.transport.network_cli.session import MOST_OUTPUT, Hung, Refused
+from soakwatch.sources.transport.network_cli.session import MOST_OUTPUT, HungError, RefusedError
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch.sources.transport.ssh.seam import Line
 
@@ -46,7 +46,7 @@ class ExecSession:
             async with asyncio.timeout_at(deadline):
                 await self._line.connection()
         except TimeoutError:
-            raise SourceFailed(f"{self._line.name} opened no session in time") from None
+            raise SourceError(f"{self._line.name} opened no session in time") from None
 
     async def run(self, command: str, deadline: float, stop: str = "") -> str:
         """See ``soakwatch.sources.transport.network_cli.session.Session``; nothing has to be stopped here."""
@@ -59,12 +59,12 @@ class ExecSession:
                 text = await self._ask(command)
         except TimeoutError:
             self._line.drop()
-            raise Hung(f"{self._line.name} did not answer {command!r} within its time") from None
+            raise HungError(f"{self._line.name} did not answer {command!r} within its time") from None
         except (OSError, asyncssh.Error) as error:
             self._line.drop()
             raise self._line.failed(error) from None
         if len(text) < 600 and self._refused.search(text):
-            raise Refused(printable(text))
+            raise RefusedError(printable(text))
         return text
 
     async def _ask(self, command: str) -> str:
@@ -75,9 +75,9 @@ class ExecSession:
             while chunk := await process.stdout.read(1 << 16):
                 gathered += chunk
                 if len(gathered) > self._most:
-                    raise SourceFailed(f"{self._line.name} sent more than {self._most >> 20} MiB for {command!r}")
+                    raise SourceError(f"{self._line.name} sent more than {self._most >> 20} MiB for {command!r}")
         finally:
             process.close()
         if not gathered and connection.is_closed():
-            raise SourceFailed(f"{self._line.name} ended the connection in the middle of {command!r}")
+            raise SourceError(f"{self._line.name} ended the connection in the middle of {command!r}")
         return shown(gathered.decode("utf-8", "replace"))

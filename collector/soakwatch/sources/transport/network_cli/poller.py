@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from soakwatch.sources.abc import Facts, SourceContext, SourceFailed
+from soakwatch.sources.abc import Facts, SourceContext, SourceError
 from soakwatch.sources.transport.network_cli.crew import crew
 from soakwatch.sources.transport.network_cli.life import SECOND, Seen, crash_of, life
 from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed
 from soakwatch.sources.transport.network_cli.platform import Command, Platform
-from soakwatch.sources.transport.network_cli.session import Hung, Refused, Session
+from soakwatch.sources.transport.network_cli.session import HungError, RefusedError, Session
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch.sources.transport.ssh.seam import Line
 from soakwatch_agent.sample import Answer, Event, Fault, Sample
@@ -72,7 +72,7 @@ class CliPoller:
         self._told: dict[tuple[str, str], str] = {}
 
     async def open(self) -> None:
-        """Logs in. Raises SourceFailed."""
+        """Logs in. Raises SourceError."""
         patience_s = self._line.device_timeout_s
         if patience_s >= 3:
             patience_s = max(patience_s, _LOGIN_S)
@@ -83,7 +83,7 @@ class CliPoller:
         self._session.close()
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceFailed if nothing could be asked; a command that hangs is a Fault of its metrics."""
+        """One look. Raises SourceError if nothing could be asked; a command that hangs is a Fault of its metrics."""
         loop = asyncio.get_running_loop()
         if not self._session.is_open:
             await self.open()
@@ -99,7 +99,7 @@ class CliPoller:
         await self._explain(deadline, now_ns, look)
         if due and not look.answered and all(turn.refused for turn in self._turns):
             said = self._turns[0].refused
-            raise SourceFailed(
+            raise SourceError(
                 f"{self._line.name} refuses every command ({said}): check os, enable and the rights of the account"
             )
         return Answer(tuple(look.samples), tuple(look.events), tuple(self._news(look)))
@@ -129,8 +129,8 @@ class CliPoller:
         at_ns = self._site.now_ns()
         try:
             text = await self._first_known(turn, deadline)
-        except SourceFailed as failure:
-            if isinstance(failure, Hung):
+        except SourceError as failure:
+            if isinstance(failure, HungError):
                 self._put_off(turn, now_ns)
             if not look.answered:
                 raise
@@ -159,7 +159,7 @@ class CliPoller:
         for text in (turn.text,) if turn.text else turn.command.texts:
             try:
                 answer = await self._session.run(text, deadline, turn.command.stop)
-            except Refused as refused:
+            except RefusedError as refused:
                 turn.refused, turn.text = str(refused), None
             else:
                 turn.refused, turn.text = "", text

@@ -14,7 +14,7 @@ from typing import Protocol
 import asyncssh
 
 from soakwatch.core.secrets import secret
-from soakwatch.sources.abc import LoginRefused, SourceFailed
+from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.platform import Dialect
 from soakwatch.sources.transport.network_cli.screen import last_line, shown
@@ -32,11 +32,11 @@ _PASSWORD = re.compile(r"(?i:pass(?:word|code|wd)|secret)[^\n]{0,40}[:>] ?$")
 _NEW_PASSWORD = re.compile(r"(?i:(?:new|change|enter a|expired)[^\n]{0,40}password)")
 
 
-class Refused(Exception):  # noqa: N818 - the device refused
+class RefusedError(Exception):
     """The device did not take a command; ``str()`` is what it said, printable and cut."""
 
 
-class Hung(SourceFailed):
+class HungError(SourceError):
     """A command that did not come to its end in time."""
 
 
@@ -44,11 +44,11 @@ class Session(Protocol):
     """A device that answers commands."""
 
     async def open(self, deadline: float) -> None:
-        """Makes ready, by ``deadline`` on the loop's clock. Raises SourceFailed."""
+        """Makes ready, by ``deadline`` on the loop's clock. Raises SourceError."""
         ...
 
     async def run(self, command: str, deadline: float, stop: str = "") -> str:
-        """The plain text of a command's answer. Raises Refused, and SourceFailed after which it is closed."""
+        """The plain text of a command's answer. Raises Refused, and SourceError after which it is closed."""
         ...
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class PromptSession:
         self._process = None
 
     async def open(self, deadline: float) -> None:
-        """Logs in to the command line: greetings, first prompt, privileges, paging off. Raises SourceFailed."""
+        """Logs in to the command line: greetings, first prompt, privileges, paging off. Raises SourceError."""
         self.close()
         self._decoder.reset()
         self._mine, self._notes = None, ()
@@ -124,7 +124,7 @@ class PromptSession:
             for command in self._dialect.setup:
                 try:
                     await self.run(command, deadline)
-                except Refused:
+                except RefusedError:
                     notes.append(f"{command!r} was refused: pages are turned one by one")
             self._notes = tuple(notes)
 
@@ -139,7 +139,7 @@ class PromptSession:
             text = await self._until_prompt(command, deadline, stop)
         said = next((line for line in text.split("\n", 8)[:8] if self._refused.search(line[:200])), None)
         if said is not None and len(text) < 600:
-            raise Refused(printable(said))
+            raise RefusedError(printable(said))
         return text
 
     # --- the way in ---------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ class PromptSession:
         self._process.stdin.write(text.encode())
 
     async def _read(self, until: float) -> str | None:
-        """What came, or None if nothing came in time. Raises SourceFailed at the end of the channel."""
+        """What came, or None if nothing came in time. Raises SourceError at the end of the channel."""
         assert self._process is not None
         try:
             async with asyncio.timeout_at(until):
@@ -294,18 +294,20 @@ class PromptSession:
             raise self._failed("ended the session in the middle: it logged the account out, or the line was cut off")
         return self._decoder.decode(chunk)
 
-    def _failed(self, words: str) -> SourceFailed:
-        return SourceFailed(f"{self._line.name} {words}")
+    def _failed(self, words: str) -> SourceError:
+        return SourceError(f"{self._line.name} {words}")
 
-    def _denied(self, words: str) -> LoginRefused:
-        return LoginRefused(f"{self._line.name} {words}")
+    def _denied(self, words: str) -> LoginRefusedError:
+        return LoginRefusedError(f"{self._line.name} {words}")
 
-    def _no_prompt(self, text: str, command: str = "") -> SourceFailed:
+    def _no_prompt(self, text: str, command: str = "") -> SourceError:
         took = self._now() - self._begun
         last = next((line for line in reversed(shown(text[-_HEAD:]).split("\n")) if line.strip()), "")
         tail = f"; last line {printable(last)!r}" if last else "; it said nothing"
         after = f" after {command!r}" if command else ""
-        return Hung(f"{self._line.name} showed no prompt like {self._dialect.shown}{after} within {took:.2g} s{tail}")
+        return HungError(
+            f"{self._line.name} showed no prompt like {self._dialect.shown}{after} within {took:.2g} s{tail}"
+        )
 
 
 class _Honest:
@@ -318,7 +320,7 @@ class _Honest:
         return None
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if error is None or isinstance(error, Refused | ValueError):
+        if error is None or isinstance(error, RefusedError | ValueError):
             return
         self._session.close()
         self._session._line.drop()  # noqa: SLF001 - one thing in two classes

@@ -7,12 +7,12 @@ from contextlib import AsyncExitStack
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
-from soakwatch.sources.abc import SourceContext, SourceFailed
+from soakwatch.sources.abc import SourceContext, SourceError
 from soakwatch.sources.transport.network_cli import shelf
 from soakwatch.sources.transport.network_cli.exec_session import ExecSession
 from soakwatch.sources.transport.network_cli.platform import Platform
 from soakwatch.sources.transport.network_cli.poller import CliPoller
-from soakwatch.sources.transport.network_cli.session import PromptSession, Refused, Session
+from soakwatch.sources.transport.network_cli.session import PromptSession, RefusedError, Session
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch.sources.transport.ssh.seam import CliWish, Line
 
@@ -51,7 +51,7 @@ def _session(one: Platform, line: Line, wish: CliWish) -> Session:
 
 
 async def _found_out(line: Line, site: SourceContext) -> Platform:
-    """Asks a device what it is. Raises SourceFailed with what it said if that is not known."""
+    """Asks a device what it is. Raises SourceError with what it said if that is not known."""
     session = PromptSession(line, shelf.ANY)
     deadline = asyncio.get_running_loop().time() + _ASKING_S
     said = ""
@@ -60,7 +60,7 @@ async def _found_out(line: Line, site: SourceContext) -> Platform:
         for question in shelf.QUESTIONS:
             try:
                 text = await session.run(question, deadline)
-            except Refused as refused:
+            except RefusedError as refused:
                 said = said or str(refused)
                 continue
             name = shelf.introduced(text)
@@ -70,7 +70,7 @@ async def _found_out(line: Line, site: SourceContext) -> Platform:
     finally:
         session.close()
         line.drop()  # many systems grant one session a connection
-    raise SourceFailed(
+    raise SourceError(
         f"{site.target}: {line.name} is no network system that is known (it said {printable(said)!r}): "
         f"set os to one of {', '.join(shelf.names())}"
     )

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 from soakwatch.sources.profiles.value import Value
 from soakwatch.sources.transport.snmp.session import MOST_VALUES, Session
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed, status_name
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError, status_name
 
 DEADLINE: ContextVar[float] = ContextVar("deadline")
 """Of the requests of one poll, or of one survey beside it."""
@@ -40,7 +40,7 @@ class SessionAsker:
         for column in dict.fromkeys(columns):
             try:
                 rows = await self._session.walk((column,), DEADLINE.get())
-            except SnmpFailed as failure:
+            except SnmpPollError as failure:
                 why = status_name(failure.status) if failure.status else _OF_ONE_TABLE.get(failure.kind)
                 if why is None or failure.kind is Kind.DENIED or column in self._sound:
                     self._sound.discard(column)
@@ -51,5 +51,5 @@ class SessionAsker:
             self._session.refusals.pop(column, None)
             found |= rows
             if len(found) > MOST_VALUES:
-                raise SnmpFailed(Kind.TOO_MANY, self._session.access.where, detail=f"{MOST_VALUES:,}")
+                raise SnmpPollError(Kind.TOO_MANY, self._session.access.where, detail=f"{MOST_VALUES:,}")
         return found

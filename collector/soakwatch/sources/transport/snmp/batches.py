@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from soakwatch.sources.transport.snmp.trouble import NO_SUCH_NAME, Kind, SnmpFailed
+from soakwatch.sources.transport.snmp.trouble import NO_SUCH_NAME, Kind, SnmpPollError
 
 Batch = tuple[str, ...]
 
@@ -26,7 +26,7 @@ def halves(batch: Batch) -> list[Batch]:
     return [part for part in (batch[:middle], batch[middle:]) if part] if len(batch) > 1 else []
 
 
-def without(batch: Batch, failure: SnmpFailed) -> tuple[list[Batch], str | None]:
+def without(batch: Batch, failure: SnmpPollError) -> tuple[list[Batch], str | None]:
     """What is left to ask after an error-status, and the object that is refused for it.
 
     The index of the answer names the object; if it does not, the batch is halved until one object is left. A missing

@@ -12,7 +12,7 @@ _MOST_ARCS = 512
 _LONGEST_ARC = 10  # bytes: more than the 32 bits that an arc may have
 
 
-class Malformed(ValueError):  # noqa: N818 - it is said of the datagram
+class MalformedError(ValueError):
     """The bytes are not what SNMP allows."""
 
 
@@ -61,7 +61,7 @@ def object_id(text: str) -> bytes:
 
 
 def items(data: bytes) -> list[tuple[int, bytes]]:
-    """Tag and body of everything in a row. Raises Malformed.
+    """Tag and body of everything in a row. Raises MalformedError.
 
     >>> items(bytes.fromhex("020105040161"))
     [(2, b'\\x05'), (4, b'a')]
@@ -76,33 +76,33 @@ def items(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def opened(data: bytes, tag: int = SEQUENCE) -> list[tuple[int, bytes]]:
-    """What is in the one thing that ``data`` begins with, which must have that tag. Raises Malformed."""
+    """What is in the one thing that ``data`` begins with, which must have that tag. Raises MalformedError."""
     first, start, stop = _head(data, 0)
     if first != tag:
-        raise Malformed(f"tag {first:#x} where {tag:#x} was due")
+        raise MalformedError(f"tag {first:#x} where {tag:#x} was due")
     return items(data[start:stop])
 
 
 def number(body: bytes) -> int:
-    """A whole number from its body. Raises Malformed."""
+    """A whole number from its body. Raises MalformedError."""
     if not 0 < len(body) <= _LONGEST_NUMBER:
-        raise Malformed("a number of no or too many bytes")
+        raise MalformedError("a number of no or too many bytes")
     return int.from_bytes(body, "big", signed=True)
 
 
 def dotted(body: bytes) -> str:
-    """The text of an object identifier from its body. Raises Malformed."""
+    """The text of an object identifier from its body. Raises MalformedError."""
     arcs: list[int] = []
     arc, size = 0, 0
     for byte in body:
         arc, size = arc << 7 | byte & 0x7F, size + 1
         if size > _LONGEST_ARC or len(arcs) > _MOST_ARCS:
-            raise Malformed("an object identifier that is too long")
+            raise MalformedError("an object identifier that is too long")
         if not byte & 0x80:
             arcs.append(arc)
             arc, size = 0, 0
     if size or not arcs:
-        raise Malformed("an object identifier that does not end")
+        raise MalformedError("an object identifier that does not end")
     first = min(arcs[0] // 40, 2)
     return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
 
@@ -110,14 +110,14 @@ def dotted(body: bytes) -> str:
 def _head(data: bytes, at: int) -> tuple[int, int, int]:
     """Tag, and where the body begins and ends."""
     if at + 2 > len(data):
-        raise Malformed("it ends within a head")
+        raise MalformedError("it ends within a head")
     tag, size, start = data[at], data[at + 1], at + 2
     if size & 0x80:
         count = size & 0x7F
         if not 0 < count <= 4 or start + count > len(data):
-            raise Malformed("a length that cannot be")
+            raise MalformedError("a length that cannot be")
         size = int.from_bytes(data[start : start + count], "big")
         start += count
     if start + size > len(data):
-        raise Malformed("a length beyond the end")
+        raise MalformedError("a length beyond the end")
     return tag, start, start + size

@@ -24,7 +24,7 @@ from soakwatch.sources.transport.snmp.message import (
     request,
     user_message,
 )
-from soakwatch.sources.transport.snmp.trouble import REPORTS, Kind, SnmpFailed, refused
+from soakwatch.sources.transport.snmp.trouble import REPORTS, Kind, SnmpPollError, refused
 
 SYS_UPTIME = "1.3.6.1.2.1.1.3.0"
 _NOBODY = Engine(b"", 0, 0)
@@ -36,24 +36,24 @@ _MOST_HEARD = 64  # datagrams that are kept unread
 async def discover(access: Access, timeout_s: float) -> Engine | None:
     """The agent's SNMPv3 engine by an unauthenticated discovery (RFC 3414 section 4); None if nothing answers.
 
-    Raises SnmpFailed if the port is closed, or what answers is no SNMP.
+    Raises SnmpPollError if the port is closed, or what answers is no SNMP.
     """
     async with asyncio.timeout(timeout_s + 1), _Ear.at(access) as ear:
         message = await ear.ask(_discovery(ear.number), timeout_s)
     return message.engine if message is not None else None
 
 
-async def diagnose(access: Access, timeout_s: float, patience_s: float) -> SnmpFailed:
+async def diagnose(access: Access, timeout_s: float, patience_s: float) -> SnmpPollError:
     """What is wrong with this access. ``patience_s`` is how long a poll's request waits: later is too late."""
     try:
         if access.version == "3":
             return await _diagnose_user(access, timeout_s, patience_s)
         return await _diagnose_community(access, timeout_s, patience_s)
-    except SnmpFailed as failure:
+    except SnmpPollError as failure:
         return failure
 
 
-async def _diagnose_community(access: Access, timeout_s: float, patience_s: float) -> SnmpFailed:
+async def _diagnose_community(access: Access, timeout_s: float, patience_s: float) -> SnmpPollError:
     version = 0 if access.version == "1" else 1
     began = time.monotonic()
     async with _Ear.at(access) as ear, _Ear.at(access) as other:
@@ -70,18 +70,18 @@ async def _diagnose_community(access: Access, timeout_s: float, patience_s: floa
                 if message is not None:
                     return _answered(access, message, time.monotonic() - began, patience_s)
             if await seen is not None:
-                return SnmpFailed(Kind.COMMUNITY, access.where)
+                return SnmpPollError(Kind.COMMUNITY, access.where)
         finally:
             for task in (asked, seen):
                 task.cancel()
             await asyncio.gather(asked, seen, return_exceptions=True)
-    return SnmpFailed(Kind.SILENT, access.where)
+    return SnmpPollError(Kind.SILENT, access.where)
 
 
-async def _diagnose_user(access: Access, timeout_s: float, patience_s: float) -> SnmpFailed:
+async def _diagnose_user(access: Access, timeout_s: float, patience_s: float) -> SnmpPollError:
     engine = await discover(access, timeout_s)
     if engine is None:
-        return SnmpFailed(Kind.SILENT, access.where)
+        return SnmpPollError(Kind.SILENT, access.where)
     key = await asyncio.to_thread(_key, access, engine)
     for _ in range(2):
         began = time.monotonic()
@@ -91,25 +91,25 @@ async def _diagnose_user(access: Access, timeout_s: float, patience_s: float) ->
                 user_message(ear.number, engine, access.user, pdu, key, access.auth_protocol), timeout_s
             )
         if message is None or message.pdu is None:
-            return SnmpFailed(Kind.NO_ANSWER, access.where, seconds=timeout_s)
+            return SnmpPollError(Kind.NO_ANSWER, access.where, seconds=timeout_s)
         if message.pdu.tag != REPORT:
             if access.priv:
-                return SnmpFailed(Kind.PRIV_KEY, access.where)
+                return SnmpPollError(Kind.PRIV_KEY, access.where)
             return _answered(access, message, time.monotonic() - began, patience_s)
         kind = REPORTS.get(message.pdu.binds[0][0]) if message.pdu.binds else None
         if kind is Kind.TIME_WINDOW and message.engine is not None:
             engine = message.engine  # a discovery need not tell the time: now we know it
             continue
-        return SnmpFailed(kind or Kind.STATUS, access.where, detail="an unknown report")
-    return SnmpFailed(Kind.TIME_WINDOW, access.where)
+        return SnmpPollError(kind or Kind.STATUS, access.where, detail="an unknown report")
+    return SnmpPollError(Kind.TIME_WINDOW, access.where)
 
 
-def _answered(access: Access, message: Heard, took_s: float, patience_s: float) -> SnmpFailed:
+def _answered(access: Access, message: Heard, took_s: float, patience_s: float) -> SnmpPollError:
     if message.pdu is not None and message.pdu.status:
         return refused(access.where, message.pdu.status, message.pdu.index)
     if took_s > patience_s:
-        return SnmpFailed(Kind.LATE, access.where, detail=f"{took_s:.2g} s")
-    return SnmpFailed(Kind.FLAKY, access.where)
+        return SnmpPollError(Kind.LATE, access.where, detail=f"{took_s:.2g} s")
+    return SnmpPollError(Kind.FLAKY, access.where)
 
 
 def _key(access: Access, engine: Engine) -> bytes:
@@ -164,12 +164,12 @@ class _Ear(asyncio.DatagramProtocol):
                 while True:
                     data = await self._heard.get()
                     if isinstance(data, ConnectionRefusedError):
-                        raise SnmpFailed(Kind.REFUSED, self._where)
+                        raise SnmpPollError(Kind.REFUSED, self._where)
                     if isinstance(data, OSError):
-                        raise SnmpFailed(Kind.ADDRESS, self._where, detail=data.strerror or "unreachable")
+                        raise SnmpPollError(Kind.ADDRESS, self._where, detail=data.strerror or "unreachable")
                     try:
                         message = heard(data)
-                    except ber.Malformed as error:
+                    except ber.MalformedError as error:
                         if not bad:  # what answers nonsense at once will hardly answer well much later
                             limit.reschedule(min(limit.when() or 0.0, loop.time() + _AFTER_NONSENSE_S))
                         bad = str(error)
@@ -178,7 +178,7 @@ class _Ear(asyncio.DatagramProtocol):
                         return message
         except TimeoutError:
             if bad:
-                raise SnmpFailed(Kind.MALFORMED, self._where, detail=bad) from None
+                raise SnmpPollError(Kind.MALFORMED, self._where, detail=bad) from None
             return None
 
 
@@ -196,7 +196,7 @@ class _Open:
             )
         except OSError as error:
             detail = error.strerror or "it cannot be reached"
-            raise SnmpFailed(Kind.ADDRESS, self._access.where, detail=detail) from None
+            raise SnmpPollError(Kind.ADDRESS, self._access.where, detail=detail) from None
         return self._ear
 
     async def __aexit__(self, *_: object) -> None:

@@ -28,33 +28,33 @@ _EXCEPTIONS = frozenset({0x80, 0x81, 0x82})  # noSuchObject, noSuchInstance, end
 
 
 def glance(data: bytes) -> Glance:
-    """What a datagram is. Raises ber.Malformed for what is no answer, or none that can be read."""
+    """What a datagram is. Raises ber.MalformedError for what is no answer, or none that can be read."""
     at, end = _into(data, 0, ber.SEQUENCE)
     if end != len(data):
-        raise ber.Malformed("its length is wrong")
+        raise ber.MalformedError("its length is wrong")
     start, at = _into(data, at, ber.INTEGER)
     if at - start != 1:
-        raise ber.Malformed("no SNMP version")
+        raise ber.MalformedError("no SNMP version")
     version = data[start]
     if version == 3:
         at, flags = _head(data, at)
         at = _security(data, at)
         if flags & PRIVATE:
             if _into(data, at, ber.OCTETS)[1] != end:
-                raise ber.Malformed("parts are missing, or too many")
+                raise ber.MalformedError("parts are missing, or too many")
             return PLAIN
         at, scoped = _into(data, at, ber.SEQUENCE)
         if scoped != end:
-            raise ber.Malformed("parts are missing, or too many")
+            raise ber.MalformedError("parts are missing, or too many")
         at = _over(data, at, ber.OCTETS)  # context engine
         at = _over(data, at, ber.OCTETS)  # context
     elif version in {0, 1}:
         at = _over(data, at, ber.OCTETS)  # community
     else:
-        raise ber.Malformed(f"SNMP version {version}")
+        raise ber.MalformedError(f"SNMP version {version}")
     tag = data[at] if at < len(data) else 0
     if tag not in {RESPONSE, REPORT}:
-        raise ber.Malformed("no answer")
+        raise ber.MalformedError("no answer")
     at, _ = _into(data, at, tag)
     at = _over(data, at, ber.INTEGER)  # request ID
     start, at = _into(data, at, ber.INTEGER)
@@ -79,7 +79,7 @@ def _head(data: bytes, at: int) -> tuple[int, int]:
     start, at = _into(data, at, ber.OCTETS)
     model = _into(data, at, ber.INTEGER)
     if at - start != 1 or model[1] != end or model[1] - model[0] != 1:
-        raise ber.Malformed("a SNMPv3 head that lacks parts")
+        raise ber.MalformedError("a SNMPv3 head that lacks parts")
     return end, data[start]
 
 
@@ -90,16 +90,16 @@ def _security(data: bytes, at: int) -> int:
     for tag in (ber.OCTETS, ber.INTEGER, ber.INTEGER, ber.OCTETS, ber.OCTETS, ber.OCTETS):
         start, at = _into(data, at, tag)
         if tag == ber.INTEGER and not 0 < at - start <= _LONGEST_COUNT:
-            raise ber.Malformed("a count that cannot be")
+            raise ber.MalformedError("a count that cannot be")
     if not at == inner == end:
-        raise ber.Malformed("security parameters that lack parts")
+        raise ber.MalformedError("security parameters that lack parts")
     return end
 
 
 def _sound(data: bytes, at: int, end: int, *, exceptions: bool) -> None:
     """Walks through the varbinds: each a pair, within the datagram, of a name and a value of a possible size."""
     if end != len(data):
-        raise ber.Malformed("parts are missing, or too many")
+        raise ber.MalformedError("parts are missing, or too many")
     while at < end:
         if beyond := _common(data, at, end):
             at = beyond
@@ -107,16 +107,16 @@ def _sound(data: bytes, at: int, end: int, *, exceptions: bool) -> None:
         start, stop = _into(data, at, ber.SEQUENCE)
         at, value = _into(data, start, ber.OID)
         if stop > end or value + 2 > stop or at == value or data[value - 1] & 0x80:
-            raise ber.Malformed("a varbind that is no pair")
+            raise ber.MalformedError("a varbind that is no pair")
         tag = data[value]
         start, last = _into(data, value, tag)
         if last != stop:
-            raise ber.Malformed("a varbind that is no pair")
+            raise ber.MalformedError("a varbind that is no pair")
         size = last - start
         if (tag in _NUMBERS and not 0 < size <= 9) or (tag in _EXCEPTIONS and (size or not exceptions)):
-            raise ber.Malformed("a value that cannot be")
+            raise ber.MalformedError("a value that cannot be")
         if tag == ber.OID and (size == 0 or data[last - 1] & 0x80):
-            raise ber.Malformed("an object identifier that does not end")
+            raise ber.MalformedError("an object identifier that does not end")
         at = stop
 
 
@@ -141,12 +141,12 @@ def _common(data: bytes, at: int, end: int) -> int:
 def _into(data: bytes, at: int, tag: int) -> tuple[int, int]:
     """Where the body of the thing at ``at`` begins and ends; the end may lie beyond the datagram."""
     if at + 2 > len(data) or data[at] != tag:
-        raise ber.Malformed("parts are missing")
+        raise ber.MalformedError("parts are missing")
     size, start = data[at + 1], at + 2
     if size & 0x80:
         count = size & 0x7F
         if not 0 < count <= 4 or start + count > len(data):
-            raise ber.Malformed("a length that cannot be")
+            raise ber.MalformedError("a length that cannot be")
         size = int.from_bytes(data[start : start + count], "big")
         start += count
     return start, start + size

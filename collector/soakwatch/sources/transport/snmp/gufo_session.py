@@ -39,7 +39,7 @@ from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.glance import PLAIN, glance
 from soakwatch.sources.transport.snmp.line import Counters, Row, Value
-from soakwatch.sources.transport.snmp.trouble import REPORTS, Kind, SnmpFailed, refused
+from soakwatch.sources.transport.snmp.trouble import REPORTS, Kind, SnmpPollError, refused
 
 _AUTH: dict[str, type[BaseAuthKey]] = {
     "MD5": Md5Key,
@@ -124,23 +124,23 @@ class GufoLine:
         """Give back the socket."""
         self._loop.remove_reader(self._peek.fileno())
         self._peek.close()
-        self._fail(SnmpFailed(Kind.ADDRESS, self.where, detail="the session was closed"))
+        self._fail(SnmpPollError(Kind.ADDRESS, self.where, detail="the session was closed"))
 
     async def _ask(self, send: Callable[[], None], receive: Callable[[], _T], timeout_s: float) -> _T:
-        """One request and its answer. Raises SnmpFailed."""
+        """One request and its answer. Raises SnmpPollError."""
         self._counters.requests += 1
         self._bad = ""
         answer: asyncio.Future[_T] = self._loop.create_future()
         try:
             send()
         except BlockingIOError:
-            raise SnmpFailed(Kind.ADDRESS, self.where, detail="the socket's buffer is full") from None
+            raise SnmpPollError(Kind.ADDRESS, self.where, detail="the socket's buffer is full") from None
         except (ConnectionRefusedError, TimeoutError):  # the library has no other word for a refusal from before
-            raise SnmpFailed(Kind.REFUSED, self.where) from None
+            raise SnmpPollError(Kind.REFUSED, self.where) from None
         except OSError as error:
             raise self._broken(error) from None
         except SnmpError:  # it has no more room for a request than for an answer
-            raise SnmpFailed(Kind.TOO_LARGE, self.where, detail=f"more than {_TAKES:,}") from None
+            raise SnmpPollError(Kind.TOO_LARGE, self.where, detail=f"more than {_TAKES:,}") from None
         self._waiting = _Waiting(receive, answer)
         timer = self._loop.call_later(timeout_s, self._give_up, answer, timeout_s)
         try:
@@ -154,7 +154,7 @@ class GufoLine:
             return
         self._counters.unanswered += 1
         bad = self._bad
-        failed = SnmpFailed(Kind.MALFORMED if bad else Kind.NO_ANSWER, self.where, detail=bad, seconds=timeout_s)
+        failed = SnmpPollError(Kind.MALFORMED if bad else Kind.NO_ANSWER, self.where, detail=bad, seconds=timeout_s)
         answer.set_exception(failed)
 
     def _readable(self) -> None:
@@ -168,7 +168,7 @@ class GufoLine:
             except BlockingIOError:
                 return
             except ConnectionRefusedError:
-                self._fail(SnmpFailed(Kind.REFUSED, self.where))
+                self._fail(SnmpPollError(Kind.REFUSED, self.where))
                 return
             except OSError as error:
                 self._fail(self._broken(error))
@@ -187,7 +187,7 @@ class GufoLine:
         """Whether the library shall read what came; errors and reports end the waiting here."""
         try:
             seen = glance(bytes(memoryview(self._head)[:size]))
-        except ber.Malformed as error:
+        except ber.MalformedError as error:
             self.malformed(str(error))
             return False
         if seen == PLAIN:
@@ -197,7 +197,7 @@ class GufoLine:
             if self._learning and (kind is None or kind in _LEARNING):
                 return True
             detail = "" if kind else f"the report {seen.report}"
-            self._fail(SnmpFailed(kind or Kind.STATUS, self.where, detail=detail))
+            self._fail(SnmpPollError(kind or Kind.STATUS, self.where, detail=detail))
             return False
         self._fail(refused(self.where, seen.status, seen.index))
         return False
@@ -207,7 +207,7 @@ class GufoLine:
         self._counters.malformed += 1
         self._bad = why
 
-    def _fail(self, failure: SnmpFailed) -> None:
+    def _fail(self, failure: SnmpPollError) -> None:
         if self._waiting is not None and not self._waiting.answer.done():
             self._waiting.answer.set_exception(failure)
 
@@ -215,8 +215,8 @@ class GufoLine:
         with contextlib.suppress(OSError):
             self._peek.recv(1)
 
-    def _broken(self, error: OSError) -> SnmpFailed:
-        return SnmpFailed(Kind.ADDRESS, self.where, detail=error.strerror or type(error).__name__)
+    def _broken(self, error: OSError) -> SnmpPollError:
+        return SnmpPollError(Kind.ADDRESS, self.where, detail=error.strerror or type(error).__name__)
 
 
 class GufoColumn:
@@ -256,10 +256,10 @@ class _Waiting(Generic[_T]):
         except BlockingIOError:
             return False  # the answer to an older request
         except SnmpAuthError:
-            self.answer.set_exception(SnmpFailed(Kind.TIME_WINDOW, line.where))
+            self.answer.set_exception(SnmpPollError(Kind.TIME_WINDOW, line.where))
         except (SnmpError, TimeoutError, ValueError, RuntimeError) as error:
             if size > _TAKES:  # the library read but the beginning of it
-                self.answer.set_exception(SnmpFailed(Kind.TOO_LARGE, line.where, detail=f"{size:,}"))
+                self.answer.set_exception(SnmpPollError(Kind.TOO_LARGE, line.where, detail=f"{size:,}"))
                 return True
             line.malformed(str(error) or type(error).__name__)
             return False
@@ -274,11 +274,11 @@ class _Waiting(Generic[_T]):
 
 
 async def open_gufo(access: Access, timeout_s: float, counters: Counters) -> GufoLine:
-    """A line, with engine ID, boots and time learnt (v3). Raises SnmpFailed."""
+    """A line, with engine ID, boots and time learnt (v3). Raises SnmpPollError."""
     try:
         sock = _socket(access)
     except OSError as error:
-        raise SnmpFailed(Kind.ADDRESS, access.where, detail=str(error)) from None
+        raise SnmpPollError(Kind.ADDRESS, access.where, detail=str(error)) from None
     line = GufoLine(access, sock, counters)
     if access.version == "3":
         try:

@@ -27,7 +27,7 @@ class Column(Protocol):
     """A walk over the rows below one object, one answer at a time; a step that failed may be tried again."""
 
     async def more(self, timeout_s: float) -> list[Row] | None:
-        """The next rows, or None at the end. Raises SnmpFailed."""
+        """The next rows, or None at the end. Raises SnmpPollError."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class Line(Protocol):
         ...
 
     async def get(self, oids: Sequence[str], timeout_s: float) -> dict[str, Value]:
-        """One GET; objects that the agent does not have are absent. Raises SnmpFailed."""
+        """One GET; objects that the agent does not have are absent. Raises SnmpPollError."""
         ...
 
     def column(self, oid: str, repetitions: int) -> Column:
@@ -58,7 +58,7 @@ class Line(Protocol):
         ...
 
     async def refresh(self, timeout_s: float) -> None:
-        """Learn engine ID, boots and time (SNMPv3; nothing in other versions). Raises SnmpFailed."""
+        """Learn engine ID, boots and time (SNMPv3; nothing in other versions). Raises SnmpPollError."""
         ...
 
     def close(self) -> None:

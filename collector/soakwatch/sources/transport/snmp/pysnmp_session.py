@@ -38,7 +38,7 @@ from pysnmp.proto.error import ProtocolError
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.engines import engines, key_of
 from soakwatch.sources.transport.snmp.line import Counters, Row, Value
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpFailed, refused
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError, refused
 
 _AUTH = {
     "MD5": USM_AUTH_HMAC96_MD5,
@@ -140,22 +140,22 @@ class PysnmpLine:
                 failure, status, index, rows = await command()
         except TimeoutError:
             self._counters.unanswered += 1
-            raise SnmpFailed(Kind.NO_ANSWER, self.where, seconds=timeout_s) from None
+            raise SnmpPollError(Kind.NO_ANSWER, self.where, seconds=timeout_s) from None
         except (PySnmpError, ProtocolError) as error:
-            raise SnmpFailed(Kind.MALFORMED, self.where, detail=type(error).__name__) from None
+            raise SnmpPollError(Kind.MALFORMED, self.where, detail=type(error).__name__) from None
         if failure is not None and failure:
             raise self._told(failure, timeout_s)
         if int(status):
             raise refused(self.where, int(status), int(index))
         return [(str(name), _value(value)) for name, value in rows]
 
-    def _told(self, failure: errind.ErrorIndication, timeout_s: float) -> SnmpFailed:
+    def _told(self, failure: errind.ErrorIndication, timeout_s: float) -> SnmpPollError:
         if isinstance(failure, errind.RequestTimedOut):
             self._counters.unanswered += 1
-            return SnmpFailed(Kind.NO_ANSWER, self.where, seconds=timeout_s)
+            return SnmpPollError(Kind.NO_ANSWER, self.where, seconds=timeout_s)
         for kind in (kind for cls, kind in _INDICATIONS if isinstance(failure, cls)):
-            return SnmpFailed(kind, self.where)
-        return SnmpFailed(Kind.MALFORMED, self.where, detail=str(failure)[:80])
+            return SnmpPollError(kind, self.where)
+        return SnmpPollError(Kind.MALFORMED, self.where, detail=str(failure)[:80])
 
 
 class PysnmpColumn:
@@ -195,7 +195,7 @@ async def open_pysnmp(
     try:
         target = await kind.create((access.address, access.port), timeout=timeout_s, retries=0)
     except PySnmpError:
-        raise SnmpFailed(Kind.ADDRESS, access.where, detail="no numeric address") from None
+        raise SnmpPollError(Kind.ADDRESS, access.where, detail="no numeric address") from None
     return PysnmpLine(access, target, key_of(access, engine_id if changed else None), counters, engine_id)
 
 

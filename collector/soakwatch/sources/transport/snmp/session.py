@@ -19,7 +19,7 @@ from soakwatch.sources.transport.snmp.diagnosis import diagnose, discover
 from soakwatch.sources.transport.snmp.gufo_session import open_gufo
 from soakwatch.sources.transport.snmp.line import Counters, Line, Value
 from soakwatch.sources.transport.snmp.sizes import Amount, Columns
-from soakwatch.sources.transport.snmp.trouble import TOO_BIG, Kind, SnmpFailed, status_name
+from soakwatch.sources.transport.snmp.trouble import TOO_BIG, Kind, SnmpPollError, status_name
 from soakwatch.sources.transport.snmp.uses import Get, Walk
 
 if TYPE_CHECKING:
@@ -82,18 +82,18 @@ class Session:
     _answered_at: float | None = None
     _streak: int = 0
     _replaced: bool = False  # the agent's engine ID is not the first any more
-    _diagnosis: asyncio.Task[SnmpFailed] | None = None
+    _diagnosis: asyncio.Task[SnmpPollError] | None = None
     _diagnosed_at: float = 0.0
     _diagnoses: int = 0
     _numeric: Access | None = None
-    _endings: dict[str, tuple[float, SnmpFailed | None]] = field(default_factory=dict)
+    _endings: dict[str, tuple[float, SnmpPollError | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._objects = Amount(self.manner.objects, self.manner.objects)
         self._repetitions = Amount(max(_MOST_REPETITIONS, self.manner.repetitions), self.manner.repetitions)
 
     async def get(self, oids: Sequence[str], deadline: float) -> dict[str, Value]:
-        """Values of these objects; what the agent does not have is absent. Raises SnmpFailed."""
+        """Values of these objects; what the agent does not have is absent. Raises SnmpPollError."""
         found: dict[str, Value] = {}
         if len(self.refusals) > _MOST_REFUSALS:
             self.refusals.clear()  # what is still refused is soon known again
@@ -103,7 +103,7 @@ class Session:
             second = len(batch) == 1 and batch[0] in self._huge
             try:
                 answer, sure = await self._exchange(Get(batch), deadline, second=second)
-            except SnmpFailed as failure:
+            except SnmpPollError as failure:
                 left = self._parts(batch, failure, deadline) + left
                 continue
             if not sure:
@@ -119,13 +119,13 @@ class Session:
         return found
 
     async def walk(self, columns: Sequence[str], deadline: float) -> dict[str, Value]:
-        """All instances below these objects. Raises SnmpFailed, also for a table without end."""
+        """All instances below these objects. Raises SnmpPollError, also for a table without end."""
         found: dict[str, Value] = {}
         for oid in dict.fromkeys(columns):
             found.update(await self._column(oid, min(MOST_ROWS, MOST_VALUES - len(found)), deadline))
         return found
 
-    async def explain(self, failure: SnmpFailed, deadline: float) -> SnmpFailed:
+    async def explain(self, failure: SnmpPollError, deadline: float) -> SnmpPollError:
         """The failure with its cause, if that can be told: the agent is asked once a streak, beside the polls."""
         if failure.kind not in _UNCLEAR:
             return failure
@@ -140,7 +140,7 @@ class Session:
             return failure
         cause = self._diagnosis.result()
         if cause.kind is Kind.PRIV_KEY and self._answered_at is not None and self._diagnoses < 2:
-            return SnmpFailed(Kind.FLAKY, cause.where)  # the key was right until now: a lost datagram is likelier
+            return SnmpPollError(Kind.FLAKY, cause.where)  # the key was right until now: a lost datagram is likelier
         return cause
 
     async def close(self) -> None:
@@ -156,7 +156,7 @@ class Session:
         self, use: Callable[[Line, float], Awaitable[_T]], deadline: float, *, second: bool = False
     ) -> _T:
         """One request with its retries: each gets its share of what is left. ``second`` asks the other library."""
-        failure = SnmpFailed(Kind.TOO_SLOW, self.access.where)
+        failure = SnmpPollError(Kind.TOO_SLOW, self.access.where)
         for left in range(self.manner.retries + 1, 0, -1):
             share_s = min(self.manner.share_s, (deadline - self.clock()) / left)
             if share_s < _ENOUGH_S:
@@ -165,7 +165,7 @@ class Session:
                 try:
                     line = await (self._second_line(share_s) if second else self._ready(share_s))
                     result = await use(line, share_s)
-                except SnmpFailed as error:
+                except SnmpPollError as error:
                     failure = error
                     self._learn(error)
                     if error.kind not in _AGAIN:
@@ -205,7 +205,7 @@ class Session:
         if access.version == "3":
             engine = await discover(access, share_s)
             if engine is None:
-                raise SnmpFailed(Kind.NO_ANSWER, self.access.where, seconds=share_s)
+                raise SnmpPollError(Kind.NO_ANSWER, self.access.where, seconds=share_s)
             engine_id = engine.engine_id
             self._replaced |= bool(self.engine_id and engine_id != self.engine_id)
         return await open_pysnmp(access, share_s, self.counters, engine_id, changed=self._replaced)
@@ -225,7 +225,7 @@ class Session:
             self._numeric = replace(self.access, address=await resolve(self.access, timeout_s))
         return self._numeric
 
-    def _learn(self, failure: SnmpFailed) -> None:
+    def _learn(self, failure: SnmpPollError) -> None:
         if failure.kind in {Kind.NO_ANSWER, Kind.REFUSED, Kind.ADDRESS}:
             self._streak += 1
         if failure.kind in _RESYNC or (self._streak and self._streak % 2 == 0):
@@ -246,7 +246,7 @@ class Session:
 
     # --- sizes --------------------------------------------------------------------------------------------
 
-    def _parts(self, batch: Batch, failure: SnmpFailed, deadline: float) -> list[Batch]:
+    def _parts(self, batch: Batch, failure: SnmpPollError, deadline: float) -> list[Batch]:
         """What of a batch is to be asked again after a failure. Raises it if there is nothing to be gained."""
         now = self.clock()
         if failure.status == TOO_BIG or failure.kind is Kind.TOO_LARGE:
@@ -301,7 +301,7 @@ class Session:
             began = self.clock()
             try:
                 more = await self._exchange(walk.step, deadline, second=oid in self._huge)
-            except SnmpFailed as failure:
+            except SnmpPollError as failure:
                 self._lighter(walk, failure, deadline)
                 walk = self._walk_of(oid)
                 continue
@@ -311,11 +311,11 @@ class Session:
                 walk = self._walk_of(oid)
                 continue
             if (twice := walk.take(more)) is not None:
-                raise SnmpFailed(
+                raise SnmpPollError(
                     Kind.LOOP, self.access.where, detail=twice if len(twice) < _SHOWN else f"{twice[:_SHOWN]}..."
                 )
             if len(walk.rows) > most:
-                raise SnmpFailed(Kind.TOO_MANY, self.access.where, detail=f"{most:,}")
+                raise SnmpPollError(Kind.TOO_MANY, self.access.where, detail=f"{most:,}")
             now = self.clock()
             if len(more) >= self._repetitions.now and now - began < _FAST_S:
                 self._repetitions.more(now)
@@ -323,7 +323,7 @@ class Session:
     def _walk_of(self, oid: str) -> Walk:
         return Walk(oid, self._columns.rows(oid, self._repetitions.now))
 
-    def _lighter(self, walk: Walk, failure: SnmpFailed, deadline: float) -> None:
+    def _lighter(self, walk: Walk, failure: SnmpPollError, deadline: float) -> None:
         """A walk failed: the next attempt shall ask for less. Raises the failure if it would not help."""
         now = self.clock()
         if now > deadline:
@@ -352,13 +352,13 @@ class Session:
                 async with self._lock:
                     line = await self._second_line(share_s)
                     rows = await line.following(last, 1, share_s)
-            except SnmpFailed as error:
+            except SnmpPollError as error:
                 failure = error if error.status else None
             else:
                 failure = None
                 if any(value is not None and name.startswith(oid + ".") for name, value in rows):
                     if not self._give_over(oid):
-                        raise SnmpFailed(Kind.TOO_LARGE, self.access.where, detail="more than 2,048")
+                        raise SnmpPollError(Kind.TOO_LARGE, self.access.where, detail="more than 2,048")
                     return False
             if len(self._endings) < _MOST_ENDINGS:
                 self._endings[oid] = (now, failure)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 
 
 class Kind(Enum):
@@ -82,7 +82,7 @@ REPORTS = {
 """What a Report of RFC 3414 says."""
 
 
-class SnmpFailed(SourceFailed):
+class SnmpPollError(SourceError):
     """One failure; ``status`` and ``index`` are those of the PDU for STATUS and DENIED."""
 
     def __init__(
@@ -92,10 +92,10 @@ class SnmpFailed(SourceFailed):
         self.kind, self.where, self.status, self.index = kind, where, status, index
 
 
-def refused(where: str, status: int, index: int) -> SnmpFailed:
+def refused(where: str, status: int, index: int) -> SnmpPollError:
     """The failure of an error-status."""
     kind = Kind.DENIED if status in {NO_ACCESS, AUTHORIZATION} else Kind.STATUS
-    return SnmpFailed(kind, where, detail=status_name(status), status=status, index=index)
+    return SnmpPollError(kind, where, detail=status_name(status), status=status, index=index)
 
 
 def status_name(status: int) -> str:

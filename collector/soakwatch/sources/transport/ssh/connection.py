@@ -15,7 +15,7 @@ from typing import Self
 
 import asyncssh
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.ssh.access import Access, Login
 from soakwatch.sources.transport.ssh.errors import failed, printable
 from soakwatch.sources.transport.ssh.keys import Credentials, agent_keys, credentials
@@ -73,7 +73,7 @@ class SshLine:
             await asyncio.wait(self._leaving, timeout=_FAREWELL_S + 1)
 
     async def connection(self) -> asyncssh.SSHClientConnection:
-        """The open connection, made anew if it was lost. Raises SourceFailed (PlanError for keys and files)."""
+        """The open connection, made anew if it was lost. Raises SourceError (PlanError for keys and files)."""
         async with self._lock:
             if self._open and not self._open[-1].is_closed():
                 return self._open[-1]
@@ -81,7 +81,7 @@ class SshLine:
             await self._connect()
             return self._open[-1]
 
-    def failed(self, error: BaseException) -> SourceFailed:
+    def failed(self, error: BaseException) -> SourceError:
         """The sentence for an exception on this line."""
         return failed(self.name, error)
 
@@ -112,7 +112,7 @@ class SshLine:
         except TimeoutError:
             self.drop()
             text = f"{self.name} does not answer: no connection within {access.connect_timeout:g} s"
-            raise SourceFailed(text) from None
+            raise SourceError(text) from None
         except BaseException:
             self.drop()
             raise
@@ -160,10 +160,10 @@ class SshLine:
             )
         except (OSError, asyncssh.Error, ValueError) as error:
             if keeper.refusal:
-                raise SourceFailed(keeper.refusal) from None
+                raise SourceError(keeper.refusal) from None
             if self._open and isinstance(error, asyncssh.ChannelOpenError):
                 gate = _name(self.access.jump[len(self._open) - 1])
-                raise SourceFailed(
+                raise SourceError(
                     f"the jump host {gate} does not connect to {login.host}:{login.port} ({printable(error.reason)}): "
                     "nothing may listen there, or the jump host may forbid it (AllowTcpForwarding, PermitOpen)"
                 ) from None
@@ -198,7 +198,7 @@ async def _farewell(connection: asyncssh.SSHClientConnection) -> None:
 
 
 async def open_line(access: Access, folder: Path, stack: AsyncExitStack, device_timeout_s: float = 10.0) -> SshLine:
-    """A line that is connected, entered into ``stack``. Raises SourceFailed and PlanError."""
+    """A line that is connected, entered into ``stack``. Raises SourceError and PlanError."""
     line = await stack.enter_async_context(SshLine(access, folder, device_timeout_s))
     await line.connection()
     return line

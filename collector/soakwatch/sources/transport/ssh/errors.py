@@ -8,7 +8,7 @@ import socket
 import asyncssh
 
 from soakwatch.core.text import one_line
-from soakwatch.sources.abc import LoginRefused, SourceFailed
+from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch_agent.procfs import clean
 
 _CUT = 160
@@ -23,12 +23,12 @@ _SYSTEM = {
 }
 
 
-def failed(where: str, error: BaseException, tried: str = "") -> SourceFailed:
+def failed(where: str, error: BaseException, tried: str = "") -> SourceError:
     """The sentence for an exception of asyncssh or of the system. ``where`` is ``user@host:port``, ``tried`` the ways
-    in which a login was tried. A denied login is a LoginRefused."""
-    if isinstance(error, SourceFailed):
+    in which a login was tried. A denied login is a LoginRefusedError."""
+    if isinstance(error, SourceError):
         return error
-    kind = LoginRefused if isinstance(error, asyncssh.PermissionDenied) else SourceFailed
+    kind = LoginRefusedError if isinstance(error, asyncssh.PermissionDenied) else SourceError
     return kind(f"{where} {_because(error, tried)}")
 
 

@@ -13,7 +13,7 @@ import asyncssh
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.ssh.access import Login
 
 _OWN = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk")
@@ -39,7 +39,7 @@ def credentials(login: Login, device: Login | None = None) -> Credentials:
     A jump host that names no means of its own is tried with the key of the ``device`` behind it as well; never with
     its password, which the jump host would see.
 
-    Raises PlanError for a key or secret that cannot be used, SourceFailed for an SSH agent that is not there.
+    Raises PlanError for a key or secret that cannot be used, SourceError for an SSH agent that is not there.
     """
     keys: Sequence[asyncssh.SSHKeyPair] = ()
     tried: list[str] = []
@@ -67,7 +67,7 @@ def credentials(login: Login, device: Login | None = None) -> Credentials:
 async def agent_keys(means: Credentials, login: Login, stack: AsyncExitStack) -> Sequence[asyncssh.SSHKeyPair]:
     """The keys of the SSH agent, which has to stay open in ``stack`` until the login is over; none without an agent.
 
-    Raises SourceFailed if the plan asks for the agent and it does not answer or holds no key.
+    Raises SourceError if the plan asks for the agent and it does not answer or holds no key.
     """
     if means.agent_path is None:
         return ()
@@ -78,7 +78,7 @@ async def agent_keys(means: Credentials, login: Login, stack: AsyncExitStack) ->
     except (OSError, ValueError):
         keys = ()
     if not keys and login.agent:
-        raise SourceFailed(f"the SSH agent for {login.host} holds no key or does not answer: ssh-add the key")
+        raise SourceError(f"the SSH agent for {login.host} holds no key or does not answer: ssh-add the key")
     return keys
 
 
@@ -87,7 +87,7 @@ def _agent(login: Login) -> str | None:
     there = bool(path) and Path(path).is_socket()
     if login.agent and not there:
         why = f"its socket {path} is not there" if path else "SSH_AUTH_SOCK is not set"
-        raise SourceFailed(f"the SSH agent for {login.host} is not there: {why}; start it and ssh-add the key")
+        raise SourceError(f"the SSH agent for {login.host} is not there: {why}; start it and ssh-add the key")
     implicit = login.key is None and login.password is None
     return path if there and (login.agent or implicit) else None
 

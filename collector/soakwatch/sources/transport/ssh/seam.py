@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import asyncssh
 
-    from soakwatch.sources.abc import Poller, SourceContext, SourceFailed
+    from soakwatch.sources.abc import Poller, SourceContext, SourceError
 
 
 class Line(Protocol):
@@ -34,13 +34,13 @@ class Line(Protocol):
         ...
 
     async def connection(self) -> asyncssh.SSHClientConnection:
-        """The open connection, made anew if it was lost. Raises SourceFailed with the sentence why it cannot be.
+        """The open connection, made anew if it was lost. Raises SourceError with the sentence why it cannot be.
 
         At most one connection is open at a time; open at most four channels on it, better one: devices allow few.
         """
         ...
 
-    def failed(self, error: BaseException) -> SourceFailed:
+    def failed(self, error: BaseException) -> SourceError:
         """What an exception of asyncssh, or of the system, means: ``raise line.failed(error) from None``."""
         ...
 
@@ -85,5 +85,5 @@ class CliSource(Protocol):
 
     async def start_cli(self, line: Line, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> Poller:
         """A poller of the device's CLI (Telling as well). What is opened is entered into ``stack``; the line is not
-        the CLI's to close. Raises SourceFailed, and PlanError for a wish that cannot be."""
+        the CLI's to close. Raises SourceError, and PlanError for a wish that cannot be."""
         ...

@@ -14,7 +14,7 @@ from typing import cast
 
 import asyncssh
 
-from soakwatch.sources.abc import SourceFailed
+from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch.sources.transport.ssh.seam import Line
 
@@ -34,7 +34,7 @@ class Reply:
     seconds: float
 
 
-class NoShell(SourceFailed):
+class NoShellError(SourceError):
     """The other end is no POSIX shell; ``said`` is what it wrote instead."""
 
     def __init__(self, sentence: str, said: str) -> None:
@@ -61,7 +61,7 @@ class Shell:
     async def run(self, script: str, timeout_s: float) -> Reply:
         """Runs a script made of ``part()`` texts and gives its parts back.
 
-        Raises SourceFailed if the line is down, the script does not end in time, or its output is beyond bounds, and
+        Raises SourceError if the line is down, the script does not end in time, or its output is beyond bounds, and
         NoShell if nothing on the other end understands ``sh``.
         """
         loop = asyncio.get_running_loop()
@@ -83,11 +83,11 @@ class Shell:
             self.close()
             # The line may be dead or the device's shell stuck: either way nothing that was asked before may answer.
             self._line.drop()
-            raise SourceFailed(f"{self._line.name} did not answer a look within {timeout_s:.3g} s") from None
+            raise SourceError(f"{self._line.name} did not answer a look within {timeout_s:.3g} s") from None
         except (OSError, asyncssh.Error, BrokenPipeError) as error:
             self.close()
             raise self._line.failed(error) from None
-        except _Cut as cut:
+        except _CutError as cut:
             self.close()
             raise self._meaning(cut) from None
         except asyncio.CancelledError:
@@ -95,15 +95,17 @@ class Shell:
             self._line.drop()
             raise
 
-    def _meaning(self, cut: _Cut) -> SourceFailed:
+    def _meaning(self, cut: _CutError) -> SourceError:
         name = self._line.name
         if cut.too_much:
-            return SourceFailed(f"{name} sent more than {self._most >> 20} MiB for one look: it was cut off")
+            return SourceError(f"{name} sent more than {self._most >> 20} MiB for one look: it was cut off")
         said = printable(cut.said.decode("utf-8", "replace"))
         if self._count <= 1:
             text = f": it said {said!r}" if said else ""
-            return NoShell(f"{name} has no POSIX shell for this account{text}", cut.said.decode("utf-8", "replace"))
-        return SourceFailed(f"{name} ended its shell in the middle of a look: the line or the shell was cut off")
+            return NoShellError(
+                f"{name} has no POSIX shell for this account{text}", cut.said.decode("utf-8", "replace")
+            )
+        return SourceError(f"{name} ended its shell in the middle of a look: the line or the shell was cut off")
 
     async def _opened(self) -> asyncssh.SSHClientProcess[bytes]:
         if self._process is not None and not self._process.is_closing():
@@ -152,7 +154,7 @@ def split(out: bytes, mark: str) -> dict[str, bytes]:
     return parts
 
 
-class _Cut(Exception):  # noqa: N818 - internal: the output ended before its mark, or never would
+class _CutError(Exception):
     def __init__(self, said: bytes, *, too_much: bool) -> None:
         super().__init__()
         self.said, self.too_much = said, too_much
@@ -161,9 +163,9 @@ class _Cut(Exception):  # noqa: N818 - internal: the output ended before its mar
 async def _both(out: Coroutine[None, None, bytes], complaints: Coroutine[None, None, bytes]) -> tuple[bytes, bytes]:
     """Both outputs, or one ``_Cut`` with what was said on either."""
     told = await asyncio.gather(out, complaints, return_exceptions=True)
-    cuts = [each for each in told if isinstance(each, _Cut)]
+    cuts = [each for each in told if isinstance(each, _CutError)]
     if cuts:
-        raise _Cut(b" ".join(cut.said for cut in cuts if cut.said), too_much=any(cut.too_much for cut in cuts))
+        raise _CutError(b" ".join(cut.said for cut in cuts if cut.said), too_much=any(cut.too_much for cut in cuts))
     for each in told:
         if isinstance(each, BaseException):
             raise each
@@ -175,7 +177,7 @@ async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes, most: int, clos
     while True:
         chunk = await reader.read(_CHUNK)
         if not chunk:
-            raise _Cut(bytes(gathered[:_SAID]), too_much=False)
+            raise _CutError(bytes(gathered[:_SAID]), too_much=False)
         begin = max(0, len(gathered) - len(mark))
         gathered += chunk
         at = gathered.find(mark, begin)
@@ -183,4 +185,4 @@ async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes, most: int, clos
             return bytes(gathered[:at])
         if len(gathered) > most:
             close()
-            raise _Cut(b"", too_much=True)
+            raise _CutError(b"", too_much=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from soakwatch.sources.abc import Facts, SourceContext, SourceFailed
+from soakwatch.sources.abc import Facts, SourceContext, SourceError
 from soakwatch.sources.transport.ssh.ask import Wants
 from soakwatch.sources.transport.ssh.ask_folder import Asked, all_asks
 from soakwatch.sources.transport.ssh.connection import SshLine
@@ -63,9 +63,9 @@ class LinuxPoller:
         self._deadline = 0.0
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceFailed if the line or the device's shell fails."""
+        """One look. Raises SourceError if the line or the device's shell fails."""
         if self._working is not None and not self._working.done():
-            raise SourceFailed(f"the look before at {self._line.name} is still being read: this machine is overloaded")
+            raise SourceError(f"the look before at {self._line.name} is still being read: this machine is overloaded")
         self._deadline = time.monotonic() + self._line.device_timeout_s
         self._notes.begin(now_ns)
         if self._observer.resting(now_ns):
@@ -79,7 +79,7 @@ class LinuxPoller:
             raise
 
     async def open(self) -> None:
-        """Surveys the device. Raises SourceFailed, and NoShell where there is no POSIX shell."""
+        """Surveys the device. Raises SourceError, and NoShell where there is no POSIX shell."""
         await self._surveyed(self._site.now_ns())
 
     def facts(self) -> Facts:
@@ -143,7 +143,7 @@ class LinuxPoller:
         survey = self._survey = survey_of(reply.parts)
         if survey.facts.get("version", "").partition(" ")[0] != "Linux":
             kind = survey.facts.get("version") or "a system that does not tell its name"
-            raise SourceFailed(
+            raise SourceError(
                 f"{self._line.name} runs {kind}, and this source reads Linux and network CLIs: use SNMP for it"
             )
         return survey
