@@ -332,7 +332,7 @@ def test_a_device_is_seen_whatever_its_profile_brings(name: str) -> None:
     assert told >= CPU | MEMORY | LOST | {"system.sessions", "system.temperature"}
     bring = [
         profile.read_text()
-        for profile in files("soakwatch").joinpath("profiles").iterdir()
+        for profile in files("soakwatch.sources.profiles").joinpath("data").iterdir()
         if profile.name.endswith(".yaml")
     ]
     assert len(bring) > 100
