@@ -143,7 +143,7 @@ def test_verdicts(robot: Robot, recorded: Recorded, tmp_path: Path) -> None:
     assert said["Bad While It Rebooted"][1].startswith("the soak verdict is fail, not pass: reboot: 1 reboot")
     assert "the soak verdict is fail, not pass" in said["Nothing Told Is The Run"][1]
     assert "great is no verdict: name some of fail, inconclusive, warn, pass" in said["A Word That Is None"][1]
-    assert "scope=moon is none" in said["A Scope That Is None"][1]
+    assert "invalid scope 'moon'" in said["A Scope That Is None"][1]
 
 
 REFUSED = """
