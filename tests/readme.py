@@ -1,4 +1,4 @@
-"""The README's blocks that are the output of a command: written anew with --update, compared by tests/test_docs.py."""
+"""Blocks of the README and of docs/ that a command prints: --update writes them, tests/test_docs.py compares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _BLOCK = re.compile(r"(<!-- output: (?P<what>[^>]+) -->\n).*?(<!-- /output -->)", re.DOTALL)
 
 
@@ -46,13 +47,16 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
 
 
 def renewed(text: str) -> str:
-    """The README with every block as its command prints it now."""
+    """A page with every block as its command prints it now."""
     return _BLOCK.sub(lambda match: f"{match[1]}{BLOCKS[match['what']]()}\n{match[3]}", text)
 
 
 if __name__ == "__main__":
-    new = renewed(README.read_text(encoding="utf-8"))
+    stale = {
+        page: new for page in PAGES if (new := renewed(page.read_text(encoding="utf-8"))) != page.read_text("utf-8")
+    }
     if "--update" in sys.argv:
-        README.write_text(new, encoding="utf-8")
-    elif new != README.read_text(encoding="utf-8"):
-        sys.exit("README.md is not up to date: python tests/readme.py --update")
+        for page, new in stale.items():
+            page.write_text(new, encoding="utf-8")
+    elif stale:
+        sys.exit(f"{', '.join(page.name for page in stale)}: not up to date: python tests/readme.py --update")

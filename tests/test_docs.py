@@ -15,25 +15,38 @@ from soakwatch.plan import load_plan, plan_from_text
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = {page.stem: page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md"))}
+EVERYTHING = "\n".join([README, *DOCS.values()])
 
 
-def _fenced(kind: str) -> list[str]:
-    return re.findall(rf"```{kind}\n(.*?)```", README, re.DOTALL)
+def _fenced(kind: str, text: str) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
 
 
 def test_generated_blocks_are_up_to_date() -> None:
-    """What a command prints stands in the README as it prints it (python tests/readme.py --update)."""
+    """What a command prints stands in the README and in docs/ as it prints it (python tests/readme.py --update)."""
     spec = importlib.util.spec_from_file_location("readme", ROOT / "tests" / "readme.py")
     assert spec is not None
     assert spec.loader is not None
     readme = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(readme)
-    assert readme.renewed(README) == README
+    for page in (README, *DOCS.values()):
+        assert readme.renewed(page) == page
+    assert sum(text.count("<!-- output: ") for text in DOCS.values()) == len(readme.BLOCKS)
 
 
-def test_the_readmes_plan_can_be_run() -> None:
-    """The plan in the README parses, and so does every example plan."""
-    plan, devices, load, events, sinks, notify = _fenced("yaml")
+def test_the_readme_is_a_door() -> None:
+    """The manual is in docs/, and the README leads to every page of it."""
+    assert len(README.splitlines()) <= 170
+    assert {page for page in DOCS if f"](docs/{page}.md)" not in README} == set()
+
+
+def test_the_plans_of_the_documentation_can_be_run() -> None:
+    """The plan in the README parses, and so does every other in docs/ and every example plan."""
+    (plan,) = _fenced("yaml", README)
+    devices, load, events, sinks, notify = (
+        _fenced("yaml", DOCS[page])[0] for page in ("devices", "loads", "events", "influxdb-grafana", "notifications")
+    )
     assert plan_from_text(plan, "README.md").duration_s == 12 * 3600
     (target,) = plan_from_text(f"duration: 1h\n{devices}", "README.md").targets
     assert [source.poller for source in target.sources] == ["snmp", "ssh", "icmp", "traps", "syslog"]
@@ -48,14 +61,14 @@ def test_the_readmes_plan_can_be_run() -> None:
 
 
 def _commands() -> list[list[str]]:
-    shown = re.findall(r"^soakwatch ([^#\n&|]+)", "\n".join(_fenced("sh")), re.MULTILINE)
-    inline = re.findall(r"`soakwatch ([a-z][^`]*)`", README)
+    shown = re.findall(r"^soakwatch ([^#\n&|]+)", "\n".join(_fenced("sh", EVERYTHING)), re.MULTILINE)
+    inline = re.findall(r"`soakwatch ([a-z][^`]*)`", EVERYTHING)
     return [line.split() for line in [*shown, *inline]]
 
 
 @pytest.mark.parametrize("words", _commands(), ids=" ".join)
-def test_commands_of_the_readme_exist(words: list[str]) -> None:
-    """Each command that the README shows exists, with the options that it shows."""
+def test_commands_of_the_documentation_exist(words: list[str]) -> None:
+    """Each command that the README or docs/ shows exists, with the options that it shows."""
     assert words[0] in COMMANDS.names()
     command = COMMANDS.module(words[0]).command
     assert isinstance(command, click.Command)
@@ -78,8 +91,8 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_every_exit_code_and_word_is_explained() -> None:
-    """The README explains the exit codes and the words."""
+    """The README explains the exit codes, docs/words.md the words."""
     for code in range(5):
         assert f"| {code} |" in README
     for word in ("target", "sample", "series", "load", "phase", "event", "record", "finding", "verdict", "coverage"):
-        assert re.search(rf"^\| [^|]*\b{word}\b", README, re.MULTILINE), word
+        assert re.search(rf"^\| [^|]*\b{word}\b", DOCS["words"], re.MULTILINE), word

@@ -1,4 +1,4 @@
-"""Sends a record to InfluxDB: samples, polls, events, findings and the verdict; to send it twice changes nothing."""
+"""Sends a record to InfluxDB: samples, polls, events, findings and the verdict; writes are idempotent."""
 
 from __future__ import annotations
 
