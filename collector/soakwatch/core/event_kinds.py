@@ -25,7 +25,7 @@ _LONGEST = 120
 def is_internal(kind: str) -> bool:
     """Whether events of this kind tell of the watching, or of what was there before, and of nothing that happened.
 
-    >>> bookkeeping("device.identity"), bookkeeping("source.spool.lost"), bookkeeping("link.down")
+    >>> is_internal("device.identity"), is_internal("source.spool.lost"), is_internal("link.down")
     (True, True, False)
     """
     return kind in _OLD_NEWS or kind.startswith(_ACCOUNTS) or is_run_admin(kind)
@@ -44,7 +44,7 @@ def is_run_admin(kind: str) -> bool:
     """Whether events of this kind tell what became of scripts, hooks and notifications, or what people said of the run
     itself: nothing that was done to a target, so no rule is to look at them.
 
-    >>> own_affair("hook.failed"), own_affair("event.skipped"), own_affair("failover")
+    >>> is_run_admin("hook.failed"), is_run_admin("event.skipped"), is_run_admin("failover")
     (True, True, False)
     """
     return kind.startswith(_OWN_AFFAIRS) or kind in {STOP, ACKNOWLEDGED}

@@ -20,9 +20,9 @@ def without(target: str, sentence: str) -> str:
 def prefixed(target: str, source: str, sentence: str) -> str:
     """Target, source and sentence, as one; where the sentence itself begins with them they are not said twice.
 
-    >>> said_of("fw2", "traps", "fw2: port 162 is taken"), said_of("fw2", "gnmi", "fw2: gnmi needs grpc")
+    >>> prefixed("fw2", "traps", "fw2: port 162 is taken"), prefixed("fw2", "gnmi", "fw2: gnmi needs grpc")
     ('fw2 traps: port 162 is taken', 'fw2 gnmi needs grpc')
-    >>> said_of("fw2", "snmp", "fw2:161: the port is closed")
+    >>> prefixed("fw2", "snmp", "fw2:161: the port is closed")
     'fw2:161 snmp: the port is closed'
     """
     who, rest = target, without(target, sentence)

@@ -46,7 +46,7 @@ def spells(encoding: str, signs: str) -> bool:
 def encodable(text: str, encoding: str) -> str:
     """The text in signs that the encoding has; what has no likeness there is a question mark.
 
-    >>> spelled("✗ 5 µs ± 1 … é", "ascii"), spelled("✗ ±", "utf-8")
+    >>> encodable("✗ 5 µs ± 1 … é", "ascii"), encodable("✗ ±", "utf-8")
     ('x 5 us +- 1 ... e', '✗ ±')
     """
     if spells(encoding, text):

@@ -65,7 +65,7 @@ class Demand:
 
         >>> from soakwatch_rules.rule import Window
         >>> doubt = Finding("cpu_spike", 1, Outcome.INCONCLUSIVE, "dut", "", "", Window(0, 1), "", "", 9,
-        ...                 why=Why.CADENCE)
+        ...                 why=InconclusiveReason.CADENCE)
         >>> Demand().waives(doubt), Demand(insisted=frozenset({"cpu_spike"})).waives(doubt)
         (True, False)
         """

@@ -1,7 +1,7 @@
 """One poll for each due time: a look that was brought in late stands for the poll that had been lost.
 
 The record keeps polls as they came, and what is sealed is never changed. A source that looks by itself and keeps what
-nobody could fetch (``soakwatch.sources.abc.Recovering``) adds answered polls for due times that are accounted for
+nobody could fetch (``soakwatch.sources.abc.Backfills``) adds answered polls for due times that are accounted for
 already; here, where polls are counted, they take the place of the lost ones.
 """
 

@@ -4,8 +4,8 @@ A module ``pollers/NAME.py`` or ``loads/NAME.py`` holds
 
 * its docstring, whose first line is shown by ``soakwatch pollers`` or ``soakwatch loads``,
 * ``Config``, a subclass of ``SourceConfig`` with the source's own keys,
-* ``async def start(config: Config, site: Site, stack: AsyncExitStack) -> Poller``, which connects and enters every
-  resource that it opens into the caller's stack.
+* ``async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller``, which connects and
+  enters every resource that it opens into the caller's stack.
 
 Intervals, timeouts, retries, logging, and the record are the wrapper's; a poller raises ``SourceError`` (or lets
 any exception out) and the wrapper makes a Poll of it.

@@ -86,11 +86,11 @@ def test_a_cut_line_loses_requests_and_a_missing_route_fails_the_poll(namespace:
 import asyncio, subprocess, sys
 from contextlib import AsyncExitStack
 from pathlib import Path
-from soakwatch.sources.abc import Site, SourceError
+from soakwatch.sources.abc import SourceContext, SourceError
 from soakwatch.sources.registry import poller_module
 module = poller_module("icmp")
 CONFIG = module.config(host="198.18.0.2", count=2, spacing="10ms", wait="200ms")
-site = Site("dut", "dut", (), None, Path(), lambda: 0, 1.0)
+site = SourceContext("dut", "dut", (), None, Path(), lambda: 0, 1.0)
 async def main():
     async with AsyncExitStack() as stack:
         poller = await module.start(CONFIG, site, stack)

@@ -52,7 +52,7 @@ class _Look:
 
 
 class CliPoller:
-    """See ``soakwatch.sources.abc.Poller`` and ``Telling``. A look asks the commands that are due, the longest due
+    """See ``soakwatch.sources.abc.Poller`` and ``Identifies``. A look asks the commands that are due, the longest due
     first, as many as fit the time of a look; the others come first at the next."""
 
     def __init__(
