@@ -296,7 +296,7 @@ def test_every_file_on_a_shelf_has_a_test_that_names_it() -> None:
     ]
     unnamed += [f"profile {name}" for name in load_profiles() if not re.search(rf"\b{re.escape(name)}\b", everything)]
     unnamed += [f"probe {n}" for n in probe_names() if not any(metric in agent for metric in source(n).metrics)]
-    report = named_in("collector/test_report", "e2e")
+    report = named_in("collector/report", "e2e")
     unnamed += [
         f"section {name}"
         for name, section in all_sections()

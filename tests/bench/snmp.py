@@ -25,7 +25,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.collector.snmp.snmpd import AUTH, PRIV, Snmpd
+from tests.collector.sources.snmp.snmpd import AUTH, PRIV, Snmpd
 
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.session import Manner, Session

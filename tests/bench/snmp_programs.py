@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from tests.bench import snmp_stage as stage
-from tests.collector.snmp.snmpd import AUTH, PRIV, Snmpd
+from tests.collector.sources.snmp.snmpd import AUTH, PRIV, Snmpd
 
 from soakwatch.testing.ports import free_port
 

@@ -29,7 +29,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench import snmp_programs as programs
 from tests.bench import snmp_stage as stage
-from tests.collector.snmp.snmpd import Snmpd
+from tests.collector.sources.snmp.snmpd import Snmpd
 
 WARM_S = 8.0  # starts, surveys and the first polls are not the polling
 Plan = Callable[[Snmpd, str, Path], list[str]]

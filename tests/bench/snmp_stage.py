@@ -12,7 +12,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.collector.snmp.snmpd import AUTH, PRIV, Snmpd
+from tests.collector.sources.snmp.snmpd import AUTH, PRIV, Snmpd
 
 _INSIDE = "SOAKWATCH_BENCH_INSIDE"
 PAIRS = 12  # virtual cables: 24 interfaces, and lo

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.collector.snmp.snmpd import AUTH, PRIV, Snmpd
+from tests.collector.sources.snmp.snmpd import AUTH, PRIV, Snmpd
 from tests.needs import needs
 
 from soakwatch.testing.agents import LocalAgent

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from tests.collector.net.conftest import make
+from tests.collector.sources.net.conftest import make
 
 from soakwatch.sinks.influxdb.read import asking
 from soakwatch.sinks.influxdb.read.address import Place, place_of

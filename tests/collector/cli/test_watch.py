@@ -1,0 +1,181 @@
+"""`soakwatch run`, `watch` and `stop` on terminals: what is seen there, and what Ctrl-C does to whom."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.collector.cli.terminals import SOAKWATCH, Terminal
+
+from soakwatch.cli.display.follow import RecordedRun
+from soakwatch.record import RecordView
+from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
+from soakwatch.runs.stop import LONGEST_REASON, end_run
+from soakwatch.testing.records import small_record
+
+ME = f"pid:{os.getpid()}"
+LONG = ("run", "--process", ME, "--interval", "200ms", "--duration", "10m", "--into", "run")
+Terminals = Callable[..., Terminal]
+
+
+@pytest.fixture
+def on_terminal(tmp_path: Path) -> Iterator[Terminals]:
+    """Start a command on a terminal of its own, in an empty folder."""
+    made: list[Terminal] = []
+
+    def start(*words: object, columns: int = 100, rows: int = 40, **environment: str) -> Terminal:
+        made.append(Terminal(words, columns, rows, tmp_path, environment))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
+
+
+def piped(folder: Path, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command with its output in a pipe."""
+    return subprocess.run(
+        [SOAKWATCH, *map(str, words)],
+        cwd=folder,
+        env={**os.environ, **environment},
+        text=True,
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_a_run_is_watched_left_alone_stopped_and_its_end_seen(on_terminal: Terminals, tmp_path: Path) -> None:
+    """Two terminals show the same; Ctrl-C on the second leaves the run; `stop` ends it, and both tell the verdict."""
+    run = on_terminal(*LONG, columns=80, rows=24)
+    run.until(lambda text: bool(re.search(r"local/local +\d+ +[1-9]\d* +\d", text)), "an answered poll")
+    assert "phase soak" in run.text
+    assert "Ctrl-C ends the run properly" in run.text
+    visitor = on_terminal("watch", "run", columns=60, rows=20)
+    visitor.until(lambda text: "phase soak" in text and "local/local" in text, "the phase and the sources")
+    assert "soakwatch stop ends it" in visitor.text
+    assert max(len(line) for line in visitor.text.splitlines()) < 60
+    visitor.interrupt()
+    assert visitor.end() == 130
+    assert "the run goes on" in visitor.text
+    assert not visitor.screen.cursor.hidden
+    witness = on_terminal("watch", "run", "--verdict", columns=120)
+    witness.until(lambda text: "phase soak" in text, "the phase")
+    told = piped(tmp_path, "stop", "run", "--reason", "the rack is\nneeded")
+    assert (told.returncode, told.stderr) == (0, "")
+    again = piped(tmp_path, "stop", "run")
+    assert again.returncode != 0
+    assert "already" in again.stderr
+    assert run.end() == 3
+    assert witness.end() == 3
+    assert "INCONCLUSIVE" in witness.text
+    assert "full report: soakwatch report run" in witness.text
+    assert "local/local" not in witness.text.replace("coverage local/local", "")  # the picture is gone
+    with RecordView.open(tmp_path / "run") as view:
+        (stop,) = [stored.event for stored in view.events() if stored.event.kind == "run.stop"]
+    assert stop.detail == {"reason": "the rack is needed", "by": "command line"}
+    late = piped(tmp_path, "stop", "run")
+    assert "the run is over already" in late.stderr
+    assert late.returncode != 0
+    assert piped(tmp_path, "watch", "run").returncode == 0  # without --verdict it only says what it is
+
+
+def test_a_run_is_watched_over_http(on_terminal: Terminals, tmp_path: Path) -> None:
+    """With the token of its server; what is seen is the same, and it can be stopped there as well."""
+    run = on_terminal(*LONG)
+    run.until(lambda text: bool(re.search(r"local/local +\d+ +[1-9]\d* +\d", text)), "an answered poll")
+    url = (tmp_path / "run" / "web.url").read_text().strip()
+    token = (tmp_path / "run" / "web.token").read_text().strip()
+    visitor = on_terminal("watch", url, SOAKWATCH_TOKEN=token)
+    visitor.until(lambda text: bool(re.search(r"local/local +\d+ +[1-9]\d* +\d", text)), "the sources")
+    assert "phase soak" in visitor.text
+    once = piped(tmp_path, "watch", url, "--once", SOAKWATCH_TOKEN=token)
+    assert once.returncode == 0
+    assert re.search(r"^local/local +\d+ +[1-9]\d* +\d", once.stdout, re.MULTILINE)
+    assert "\x1b" not in once.stdout
+    refused = piped(tmp_path, "watch", url, "--once", SOAKWATCH_TOKEN="f" * 43)
+    assert refused.returncode != 0
+    assert "does not know this token" in refused.stderr
+    assert piped(tmp_path, "stop", url, "--reason", "seen enough", SOAKWATCH_TOKEN=token).returncode == 0
+    assert run.end() == 3
+    visitor.end()
+    assert token not in visitor.raw.decode()
+
+
+def test_a_monitor_that_was_killed_is_told(on_terminal: Terminals, tmp_path: Path) -> None:
+    """The record says nothing of it: whoever watches does, with what can be done; the exit code is 4."""
+    run = on_terminal(*LONG)
+    run.until(lambda text: bool(re.search(r"local/local +\d+ +[1-9]\d* +\d", text)), "an answered poll")
+    visitor = on_terminal("watch", "run")
+    visitor.until(lambda text: "phase soak" in text, "the phase")
+    run.process.kill()
+    assert visitor.end() == 4
+    assert "broke off: its monitor ended without a verdict" in visitor.text
+    assert "soakwatch resume run" in visitor.text
+    with pytest.raises(EventConflictError, match="broke off"):
+        end_run(tmp_path / "run", "", "a test", time.time_ns())
+
+
+def test_a_visitor_that_is_told_to_end_gives_the_cursor_back(on_terminal: Terminals) -> None:
+    """SIGTERM, as of a closing session."""
+    run = on_terminal(*LONG)
+    run.until(lambda text: "Ctrl-C ends" in text, "the picture")
+    visitor = on_terminal("watch", "run")
+    visitor.until(lambda text: "Ctrl-C leaves" in text, "the picture")
+    visitor.process.terminate()
+    assert visitor.end() == 143
+    assert not visitor.screen.cursor.hidden
+    assert run.process.poll() is None
+
+
+def test_a_window_that_is_pulled_narrow_is_drawn_anew(on_terminal: Terminals) -> None:
+    """From 120 columns to 60 and back while the run goes on: each picture fits its window."""
+    run = on_terminal(*LONG, columns=120)
+    run.until(lambda text: "Ctrl-C ends" in text, "the picture")
+    for columns in (60, 120):
+        run.resize(columns, 40)
+        seen = len(run.raw)
+        run.until(lambda _text, seen=seen: run.raw.count(b"\x1b[?2026l", seen) >= 3, "three pictures")  # type: ignore[misc]
+        frame = run.raw.split(b"\x1b[?2026h")[-2].decode()
+        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", frame).replace("\r", "")
+        assert max(len(line) for line in plain.splitlines()) < columns
+
+
+def test_where_nobody_looks_there_are_plain_lines(tmp_path: Path) -> None:
+    """No control codes in a pipe: a line at the start, at each phase and at the end."""
+    done = piped(tmp_path, "run", "--process", ME, "--interval", "200ms", "--duration", "4s", "--into", "run")
+    assert "\x1b" not in done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert re.match(r"\[\d+s\] phase (waiting|soak)", lines[1])
+    assert any(re.match(r"\[\d+s\] phase soak; \ds left; polls \d+ due", line) for line in lines)
+    assert any(line.startswith("finished after 4") for line in lines)
+    seen = piped(tmp_path, "watch", "run", "--verdict", PYTHONIOENCODING="ascii")
+    assert seen.returncode == done.returncode == 3
+    assert seen.stdout.splitlines()[0].startswith("? INCONCLUSIVE")
+    assert seen.stdout.isascii()
+
+
+def test_a_reason_is_short_and_a_record_alone_cannot_be_stopped(tmp_path: Path) -> None:
+    """What a stop refuses, with a sentence."""
+    with small_record(tmp_path / "run", 1):
+        pass
+    with pytest.raises(EventRefusedError, match="500 at most"):
+        end_run(tmp_path / "run", "x" * (LONGEST_REASON + 1), "a test", time.time_ns())
+    with pytest.raises(EventConflictError):
+        end_run(tmp_path / "run", "", "a test", time.time_ns())
+    with small_record(tmp_path / "later", 1) as record:
+        record.set_meta("start_ns", str(time.time_ns() + 3600 * 10**9))
+        with pytest.raises(EventConflictError, match="waits for its start"):
+            end_run(tmp_path / "later", "", "a test", time.time_ns())
+        assert RecordedRun(tmp_path / "later").look().status.standing == "waiting"
+    look = RecordedRun(tmp_path / "run").look()
+    assert look.over
+    assert look.status.standing == "broken off"
+    assert look.exit_code == 4
+    assert json.dumps(look.report) == '""'

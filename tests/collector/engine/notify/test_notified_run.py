@@ -1,0 +1,224 @@
+"""A whole run as a command that tells a webhook, a mailbox and somebody who is not there; and the test command."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.collector.engine.notify.notify_kit import PASSWORD, Mails, mails, posts
+
+from soakwatch.engine.notify.telling import FAILED, SENT
+from soakwatch.record import RecordView
+from soakwatch.testing.ports import free_port
+from soakwatch_rules.rule import Outcome
+
+SOAKWATCH = Path(sys.executable).with_name("soakwatch")
+TOKEN = "T0K3N-IN-PATH"
+
+
+def soakwatch(folder: Path, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """One command in a folder."""
+    longest_s = 200 if words[0] == "resume" else 110
+    return subprocess.run(
+        [SOAKWATCH, *map(str, words)],
+        cwd=folder,
+        text=True,
+        timeout=longest_s,
+        check=False,
+        env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "160", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def attached(server: Mails) -> bytes:
+    """The file of the last mail."""
+    found = [part.get_payload(decode=True) for part in server.taken[-1].walk() if part.get_filename() == "report.html"]
+    assert isinstance(found[0], bytes)
+    return found[0]
+
+
+def test_a_run_tells_its_start_and_its_end_with_the_report(tmp_path: Path) -> None:
+    """The watched process is killed: verdict, first failure and report arrive; who is not there is one complaint and an
+    event; no address is in any file or line."""
+    victim = subprocess.Popen(["sleep", "300"])
+    down = free_port()
+    try:
+        with posts() as hook, mails() as mailbox:
+            (tmp_path / "plan.yaml").write_text(f"""\
+name: told
+duration: 12s
+targets: {{dut: {{sources: [{{local: {{interval: 500ms}}}}]}}}}
+watch: {{processes: [{{pid: {victim.pid}, name: victim}}]}}
+events: [{{kind: crash, at: 4s, run: [sh, -c, "kill -9 {victim.pid}"]}}]
+notify:
+  - {{to: env:SOAK_HOOK, on: [start, failure, end]}}
+  - {{to: env:SOAK_MAIL}}
+  - {{to: env:SOAK_DOWN, on: end}}
+""")
+            done = soakwatch(
+                tmp_path,
+                "run",
+                "plan.yaml",
+                "--into",
+                "run",
+                SOAK_HOOK=f"json://127.0.0.1:{hook.port}/{TOKEN}",
+                SOAK_MAIL=mailbox.address(),
+                SOAK_DOWN=f"json://soak:{PASSWORD}@127.0.0.1:{down}/{TOKEN}",
+            )
+    finally:
+        victim.kill()
+        victim.wait()
+    assert done.returncode == 1, done.stdout
+    start, *live, end = (json.loads(body) for body in hook.bodies)
+    # the crash wakes the live judge, which is done before the end or is not: what it tells is that failure, once
+    assert [one["title"].partition(":")[0] for one in live] in ([], ["Failing told"])
+    assert (start["title"], start["type"]) == ("Started told: 12s on dut", "info")
+    assert "Page: http://127.0.0.1:" in start["message"]
+    assert end["title"].startswith("FAIL told: dut failed ")
+    assert end["type"] == "failure"
+    assert "First failure: " in end["message"]
+    assert f"{tmp_path}/run" in end["message"]
+    assert "Page:" not in end["message"], "nobody serves it any more"
+    page = (tmp_path / "run/report.html").read_bytes()
+    assert base64.b64decode(end["attachments"][0]["base64"]) == page
+    *before, mail = mailbox.taken
+    assert len(before) == len(live)
+    assert mail["subject"] == end["title"]
+    assert attached(mailbox) == page
+    with RecordView.open(tmp_path / "run") as view:
+        events = [stored.event for stored in view.events() if stored.event.kind in {SENT, FAILED}]
+    told = [(event.kind, event.detail["to"], event.detail["what"]) for event in events]
+    assert sorted(told) == sorted(
+        [
+            (SENT, "env:SOAK_HOOK", "start"),
+            (SENT, "env:SOAK_HOOK", "end"),
+            (SENT, "env:SOAK_MAIL", "end"),
+            (FAILED, "env:SOAK_DOWN", "end"),
+            *[(SENT, "env:SOAK_HOOK", "failure")] * len(live),
+            *[(SENT, "env:SOAK_MAIL", "failure")] * len(live),
+        ]
+    )
+    assert "waiting for the notifications, 30 s at most" in done.stdout
+    complaint = "notify env:SOAK_DOWN: json did not get the message of the end: nobody listens there"
+    assert done.stdout.count(complaint) == 1
+    kept = b"".join(file.read_bytes() for file in (tmp_path / "run").iterdir()) + done.stdout.encode()
+    for word in (TOKEN, PASSWORD, f"127.0.0.1:{hook.port}", f"127.0.0.1:{down}"):
+        assert word.encode() not in kept
+    again = soakwatch(tmp_path, "judge", "run", "--json", "again.json")
+    assert again.returncode == 1
+    assert json.loads((tmp_path / "again.json").read_text()) == json.loads((tmp_path / "run/verdict.json").read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_live_failure_is_told_once_also_over_a_crash(tmp_path: Path) -> None:
+    """The watched process is gone: the failure is told live, with the page. kill -9, and the resumed run looks
+    again, and tells neither start nor failure a second time."""
+    victim = subprocess.Popen(["sleep", "600"])
+    with posts() as hook:
+        (tmp_path / "plan.yaml").write_text(f"""\
+name: told
+duration: 150s
+targets: {{dut: {{sources: [{{local: {{interval: 500ms}}}}]}}}}
+watch: {{processes: [{{pid: {victim.pid}, name: victim}}]}}
+events: [{{kind: crash, at: 4s, run: [sh, -c, "kill -9 {victim.pid}"]}}]
+notify: [{{to: env:SOAK_HOOK, on: [start, failure, end], attach: none}}]
+""")
+        environment = {**os.environ, "SOAK_HOOK": f"json://127.0.0.1:{hook.port}"}
+        first = subprocess.Popen(
+            [SOAKWATCH, "run", "plan.yaml", "--into", "run"],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            hook.wait_for(1)
+            hook.wait_for(2, 120)
+            deadline = time.monotonic() + 30
+            while told(tmp_path / "run") != ["start", "failure"]:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        finally:
+            first.send_signal(signal.SIGKILL)
+            first.wait()
+            victim.kill()
+            victim.wait()
+        done = soakwatch(tmp_path, "resume", "run", "--no-web", SOAK_HOOK=environment["SOAK_HOOK"])
+        assert done.returncode == 1, done.stdout
+    start, failure, end = (json.loads(body) for body in hook.bodies)
+    assert start["title"].startswith("Started told")
+    assert failure["title"].startswith("Failing told: dut ")
+    assert "is no verdict" in failure["message"]
+    assert "Page: http://127.0.0.1:" in failure["message"]
+    assert end["title"].startswith("FAIL told: dut failed ")
+    assert told(tmp_path / "run") == ["start", "failure", "end"]
+    with RecordView.open(tmp_path / "run") as view:
+        looks = [finding.rule for finding in view.findings(live=True) if finding.outcome is Outcome.FAIL]
+    assert looks, "the second life looked, and the failure stood"
+
+
+def told(run: Path) -> list[str]:
+    """What the record says was sent."""
+    with RecordView.open(run) as view:
+        return [stored.event.detail["what"] for stored in view.events() if stored.event.kind == SENT]
+
+
+def test_the_test_command(tmp_path: Path) -> None:
+    """Each recipient gets one message and is told of; one that fails makes the exit code 2."""
+    (tmp_path / "plan.yaml").write_text(
+        "name: told\nduration: 1h\ntargets: {dut: {sources: [local]}}\n"
+        "notify: [{to: env:SOAK_HOOK}, {to: env:SOAK_MAIL, attach: none}]\n"
+    )
+    with posts() as hook, mails() as mailbox:
+        addresses = {"SOAK_HOOK": f"json://127.0.0.1:{hook.port}/{TOKEN}", "SOAK_MAIL": mailbox.address()}
+        done = soakwatch(tmp_path, "notify", "plan.yaml", "--test", **addresses)
+        assert (done.returncode, done.stdout) == (
+            0,
+            "env:SOAK_HOOK (json): sent, with an attachment\nenv:SOAK_MAIL (mailto): sent\n",
+        )
+        looked = soakwatch(tmp_path, "notify", "plan.yaml", **addresses)
+        assert looked.returncode == 0
+        assert "notify: env:SOAK_MAIL by mailto on failure and end" in looked.stdout
+        checked = soakwatch(tmp_path, "check", "plan.yaml", "--no-connect", **addresses)
+        assert checked.returncode == 0
+        assert "notify: env:SOAK_HOOK by json on failure and end, report attached" in checked.stdout
+        assert (len(hook.bodies), len(mailbox.taken)) == (1, 1), "looking and checking send nothing"
+        hook.statuses = [404]
+        wrong = {**addresses, "SOAK_MAIL": addresses["SOAK_MAIL"].replace(PASSWORD, f"not-{PASSWORD}")}
+        done = soakwatch(tmp_path, "notify", "plan.yaml", "--test", **wrong)
+    assert done.returncode == 2
+    assert "env:SOAK_HOOK (json): not sent: it answers with the status 404" in done.stdout
+    assert "env:SOAK_MAIL (mailto): not sent: it refuses the login (SMTP 535)" in done.stdout
+    assert PASSWORD not in done.stdout
+    assert TOKEN not in done.stdout
+
+
+def test_one_address_without_a_plan(tmp_path: Path) -> None:
+    """A reference and never the address itself; and a run whose address is none does not begin."""
+    with posts() as hook:
+        told_to = {"SOAK_HOOK": f"json://127.0.0.1:{hook.port}"}
+        assert soakwatch(tmp_path, "notify", "--test", "--to", "env:SOAK_HOOK", **told_to).returncode == 0
+        assert len(hook.bodies) == 1
+    plain = soakwatch(tmp_path, "notify", "--test", "--to", f"json://soak:{PASSWORD}@127.0.0.1")
+    assert plain.returncode == 2
+    assert "--to: a secret is never written into a plan" in plain.stdout
+    assert PASSWORD not in plain.stdout
+    (tmp_path / "plan.yaml").write_text(
+        "duration: 1m\ntargets: {dut: {sources: [local]}}\nnotify: [env:SOAK_HOOK, env:SURELY_NOT_SET]\n"
+    )
+    run = soakwatch(tmp_path, "run", "plan.yaml", SOAK_HOOK=f"hunter2:{PASSWORD}")
+    assert run.returncode == 2
+    address, missing = run.stdout.splitlines()
+    assert "plan.yaml: notify, number 1: env:SOAK_HOOK holds no Apprise URL" in address
+    assert "plan.yaml: notify, number 2: the environment variable SURELY_NOT_SET is not set" in missing
+    assert PASSWORD not in run.stdout
+    assert not (tmp_path / "runs").exists()

@@ -1,0 +1,287 @@
+"""Looking at a run that goes on: what is looked at when, what stays found, what is withdrawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import pytest
+from tests.collector.judge.live_device import HOUR, WORKER, Device, looking
+
+from soakwatch.core.registry import rules as installed
+from soakwatch.judge.live.looking import LiveEvaluator
+from soakwatch.judge.recorded import judge_record
+from soakwatch.plan.rules import planned_rules
+from soakwatch.record import RecordView
+from soakwatch.testing.records import SECOND, T0
+from soakwatch_rules.detectors.cpu_spike import CpuSpike
+from soakwatch_rules.detectors.memory_growth import MemoryGrowth
+from soakwatch_rules.draft import draft
+from soakwatch_rules.rule import Case, Event, Finding, Forecast, InconclusiveReason, Outcome, RuleSpec
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Iterator[Device]:
+    """A device whose record is closed in the end."""
+    made = Device(tmp_path / "run")
+    yield made
+    made.record.close()
+
+
+def only(looked: LiveEvaluator) -> Finding:
+    """The one finding that is said."""
+    (finding,) = looked.findings
+    return finding
+
+
+@dataclass(frozen=True, slots=True)
+class Trending:
+    """A trend that is whatever the newest reading says: 2 certain growth, 1 likely growth, 0 none."""
+
+    name: ClassVar[str] = "trending"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "grows"
+    metrics: ClassVar[tuple[str, ...]] = ("system.memory.usage",)
+    scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
+    phases: ClassVar[tuple[str, ...]] = ("soak",)
+    manner: ClassVar[RuleSpec] = RuleSpec("a reading", live="minutes")
+
+    def definition(self) -> str:
+        """None to speak of."""
+        return "grows if it says so"
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """What the newest reading says."""
+        made = draft(self, case, case.series[0])
+        newest = int(case.series[0].values[-1])
+        said = replace(
+            made,
+            outcome=Outcome.FAIL if newest else Outcome.PASS,
+            reason=f"{newest}",
+            numbers={"probability": 0.5 + 0.45 * min(newest, 1) + 0.05 * (newest == 2)},
+            forecast=Forecast("the limit", 3600.0, 3000.0, 4000.0),
+        )
+        return (said,)
+
+
+def test_a_trend_is_told_after_two_looks_and_withdrawn_in_the_open(device: Device) -> None:
+    """Not before two hours, not after one look; told as a warning with its forecast; withdrawn when it is over."""
+    grows = [2.0]
+    device.levels["system.memory.usage", ""] = lambda _: grows[0]
+    looked = looking(device, Trending())
+    said: list[str] = []
+    told_at: list[int] = []
+    for _ in range(24):
+        device.run(600)
+        grows[0] = 2.0 if device.at < 3 * HOUR else 0.0
+        looked.look()
+        device.record.put_findings(looked.findings, live=True, judged_ns=T0 + device.at * SECOND)
+        said.append(",".join(f.outcome.value for f in looked.findings))
+        if "warn" in said[-1]:
+            told_at.append(device.at)
+            assert "so far: only the end of the run decides" in only(looked).reason
+            assert only(looked).forecast is not None
+        elif "inconclusive" in said[-1]:
+            assert only(looked).why is InconclusiveReason.PENDING
+            assert only(looked).settle
+    assert said[:12] == [""] * 12
+    assert said[12:14] == ["inconclusive", "warn"]
+    assert said[-1] == "pass"
+    with RecordView.open(device.folder) as view:
+        ((withdrawn_ns, finding),) = view.withdrawn()
+    assert finding.outcome is Outcome.WARN
+    assert withdrawn_ns > T0 + told_at[-1] * SECOND
+
+
+def test_what_happens_is_judged_although_its_rule_rests(tmp_path: Path) -> None:
+    """A look that costs much makes its rule rest; an event of the target ends the rest, bookkeeping does not."""
+    device = Device(tmp_path / "run", interval_s=10)
+    device.levels["system.cpu.utilization", ""] = lambda at: 1.0 if 1260 <= at < 1320 else 0.3 + 0.001 * (at % 7)
+    device.levels["system.memory.usage", ""] = lambda _: 1e9
+    clock = [0.0]
+
+    def cpu_s() -> float:
+        clock[0] += 0.005
+        return clock[0]
+
+    looked = looking(device, CpuSpike(), cpu_s=cpu_s)
+    for _ in range(20):
+        device.run(60)
+        looked.look()
+    (subject,) = looked._subjects.values()
+    device.run(120)
+    subject.looked_ns, subject.rests_ns = T0 + 1200 * SECOND, T0 + 9999 * SECOND
+    device.record.add_event("dut", Event("recorder.window", "dut", "", T0 + 1300 * SECOND, None), "monitor")
+    looked.look()
+    assert only(looked).outcome is not Outcome.FAIL
+    device.record.add_event("dut", Event("process.restart", "dut", WORKER, T0 + 1310 * SECOND, None), "probe")
+    looked.look()
+    device.record.close()
+    assert only(looked).outcome is Outcome.FAIL
+
+
+def test_likely_growth_is_not_told(device: Device) -> None:
+    """With a probability of 0.95 a trend fails at the end; while the run goes on it takes 0.99."""
+    device.levels["system.memory.usage", ""] = lambda _: 1.0
+    looked = looking(device, Trending())
+    for _ in range(18):
+        device.run(600)
+        looked.look()
+    assert only(looked).outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_short_run_is_told_of_trends_in_its_second_half(tmp_path: Path) -> None:
+    """A run of an hour cannot wait for two: memory that grows is warned of after half an hour and two looks."""
+    device = Device(tmp_path / "run", hours=1)
+    device.levels["system.memory.usage", ""] = lambda at: 1e9 + 1e6 * at
+    looked = looking(device, MemoryGrowth())
+    said = []
+    for _ in range(60):
+        device.run(60)
+        looked.look()
+        said.append(",".join(f.outcome.value for f in looked.findings))
+    device.record.close()
+    assert set(said[:29]) == {""}
+    assert said[-1] == "warn"
+    assert "it may be a warm-up" in only(looked).reason
+
+
+def test_what_was_found_stays_found(tmp_path: Path) -> None:
+    """A spike is told within the minute, and still at the end of four hours, with the marks of all spikes."""
+    device = Device(tmp_path / "run", interval_s=5, hours=5)
+    spikes = (range(1200, 1230), range(9000, 9040))
+    device.levels["system.cpu.utilization", ""] = lambda at: (
+        1.0 if any(at in spike for spike in spikes) else 0.3 + 0.01 * (at % 3)
+    )
+    looked = looking(device, CpuSpike())
+    first = None
+    for _ in range(240):
+        device.run(60)
+        looked.look()
+        if first is None and only(looked).outcome is Outcome.FAIL:
+            first = device.at
+    device.record.close()
+    assert first == 1260
+    finding = only(looked)
+    assert finding.outcome is Outcome.FAIL
+    assert [(mark.begin_ns - T0) // SECOND // 60 for mark in finding.marks] == [19, 149]
+    with RecordView.open(device.folder) as view:
+        (final,) = judge_record(view, only=["cpu_spike"]).findings
+    assert len(finding.marks) == len(final.marks)
+
+
+def test_another_process_goes_on_where_one_was_killed(tmp_path: Path) -> None:
+    """A judge that works its state out from the record says the same, and what has left the hour is remembered."""
+    device = Device(tmp_path / "run", interval_s=5, hours=6)
+    device.levels["system.cpu.utilization", ""] = lambda at: 1.0 if at in range(1200, 1230) else 0.3 + 0.01 * (at % 3)
+    device.levels["system.memory.usage", ""] = lambda at: 1e9 + 2e4 * at
+    device.levels["process.up", WORKER] = lambda at: float(at not in range(3000, 3010))
+    device.levels["process.start_time", WORKER] = lambda at: 1000.0 + 500 * (at > 3000)
+    rules = planned_rules(())
+    rules = tuple(rule for rule in rules if rule.name in {"cpu_spike", "memory_growth", "process_restart", "coverage"})
+    before = looking(device, *rules)
+    for _ in range(240):
+        device.run(60)
+        before.look()
+    device.record.put_findings(before.findings, live=True, judged_ns=T0 + device.at * SECOND)
+    after = looking(device, *rules)
+    with RecordView.open(device.folder) as view:
+        after.remember(view.findings(live=True))
+    after.look()
+    device.record.close()
+
+    def told(looked: LiveEvaluator) -> list[tuple[object, ...]]:
+        return sorted((f.rule, f.metric, f.object, f.outcome, f.marks) for f in looked.findings)
+
+    assert told(after) == told(before)
+    assert {f.outcome for f in after.findings if f.rule == "memory_growth"} == {Outcome.WARN}
+    assert {f.outcome for f in after.findings if f.rule == "cpu_spike"} == {Outcome.FAIL}
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_rules_of_the_whole_run_say_what_the_record_says(tmp_path: Path, back: bool) -> None:
+    """Restarts, reboots, crashes and coverage: outcome, number and marks are those of the verdict at that moment."""
+    device = Device(tmp_path / "run", hours=4, phases=("baseline", "soak"))
+    device.levels |= {
+        ("process.up", WORKER): lambda at: float(at not in range(5000, 5200) and (back or at < 9000)),
+        ("process.start_time", WORKER): lambda at: None if at in range(5000, 5200) else 1000.0 + 5100 * (at >= 5200),
+        ("process.count", "process=worker"): lambda at: float(at not in range(5000, 5200) and (back or at < 9000)),
+        ("system.boot.id", ""): lambda at: None if at in range(6000, 6300) else 5.0 + (at > 6100),
+        ("system.uptime", ""): lambda at: None if at in range(6000, 6300) else float(at - 6100 * (at > 6100)),
+        ("system.memory.oom_kills", ""): lambda at: float(at > 7000),
+        ("system.core.files", "folder=/var/crash"): lambda at: float(at > 7000),
+    }
+    rules = tuple(rule for rule in planned_rules(()) if rule.manner.live == "whole")
+    looked = looking(device, *rules)
+    for minute in range(180):
+        device.run(60)
+        looked.look()
+        if minute == 30:
+            device.record.begin_phase("soak", T0 + device.at * SECOND)
+        if minute % 40 == 39:
+            device.record.seal(final=True)
+    with RecordView.open(device.folder) as view:
+        final = judge_record(view, only=[rule.name for rule in rules]).findings
+    device.record.close()
+
+    def told(findings: Sequence[Finding]) -> list[tuple[object, ...]]:
+        return sorted((f.rule, f.target, f.object, f.outcome, f.measured or 0.0, f.marks) for f in findings)
+
+    known = {"process_restart", "reboot", "oom_kill", "core_dump", "coverage"}
+    assert told([f for f in looked.findings if f.rule in known]) == told([f for f in final if f.rule in known])
+    assert all(f.reason.endswith("(so far)") for f in looked.findings)
+    assert {f.rule for f in looked.findings if f.outcome is Outcome.FAIL} >= {"process_restart", "reboot"}
+
+
+def test_a_look_spends_no_more_than_its_share(tmp_path: Path) -> None:
+    """Where looks cost more than their share, each thing is looked at less often, but every one of them is."""
+    device = Device(tmp_path / "run", interval_s=10)
+    rng = np.random.default_rng(1)
+    for core in range(40):
+        device.levels["system.cpu.core.utilization", f"core={core}"] = lambda _: 0.3 + 0.01 * rng.random()
+    clock = [0.0]
+    seen: dict[str, int] = {}
+
+    @dataclass(frozen=True, slots=True)
+    class Slow(CpuSpike):
+        def judge(self, case: Case) -> tuple[Finding, ...]:
+            clock[0] += 0.008
+            seen[case.object] = seen.get(case.object, 0) + 1
+            return CpuSpike(self.enter).judge(case)
+
+    looked = looking(device, Slow(), cpu_s=lambda: clock[0])
+    for _ in range(60):
+        device.run(60)
+        looked.look()
+    device.record.close()
+    assert clock[0] <= (60 + 10 + 5) * 0.016 + 0.008
+    assert len(seen) == 40
+    assert max(seen.values()) - min(seen.values()) <= 2
+
+
+def test_every_installed_rule_can_look_at_a_run(tmp_path: Path) -> None:
+    """All rules together, over an outage and a restart, raise nothing and say that they looked at the run so far."""
+    device = Device(tmp_path / "run", hours=3)
+    rng = np.random.default_rng(2)
+    out = range(4000, 4300)
+    device.levels |= {
+        ("system.cpu.utilization", ""): lambda at: None if at in out else float(rng.random()),
+        ("system.memory.usage", ""): lambda at: None if at in out else 1e9 + 1e5 * at,
+        ("process.up", WORKER): lambda at: None if at in out else 1.0,
+        ("process.start_time", WORKER): lambda at: None if at in out else 1000.0 + 4200 * (at > 4200),
+        ("system.network.packet.dropped", "interface=eth0,direction=receive"): lambda at: (
+            None if at in out else float(at // 3000)
+        ),
+    }
+    rules = planned_rules(())
+    assert {rule.name for rule in rules} == set(installed())
+    looked = looking(device, *rules)
+    for _ in range(150):
+        device.run(60)
+        looked.look()
+    device.record.close()
+    assert {f.rule for f in looked.findings} >= {"cpu_spike", "coverage", "process_restart"}
+    assert all("so far" in f.reason or "in the last hour" in f.reason or f.marks for f in looked.findings)

@@ -1,0 +1,128 @@
+"""The live judge of what grows: a rate within minutes, a warning within hours, and when it reaches its limit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.collector.judge.live_device import HOUR, WORKER, Device, looking
+
+from soakwatch.judge.live.growing import LEAST
+from soakwatch.testing.records import SECOND, T0
+from soakwatch_rules.detectors.growth import Growth
+from soakwatch_rules.rule import Event, Finding, Outcome
+
+
+def warned_of(folder: Path, seed: int) -> tuple[Finding, float]:
+    """The first warning of memory that grows by a fifth a day, and how many seconds were left then to its limit."""
+    device = Device(folder, interval_s=60, hours=24)
+    rng = np.random.default_rng(seed)
+    device.levels["system.memory.limit", ""] = lambda _: 16e9
+    device.levels["system.memory.usage", ""] = lambda at: round(8e9 * (1 + 0.2 * at / 86400 + 0.002 * rng.normal()))
+    looked = looking(device, Growth())
+    warned = None
+    for minute in range(1, 10 * 60):
+        device.run(60)
+        looked.look()
+        warned = next((f for f in looked.findings if f.outcome is Outcome.WARN), None)
+        if warned is not None:
+            assert minute > 120
+            break
+    device.record.close()
+    assert warned is not None
+    return warned, (16e9 - 8e9 * (1 + 0.2 * device.at / 86400)) / (8e9 * 0.2 / 86400)
+
+
+def test_a_leak_is_warned_of_with_its_forecast(tmp_path: Path) -> None:
+    """Within hours, with the time at which the limit is reached: of five intervals of 90 % four hold."""
+    held = 0
+    for seed in range(5, 10):
+        warned, left_s = warned_of(tmp_path / str(seed), seed)
+        assert "(so far: it may be a warm-up)" in warned.reason
+        assert warned.forecast is not None
+        assert warned.forecast.after_s == pytest.approx(left_s, rel=0.1)
+        held += warned.forecast.low_s <= left_s <= warned.forecast.high_s
+    assert held >= 4
+
+
+def test_a_leak_has_a_rate_and_a_time_to_its_limit_within_minutes(tmp_path: Path) -> None:
+    """Long before growth may be warned of: the true rate lies in the interval, and no finding comes of it."""
+    device = Device(tmp_path / "run", hours=24)
+    rng = np.random.default_rng(6)
+    leak = 52 * 2**20 / HOUR
+    device.levels["system.memory.limit", ""] = lambda _: 4.0 * 2**30
+    device.levels["process.memory.usage", WORKER] = lambda at: 2**28 + leak * at + 2e3 * rng.normal()
+    device.levels["process.threads", WORKER] = lambda _: float(9 + rng.integers(2))
+    looked = looking(device, Growth())
+    for _ in range(LEAST):
+        device.run(60)
+        looked.look()
+        assert looked.rates == ()
+    for _ in range(2):
+        device.run(60)
+        looked.look()
+    device.record.close()
+    (rate,) = looked.rates
+    assert rate.metric == "process.memory.usage"
+    assert rate.low < rate.per_hour < rate.high
+    assert rate.per_hour == pytest.approx(52 * 2**20, rel=0.01)
+    left_s = (4.0 * 2**30 - 2**28) / leak - device.at
+    assert rate.forecast is not None
+    assert rate.forecast.after_s == pytest.approx(left_s, rel=0.01)
+    assert rate.words.startswith("dut: memory of worker +52.0 MiB/h so far, would")
+    assert " so far, would reach its limit of 4.0 GiB in 3.1 d" in rate.words
+    assert rate.words.endswith("(provisional: it may be a warm-up)")
+    assert not [finding for finding in looked.findings if finding.outcome in {Outcome.WARN, Outcome.FAIL}]
+
+
+def test_a_rate_is_withdrawn_when_it_ends_and_begins_anew_with_a_restart(tmp_path: Path) -> None:
+    """A cache that fills has a rate until it is full; a restart begins anew and is no fall."""
+    device = Device(tmp_path / "run", interval_s=60, hours=24)
+    rng = np.random.default_rng(7)
+    device.levels["process.memory.usage", WORKER] = lambda at: (
+        1e9 * (1 + 0.3 * min(at % 20_000, HOUR) / HOUR) + 2e5 * rng.normal()
+    )
+    looked, said = looking(device, Growth()), []
+    for _ in range(20_000 // 720):
+        for seconds in (660, 60):
+            device.run(seconds)
+            looked.look()
+        said.append(looked.rates[0].per_hour if looked.rates else 0.0)
+    assert said[0] == pytest.approx(3e8, rel=0.05)
+    assert said[-5:] == [0.0] * 5
+    device.run(20_000 - device.at)
+    restart = Event("process.restart", "dut", WORKER, T0 + 20_000 * SECOND, None)
+    device.record.add_event("dut", restart, "probe")
+    for seconds in (720, 60):
+        device.run(seconds)
+        looked.look()
+    device.record.close()
+    (rate,) = looked.rates
+    assert rate.since_ns == restart.begin_ns
+    assert rate.per_hour == pytest.approx(said[0], rel=0.1)
+
+
+def test_what_does_not_grow_has_no_rate(tmp_path: Path) -> None:
+    """Noise that remembers, a sawtooth of an hour, a step, and what may rise: eight hours without a word."""
+    device = Device(tmp_path / "run", interval_s=60, hours=8)
+    rng = np.random.default_rng(8)
+    wander = [0.0]
+
+    def noise(_: float) -> float:
+        wander[0] = 0.9 * wander[0] + rng.normal()
+        return 1e9 + 4e6 * wander[0]
+
+    device.levels["system.memory.usage", ""] = noise
+    device.levels["process.memory.usage", WORKER] = lambda at: 5e8 + 3e8 * (at % HOUR) / HOUR + 1e6 * rng.normal()
+    device.levels["system.memory.committed", ""] = lambda at: (2.0e9 if at < 4 * HOUR else 2.2e9) + 1e6 * rng.normal()
+    device.levels["system.memory.available", ""] = lambda at: 3e9 + 1e4 * at + 1e6 * rng.normal()
+    looked, said = looking(device, Growth()), []
+    for minute in range(8 * 60):
+        device.run(60)
+        looked.look()
+        said += [(minute, rate.metric) for rate in looked.rates]
+    device.record.close()
+    wrong = {metric: sum(one == metric for _, one in said) for metric in {metric for _, metric in said}}
+    assert set(wrong) <= {"process.memory.usage"}  # the first teeth: it rises until it is freed
+    assert all(minute < 150 for minute, _ in said)

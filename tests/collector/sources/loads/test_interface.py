@@ -1,0 +1,239 @@
+"""The load ``interface``: the real loopback here and over SSH, ports that go and begin anew, and a whole run."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.collector.sources.loads.iperf3_kit import figures, loaded, readings, run_plan, until
+from tests.needs import needs
+
+from soakwatch.sources.abc import Facts, Identifies, SourceError
+from soakwatch.sources.loads.interface import Config, Counters, Ports, parse
+from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
+from soakwatch_agent.sample import Answer
+
+SECOND = 10**9
+DEV = """\
+Inter-|   Receive                                   |  Transmit
+ face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed
+    lo: 33450886508 13198515    0    0    0     0          0         0 33450886508 13198515    0    0    0   0   0   0
+  eth0:18446744073709551615       7    3    2    0     0          0         0     1800      18    1   2  3   0   0   0
+  eth1: 1 2 three
+"""
+
+
+def send(packets: int, length: int = 400) -> None:
+    """Datagrams over the loopback that somebody takes."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sink,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tg,
+    ):
+        sink.bind(("127.0.0.1", 0))
+        for _ in range(packets):
+            tg.sendto(b"x" * length, sink.getsockname())
+            sink.recv(length)
+
+
+class Replay:
+    """A host whose looks are given."""
+
+    name = "the host"
+
+    def __init__(self, *looks: Mapping[str, Counters] | str) -> None:
+        self._looks = list(looks)
+
+    async def look(self) -> Mapping[str, Counters]:
+        """The next, the last for ever."""
+        found = self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
+        if isinstance(found, str):
+            raise SourceError(found)
+        return found
+
+    def facts(self) -> Facts:
+        """Nothing."""
+        return Facts({})
+
+
+def counted(packets: int, dropped: int = 0, *, up: bool | None = None) -> Counters:
+    """An interface that has sent so much."""
+    return Counters(packets * 10, packets, 0, packets * 100, packets, 0, dropped, up)
+
+
+def looks(*seen: Mapping[str, Counters] | str, **keys: object) -> list[Answer]:
+    """One look after the other, a second apart."""
+    ports = Ports(Config.model_validate({"ports": ["e*"], **keys}), Replay(*seen))
+
+    async def go() -> list[Answer]:
+        return [await ports.poll((number + 1) * SECOND) for number in range(len(seen))]
+
+    return asyncio.run(go())
+
+
+def test_the_kernels_table() -> None:
+    """64-bit counters are whole, drops and FIFO errors of sending are one figure, a line that is none is left out."""
+    found = parse(DEV, {"eth0": "up", "lo": "unknown"})
+    assert set(found) == {"lo", "eth0"}
+    assert found["eth0"] == Counters(18446744073709551615, 7, 3, 1800, 18, 1, 5, True)
+    assert found["lo"].up is None, "a loopback has no link: nobody knows"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_table_is_survived(seed: int) -> None:
+    """Noise gives no interface, and no exception."""
+    chance = random.Random(seed)
+    text = list(DEV * 3)
+    for _ in range(300):
+        text[chance.randrange(len(text))] = chr(chance.choice([*range(32, 127), 0, 10, 58, 0x661, 0xB2]))
+    for counters in parse("".join(text), {}).values():
+        assert counters.tx_packets >= 0
+
+
+def test_sums_and_ports() -> None:
+    """Each port is raw, the whole is their sum; an interface that is not meant is not there."""
+    (answer,) = looks({"eth0": counted(5, 2, up=True), "eth1": counted(7, up=False), "lo": counted(1000)})
+    found = figures(answer)
+    assert found["load.tx.packets", ""] == 12
+    assert found["load.rx.bytes", ""] == 120
+    assert found["load.queue_full", ""] == 2
+    assert found["load.port.tx.bytes", "port=eth1"] == 700
+    assert found["load.port.up", "port=eth0"] == 1
+    assert found["load.port.up", "port=eth1"] == 0
+    assert found["load.port.errors", "port=eth0,direction=receive"] == 0
+    assert ("load.sending", "") not in found
+    assert not [thing for _, thing in found if "lo" in thing]
+
+
+def test_a_port_that_begins_anew_is_no_fall_of_the_sum() -> None:
+    """The port's own series shows it, with an event; the sum counts on."""
+    answers = looks({"eth0": counted(100), "eth1": counted(50)}, {"eth0": counted(10), "eth1": counted(60)})
+    second = figures(answers[1])
+    assert second["load.tx.packets", ""] == 170
+    assert second["load.port.tx.packets", "port=eth0"] == 10
+    (event,) = answers[1].events
+    assert (event.kind, event.object) == ("generator.restart", "port=eth0")
+    assert "tx packets from 100 to 10" in event.detail["fell"]
+
+
+def test_a_sum_that_no_counter_can_be() -> None:
+    """Beyond 64 bits there is no reading, and none is made up."""
+    (answer,) = looks({"eth0": counted(2**63), "eth1": counted(2**63)})
+    found = figures(answer)
+    assert ("load.tx.packets", "") not in found
+    assert found["load.port.tx.packets", "port=eth0"] == 2**63
+
+
+def test_a_port_that_goes_and_comes_again() -> None:
+    """What it had sent stays sent; that it is missing is told; all of them gone is a failed look."""
+    both = {"eth0": counted(100), "eth1": counted(50)}
+    first, gone, back = looks(both, {"eth1": counted(60)}, {"eth0": counted(1), "eth1": counted(60)})
+    assert figures(first)["load.tx.packets", ""] == 150
+    assert figures(gone)["load.tx.packets", ""] == 160
+    assert ("load.port.tx.packets", "port=eth0") not in figures(gone)
+    assert [fault.text for fault in gone.faults] == ["eth0 is gone from the host"]
+    assert figures(back)["load.tx.packets", ""] == 161
+    assert back.faults == ()
+    with pytest.raises(SourceError, match=r"the host no longer has an interface e\*"):
+        looks(both, {"lo": counted(1)})
+
+
+def test_whether_it_sends() -> None:
+    """By packets per second, where the plan says from how many on."""
+    seen = [{"eth0": counted(packets)} for packets in (0, 5, 1005, 1006)]
+    told = [figures(answer).get(("load.sending", "")) for answer in looks(*seen, sends_above=100)]
+    assert told == [None, 0, 1, 0]
+
+
+def test_no_such_interface(tmp_path: Path) -> None:
+    """Refused at the start, with what to say instead."""
+
+    async def go() -> None:
+        async with loaded("interface", tmp_path, ports=["nosuch*", "eth77"]):
+            pass
+
+    with pytest.raises(SourceError, match=r"this machine has no interface nosuch\* or eth77: .*\(ports\)"):
+        asyncio.run(go())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no /proc here")
+def test_the_loopback_of_this_machine(tmp_path: Path) -> None:
+    """What is sent is counted."""
+
+    async def go() -> None:
+        async with loaded("interface", tmp_path, ports=["lo"], sends_above=1e9) as poller:
+            before = figures(await poller.poll(time.time_ns()))
+            send(200)
+            after = figures(await poller.poll(time.time_ns()))
+            assert after["load.tx.packets", ""] - before["load.tx.packets", ""] >= 200
+            assert after["load.rx.bytes", ""] - before["load.rx.bytes", ""] >= 200 * 400
+            assert after["load.port.tx.packets", "port=lo"] == after["load.tx.packets", ""]
+            assert after["load.sending", ""] == 0
+            assert isinstance(poller, Identifies)
+            assert poller.facts().identity["ports"] == "lo"
+
+    asyncio.run(go())
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[Sshd]:
+    """A generator's host."""
+    needs(SSHD, "ssh-keygen")
+    with run_sshd(tmp_path / "sshd") as server:
+        yield server
+
+
+def test_another_machine_over_ssh(sshd: Sshd, tmp_path: Path) -> None:
+    """The same figures; a host that goes away is a failed look, and one that is back is seen again."""
+
+    async def go() -> None:
+        async with (
+            loaded("interface", tmp_path, ports=["l?"], ssh=sshd.keys, timeout="15s") as far,
+            loaded("interface", tmp_path, ports=["lo"]) as here,
+        ):
+            before = figures(await here.poll(time.time_ns()))
+            seen = figures(await far.poll(time.time_ns()))
+            after = figures(await here.poll(time.time_ns()))
+            for key in (("load.tx.packets", ""), ("load.port.rx.bytes", "port=lo")):
+                assert before[key] <= seen[key] <= after[key]
+            assert isinstance(far, Identifies)
+            assert f"127.0.0.1:{sshd.port}" in far.facts().identity["host"]
+            assert "host key" in far.facts().identity
+            sshd.kill_sessions()
+            sshd.stop()
+            for _ in range(2):
+                with pytest.raises(SourceError):
+                    await far.poll(time.time_ns())
+            sshd.start()
+            again = await until(far, lambda found: ("load.tx.packets", "") in found)
+            assert again["load.tx.packets", ""] >= seen["load.tx.packets", ""]
+
+    asyncio.run(go())
+
+
+def test_a_whole_run(tmp_path: Path) -> None:
+    """The figures of the generator's interface are in the record, and when it sent."""
+    code = (
+        "import socket, time\n"
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 0))\n"
+        "time.sleep(2)\n"
+        "for _ in range(150):\n"
+        "    [s.sendto(b'x' * 400, s.getsockname()) for _ in range(40)]\n"
+        "    [s.recv(400) for _ in range(40)]\n    time.sleep(0.02)\n"
+    )
+    sender = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        run = run_plan(tmp_path, {"tg": [{"interface": {"ports": ["lo"], "sends_above": 500}}]}, "5s")
+    finally:
+        sender.kill()
+        sender.wait()
+    sent = readings(run, "tg", "load.tx.packets")
+    assert sent[-1] - sent[0] >= 1000
+    assert sent == readings(run, "tg", "load.port.tx.packets", "port=lo")
+    assert max(readings(run, "tg", "load.sending")) == 1

@@ -1,0 +1,313 @@
+"""The load ``pktgen`` on the wire: what it sends and never sends, how it drives, and whoever answers wrongly."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+from tests.collector.sources.loads.generator_kit import (
+    SITE,
+    Load,
+    acted,
+    by_series,
+    left_open,
+    refused_run,
+    values,
+    whole_run,
+)
+
+from soakwatch.record import RecordView
+from soakwatch.sources.abc import Drivable, SourceError
+from soakwatch.sources.loads.pktgen import Config, start
+from soakwatch.sources.loads.pktgen.console import LONGEST_LINE
+from soakwatch.testing.pktgen_server import FakePort, Mood, PktgenServer, pktgen_server
+from soakwatch.testing.ports import free_port
+
+Act = Callable[[Load], Awaitable[None]]
+
+
+def two_ports() -> PktgenServer:
+    """Port 0 sends 1000 packets a look, two of which are lost; port 1 is down and rests."""
+    sending = FakePort(1000, 2**40, 2**40 - 7, lost=2, sending=True, latency_us=(10.0, 25.0, 80.0))
+    return PktgenServer(ports={0: sending, 1: FakePort(link="<--Down-->")})
+
+
+def acts(server: PktgenServer, act: Act, **keys: object) -> None:
+    """What is done with it."""
+    with pktgen_server(server):
+        acted("pktgen", {"port": server.port, **keys}, act)
+
+
+def test_nothing_is_changed_without_drive() -> None:
+    """A generator that is only read hears of no order, short lines only, and is none that could be driven."""
+    server = two_ports()
+    server.ports |= {number: FakePort() for number in range(2, 24)}
+
+    async def look(load: Load) -> None:
+        assert not isinstance(load.poller, Drivable)
+        await load.look()
+
+    acts(server, look, ports="0-3,5", offered=True)
+    assert server.lines
+    for line in server.lines:
+        assert not any(f"pktgen.{order}(" in line for order in ("set", "start", "stop", "clr", "reset")), line
+        assert len(line) < LONGEST_LINE
+    server = two_ports()
+    acts(server, look, latency=False)
+    assert not any("pktStats" in line for line in server.lines)
+
+
+def test_driven_by_the_run_and_stopped_at_its_end() -> None:
+    """Rate and start for a level, stop for none; what the run has started is stopped however it ends."""
+    server = two_ports()
+    server.ports[0].sending = False
+
+    async def drive(load: Load) -> None:
+        await load.drive(0.25)
+        assert (server.ports[0].sending, server.ports[0].rate) == (True, 12.5)
+        assert by_series(await load.look())["load.offered.packet.rate", ""] == 125
+        await load.drive(0)
+        assert not server.ports[0].sending
+        assert by_series(await load.look())["load.offered.packet.rate", ""] == 0
+        await load.drive(1.0)
+        assert (server.ports[0].sending, server.ports[0].rate) == (True, 50.0)
+        assert server.ports[1].rate == 100
+        with pytest.raises(SourceError, match="cannot send 150 % of its link: lower rate"):
+            await load.drive(3.0)
+        raise RuntimeError("the run breaks")
+
+    with pytest.raises(RuntimeError):
+        acts(server, drive, drive=True, send="0", rate=50)
+    assert not server.ports[0].sending
+    assert server.lines[-4].startswith("pktgen.stop(")
+
+
+def test_what_was_not_started_is_not_stopped() -> None:
+    """A generator that somebody else has started goes on when a run ends that never drove it."""
+    server = two_ports()
+
+    async def look(load: Load) -> None:
+        await load.look()
+
+    acts(server, look, drive=True)
+    assert server.ports[0].sending
+    assert not any("pktgen.stop" in line for line in server.lines)
+
+
+def test_a_generator_that_was_started_anew_is_told_again() -> None:
+    """It comes back at rest and at its own rate: it sends as the phase says, and the record has the event."""
+    server = two_ports()
+
+    async def anew(load: Load) -> None:
+        await load.drive(0.5)
+        await load.look()
+        server.ports[0].sending = False  # somebody stops it by hand: that is theirs
+        assert (await load.look()).events == ()
+        assert not server.ports[0].sending
+        server.mood = "reset"
+        with pytest.raises(SourceError):
+            await load.look()
+        server.mood, server.ports[0].rate = "well", 100.0
+        (event,) = (await load.look()).events
+        assert event.kind == "generator.restart"
+        assert event.detail["told"] == "50% of 80 % of the link"
+        assert (server.ports[0].sending, server.ports[0].rate) == (True, 40.0)
+        assert (await load.look()).events == ()
+
+    acts(server, anew, drive=True, send="0", rate=80)
+
+
+def test_a_port_that_cannot_send() -> None:
+    """It is told that it did not start; the run is not told that load goes."""
+
+    async def drive(load: Load) -> None:
+        with pytest.raises(SourceError, match="did not start its ports 1: see that they exist"):
+            await load.drive(1.0)
+
+    acts(two_ports(), drive, drive=True, send="1")
+
+
+@pytest.mark.parametrize(
+    ("mood", "sentence"),
+    [
+        ("garbage", "does not answer as its Lua shell does: 'totals \\x00"),
+        ("silent", "did not answer within 0.9 s: its Lua port serves one client"),
+        ("foreign", "does not answer as its Lua shell does: '500 unknown command"),
+        ("reset", "broke off: "),
+        ("half", "hung up amid its answer"),
+        ("flood", "answers with more than 1 MiB"),
+    ],
+)
+def test_misbehaviour_mid_run(mood: Mood, sentence: str) -> None:
+    """Each look fails with one sentence, and the first look after it is well."""
+
+    server = two_ports()
+
+    async def misbehave(load: Load) -> None:
+        await load.look()
+        server.mood = mood
+        with pytest.raises(SourceError) as caught:
+            await load.look()
+        assert sentence in str(caught.value)
+        assert "\n" not in str(caught.value)
+        server.mood = "well"
+        while True:  # bounded by the deadline of the test
+            try:
+                answer = await load.look()
+            except SourceError:
+                await asyncio.sleep(0.05)
+            else:
+                break
+        assert by_series(answer)["load.sending", ""] == 1
+
+    acts(server, misbehave)
+
+
+def test_a_client_that_holds_the_port() -> None:
+    """The look fails and says why; no second one queues behind it, and an order that waits is not given late."""
+    server = two_ports()
+
+    async def held(load: Load) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"x = 1\n")
+        while server.lines[-1] != "x = 1":
+            await asyncio.sleep(0.01)
+        with pytest.raises(SourceError, match="serves one client at a time"):
+            await load.drive(1.0)
+        with pytest.raises(SourceError, match="has not yet answered the look before"):
+            await load.look()
+        writer.close()
+        while server.clients < 3:
+            await asyncio.sleep(0.01)
+        while True:
+            try:
+                await load.look()
+            except SourceError:
+                await asyncio.sleep(0.05)
+            else:
+                break
+        assert not any("pktgen.start" in line for line in server.lines)
+        del reader
+
+    acts(server, held, drive=True, send="0")
+
+
+def test_whoever_gives_up_reads_on() -> None:
+    """A generator that answers late is not cut off: it could be ended by SIGPIPE."""
+    done = threading.Event()
+    errors: list[OSError] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def late() -> None:
+            client, _ = listener.accept()
+            with client:
+                heard = b""
+                while (part := client.recv(4096)) != b"":  # the client has ended its half: it has given up
+                    heard += part
+                try:
+                    for _ in range(200):
+                        client.sendall(b"late = {\n}\n" * 1000)
+                except OSError as error:
+                    errors.append(error)
+            done.set()
+
+        thread = threading.Thread(target=late, daemon=True)
+        thread.start()
+
+        async def give_up() -> None:
+            async with AsyncExitStack() as stack:
+                config = Config.model_validate({"port": listener.getsockname()[1], "timeout": "300ms"})
+                with pytest.raises(SourceError, match=r"did not answer within 0\.27 s"):
+                    await start(config, SITE, stack)
+                await asyncio.to_thread(done.wait, 20)
+
+        asyncio.run(give_up())
+        thread.join(20)
+    assert done.is_set()
+    assert errors == []
+
+
+def test_looks_leave_nothing_open() -> None:
+    """A connection for each look, and none of them stays."""
+    with pktgen_server(two_ports()) as server:
+        assert left_open("pktgen", {"port": server.port}) <= 2
+
+
+def test_nothing_answers_at_the_start() -> None:
+    """One sentence with what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+    async def begin() -> None:
+        async with AsyncExitStack() as stack:
+            await start(Config.model_validate({"port": port}), SITE, stack)
+
+    with pytest.raises(SourceError) as caught:
+        asyncio.run(begin())
+    assert str(caught.value) == (
+        f"Pktgen at 127.0.0.1:{port} cannot be reached (connection refused): start it with -G (or -g HOST:PORT), "
+        "and give host and port"
+    )
+
+
+def test_ports_that_are_not_there() -> None:
+    """The poll fails: it names them."""
+
+    async def look(load: Load) -> None:
+        await load.look()
+
+    with pytest.raises(SourceError, match="says nothing of its ports 7: see that it has them, and name them"):
+        acts(two_ports(), look, ports="7")
+
+
+@pytest.mark.parametrize(
+    "keys", [{"ports": "0;os.exit()"}, {"send": '0")'}, {"rate": 0}, {"rate": 101}, {"host": "a b"}]
+)
+def test_keys_that_are_refused(keys: dict[str, object]) -> None:
+    """Among them whatever could carry Lua into the generator."""
+    with pytest.raises(ValidationError):
+        Config.model_validate(keys)
+
+
+@pytest.mark.slow
+def test_a_whole_run(tmp_path: Path) -> None:
+    """The command, a plan, and the figures in the record."""
+    with pktgen_server(two_ports()) as server:
+        record = whole_run(tmp_path, f"{{pktgen: {{port: {server.port}, interval: 300ms}}}}")
+    with RecordView.open(record) as view:
+        sent = values(view, "load.tx.packets")
+        assert len(sent) >= 4
+        assert all(after > before and (after - before) % 1000 == 0 for before, after in pairwise(sent))
+        assert set(values(view, "load.port.up", "port=1")) == {0.0}
+        told = [one.event for one in view.events() if one.event.kind == "device.identity"]
+        assert any(event.detail.get("generator") == "Pktgen-DPDK" for event in told)
+
+
+def test_the_phases_drive_it(tmp_path: Path) -> None:
+    """At rest, half and full, as the phases say; at the end it rests."""
+    phases = (
+        "{baseline: {for: 1500ms, load: 0%}}, {soak: {for: 1500ms, load: 50%}}, {stress: {for: 1500ms, load: 100%}}"
+    )
+    keys = "interval: 300ms, drive: true, send: '0', rate: 40"
+    with pktgen_server(two_ports()) as server:
+        record = whole_run(tmp_path, f"{{pktgen: {{port: {server.port}, {keys}}}}}", phases)
+        assert not server.ports[0].sending
+    with RecordView.open(record) as view:
+        assert set(values(view, "load.offered.packet.rate")) == {0.0, 200.0, 400.0}
+        assert set(values(view, "load.level")) == {0.0, 0.5, 1.0}
+        assert set(values(view, "load.sending")) == {0.0, 1.0}
+
+
+def test_nobody_there_ends_the_run_before_it_begins(tmp_path: Path) -> None:
+    """A required generator that cannot be reached: one sentence, no traceback."""
+    port = free_port()
+    told = refused_run(tmp_path, f"{{pktgen: {{port: {port}}}}}")
+    assert "cannot be reached (connection refused)" in told
+    assert str(port) in told

@@ -1,0 +1,192 @@
+"""Profile files: what they may say, what they have of their parents, and how they are told to be wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tests.collector.sources.profiles.kit import group, problems, profile
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.yaml import parse
+from soakwatch.sources.profiles import load_profiles
+from soakwatch.sources.profiles.loading import shipped
+from soakwatch.sources.profiles.shape import profile_schema
+from soakwatch_agent.metric import BY_NAME
+
+COLUMN = "      columns: {a: 1.3.6.1.4.1.99.1.1}\n"
+
+
+def line(words: str) -> str:
+    return group(f"{COLUMN}      metrics: [{{{words}}}]")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "box.yaml: is empty: a profile has at least a title"),
+        ("titel: x\n", "box.yaml:1:1: unknown key 'titel'; did you mean 'title'?"),
+        (
+            "select: [{object_id: 1.3}]\ntitle: x\n",
+            "box.yaml:1:22: object_id: expected text, found the number 1.3; put it in quotes",
+        ),
+        (
+            "title: x\nselect: [{object_id: .1.3.6}]\n",
+            "box.yaml:2:22: object_id: an OID begins with a number: write 1.3.6",
+        ),
+        ("title: x\nselect: [{object_id: 1.3.x}]\n", "box.yaml:2:22: object_id: '1.3.x' is not an OID"),
+        (
+            "title: x\nselect: [{description: '('}]\n",
+            "box.yaml:2:24: description: '(' is not a regular expression: missing )",
+        ),
+        ("title: x\nextends: [lnux]\n", "box.yaml:2:11: unknown parent 'lnux'; did you mean 'linux'?"),
+        ("title: x\nextends: [box]\n", "box.yaml:2:11: box extends itself"),
+        ("title: x\nextends: [_ip-mib]\nsnmp: {groups: {ip: null}}\n", "box.yaml:3:17: there is no group 'ip'"),
+        (line("metric: system.uptme, value: a"), "box.yaml:6:26: unknown metric 'system.uptme'; did you mean"),
+        (line("metric: system.processes, value: b"), "box.yaml:6:51: value: unknown name 'b'; known here: a"),
+        (line("metric: system.processes, value: a + b"), "box.yaml:6:51: value: unknown name 'b'; known here: a"),
+        (line("metric: system.processes, value: a.b"), "box.yaml:6:51: value: only names, numbers"),
+        (line("metric: system.processes, value: sqrt(a)"), "box.yaml:6:51: value: unknown function 'sqrt'"),
+        (line("metric: system.processes, value: 'pow10(a, a)'"), "box.yaml:6:51: value: pow10() takes 1 values, not 2"),
+        (
+            line("metric: system.context_switches, value: a * 2"),
+            "system.context_switches is a counter: it is one column",
+        ),
+        (line("metric: system.context_switches, value: a, of: change"), "system.context_switches is a counter"),
+        (line("metric: system.temperature, value: a"), "box.yaml:6:17: system.temperature needs the label sensor"),
+        (
+            line("metric: system.temperature, value: a, labels: {senser: x}"),
+            "'senser' is no label of system.temperature; did you mean 'sensor'?",
+        ),
+        (line("metric: system.temperature, value: a, labels: {sensor: '{b}'}"), "unknown name 'b' in '{b}'"),
+        (
+            line("metric: system.temperature, value: a, labels: {sensor: '{a'}"),
+            "a bracket is never opened or closed in '{a'",
+        ),
+        (line("metric: system.processes, value: a, match: '[0-9]+'"), "the regular expression has no group: put ( )"),
+        (line("metric: system.processes, value: a + 1, match: '([0-9]+)'"), "'values' and 'match' read one column"),
+        (line("metric: system.processes, value: a, scale: 0"), "a scale of 0 makes every value 0"),
+        (line("metric: system.processes, value: a, over: median"), "expected 'mean', 'sum', 'max' or 'min'"),
+        (group("      metrics: [{metric: system.processes, value: 1}]"), "the group g has neither columns nor scalars"),
+        (group(COLUMN + "      metrics: []"), "metrics: is empty: at least one is needed"),
+        (
+            group(COLUMN + "      unless: [h]\n      metrics: [{metric: system.processes, value: a}]"),
+            "unknown group 'h'",
+        ),
+        (
+            group(COLUMN + "      where: {b: x}\n      metrics: [{metric: system.processes, value: a}]"),
+            "box.yaml:6:15: unknown name 'b'",
+        ),
+        (
+            group("      columns: {1st: 1.3.6}\n      metrics: [{metric: system.processes, value: a}]"),
+            "'1st' is not a name: small letters",
+        ),
+        (
+            group(COLUMN + "      every: 10\n      metrics: [{metric: system.processes, value: a}]"),
+            "the duration 10 has no unit",
+        ),
+        ("title: x\nlogs: [{kind: Crash!, match: x}]\n", "box.yaml:2:15: kind: 'Crash!' is not a kind of event"),
+    ],
+)
+def test_a_wrong_profile_is_told_with_its_place(text: str, told: str, tmp_path: Path) -> None:
+    found = problems(tmp_path, text)
+    assert any(told in problem for problem in found), found
+    assert all(problem.startswith("box.yaml") for problem in found)
+
+
+def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+    text = group(f"{COLUMN}      metrics: [{{metric: nope, value: a}}, {{metric: nope2, value: a}}]")
+    assert len(problems(tmp_path, text)) == 2
+
+
+def test_a_child_replaces_what_its_parents_have_and_a_later_parent_an_earlier_one(tmp_path: Path) -> None:
+    part = (
+        "snmp:\n  facts: {{version: {{oid: 1.3.{0}}}}}\n  clocks: {{host: 1.3.{0}}}\n"
+        "  groups:\n    shared: {{scalars: {{a: 1.3.{0}}}, metrics: [{{metric: system.processes, value: a}}]}}\n"
+        "    own_{0}: {{scalars: {{a: 1.3.{0}}}, metrics: [{{metric: system.uptime, value: a}}]}}\n"
+        "logs: [{{kind: reboot, match: m{0}}}]\ntraps: {{1.3.9: {{kind: reboot.by{0}}}}}\n"
+    )
+    (tmp_path / "_one.yaml").write_text(part.format(1))
+    (tmp_path / "_two.yaml").write_text("extends: [_one]\n" + part.format(2))
+    made = profile(
+        tmp_path,
+        "title: x\nextends: [_two, _one]\nsnmp: {groups: {own_1: null}}\nlogs: [{kind: failover, match: m0}]\n",
+    )
+    assert [one.name for one in made.groups] == ["shared", "own_2"]
+    assert made.groups[0].scalars[0].oids == ("1.3.2",), "an ancestor of another parent comes after that parent"
+    assert made.facts[0].oids == ("1.3.2",)
+    assert made.clocks.host[0].oid == "1.3.2"
+    assert [log.match.pattern for log in made.logs] == ["m0", "m2", "m1"]
+    assert [trap.kind for trap in made.traps] == ["reboot.by2"]
+
+
+def test_an_own_folder_hides_a_shipped_profile_and_extends_it(tmp_path: Path) -> None:
+    (tmp_path / "linux.yaml").write_text("title: ours\nextends: [generic]\n")
+    profiles = load_profiles(tmp_path)
+    assert profiles["linux"].title == "ours"
+    assert "interfaces" in {one.name for one in profiles["linux"].groups}
+    assert set(load_profiles()) <= set(profiles)
+
+
+@pytest.mark.parametrize("name", ["lnux", "../plan", "/etc/passwd", "x" * 5000, ""])
+def test_an_unknown_profile_is_told_with_the_nearest(name: str) -> None:
+    with pytest.raises(PlanError, match=r"^unknown profile ") as error:
+        load_profiles()[name]
+    assert len(str(error.value)) < 400
+    if name == "lnux":
+        assert "did you mean 'linux'?" in str(error.value)
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="there is no such folder of profiles"):
+        load_profiles(tmp_path / "nowhere")
+
+
+SHIPPED = load_profiles()
+NAMES = SHIPPED.names(parts=True)
+HEADS = {head.name: head for head in SHIPPED.heads()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_profile_is_sound(name: str) -> None:
+    made = SHIPPED.part(name)
+    for one in made.groups:
+        for row in one.lines:
+            assert row.metric in BY_NAME
+    if name.startswith("_"):
+        return
+    head = HEADS[name]
+    assert (head.title, head.select, head.rank) == (made.title, made.select, made.rank), "the head reads the same"
+    assert made.clocks.agent, "every device has at least sysUpTime: extend generic"
+    assert "interfaces" in {one.name for one in made.groups} or name == "generic"
+
+
+def test_the_published_schema_holds_for_what_is_shipped() -> None:
+    schema = json.loads(json.dumps(profile_schema()))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    for name in NAMES:
+        data = parse((shipped() / f"{name}.yaml").read_text(), name).data
+        assert [error.message for error in validator.iter_errors(data)] == [], name
+    assert list(validator.iter_errors({"titel": "x"}))
+
+
+def test_generic_promises_interfaces_and_its_parts_are_the_standard_mibs() -> None:
+    made = load_profiles()["generic"]
+    assert made.extends == ("_clocks", "_entity-sensor", "_ip-mib", "_host-resources", "_ucd", "_if-mib")
+    assert "system.network.io" in made.promised
+    assert [clock.oid for clock in made.clocks.host] == ["1.3.6.1.2.1.25.1.1.0"]
+    assert made.clocks.boots == ("1.3.6.1.6.3.10.2.1.2.0",)
+
+
+@pytest.mark.parametrize(("name", "near"), [("_ucd", "generic"), ("_cisco", "cisco-ios"), ("_if-mib", "generic")])
+def test_a_part_is_no_profile_and_those_that_have_it_are_named(name: str, near: str) -> None:
+    with pytest.raises(PlanError) as error:
+        SHIPPED[name]
+    told = str(error.value)
+    assert told.startswith(f"{name!r} is a part of profiles and none itself: name one of those that have it, such as ")
+    assert f" {near}" in told
+    assert "\n" not in told
+    assert SHIPPED.part(name).groups, "those who write one can still read it"

@@ -1,0 +1,175 @@
+"""Devices as they stand in racks: a table that is broken, an agent that shows nothing, a survey that takes its time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from tests.collector.sources.snmp.test_snmp_poller import config, site
+
+from soakwatch.core.errors import PlanError
+from soakwatch.engine.plan_check import SourceLook, look_everywhere
+from soakwatch.engine.sensitivity import sensitivity
+from soakwatch.plan import plan_from_text, quick_plan
+from soakwatch.sources.abc import SourceError
+from soakwatch.sources.pollers.snmp import start
+from soakwatch.sources.profiles.loading import load_profiles
+from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.asker import DEADLINE, SessionAsker
+from soakwatch.sources.transport.snmp.config import Config
+from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError
+from soakwatch.testing.snmp_cells import Cell, name_of
+from soakwatch.testing.snmp_faults import Faults
+from soakwatch.testing.snmp_mib import interfaces, system
+from soakwatch.testing.snmp_responder import Responder, responder
+
+IF_DESCR, IF_TABLE, IF_X_TABLE = "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.2.2", "1.3.6.1.2.1.31.1.1"
+PROCESSOR_LOAD = "1.3.6.1.2.1.25.3.3.1.2.1"
+PLAN = """\
+phases: [{{soak: 1h}}]
+targets:
+  dut: {{role: dut, sources: [{{snmp: {{host: 127.0.0.1, port: {port}, version: 2c, interval: 1s, {keys}}}}}]}}
+"""
+IN_OCTETS = "1.3.6.1.2.1.31.1.1.1.6"
+
+
+def looked_at(device: Responder, keys: str = "version=2c", interval: str = "10s") -> SourceLook:
+    """What ``soakwatch probe`` finds."""
+    plan = quick_plan([f"snmp://127.0.0.1:{device.address[1]}?{keys}"], (), interval, "24h", "probe")
+    (look,) = asyncio.run(look_everywhere(plan, Path()))
+    return look
+
+
+@pytest.mark.parametrize("version", ["1", "2c"])
+@pytest.mark.parametrize(
+    ("faults", "why"),
+    [
+        (Faults(gen_err=(IF_TABLE,)), "genErr"),
+        (Faults(loop=(IF_DESCR,)), "its table never ends"),
+    ],
+    ids=["genErr", "loop"],
+)
+def test_a_broken_table_does_not_take_the_others_with_it(faults: Faults, why: str, version: str) -> None:
+    """The rest of the device is read, and what the agent refuses is told."""
+    with responder(system() | interfaces(3)) as device:
+        device.misbehave(faults)
+        look = looked_at(device, f"version={version}&profile=generic")
+    assert look.error is None
+    rest = {"system.uptime"} if version == "1" else {"system.uptime", "system.network.cast.packets"}
+    assert rest <= {sample.metric for sample in look.samples}
+    assert look.facts is not None
+    assert [note for note in look.facts.notes if why in note]
+
+
+def test_an_agent_that_is_busy_for_a_moment_has_not_lost_its_table() -> None:
+    """A table that was there makes the look fail once; only if it goes on to fail, it is left out."""
+
+    async def use(session: Session) -> list[str]:
+        asker, seen = SessionAsker(session), []
+        for faults in (Faults(), broken, broken, Faults()):
+            device.misbehave(faults)
+            DEADLINE.set(time.monotonic() + 5)
+            try:
+                seen.append(f"{len(await asker.walk([IN_OCTETS, IF_DESCR]))}, refused {[*session.refusals]}")
+            except SnmpPollError as failure:
+                seen.append(failure.kind.name)
+        await session.close()
+        return seen
+
+    broken = Faults(gen_err=(IF_X_TABLE,))
+    with responder(system() | interfaces(3)) as device:
+        access = Access("127.0.0.1", device.address[1], "2c", "public", "", "", "SHA", "", "AES", "")
+        seen = asyncio.run(use(Session(access, Manner())))
+    assert seen == ["6, refused []", Kind.STATUS.name, f"3, refused ['{IN_OCTETS}']", "6, refused []"]
+
+
+def test_an_answer_without_a_value_is_no_answered_poll() -> None:
+    """A community that may read nothing must not look like a device that is well."""
+
+    async def main(port: int) -> None:
+        async with AsyncExitStack() as stack, asyncio.timeout(30):
+            poller = await start(config(port), site(), stack)
+            for _ in range(2):
+                with pytest.raises(SourceError, match="has nothing of what it is asked: check"):
+                    await poller.poll(time.time_ns())
+
+    with responder({name_of("1.3.6.1.4.1.99999.1.0"): Cell(2, 1)}) as device:
+        asyncio.run(main(device.address[1]))
+
+
+def test_a_survey_that_takes_longer_than_a_poll_does_not_make_a_look_fail() -> None:
+    """A run would get through, so the look before the run does as well, and says what it means."""
+    with responder(system() | interfaces(3)) as device:
+        device.misbehave(Faults(delay_s=0.05))
+        look = looked_at(device, interval="1s")
+    assert look.error is None
+    assert look.per_poll > 30
+    assert look.facts is not None
+    assert [note for note in look.facts.notes if note.startswith("the first survey took")]
+
+
+def test_a_device_that_goes_away_during_its_survey_is_told_as_gone() -> None:
+    """And not as one that is being surveyed."""
+    with responder(system() | interfaces(3)) as device:
+        device.misbehave(Faults(drop=1.0, below=(IF_TABLE,)))
+        look = looked_at(device)
+    assert look.error is not None
+    assert "surveyed" not in look.error
+
+
+@pytest.mark.parametrize(("profile", "told"), [("cisco-asa", True), ("linux", False)])
+def test_a_profile_that_does_not_fit_is_told_by_the_look_before_the_run(profile: str, told: bool) -> None:
+    """A wrong name in the plan would else be found out in the morning."""
+    with responder(system() | interfaces(1)) as device:
+        look = looked_at(device, f"version=2c&profile={profile}")
+    assert look.error is None
+    assert look.facts is not None
+    assert any("auto would take linux" in note for note in look.facts.notes) == told
+
+
+def test_a_value_that_does_not_parse_is_told_by_the_look_before_the_run() -> None:
+    """Faults are told once, with the first answer; the look must not forget them with the second."""
+    with responder(system() | interfaces(2)) as device:
+        device.set("1.3.6.1.2.1.2.2.1.14.1", b"abc")  # ifInErrors
+        look = looked_at(device, "version=2c&profile=generic")
+    assert look.error is None
+    assert [fault.metric for fault in look.faults] == ["system.network.errors"]
+    assert "'abc' is not a number" in look.faults[0].text
+
+
+def test_what_the_plan_leaves_out_is_not_called_missing() -> None:
+    """A device does not lack what it is not asked for."""
+    assert "system.network.io" in load_profiles()["linux"].promised
+    with responder(system() | {name_of(PROCESSOR_LOAD): Cell(2, 7)}) as device:
+        plan = plan_from_text(PLAN.format(port=device.address[1], keys="groups: [host_processors]"), "p.yaml")
+        (look,) = asyncio.run(look_everywhere(plan, Path()))
+    assert look.error is None
+    assert "system.cpu.utilization" in {sample.metric for sample in look.samples}
+    assert look.lacking == ()
+
+
+def test_a_cpu_that_the_device_averages_over_a_minute_shows_no_short_spikes() -> None:
+    """hrProcessorLoad changes once a minute: asked every second, it is the same reading sixty times."""
+    with responder(system() | {name_of(PROCESSOR_LOAD): Cell(2, 7)}) as device:
+        plan = plan_from_text(PLAN.format(port=device.address[1], keys="profile: linux"), "p.yaml")
+        looks = asyncio.run(look_everywhere(plan, Path()))
+    (told,) = (sentence for sentence in sensitivity(plan, looks) if "cpu_spike" in sentence)
+    assert "every 1m" in told
+    assert "11s" not in told
+
+
+def test_a_wrong_profile_of_your_own_is_told_before_the_device_is_asked(tmp_path: Path) -> None:
+    """Also where auto chooses: the device may be off, and the wrong one may be the one that it would get."""
+    (tmp_path / "mine.yaml").write_text("title: [\n")
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            keys = {"host": "127.0.0.1", "port": 9, "interval": "1s", "profiles": str(tmp_path)}
+            await start(Config.model_validate(keys), site(), stack)
+
+    with pytest.raises(PlanError, match=r"mine\.yaml:2:1"):
+        asyncio.run(main())
