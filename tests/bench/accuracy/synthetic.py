@@ -30,11 +30,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[3]))
 from tests.bench.accuracy.closeness import Near, near, told
 from tests.bench.accuracy.tables import percent, spark, svg, table, upper
-from tests.rules.outcomes import LETTERS, RIGHT
+from tests.rules.outcomes import LETTERS, RIGHT, concerning
 
 from soakwatch_rules import detectors, measured
 from soakwatch_rules.rule import Finding, Rule
-from soakwatch_rules.scenarios.families import PARAMETERS, concerning, cuts, judged, named, said_of
+from soakwatch_rules.scenarios.families import PARAMETERS, cuts, judged, named, said_of
 from soakwatch_rules.scenarios.synthetic import Scenario, leak
 from soakwatch_rules.series import Series
 
