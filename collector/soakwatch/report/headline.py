@@ -13,7 +13,7 @@ from soakwatch.report.load import Generator, figure_of
 from soakwatch.report.moments import first_failure_ns, told_moments
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.wording.words import counted
-from soakwatch_rules.wording.words import lasting as took
+from soakwatch_rules.wording.words import duration as took
 
 _PLAIN: Mapping[str, str] = {
     "core_dump": "a program crashed",
