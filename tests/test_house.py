@@ -172,12 +172,6 @@ def test_the_wheel_works_from_elsewhere(wheel: Path, tmp_path: Path) -> None:
     assert '"$schema"' in python(*told, "schema", "verdict", cwd=elsewhere, path=path).stdout
 
 
-@pytest.mark.parametrize("file", sources("agent"), ids=lambda file: file.name)
-def test_the_agent_parses_on_python_3_9(file: Path) -> None:
-    """Every file of the agent is Python 3.9: devices under test are old."""
-    ast.parse(file.read_text(encoding="utf-8"), str(file), feature_version=(3, 9))
-
-
 def test_packages_import_one_way() -> None:
     """The agent imports psutil at most, the rules numpy and scipy, the rules and the agent not each other."""
     allowed = {"agent": {"psutil", "soakwatch_agent"}, "rules": {"numpy", "scipy", "soakwatch_rules"}}

@@ -71,7 +71,7 @@ def test_a_part_of_the_traffic_makes_the_methods_differ() -> None:
     assert finding.numbers["outage_1_loss_s"] == pytest.approx(5.0, abs=0.01)
     assert finding.numbers["outage_1_time_s"] == pytest.approx(10.0, abs=1.0)
     assert "the methods disagree" in finding.reason
-    assert any("only 50.0 % of what was sent" in doubt for doubt in finding.doubts)
+    assert any("only 50 % of what was sent" in doubt for doubt in finding.doubts)
 
 
 def test_loss_that_was_there_before_is_not_the_events() -> None:
@@ -150,7 +150,7 @@ def test_nothing_to_measure_by() -> None:
     """Without a limit it is not applicable and says why; with one it is inconclusive; no event is not applicable."""
     blind = judge(failover())
     assert blind.outcome is Outcome.NOT_APPLICABLE
-    assert "no generator reports what was sent"  in blind.reason
+    assert "no generator reports what was sent" in blind.reason
     assert judge(failover(), rule=EventImpact(outage=1.0)).why is InconclusiveReason.NO_REFERENCE
     assert judge(failover(), series=pings(AT, 3.0), rule=EventImpact(loss=9.0)).why is InconclusiveReason.NO_REFERENCE
     assert judge(load=packets(stopped(AT, 3.0))).outcome is Outcome.NOT_APPLICABLE
@@ -334,3 +334,21 @@ def test_several_devices_leave_a_doubt_and_generators_are_not_judged() -> None:
     finding = judge(failover(), load=packets(stopped(AT, 3.0)), devices=2)
     assert any("2 devices share the load" in doubt for doubt in finding.doubts)
     assert EventImpact().judge(Case("tg", "", Window(0, S), role="generator")) == ()
+
+
+OUTCOMES = """
+events                      | event_impact
+no event                    | N
+failover without loss       | P
+failover of 300 ms          | P
+failover of 3 s             | P
+failover of 10 s            | F
+half of the flows for 6 s   | P
+probed failover of 3 s      | PI
+probed failover of 10 s     | F
+load and probes, 3 s        | P
+ten failovers of 1 to 3.2 s | P
+one of ten lasts 8 s        | F
+not back by its deadline    | F
+nothing tells of traffic    | I
+"""

@@ -92,7 +92,7 @@ def test_a_busier_queue_is_load_and_no_leak() -> None:
     assert "load, not a leak" in alone.reason
     grown = judge(queue(busy), sent(0.3))
     assert grown.outcome is Outcome.WARN
-    assert "load grew by 19.0" in grown.reason
+    assert "load grew by 19 %" in grown.reason
     steady = judge(queue(busy), sent())
     assert steady.outcome is Outcome.WARN
     assert "more slowly" in steady.reason
@@ -154,3 +154,16 @@ def test_parameters_are_refused(name: str, value: float) -> None:
     """A tolerance is a share above 0."""
     with pytest.raises(ValueError, match="queue_growth"):
         replace(QueueGrowth(), **{name: value})
+
+
+OUTCOMES = """
+queue                              | queue_growth
+idle                               | P
+utilisation .8                     | P
+utilisation .95                    | PI
+stands at 30                       | P
+slots leak 50 % of the limit a day | F
+slots leak 20 % of the limit a day | F
+utilisation creeps .7 to .97       | PI
+full at the end                    | FIW
+"""

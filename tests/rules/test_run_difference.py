@@ -160,7 +160,7 @@ def test_what_is_better_is_told_and_fails_nothing() -> None:
     finding = judge([7.49e6, 7.5e6, 7.48e6, 7.49e6], 8.2e6, "load.rx.packet.rate")
     assert finding.outcome is Outcome.PASS
     assert "8.2 M packets/s, +9.48 % compared with 7.49 M packets/s" in finding.reason
-    assert "better by more than runs differ (p = " in finding.reason
+    assert "better by more than runs vary (p = " in finding.reason
 
 
 def failing(share: float, begin: float = 0.0) -> tuple[Series, Series]:
@@ -328,3 +328,18 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="run_difference"):
         RunDifference(**bad)
+
+
+OUTCOMES = """
+runs                            | run_difference
+no earlier run                  | N
+one earlier run                 | I
+five earlier, spread 2 %, same  | PIw
+five earlier, spread 2 %, +10 % | FWI
+five earlier, spread 2 %, -10 % | PWI
+five earlier, spread 5 %, same  | PIw
+five earlier, spread 5 %, +10 % | FWPI
+five earlier, spread 5 %, +30 % | FWI
+ten earlier, spread 2 %, same   | PIw
+ten earlier, spread 2 %, +10 %  | FWI
+"""
