@@ -120,7 +120,7 @@ def test_the_end_is_drained() -> None:
     assert drained.outcome is Outcome.PASS
     assert "and none arrived any more" in drained.reason
     open_ended = judge(sent(), sent(9_900.0, "load.rx.packets"))
-    assert any("had come back at the end" in doubt for doubt in open_ended.doubts)
+    assert any("still in flight at the end" in doubt for doubt in open_ended.doubts)
 
 
 def requests(rate: np.ndarray, latency: float | np.ndarray, failed: float | np.ndarray = 0.0) -> tuple[Series, ...]:

@@ -74,7 +74,7 @@ def test_the_reason_names_the_level_before_and_after() -> None:
         "p99 latency was 20 times the usual value from 1970-01-01 18:00:00 UTC to the end of the run" in finding.reason
     )
     assert "ms instead of" in finding.reason
-    assert "(the early part of the run)" in finding.reason
+    assert "(the early run)" in finding.reason
     assert finding.marks[0].begin_ns == 18 * 3600 * S
     assert finding.limit is not None
     assert finding.measured is not None
