@@ -19,6 +19,7 @@ from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.saturation import Windows, cover
 from soakwatch_rules.stats.spikes import LEAST, busy_throughout
 from soakwatch_rules.stats.tally import Tally
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
@@ -113,6 +114,12 @@ class CpuSaturation:
     manner: ClassVar[RuleSpec] = RuleSpec(
         "16 readings, half of those expected, three times the duration of a saturation, no reading longer than it",
         shortest_s=900.0,
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="the CPU had nothing left",
+        effect_words="CPU at the top",
+        rank=90,
+        witness=True,
     )
 
     enter: float = parameter(0.95, "1", "a saturated CPU is at least this busy", "as a spike")

@@ -18,6 +18,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sight import spacing
 from soakwatch_rules.traffic import Traffic, traffic
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, lasting
 
 _MEASURED = 300  # events of a kind: a log may tell of thousands
@@ -107,6 +108,12 @@ class EventImpact:
         "an event that was planned or told, and what the load or probes tell before and after it",
         needs_load=True,
         live="end",
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="an event cost more than it may",
+        of_this_run=True,
+        needs_event=True,
+        expected_as="outage",
     )
 
     outage: float = parameter(0.0, "s", "longest outage that is allowed", "0: it is measured and told")

@@ -12,6 +12,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec, Silence
 from soakwatch_rules.silences import to_the_end
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, lasting, moment
 
 _MOST_MARKS = 100
@@ -70,6 +71,14 @@ class Gap:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
         "one poll that was due; CPU, a second source or the load's figures for a cause"
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="nothing was heard for too long",
+        effect_words="management silent",
+        rank=910,
+        witness=True,
+        availability_only=True,
+        of_this_run=True,
     )
 
     intervals: float = parameter(

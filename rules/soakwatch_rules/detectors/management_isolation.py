@@ -36,6 +36,7 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import of_monitor, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _DEAD_S = 300.0  # as for ``hang``
@@ -130,6 +131,7 @@ class ManagementIsolation:
         live="end",
         baseline=True,
     )
+    traits: ClassVar[Traits] = Traits(plain_words="its management suffered under the load")
 
     loss: float = parameter(0.05, "1", "requests, or time, lost under high load beyond that of low load", "one in 20")
     latency: float = parameter(1.0, "s", "longest median round trip under high load", "the timeout of an SNMP request")

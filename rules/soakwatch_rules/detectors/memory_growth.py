@@ -16,6 +16,7 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcom
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.stages import compare, stages, still_rising
+from soakwatch_rules.traits import GrowthMethod, Traits
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, lasting
 
@@ -91,6 +92,9 @@ class MemoryGrowth:
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[RuleSpec] = RuleSpec(
         "8 readings and 10 s in the first and in the last third of a life, half of the expected", live="minutes"
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="memory keeps growing", rank=81, growth=GrowthMethod.STAGES, trend=True
     )
 
     tolerance: float = parameter(0.05, "1", "growth of the mean that is not worth a verdict", "the method's wording")

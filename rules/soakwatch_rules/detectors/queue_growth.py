@@ -19,6 +19,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.traits import GrowthMethod, Traits
 from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _DAY_S = 86400.0
@@ -93,6 +94,7 @@ class QueueGrowth:
     manner: ClassVar[RuleSpec] = RuleSpec(
         "16 readings and 2 h of one life; 96 readings and 12 h to expect a decision", shortest_s=7200.0, live="minutes"
     )
+    traits: ClassVar[Traits] = Traits(plain_words="a queue keeps growing", rank=82, growth=GrowthMethod.QUEUE)
 
     tolerance: float = parameter(
         0.1,

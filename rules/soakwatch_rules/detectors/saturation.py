@@ -21,6 +21,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
 
 _SHARE: Final = "1"
@@ -140,6 +141,7 @@ class Saturation:
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("a limit that the device states, and two readings", live="recent")
+    traits: ClassVar[Traits] = Traits(plain_words="something in it ran full", fills=True)
 
     enter: float = parameter(0.95, "1", "full from this share of the limit on", "retries and bursts need the rest")
     leave: float = parameter(0.9, "1", "full until below this share", "a wavering plateau is one")
