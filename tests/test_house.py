@@ -271,6 +271,35 @@ def test_every_rule_reads_metrics_of_the_catalogue() -> None:
     assert {outcome.value for outcome in Outcome} == {"fail", "inconclusive", "warn", "pass", "not applicable"}
 
 
+OTHER_WORDS = {
+    "rules/soakwatch_rules/deeds.py": "kinds of events",
+    "collector/soakwatch/judge/calibration.py": "keys of a file",
+    "collector/soakwatch/judge/unread.py": "words in the names of columns",
+    "collector/soakwatch/cli/demo.py": "what the demo must find",
+}
+"""Where several words that are names of rules mean something else, or the very rules that a demonstration is about."""
+
+
+def test_no_list_of_rules_is_kept_outside_of_the_rules() -> None:
+    """What others need to know of a rule it declares itself, as its traits: a new rule is in no list elsewhere."""
+    names = set(INSTALLED.rules.names())
+    lists = []
+    for file in sources("agent", "rules", "collector"):
+        where = file.relative_to(ROOT).as_posix()
+        if where in OTHER_WORDS or where.startswith(("rules/soakwatch_rules/detectors/", "rules/soakwatch_rules/scen")):
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            inside: list[ast.expr | None] = []
+            if isinstance(node, ast.Set | ast.Tuple | ast.List):
+                inside = [*node.elts]
+            elif isinstance(node, ast.Dict):
+                inside = [*node.keys, *node.values]
+            words = {each.value for each in inside if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+            if len(words & names) > 1:
+                lists.append(f"{where}:{getattr(node, 'lineno', 0)} {sorted(words & names)}")
+    assert not lists, lists
+
+
 def test_every_probe_brings_metrics_of_the_catalogue() -> None:
     """The file is the probe: its METRICS exist, and no two probes bring the same."""
     brought = [metric for name in probe_names() for metric in source(name).metrics]
