@@ -25,7 +25,7 @@ from soakwatch.engine.start import utc_text
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
-from soakwatch.record.notes import ORIGIN
+from soakwatch.record.model import MONITOR_ORIGIN as ORIGIN
 from soakwatch.report.closer import closer_looks
 from soakwatch.report.files import REPORT_FILES
 from soakwatch.report.sinks import sink_accounts

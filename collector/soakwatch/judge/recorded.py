@@ -13,8 +13,8 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
 from soakwatch.record import RecordView
-from soakwatch.record.outside import is_written
-from soakwatch.record.reader import IMPORTED_KEY
+from soakwatch.record.meta import IMPORTED_KEY
+from soakwatch.record.writer_lock import is_written
 from soakwatch_rules.rule import Outcome
 
 ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})

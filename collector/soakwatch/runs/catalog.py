@@ -11,7 +11,7 @@ from pathlib import Path
 from soakwatch.core.errors import RecordError
 from soakwatch.core.suggest import nearest
 from soakwatch.record import RecordView
-from soakwatch.record.outside import is_written
+from soakwatch.record.writer_lock import is_written
 
 TOKEN_FILE, ADDRESS_FILE = "web.token", "web.url"
 

@@ -24,7 +24,7 @@ from soakwatch.plan import Plan
 from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
 from soakwatch.record import RecordView, SeriesKey, StoredEvent
 from soakwatch.record.model import Source, source_label
-from soakwatch.record.outside import is_written
+from soakwatch.record.writer_lock import is_written
 from soakwatch_rules.rule import Finding
 
 Standing = Literal["waiting", "running", "ended", "broken off"]

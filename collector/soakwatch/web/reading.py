@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from soakwatch.record import RecordView, finding_to_json
-from soakwatch.record.outside import is_written
+from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.catalog import RunLine
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.web.wire import event_data

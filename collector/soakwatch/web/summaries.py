@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from soakwatch.record.outside import is_written
+from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.catalog import RECORD, RunLine, folders_of, unreadable
 from soakwatch.runs.summary import RunSummary, summary_of
 
