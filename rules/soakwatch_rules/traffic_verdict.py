@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from soakwatch_rules.rule import Finding, Mark, Outcome
+from soakwatch_rules.traits import traits_of
 
 _LOSS = "loss"
 _CLEARED = "device_out"  # a loss that was held against the device's own interfaces has this number
 _BLAMED = frozenset({Outcome.WARN, Outcome.INCONCLUSIVE})
-_DEATHS = frozenset({"process_restart", "reboot", "hang", "oom_kill", "core_dump", "kernel_fault"})
-_RULES = frozenset({"performance_decline", "periodic_pause", "step_change", "recovery", "level"})
 _METRICS = frozenset(
     {
         "load.rx.packets",
@@ -40,7 +39,8 @@ def agreed(findings: Sequence[Finding]) -> list[Finding]:
     made = []
     for one in findings:
         by = cleared.get(one.target)
-        if by is None or one.outcome is not Outcome.FAIL or one.rule not in _RULES or one.metric not in _METRICS:
+        judges_it = traits_of(one.rule).of_returned_load and one.metric in _METRICS
+        if by is None or one.outcome is not Outcome.FAIL or not judges_it:
             made.append(one)
             continue
         reason = f"{one.reason}; but the loss was not caused by the device (see loss)"
@@ -62,7 +62,7 @@ def of_shared_load(findings: Sequence[Finding]) -> list[Finding]:
     ['fail', 'fail']
     """
     hit = {f.target for f in findings if f.rule == _LOSS and f.outcome is Outcome.FAIL}
-    deaths = [f for f in findings if f.rule in _DEATHS and f.outcome is Outcome.FAIL and f.target in hit]
+    deaths = [f for f in findings if traits_of(f.rule).leads and f.outcome is Outcome.FAIL and f.target in hit]
     if len(hit) < 2 or not deaths:
         return list(findings)
     return [_shared(f, deaths) if f.rule == _LOSS and f.outcome is Outcome.FAIL else f for f in findings]

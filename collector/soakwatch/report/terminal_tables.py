@@ -23,6 +23,7 @@ from soakwatch.report.terminal_findings import head
 from soakwatch.report.told import about
 from soakwatch_rules.causes import Cause, doubts
 from soakwatch_rules.rule import Finding, InconclusiveReason, Ledger, Outcome
+from soakwatch_rules.traits import traits_of
 from soakwatch_rules.wording.words import counted
 
 _MOMENTS, _ROOMS, _DOUBTS, _SOURCES, _STREAMS, _MACHINES, _CHANGES = 12, 12, 10, 40, 6, 4, 8
@@ -156,7 +157,7 @@ def print_load(paper: ConsoleWriter, page: Page) -> None:
     if len(lines) > _STREAMS:
         paper.say((f"… and {len(lines) - _STREAMS} more streams in the report", "dim"))
     for finding in page.verdict.findings:
-        if finding.rule == "generator_health" and finding.outcome is not Outcome.NOT_APPLICABLE:
+        if traits_of(finding.rule).generator and finding.outcome is not Outcome.NOT_APPLICABLE:
             paper.say(head(finding.outcome, finding.outcome.value), f"  {finding.target}: {finding.reason}", hang=4)
 
 

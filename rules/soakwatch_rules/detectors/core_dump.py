@@ -15,6 +15,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
+from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
 _GROWING_NS = 600 * 10**9
@@ -67,6 +68,15 @@ class CoreDump:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("samples of the core folder from start to end of the window", live="whole")
+    traits: ClassVar[Traits] = Traits(
+        plain_words="a program crashed",
+        rank=50,
+        crash=Crash.CORE,
+        explains=("reboot",),
+        same_death=("kernel_fault",),
+        event_kinds=("core.dump", "core.present", "process.crash", "device.crash", "watchdog"),
+        expected_as="core.dump",
+    )
 
     allowed: float = parameter(0.0, "{file}", "new core files that are allowed", "a soak should have none")
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment
 
 _ONE_POLL = 1.5  # intervals: between one missing poll and two
@@ -50,6 +51,14 @@ class Coverage:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("one due poll", live="whole")
+    traits: ClassVar[Traits] = Traits(
+        plain_words="too many readings are missing",
+        effect_words="management silent",
+        rank=920,
+        availability_only=True,
+        any_role=True,
+        of_this_run=True,
+    )
 
     floor: float = parameter(0.95, "1", "minimum share of due polls that must be answered", "definition of a verdict")
     gap: float = parameter(0.05, "1", "longest allowed gap, as a share of the window", "definition of a verdict")

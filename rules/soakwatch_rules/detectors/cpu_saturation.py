@@ -19,6 +19,7 @@ from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.saturation import Windows, cover
 from soakwatch_rules.stats.spikes import LEAST, busy_throughout
 from soakwatch_rules.stats.tally import Tally
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
@@ -114,6 +115,12 @@ class CpuSaturation:
         "16 samples, half of those expected, three times the duration of a saturation, samples no further apart than "
         "it",
         shortest_s=900.0,
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="the CPU had nothing left",
+        effect_words="CPU at the top",
+        rank=90,
+        witness=True,
     )
 
     enter: float = parameter(0.95, "1", "utilisation from which a CPU is saturated", "as for cpu_spike")

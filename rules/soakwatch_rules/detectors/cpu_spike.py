@@ -27,6 +27,7 @@ from soakwatch_rules.stats.spikes import (
     plateaus,
     shortest,
 )
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.plateau import GAP, SortedPlateaus, doubts_of, mark_of
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
@@ -107,6 +108,12 @@ class CpuSpike:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
         "16 samples, half of those expected, a poll interval of at most half the duration of a spike", baseline=True
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="the CPU jumped to its top",
+        effect_words="CPU at the top",
+        rank=91,
+        witness=True,
     )
 
     enter: float = parameter(0.95, "1", "utilisation from which it is a spike", "99.9 % is a spike as much as 100 %")

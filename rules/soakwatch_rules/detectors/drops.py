@@ -17,6 +17,7 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
 from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, plural, quantity, some, whole
 
 _SLACK_NS = 5 * 10**9  # the edges of a planned phase
@@ -97,6 +98,12 @@ class Drops:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples, one near each end of the window; 1/ratio packets offered")
+    traits: ClassVar[Traits] = Traits(
+        plain_words="packets were lost",
+        effect_words="packets lost",
+        rank=100,
+        witness=True,
+    )
 
     ratio: float = parameter(0.0, "1", "allowed dropped packets per packet offered", "a soak loses nothing")
 

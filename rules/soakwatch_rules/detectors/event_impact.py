@@ -18,6 +18,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sight import spacing
 from soakwatch_rules.traffic import Traffic, traffic
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, whole
 
 _MEASURED = 300  # events of a kind: a log may tell of thousands
@@ -107,6 +108,12 @@ class EventImpact:
         "a planned or reported event, and samples of load or probes before and after it",
         needs_load=True,
         live="end",
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="an event cost more than it may",
+        of_this_run=True,
+        needs_event=True,
+        expected_as="outage",
     )
 
     outage: float = parameter(0.0, "s", "longest allowed outage", "0: measured, not limited")

@@ -12,6 +12,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec, Silence
 from soakwatch_rules.silences import to_the_end
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment
 
 _MOST_MARKS = 100
@@ -69,6 +70,14 @@ class Gap:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("one due poll; for a cause also CPU, a second source or generator figures")
+    traits: ClassVar[Traits] = Traits(
+        plain_words="nothing was heard for too long",
+        effect_words="management silent",
+        rank=910,
+        witness=True,
+        availability_only=True,
+        of_this_run=True,
+    )
 
     intervals: float = parameter(3.0, "{interval}", "shortest silence that is judged", "shorter ones are not recorded")
     busy: float = parameter(0.95, "1", "CPU from which the device may be too busy to answer", "as a spike")

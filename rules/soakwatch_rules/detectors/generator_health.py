@@ -20,6 +20,7 @@ from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.saturation import Means, cover
 from soakwatch_rules.throughput import curve
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, whole
 
 _COUNTERS = ("load.tx.packets", "load.rx.packets", "load.requests", "load.failures", "load.queue_full")
@@ -135,6 +136,14 @@ class GeneratorHealth:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples of the generator over at least a minute", shortest_s=60.0)
+    traits: ClassVar[Traits] = Traits(
+        plain_words="the traffic generator did not do its part",
+        rank=10,
+        generator=True,
+        availability_only=True,
+        any_role=True,
+        of_this_run=True,
+    )
 
     tolerance: float = parameter(0.01, "1", "allowed difference between achieved and commanded rate", "project default")
     busy: float = parameter(

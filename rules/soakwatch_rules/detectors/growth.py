@@ -21,6 +21,7 @@ from soakwatch_rules.stats.blocks import LEAST, blocks
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.traits import GrowthMethod, Traits
 from soakwatch_rules.wording.growth import doubts_of, per_hour, sentence, settle_of
 from soakwatch_rules.wording.words import counted, duration, quantity
 
@@ -155,6 +156,9 @@ class Growth:
         "12 h",
         shortest_s=7200.0,
         live="minutes",
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="something keeps growing", rank=80, growth=GrowthMethod.SHAPE, trend=True
     )
 
     tolerance: float = parameter(0.05, "1", "allowed growth per horizon, as a share of the level", "usual practice")

@@ -22,6 +22,7 @@ from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.saturation import cover
 from soakwatch_rules.stats.spikes import busy_throughout
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
@@ -110,6 +111,14 @@ class Hang:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("answered polls, or 16 samples of the CPU")
+    traits: ClassVar[Traits] = Traits(
+        plain_words="it stopped answering or forwarding",
+        rank=60,
+        standstill=True,
+        whole_device=True,
+        availability_only=True,
+        expected_as="outage",
+    )
 
     seconds: float = parameter(30.0, "s", "shortest hang", "three polls of 10 s")
     pinned: float = parameter(0.98, "1", "utilisation from which the CPU counts as fully busy", "100 % with idle ticks")

@@ -20,6 +20,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
+from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
 _COUNTER = "system.kernel.alarms"
@@ -80,6 +81,15 @@ class KernelFault:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
         "two samples of the kernel log, from start to end of the window", live="whole"
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="its kernel logged a fault",
+        rank=20,
+        crash=Crash.KERNEL,
+        whole_device=True,
+        explains=("reboot", "process_restart"),
+        same_death=("core_dump",),
+        event_kinds=tuple(KERNEL),
     )
 
     allowed: float = parameter(0.0, "{fault}", "allowed faults of the device itself", "a soak should have none")

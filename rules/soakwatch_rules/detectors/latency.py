@@ -29,6 +29,7 @@ from soakwatch_rules.sight import cadence
 from soakwatch_rules.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.latency import name_of, times_of
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
@@ -109,6 +110,7 @@ class Latency:
         live="minutes",
         baseline=True,
     )
+    traits: ClassVar[Traits] = Traits(plain_words="its answers became slow and stayed so")
 
     factor: float = parameter(
         1.6, "1", "allowed factor over the usual latency", "finds a doubled latency in most noise"

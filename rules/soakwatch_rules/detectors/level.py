@@ -15,6 +15,7 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcom
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.votes import voted
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _MOST_MARKS = 100
@@ -99,6 +100,11 @@ class Level:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("a limit in the plan, M samples, half of those expected")
+    traits: ClassVar[Traits] = Traits(
+        plain_words="a limit of the plan was passed",
+        of_returned_load=True,
+        needs_limit=True,
+    )
 
     needed: float = parameter(3.0, "{reading}", "N: samples at or above the limit", "one may be a glitch")
     of: float = parameter(5.0, "{reading}", "M: of the last M samples", "one sample below does not clear it")

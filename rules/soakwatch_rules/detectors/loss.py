@@ -41,6 +41,7 @@ from soakwatch_rules.sight import unseen
 from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
 from soakwatch_rules.throughput import Curve
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration
 
 _LEAST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
@@ -120,6 +121,11 @@ class Loss:
         "two samples of what was sent and received, and 1/limit packets, requests, connections or pings",
         needs_load=True,
         live="end",
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="not all that was offered came back",
+        effect_words="load not coming back",
+        rank=110,
     )
 
     packets: float = parameter(0.001, "1", "allowed share of packets lost", "a soak stays below capacity")

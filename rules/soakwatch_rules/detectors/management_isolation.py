@@ -36,6 +36,7 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import of_monitor, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some, whole
 
 _DEAD_S = 300.0  # as for ``hang``
@@ -130,6 +131,7 @@ class ManagementIsolation:
         live="end",
         baseline=True,
     )
+    traits: ClassVar[Traits] = Traits(plain_words="its management suffered under the load")
 
     loss: float = parameter(
         0.05, "1", "allowed share of requests, or of time, lost under high load beyond that under low load", "one in 20"

@@ -16,6 +16,7 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcom
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.stages import compare, stages, still_rising
+from soakwatch_rules.traits import GrowthMethod, Traits
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, duration
 
@@ -93,6 +94,9 @@ class MemoryGrowth:
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[RuleSpec] = RuleSpec(
         "8 samples and 10 s in the first and in the last third of a lifetime, half of those expected", live="minutes"
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="memory keeps growing", rank=81, growth=GrowthMethod.STAGES, trend=True
     )
 
     tolerance: float = parameter(0.05, "1", "allowed growth of the mean", "the method's definition")

@@ -13,6 +13,7 @@ from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sight import spacing, unseen
+from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
 _COUNTER = "system.memory.oom_kills"
@@ -57,6 +58,13 @@ class OomKill:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples of the counter, from start to end of the window", live="whole")
+    traits: ClassVar[Traits] = Traits(
+        plain_words="it ran out of memory",
+        rank=40,
+        crash=Crash.MEMORY,
+        event_kinds=("kernel.oom",),
+        expected_as="kernel.oom",
+    )
 
     allowed: float = parameter(0.0, "{kill}", "allowed OOM kills", "a soak should have none")
 

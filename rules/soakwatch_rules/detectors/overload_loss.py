@@ -20,6 +20,7 @@ from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import duration, moment, quantity, three_digits
 
 _BIN_S = 10.0
@@ -136,6 +137,10 @@ class OverloadLoss:
         "a phase named stress or spike, packets sent and received, and the capacity (stated, or shown in other phases)",
         needs_load=True,
         live="end",
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="it lost more under overload than it may",
+        effect_words="packets lost",
     )
 
     capacity: float = parameter(0.0, "{packet}/s", "capacity of the device", "0: taken from the phases without loss")

@@ -19,6 +19,7 @@ from soakwatch_rules.stats.standstill import Stop, stops_of_rate
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.throughput import Curve, Flow, curve, flows
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, quantity
 
 _LEAST = 16
@@ -102,6 +103,12 @@ class PerformanceDecline:
         shortest_s=7200.0,
         needs_load=True,
         live="minutes",
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="it became slower with time",
+        effect_words="forwarding paused",
+        trend=True,
+        of_returned_load=True,
     )
 
     tolerance: float = parameter(0.05, "1", "allowed decline in the run, as a share of the level", "noise of real runs")

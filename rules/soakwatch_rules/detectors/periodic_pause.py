@@ -19,6 +19,7 @@ from soakwatch_rules.stats.level import robust
 from soakwatch_rules.stats.pauses import LEAST, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
 from soakwatch_rules.stats.standstill import stops_of_rate
 from soakwatch_rules.throughput import Curve, Flow, curve, flows
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _LEAST = 16  # readings of one level
@@ -113,6 +114,13 @@ class PeriodicPause:
         "16 samples of throughput in a phase, half of those expected; 9 pauses for a period",
         shortest_s=600.0,
         needs_load=True,
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="its throughput paused",
+        effect_words="forwarding paused",
+        witness=True,
+        of_returned_load=True,
+        expected_as="outage",
     )
 
     depth: float = parameter(0.3, "1", "share by which a pause lowers a sample", "shallower dips are noise or load")

@@ -19,6 +19,7 @@ from soakwatch_rules.process_life import changes, downs, gone, of_child, told
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
+from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
 
@@ -75,6 +76,14 @@ class ProcessRestart:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
         "two samples of the process, from its first to the end of the window", live="whole"
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="a process restarted",
+        rank=70,
+        crash=Crash.PROCESS,
+        same_death=("core_dump", "kernel_fault", "oom_kill", "process_restart"),
+        event_kinds=("process.restart", "process.exit", "process.start"),
+        expected_as="process.restart",
     )
 
     allowed: float = parameter(0.0, "{restart}", "allowed restarts", "a soak should have none")

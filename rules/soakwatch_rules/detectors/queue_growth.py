@@ -19,6 +19,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.traits import GrowthMethod, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _DAY_S = 86400.0
@@ -95,6 +96,7 @@ class QueueGrowth:
         shortest_s=7200.0,
         live="minutes",
     )
+    traits: ClassVar[Traits] = Traits(plain_words="a queue keeps growing", rank=82, growth=GrowthMethod.QUEUE)
 
     tolerance: float = parameter(
         0.1,

@@ -14,6 +14,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
+from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
 
@@ -59,6 +60,14 @@ class Reboot:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
         "two samples of boot id, boot time or uptime, from start to end of the window", live="whole"
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="it rebooted",
+        rank=30,
+        crash=Crash.DEVICE,
+        whole_device=True,
+        explains=("process_restart",),
+        event_kinds=("reboot",),
     )
 
     allowed: float = parameter(0.0, "{reboot}", "allowed reboots", "a soak should have none")

@@ -22,6 +22,7 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.equivalence import LEAST, OUT, Reference, Return, reference, returned, trend
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, plus_minus, quantity, some
 
 _CALM_S = 1800.0
@@ -110,6 +111,11 @@ class Recovery:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
         "16 samples before the stress and 60 after it under the same load", shortest_s=3600, live="end", baseline=True
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="it did not come back to where it was",
+        by_majority=True,
+        of_returned_load=True,
     )
 
     tolerance: float = parameter(0.05, "1", "band around the level before", "the reference experiment's")

@@ -16,6 +16,7 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rul
 from soakwatch_rules.series import Growth, Series
 from soakwatch_rules.stats.differences import Difference, difference, repeatability, runs_needed
 from soakwatch_rules.stats.flow import amount
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, quantity
 
 _LEAST = 16
@@ -129,6 +130,7 @@ class RunDifference:
     manner: ClassVar[RuleSpec] = RuleSpec(
         "two earlier runs, better five, and 16 samples of each after settling", needs_earlier=True, live="end"
     )
+    traits: ClassVar[Traits] = Traits(plain_words="it is not as it was in earlier runs", trend=True, compares_runs=True)
 
     settle: float = parameter(0.2, "1", "first share of each run that is left out", "a warm-up of hours in a day")
     tolerance: float = parameter(0.05, "1", "change that is ignored", "from the reference experiment")

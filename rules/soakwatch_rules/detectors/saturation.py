@@ -21,6 +21,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _SHARE: Final = "1"
@@ -140,6 +141,7 @@ class Saturation:
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("a limit stated by the device, and two samples", live="recent")
+    traits: ClassVar[Traits] = Traits(plain_words="something in it ran full", fills=True)
 
     enter: float = parameter(0.95, "1", "share of the limit from which it is full", "retries and bursts need the rest")
     leave: float = parameter(0.9, "1", "share below which it is no longer full", "a noisy plateau counts once")

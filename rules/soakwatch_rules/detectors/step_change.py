@@ -16,6 +16,7 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcom
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.steps import Step, Steps, steps
+from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _WIDTH = 8  # blocks in a window
@@ -101,6 +102,7 @@ class StepChange:
     manner: ClassVar[RuleSpec] = RuleSpec(
         "four times the lasting time (2 h) without a restart, and half of the samples", shortest_s=7200, live="minutes"
     )
+    traits: ClassVar[Traits] = Traits(plain_words="a level jumped and stayed", of_returned_load=True)
 
     rise: float = parameter(
         0.10, "1", "minimum step, as a share of the level", "smaller ones are within daily variation"
