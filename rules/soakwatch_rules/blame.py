@@ -46,9 +46,9 @@ def causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], E
     cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
     best = {m: max((s for s in cut if s.metric == m and len(s)), key=len, default=None) for m in (TOTAL, *LIVES)}
     with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
-        found, _, _ = reboots(*(best[m] for m in LIVES))
-    told = [(e.begin_ns, e.end_ns or e.begin_ns) for e in case.events if e.kind == "reboot" and not e.expect]
-    booted = [*((w.begin_ns, w.end_ns) for w in found), *told]
+        witnesses, _, _ = reboots(*(best[m] for m in LIVES))
+    reported = [(e.begin_ns, e.end_ns or e.begin_ns) for e in case.events if e.kind == "reboot" and not e.expect]
+    booted = [*((w.begin_ns, w.end_ns) for w in witnesses), *reported]
     apart = None if (cpu_series := best[TOTAL]) is None else cadence(cpu_series)
     flow = Forwarding.of(case)
     sides = None if flow is None else flow.tallies()
@@ -84,12 +84,12 @@ def cuts(case: Case, cause: Callable[[Ledger, Silence], Explained]) -> tuple[Win
     """Where every source and every probe of a target was silent and the path is to blame, as ``causes`` tells it."""
     up = [s for s in case.series if s.metric == UP]
     nobody = Ledger(case.target, "", 0.0, 0, 0, {}, None)
-    found = []
+    matches = []
     for span in silent_all(case.ledgers, up):
-        told = cause(nobody, Silence(span, {"timeout": 1}))
-        if told.cause == PATH:
-            found.append(span)
-    return tuple(found)
+        explained = cause(nobody, Silence(span, {"timeout": 1}))
+        if explained.cause == PATH:
+            matches.append(span)
+    return tuple(matches)
 
 
 def _as_long(window: Window) -> Window:
@@ -109,8 +109,8 @@ def _cpu_before(series: Series | None, apart: float | None, window: Window) -> f
     """The CPU's last reading before a silence, if it is not too old to tell."""
     if series is None or apart is None:
         return None
-    at = int(np.searchsorted(series.time_ns, window.begin_ns, side="right"))
-    if not at:
+    index = int(np.searchsorted(series.time_ns, window.begin_ns, side="right"))
+    if not index:
         return None
-    old_s = (window.begin_ns - int(series.time_ns[at - 1])) * 1e-9
-    return float(series.value[at - 1]) if old_s <= max(_BEFORE_S, 3 * apart) else None
+    old_s = (window.begin_ns - int(series.time_ns[index - 1])) * 1e-9
+    return float(series.value[index - 1]) if old_s <= max(_BEFORE_S, 3 * apart) else None

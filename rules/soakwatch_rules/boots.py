@@ -21,14 +21,16 @@ def reboots(
     """Reboots as the best series shows them, doubts, and why it cannot be told (empty if it can)."""
     moved = _moves(boot_time)
     if boot_id is not None and len(boot_id) > 1:
-        at = np.flatnonzero(boot_id.values[1:] != boot_id.values[:-1]).tolist()
-        found = [Witness("id", int(boot_id.time_ns[i]), int(boot_id.time_ns[i + 1]), "new boot id") for i in at]
+        positions = np.flatnonzero(boot_id.values[1:] != boot_id.values[:-1]).tolist()
+        witnesses = [
+            Witness("id", int(boot_id.time_ns[i]), int(boot_id.time_ns[i + 1]), "new boot id") for i in positions
+        ]
         tail = [w for w in _restarts(uptime, boot_time, []) if w.begin_ns >= boot_id.time_ns[-1]]
-        return [*found, *tail], _steps(moved, found), ""
+        return [*witnesses, *tail], _steps(moved, witnesses), ""
     doubts: list[str] = []
     if uptime is not None and len(uptime) > 1:
-        found = list(_restarts(uptime, boot_time, doubts))
-        return found, doubts + _steps(moved, found), ""
+        witnesses = list(_restarts(uptime, boot_time, doubts))
+        return witnesses, doubts + _steps(moved, witnesses), ""
     if moved:
         begin, end, booted_ns = moved[0]
         slack = round(MOVED_S * 1e9)
@@ -43,16 +45,16 @@ def _moves(boot_time: Series | None) -> list[tuple[int, int, int]]:
     if boot_time is None or len(boot_time) < 2:
         return []
     with np.errstate(over="ignore"):
-        at = np.flatnonzero(np.abs(np.diff(boot_time.values)) > MOVED_S)
-    after = np.clip(boot_time.values[at + 1], -9e9, 9e9)
+        positions = np.flatnonzero(np.abs(np.diff(boot_time.values)) > MOVED_S)
+    after = np.clip(boot_time.values[positions + 1], -9e9, 9e9)
     return [
         (int(boot_time.time_ns[i]), int(boot_time.time_ns[i + 1]), round(b * 1e9))
-        for i, b in zip(at, after, strict=True)
+        for i, b in zip(positions, after, strict=True)
     ]
 
 
-def _steps(moved: list[tuple[int, int, int]], found: list[Witness]) -> list[str]:
-    lone = [end for begin, end, _ in moved if not any(w.begin_ns <= end and begin <= w.end_ns for w in found)]
+def _steps(moved: list[tuple[int, int, int]], witnesses: list[Witness]) -> list[str]:
+    lone = [end for begin, end, _ in moved if not any(w.begin_ns <= end and begin <= w.end_ns for w in witnesses)]
     return [f"the boot time changed at {moment(lone[0])} without a reboot: a clock step"] if lone else []
 
 

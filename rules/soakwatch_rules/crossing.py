@@ -51,15 +51,15 @@ class Crossing:
     @property
     def numbers(self) -> dict[str, float]:
         """The four numbers, and what was dropped."""
-        made = {"sent": self.sent, "device_in": self.taken_in, "device_out": self.let_out, "received": self.back}
-        return made if self.dropped is None else made | {"device_dropped": self.dropped}
+        numbers = {"sent": self.sent, "device_in": self.taken_in, "device_out": self.let_out, "received": self.back}
+        return numbers if self.dropped is None else numbers | {"device_dropped": self.dropped}
 
     @property
     def text(self) -> str:
         """The four numbers in one clause."""
-        told = f"sent {whole(self.sent)} → device in {whole(self.taken_in)} → device out {whole(self.let_out)} → "
-        told += f"received {whole(self.back)}"
-        return told if self.dropped is None else f"{told}; the device dropped {whole(self.dropped)}"
+        text = f"sent {whole(self.sent)} → device in {whole(self.taken_in)} → device out {whole(self.let_out)} → "
+        text += f"received {whole(self.back)}"
+        return text if self.dropped is None else f"{text}; the device dropped {whole(self.dropped)}"
 
 
 class Ports:
@@ -67,10 +67,10 @@ class Ports:
 
     def __init__(self, case: Case, sent: float) -> None:
         ways: dict[str, dict[str, Series]] = {}
-        for one in case.series:
-            if one.metric == PORTS and len(one.finite()) >= _READINGS:
-                labels = dict(part.partition("=")[::2] for part in one.object.split(","))
-                ways.setdefault(labels.get("interface", ""), {})[labels.get("direction", "")] = one
+        for series in case.series:
+            if series.metric == PORTS and len(series.finite()) >= _READINGS:
+                labels = dict(part.partition("=")[::2] for part in series.object.split(","))
+                ways.setdefault(labels.get("interface", ""), {})[labels.get("direction", "")] = series
         whole = {name: own for name, own in ways.items() if {"receive", "transmit"} <= own.keys() and name != "lo"}
         window = case.window
         counts: dict[str, tuple[float, float]] = {}
@@ -94,11 +94,11 @@ class Ports:
         """What crossed in a stretch; None where the ports were not read for most of it."""
         if not self.names:
             return None
-        (one, one_s), (two, two_s) = (side.between(window.begin_ns, window.end_ns) for side in (self._in, self._out))
+        (value, one_s), (two, two_s) = (side.between(window.begin_ns, window.end_ns) for side in (self._in, self._out))
         if min(one_s, two_s) < _SEEN * window.seconds:
             return None
         lost = None if self._dropped is None else self._dropped.between(window.begin_ns, window.end_ns)[0]
-        return Crossing(sent, one, two, back, lost)
+        return Crossing(sent, value, two, back, lost)
 
 
 def _chosen(counts: dict[str, tuple[float, float]], sent: float) -> tuple[str, ...]:

@@ -45,26 +45,26 @@ def operator_events(events: Iterable[Event]) -> tuple[Event, ...]:
     tells of two events means two, however close. A device's own word (a line of its log, a trap) belongs to the event
     of that kind that was told nearest to it, within a minute; without one, its words of a minute are one.
     """
-    told: list[Event] = []
+    reported: list[Event] = []
     words: list[Event] = []
     for event in sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object)):
         if not event.expect and (event.kind in _KINDS or event.kind.startswith(_SEEN)):
             continue
-        (words if _by_device(event) else told).append(event)
-    made: dict[str, list[Event]] = {}
-    for event in told:
-        made.setdefault(event.kind, []).append(event)
-    begins = {kind: [event.begin_ns for event in of] for kind, of in made.items()}
+        (words if _by_device(event) else reported).append(event)
+    result: dict[str, list[Event]] = {}
+    for event in reported:
+        result.setdefault(event.kind, []).append(event)
+    begins = {kind: [event.begin_ns for event in of] for kind, of in result.items()}
     alone: dict[str, list[Event]] = {}
     for word in words:
-        place = _nearest(begins.get(word.kind, []), word.begin_ns)
-        if place is not None:
-            made[word.kind][place] = _both(made[word.kind][place], word)
+        index = _nearest(begins.get(word.kind, []), word.begin_ns)
+        if index is not None:
+            result[word.kind][index] = _both(result[word.kind][index], word)
         elif (own := alone.setdefault(word.kind, [])) and word.begin_ns - own[-1].begin_ns <= _SAME_NS:
             own[-1] = _both(own[-1], word)
         else:
             own.append(word)
-    every = [event for of in (*made.values(), *alone.values()) for event in of]
+    every = [event for of in (*result.values(), *alone.values()) for event in of]
     return tuple(sorted(every, key=lambda e: (e.begin_ns, e.kind, e.object)))
 
 

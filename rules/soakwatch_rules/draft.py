@@ -36,14 +36,14 @@ def absent(rule: Rule, case: Case, what: str) -> Finding:
 
     ``what`` names the missing thing. Fault sentences are given as they are.
     """
-    made = draft(rule, case)
+    finding = draft(rule, case)
     if case.faults:
         reason, outcome = f"{what} could not be read:  {faults(case.faults)}", Outcome.INCONCLUSIVE
     else:
         reason, outcome = f"this target reports no {what}", Outcome.NOT_APPLICABLE
     settle = "make it readable (see the error), then run again" if case.faults else ""
     why = InconclusiveReason.UNREAD if outcome is Outcome.INCONCLUSIVE else None
-    return replace(made, outcome=outcome, reason=reason, settle=settle, why=why)
+    return replace(finding, outcome=outcome, reason=reason, settle=settle, why=why)
 
 
 def faults(sentences: Iterable[str], most: int = 2) -> str:

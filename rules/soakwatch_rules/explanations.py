@@ -32,9 +32,9 @@ def explanations(case: Case, series: Series, time_ns: int, slack_ns: int, share:
     (where they do not say, what they sent) changed by more than ``share`` from the ``window_s`` before that to the
     ``window_s`` after it. What comes back (answers, latency) explains nothing: it may be the effect.
     """
-    found = [(abs(at - time_ns), text) for at, text in _happened(case, series) if abs(at - time_ns) <= slack_ns]
-    told = [f"{text} {_when(away)}" for away, text in sorted(found)]
-    return list(dict.fromkeys(told)) + list(_load(case, series, time_ns, slack_ns, share, window_s))
+    matches = [(abs(at - time_ns), text) for at, text in _happened(case, series) if abs(at - time_ns) <= slack_ns]
+    texts = [f"{text} {_when(away)}" for away, text in sorted(matches)]
+    return list(dict.fromkeys(texts)) + list(_load(case, series, time_ns, slack_ns, share, window_s))
 
 
 def _when(away_ns: int) -> str:
@@ -120,5 +120,5 @@ def median_load(load: Sequence[Series], begin_ns: int, end_ns: int) -> float | N
 
 def commanded(case: Case) -> list[Series]:
     """The series that tell the load best: what the generators were told, else what they sent."""
-    told = [s for s in case.load if s.metric in _COMMANDED]
-    return told or [s for s in case.load if s.metric in _SENT]
+    reported = [s for s in case.load if s.metric in _COMMANDED]
+    return reported or [s for s in case.load if s.metric in _SENT]

@@ -34,38 +34,42 @@ class GrowthOfLife:
     cut: bool = False
 
 
-def been_there(one: GrowthOfLife, judged: Sequence[GrowthOfLife]) -> bool:
+def been_there(judged_life: GrowthOfLife, judged: Sequence[GrowthOfLife]) -> bool:
     """Whether a longer life of the same, which passed, had been as high: then a restart cut a sawtooth or a warm-up."""
-    sign = -1.0 if one.life.series.trait.growth == "down" else 1.0
-    own = sign * one.life.series.values
+    sign = -1.0 if judged_life.life.series.trait.growth == "down" else 1.0
+    own = sign * judged_life.life.series.values
     end = float(np.median(own[-max(1, own.size // 16) :]))
     return any(
         end <= float(np.quantile(sign * other.life.series.values, _HIGH))
         for other in judged
-        if other.trend.outcome is Outcome.PASS and other.life.window.seconds > one.life.window.seconds
+        if other.trend.outcome is Outcome.PASS and other.life.window.seconds > judged_life.life.window.seconds
     )
 
 
-def cut(one: GrowthOfLife) -> GrowthOfLife:
+def cut(judged_life: GrowthOfLife) -> GrowthOfLife:
     """A life whose growth a longer one explains: open, where it was a failure."""
     return replace(
-        one, cut=True, trend=replace(one.trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE, guard=False)
+        judged_life,
+        cut=True,
+        trend=replace(judged_life.trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE, guard=False),
     )
 
 
-def excess(one: GrowthOfLife) -> float:
+def excess(judged_life: GrowthOfLife) -> float:
     """Growth per second beyond what is allowed."""
-    return one.trend.rate - one.trend.allowed
+    return judged_life.trend.rate - judged_life.trend.allowed
 
 
 def noted(series: Series, case: Case, judged: Sequence[GrowthOfLife]) -> str | None:
     """What of memory that passes is worth a warning: much that was freed inside the run, or a peak near the limit."""
     if ".memory." not in series.metric:
         return None
-    said = []
-    for one in judged:
-        release, blocks = one.trend.release, one.trend.blocks
-        if release is not None and blocks and release.height >= _FREED * abs(one.trend.level):
-            at = one.life.window.begin_ns + round(one.life.window.seconds * 1e9 * release.at / blocks)
-            said.append(released_words(series, release.height, at))
-    return "; ".join([*said, *near_limit(series, case.facts)]) or None
+    texts = []
+    for judged_life in judged:
+        release, blocks = judged_life.trend.release, judged_life.trend.blocks
+        if release is not None and blocks and release.height >= _FREED * abs(judged_life.trend.level):
+            released_ns = judged_life.life.window.begin_ns + round(
+                judged_life.life.window.seconds * 1e9 * release.index / blocks
+            )
+            texts.append(released_words(series, release.height, released_ns))
+    return "; ".join([*texts, *near_limit(series, case.facts)]) or None

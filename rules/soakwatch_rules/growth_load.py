@@ -72,7 +72,7 @@ def with_load(reason: str, follows: Following, raw: Trend, trait: Trait) -> str:
     return f"{text}; including load effects it changes by {hourly(raw.rate, trait)}"
 
 
-def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series, run_s: float) -> Finding:
+def part_of_a_wave(finding: Finding, trend: Trend, life: Life, series: Series, run_s: float) -> Finding:
     """A failure, where it may be a part of the day: inconclusive where a life of under half a day rose by less than 2 %
     in all (3 % in under six hours, or where restarts cut it out of a longer run, less than a daily wave of 5 % would
     lift it), or where a run of up to two days moves as one sine of a day.
@@ -84,10 +84,10 @@ def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series, run_
         number = how_many(len(series))
         cut = blocks(series.seconds, series.values, begin_s=0.0, end_s=float(series.seconds[-1]), number=number)
         if of_a_day(cut.time_s, cut.value):
-            reason = f"{said.reason}; but a daily cycle explains nearly all of it"
+            reason = f"{finding.reason}; but a daily cycle explains nearly all of it"
             settle = "needs a run of two days"
             return replace(
-                said,
+                finding,
                 outcome=Outcome.INCONCLUSIVE,
                 reason=reason,
                 why=InconclusiveReason.CYCLE,
@@ -98,14 +98,14 @@ def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series, run_
     if span_s < min(_CUT * run_s, _QUARTER_S):
         little = max(little, 2 * _WAVE * float(np.sin(np.pi * span_s / DAY_S)))
     if span_s < _HALF_A_DAY_S and rise < little * abs(trend.level):
-        reason = f"{said.reason}; {100 * rise / abs(trend.level):.2g} % in total, which may be part of a daily cycle"
+        reason = f"{finding.reason}; {100 * rise / abs(trend.level):.2g} % in total, which may be part of a daily cycle"
         settle = f"needs a run of 24 h, {duration(2 * _HALF_A_DAY_S - span_s)} more"
         return replace(
-            said,
+            finding,
             outcome=Outcome.INCONCLUSIVE,
             reason=reason,
             why=InconclusiveReason.CYCLE,
             settle=settle,
             forecast=None,
         )
-    return said
+    return finding

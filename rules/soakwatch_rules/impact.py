@@ -35,7 +35,7 @@ class Stretch:
 
     event: Event
     calm: Window
-    look: Window
+    window: Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Impact:
     @property
     def seen_s(self) -> float:
         """From its begin to the end of the look."""
-        return (self.stretch.look.end_ns - self.event.begin_ns) * 1e-9
+        return (self.stretch.window.end_ns - self.event.begin_ns) * 1e-9
 
     @property
     def restored_s(self) -> float | None:
@@ -171,7 +171,7 @@ def stretches(case: Case, events: Sequence[Event], lead_s: float, look_s: float,
     """Where to look at each event: from ``lead_s`` (two readings at least) before its begin to ``look_s`` after its end
     or to its deadline, not into the next event or an overload that begins after its end; the calm is as long before."""
     lead_ns, look_ns = round(max(lead_s, _CADENCES * step_s) * 1e9), round(look_s * 1e9)
-    made = []
+    result = []
     begins = sorted(event.begin_ns for event in events)
     loads = sorted(phase.window.begin_ns for phase in case.phases if phase.name in OVERLOADS)
     for event in events:
@@ -180,20 +180,20 @@ def stretches(case: Case, events: Sequence[Event], lead_s: float, look_s: float,
         over_ns = max(event.begin_ns, event.end_ns or event.begin_ns)
         begin_ns = max(case.window.begin_ns, event.begin_ns - lead_ns)
         end_ns = min(case.window.end_ns, max(over_ns + look_ns, event.deadline_ns or 0))
-        others = [at - lead_ns for at in begins[bisect_right(begins, over_ns + lead_ns) :][:1]]
+        others = [other_ns - lead_ns for other_ns in begins[bisect_right(begins, over_ns + lead_ns) :][:1]]
         others += loads[bisect_right(loads, over_ns) :][:1]
         end_ns = max(begin_ns, min([end_ns, *others]))
         calm = Window(max(case.window.begin_ns, begin_ns - look_ns), begin_ns)
-        made.append(Stretch(event, calm, Window(begin_ns, end_ns)))
-    return made
+        result.append(Stretch(event, calm, Window(begin_ns, end_ns)))
+    return result
 
 
 def impact(case: Case, stretch: Stretch, load: Traffic | None, tolerance: float) -> Impact:
     """Measures one event."""
-    made, blind = _counted(stretch, load)
-    later = [] if made is None else _later(made.spans, stretch.event)
+    outage, blind = _counted(stretch, load)
+    later = [] if outage is None else _later(outage.spans, stretch.event)
     if later and load is not None:
-        made, blind = _counted(replace(stretch, look=Window(stretch.look.begin_ns, later[0])), load)
+        outage, blind = _counted(replace(stretch, window=Window(stretch.window.begin_ns, later[0])), load)
     series = [*case.series, *(s for s in case.load if s.metric in _PEAKS)]
     probes = tuple(_probed(case, stretch, later))
     latency = _latency(series, stretch)
@@ -202,7 +202,7 @@ def impact(case: Case, stretch: Stretch, load: Traffic | None, tolerance: float)
     back = tuple(_back(level, tolerance, stretch) for level in levels if level is not None)
     return Impact(
         stretch,
-        made,
+        outage,
         blind,
         probes,
         latency,
@@ -215,14 +215,16 @@ def impact(case: Case, stretch: Stretch, load: Traffic | None, tolerance: float)
 def _counted(stretch: Stretch, load: Traffic | None) -> tuple[Outage | None, str]:
     if load is None:
         return None, "no generator reports what was sent and received"
-    parted = load.parted(stretch.calm, stretch.look)
+    parted = load.parted(stretch.calm, stretch.window)
     if parted is None:
         return None, "too few samples before it to know the usual rate"
     with np.errstate(all="ignore"):
-        made = outage(*parted, load.least_share)
-    if made is None or not all(map(math.isfinite, (made.lost, made.loss_s, made.loss_error_s, made.rate))):
+        measured = outage(*parted, load.least_share)
+    if measured is None or not all(
+        map(math.isfinite, (measured.lost, measured.loss_s, measured.loss_error_s, measured.rate))
+    ):
         return None, "fewer than two traffic samples around it"
-    return made, ""
+    return measured, ""
 
 
 def _later(spans: Sequence[Span], event: Event) -> list[int]:
@@ -242,18 +244,18 @@ def _later(spans: Sequence[Span], event: Event) -> list[int]:
 def _probed(case: Case, stretch: Stretch, later: list[int]) -> Iterator[Probed]:
     """Each peer with two readings about the event that answered before it; ``later`` is told what is not due to it."""
     for up in case.series:
-        good = up.between(stretch.look.begin_ns, stretch.look.end_ns).finite()
+        good = up.between(stretch.window.begin_ns, stretch.window.end_ns).finite()
         calm = up.between(stretch.calm.begin_ns, stretch.calm.end_ns).finite()
         if up.metric != "reach.up" or len(good) < 2 or (len(calm) and float(np.mean(calm.values > 0)) < 0.5):
             continue
         peer = label(up.object, "peer") or up.object
         protocol = label(up.object, "protocol")
-        spans = silent(good.time_ns, good.values, stretch.look)
+        spans = silent(good.time_ns, good.values, stretch.window)
         own_look = stretch
         if again := _later(spans, stretch.event):
             later += again
-            own_look = replace(stretch, look=Window(stretch.look.begin_ns, again[0]))
-            spans = silent(good.time_ns, good.values, own_look.look)
+            own_look = replace(stretch, window=Window(stretch.window.begin_ns, again[0]))
+            spans = silent(good.time_ns, good.values, own_look.window)
         step_s = cadence(good) or 0.0
         own = {s.metric: s for s in case.series if s.object == up.object}
         sent, lost = own.get("reach.sent"), own.get("reach.lost")
@@ -265,10 +267,10 @@ def _lost_s(sent: Series | None, lost: Series | None, stretch: Stretch) -> float
     if sent is None or lost is None:
         return None
     with np.errstate(all="ignore"):
-        asked, missing = (steps(s.between(stretch.look.begin_ns, stretch.look.end_ns)) for s in (sent, lost))
+        asked, missing = (steps(s.between(stretch.window.begin_ns, stretch.window.end_ns)) for s in (sent, lost))
         number, seconds = float(np.nansum(asked.count)), float(asked.seconds.sum())
-        made = float(np.nansum(missing.count)) * seconds / number if number > 0 else math.nan
-    return made if math.isfinite(made) and made >= 0 else None
+        value = float(np.nansum(missing.count)) * seconds / number if number > 0 else math.nan
+    return value if math.isfinite(value) and value >= 0 else None
 
 
 def _latency(series: Sequence[Series], stretch: Stretch) -> Peak | None:
@@ -282,7 +284,7 @@ def _latency(series: Sequence[Series], stretch: Stretch) -> Peak | None:
 
 def _peak(series: Series, stretch: Stretch) -> Peak | None:
     calm = series.between(stretch.calm.begin_ns, stretch.calm.end_ns).finite().values
-    after = series.between(stretch.look.begin_ns, stretch.look.end_ns).finite().values
+    after = series.between(stretch.window.begin_ns, stretch.window.end_ns).finite().values
     if not calm.size or not after.size:
         return None
     what = label(series.object, "quantile") or label(series.object, "peer") or ""
@@ -308,7 +310,7 @@ class _Level:
 def _level(series: Series, stretch: Stretch) -> _Level | None:
     """A latency, of which a millisecond (or as much again, if that is less) does not matter, or the CPU."""
     calm = series.between(stretch.calm.begin_ns, stretch.calm.end_ns).finite()
-    after = series.between(stretch.look.begin_ns, stretch.look.end_ns).finite()
+    after = series.between(stretch.window.begin_ns, stretch.window.end_ns).finite()
     what = label(series.object, "quantile") or label(series.object, "peer") or ""
     held = _reference(calm.values, after.values)
     if held is None:
@@ -327,9 +329,9 @@ def _reference(calm: Floats, after: Floats) -> Reference | None:
 
 def _back(level: _Level, tolerance: float, stretch: Stretch) -> Back:
     """When it is proven to be back (``stats.equivalence.returned``), from the begin of the event."""
-    made = returned(level.after, level.before, max(tolerance * abs(level.before.mean), level.least))
-    away = made is not None and made.outside and made.residue > 0
-    if made is None or made.at is None:
+    back = returned(level.after, level.before, max(tolerance * abs(level.before.mean), level.least))
+    away = back is not None and back.outside and back.residue > 0
+    if back is None or back.index is None:
         return Back(level.name, None, away, level.served)
-    since = 0.0 if made.last is None else max(0.0, (int(level.at_ns[made.at]) - stretch.event.begin_ns) * 1e-9)
+    since = 0.0 if back.last is None else max(0.0, (int(level.at_ns[back.index]) - stretch.event.begin_ns) * 1e-9)
     return Back(level.name, since, away, level.served)

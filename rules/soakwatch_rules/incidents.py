@@ -88,15 +88,15 @@ def incidents(witnesses: Iterable[Witness], slack_ns: int) -> tuple[Incident, ..
     ends: list[int] = []
     next_of: dict[str, int] = {}  # the first incident that a source may still join: time does not go back
     for witness in sorted(witnesses, key=lambda w: (w.begin_ns, w.end_ns, w.source)):
-        at = next_of.get(witness.source, 0)
-        while at < len(joined) and ends[at] + slack_ns < witness.begin_ns:
-            at += 1
-        if at == len(joined):
+        index = next_of.get(witness.source, 0)
+        while index < len(joined) and ends[index] + slack_ns < witness.begin_ns:
+            index += 1
+        if index == len(joined):
             joined.append([])
             ends.append(witness.end_ns)
-        joined[at].append(witness)
-        ends[at] = max(ends[at], witness.end_ns)
-        next_of[witness.source] = at + 1
+        joined[index].append(witness)
+        ends[index] = max(ends[index], witness.end_ns)
+        next_of[witness.source] = index + 1
     return tuple(Incident(tuple(group)) for group in joined)
 
 
@@ -110,12 +110,12 @@ def counts(series: Series, text: str) -> list[Witness]:
     with np.errstate(over="ignore"):
         steps = series.increments().values
     steps = np.where(np.isnan(steps), series.values[1:], steps)
-    made: list[Witness] = []
+    witnesses: list[Witness] = []
     for i in np.flatnonzero(np.nan_to_num(steps) >= 1).tolist():
         begin, end = int(series.time_ns[i]), int(series.time_ns[i + 1])
-        number = int(min(steps[i], _MOST - len(made)))
-        made += [Witness(series.metric + series.object, begin, end, text) for _ in range(number)]
-    return made
+        number = int(min(steps[i], _MOST - len(witnesses)))
+        witnesses += [Witness(series.metric + series.object, begin, end, text) for _ in range(number)]
+    return witnesses
 
 
 def told_once(events: Iterable[Event]) -> list[Event]:
@@ -129,18 +129,18 @@ def told_once(events: Iterable[Event]) -> list[Event]:
     known: dict[tuple[str, ...], int] = {}
     for event in sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object)):
         own = _identity(event)
-        at = known.get(own) if own else None
-        if at is None or event.begin_ns - kept[at].begin_ns > _KNOWN_NS:
-            at = _also_told(event, kept, ways)
-        if at is None:
-            at = len(kept)
+        index = known.get(own) if own else None
+        if index is None or event.begin_ns - kept[index].begin_ns > _KNOWN_NS:
+            index = _also_told(event, kept, ways)
+        if index is None:
+            index = len(kept)
             kept.append(event)
             ways.append(set())
-        elif "uptime_s" in event.detail and "uptime_s" not in kept[at].detail:
-            kept[at] = event
-        ways[at].add(_way(event))
+        elif "uptime_s" in event.detail and "uptime_s" not in kept[index].detail:
+            kept[index] = event
+        ways[index].add(_way(event))
         if own:
-            known[own] = at
+            known[own] = index
     return sorted(kept, key=lambda e: (e.begin_ns, e.kind, e.object))
 
 
@@ -152,14 +152,14 @@ def _identity(event: Event) -> tuple[str, ...]:
 
 def _also_told(event: Event, kept: list[Event], ways: list[set[str]]) -> int | None:
     """The one of these, not more than a minute before, of which another way told the same."""
-    for at in range(len(kept) - 1, -1, -1):
-        other = kept[at]
+    for index in range(len(kept) - 1, -1, -1):
+        other = kept[index]
         if event.begin_ns - other.begin_ns > _TOLD_NS:
             return None
         both = [name for name in ("pid", "process", "new_pid") if name in event.detail and name in other.detail]
         alike = event.kind == other.kind and all(event.detail[name] == other.detail[name] for name in both)
-        if alike and _way(event) not in ways[at]:
-            return at
+        if alike and _way(event) not in ways[index]:
+            return index
     return None
 
 

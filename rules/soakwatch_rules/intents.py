@@ -28,8 +28,8 @@ class Intent:
     def fits(self, incident: Incident) -> bool:
         """Whether the reason told of it is the one announced; where none is told nobody can say otherwise."""
         words = [word.strip().casefold() for word in self.cause.split("|")]
-        told = incident.cause.casefold()
-        return not self.cause or not told or any(word in told for word in words if word)
+        text = incident.cause.casefold()
+        return not self.cause or not text or any(word in text for word in words if word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,19 @@ def intents(events: Iterable[Event], key: str, window: Window, *, binding: bool 
     One holds from the event's begin to its deadline, else to its end, else it stays open to the end of the window.
     What the event has as its ``cause`` (``--label cause=reload``) is asked of what happens.
     """
-    made = []
+    result = []
     for event in events:
         number = event.expect.get(key, 0)
         if number > 0:
             cause = event.detail.get("cause", "") if key == "reboot" and binding else ""
             ends = (event.deadline_ns, event.end_ns, window.end_ns)
             end_ns = next(end for end in ends if end is not None)
-            made.append(Intent(event.kind, number, event.begin_ns, end_ns, binding, cause))
-    return tuple(sorted(made, key=lambda i: (i.end_ns, i.begin_ns, i.kind)))
+            result.append(Intent(event.kind, number, event.begin_ns, end_ns, binding, cause))
+    return tuple(sorted(result, key=lambda i: (i.end_ns, i.begin_ns, i.kind)))
 
 
 def reckon(
-    found: Sequence[Incident],
+    incidents: Sequence[Incident],
     announced: Sequence[Intent],
     window: Window,
     noun: str,
@@ -76,26 +76,26 @@ def reckon(
     """
     room = [intent.number for intent in announced]
     unplanned, planned = [], []
-    for incident in found:
+    for incident in incidents:
         fitting = (i for i, n in enumerate(announced) if n.fits(incident) and _within(incident, n, slack_ns))
-        at = next((i for i in fitting if room[i]), None)
-        if at is None:
+        index = next((i for i in fitting if room[i]), None)
+        if index is None:
             unplanned.append(incident)
         else:
-            room[at] -= 1
+            room[index] -= 1
             planned.append(incident)
     broken, pending = [], []
     for left, intent in zip(room, announced, strict=True):
         elsewhere = sum(intent.begin_ns <= time <= intent.end_ns + slack_ns for time in others)
         if left - elsewhere <= 0 or not intent.binding:
             continue
-        told = f"the planned {intent.kind} of {moment(intent.begin_ns)} announced {counted(intent.number, noun)}"
-        told += f" with cause {intent.cause}" if intent.cause else ""
+        text = f"the planned {intent.kind} of {moment(intent.begin_ns)} announced {counted(intent.number, noun)}"
+        text += f" with cause {intent.cause}" if intent.cause else ""
         seen = f"{intent.number - left} happened"
         if intent.end_ns >= window.end_ns:
-            pending.append(f"{told}, {seen} so far; the deadline has not passed yet")
+            pending.append(f"{text}, {seen} so far; the deadline has not passed yet")
         else:
-            broken.append(f"{told} until {moment(intent.end_ns)}, but {seen}")
+            broken.append(f"{text} until {moment(intent.end_ns)}, but {seen}")
     return Reckoning(tuple(unplanned), tuple(planned), tuple(broken), tuple(pending))
 
 

@@ -69,8 +69,8 @@ def grid_of(case: Case, series: Series, block_s: float) -> Grid:
     block_ns = max(round(block_s * 1e9), 1)
     number = max(-(-(case.window.end_ns - case.window.begin_ns) // block_ns), 1)
     edges = case.window.begin_ns + block_ns * np.arange(number + 1, dtype=np.int64)
-    place = np.minimum((series.time_ns - case.window.begin_ns) // block_ns, number - 1)
-    value = block_medians(place, series.values, number, READINGS if number > 1 else 1)
+    indices = np.minimum((series.time_ns - case.window.begin_ns) // block_ns, number - 1)
+    value = block_medians(indices, series.values, number, READINGS if number > 1 else 1)
     load = np.full(number, np.nan)
     if offered := named(case.load, *_LOADS):
         with np.errstate(all="ignore"):
@@ -88,8 +88,8 @@ def grid_of(case: Case, series: Series, block_s: float) -> Grid:
 def against(grid: Grid, own: float | None) -> Slowness:
     """Held against the baseline, or against the first quarter; against the second where the first was a warm-up."""
     slow = slowness(grid.value_log, grid.load, grid.reference, own)
-    at = np.flatnonzero(grid.judged & np.isfinite(slow.off))
-    second = at[at.size // 4 : at.size // 2]
+    positions = np.flatnonzero(grid.judged & np.isfinite(slow.off))
+    second = positions[positions.size // 4 : positions.size // 2]
     if not grid.early or own is not None or second.size < LEAST:
         return slow
     if float(np.median(slow.off[second])) > math.log(_SETTLED):
@@ -140,7 +140,7 @@ def _reference(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[Fla
         return calm & usable, False
     first = min((p.window.begin_ns for p in case.phases if p.name == "soak"), default=case.window.begin_ns)
     cold_ns = round(min(_SETTLE * case.window.seconds, _SETTLE_S) * 1e9)
-    at = np.flatnonzero(usable & (begin >= first + cold_ns))
+    positions = np.flatnonzero(usable & (begin >= first + cold_ns))
     early = np.zeros(usable.size, dtype=bool)
-    early[at[: max(LEAST, round(EARLY * at.size))]] = True
+    early[positions[: max(LEAST, round(EARLY * positions.size))]] = True
     return early, True

@@ -77,23 +77,23 @@ class Seen:
     readings: int = 0
 
 
-def rate_is_count(one: Offer) -> bool:
+def rate_is_count(offer: Offer) -> bool:
     """Whether a rate is that of requests or packets, which come at random, and not of bytes or bits."""
-    return one.series.trait.unit.startswith("{")
+    return offer.series.trait.unit.startswith("{")
 
 
-def readings_of(one: Offer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def readings_of(offer: Offer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """When its bins, or readings, begin and end."""
-    if one.bins is not None:
-        return one.bins.edges_ns[:-1], one.bins.edges_ns[1:]
-    assert one.rate is not None
-    return one.rate.begin_ns, one.rate.end_ns
+    if offer.bins is not None:
+        return offer.bins.edges_ns[:-1], offer.bins.edges_ns[1:]
+    assert offer.rate is not None
+    return offer.rate.begin_ns, offer.rate.end_ns
 
 
 def judged_phases(case: Case) -> tuple[Phase, ...]:
     """The phases that are judged, neighbours of one name together; the run where it has none."""
-    made = parts(replace(case, phases=together(case.phases)))
-    return tuple(p for p in made if p.name not in OVERLOADS)
+    phases = parts(replace(case, phases=together(case.phases)))
+    return tuple(p for p in phases if p.name not in OVERLOADS)
 
 
 def overload_spans(case: Case) -> list[Window]:
@@ -114,10 +114,10 @@ def _until(event: Event) -> Window:
 
 def touching(windows: Sequence[Window], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which bins touch one of these stretches."""
-    made = np.zeros(begins.size, dtype=bool)
+    result = np.zeros(begins.size, dtype=bool)
     for window in windows:
-        made |= (ends > window.begin_ns) & (begins < window.end_ns)
-    return made
+        result |= (ends > window.begin_ns) & (begins < window.end_ns)
+    return result
 
 
 def share_of(phase: Phase, sent: NDArray[np.float64], lost: NDArray[np.float64], *, exact: bool) -> Share | None:
@@ -134,23 +134,23 @@ def share_of(phase: Phase, sent: NDArray[np.float64], lost: NDArray[np.float64],
     return Share(phase, total, missing, error, spread)
 
 
-def interval_of(one: Share) -> tuple[float, float]:
+def interval_of(part: Share) -> tuple[float, float]:
     """95 % of a Poisson count (F. Garwood, Biometrika 28, 1936), wider by the spread of bursts."""
-    lost = min(max(one.lost, 0.0), 1e15)
+    lost = min(max(part.lost, 0.0), 1e15)
     low, high = gamma_quantile(lost, 0.025) if lost > 0 else 0.0, gamma_quantile(lost + 1, 0.975)
-    wide = math.sqrt(min(one.spread, 1e12))
-    return max(0.0, lost - wide * (lost - low)) / one.sent, min(1.0, (lost + wide * (high - lost)) / one.sent)
+    wide = math.sqrt(min(part.spread, 1e12))
+    return max(0.0, lost - wide * (lost - low)) / part.sent, min(1.0, (lost + wide * (high - lost)) / part.sent)
 
 
-def provably_worse(one: Share, base: Share | None) -> bool:
+def provably_worse(part: Share, base: Share | None) -> bool:
     """Whether a phase lost more than the baseline phase for certain."""
-    if base is None or one is base or base.sent <= 0:
+    if base is None or part is base or base.sent <= 0:
         return False
     high = gamma_quantile(max(base.lost, 0.0) + 1, _SURE)
     wide = math.sqrt(base.spread)
     most = (max(base.lost, 0.0) + wide * (high - max(base.lost, 0.0))) / base.sent
-    least = (one.lost - SIGMAS * (math.sqrt(one.spread * max(one.lost, 0.0)) + one.error)) / one.sent
-    return one.share > base.share + _WORSE and one.share > _WORSE_TIMES * base.share and least > most
+    least = (part.lost - SIGMAS * (math.sqrt(part.spread * max(part.lost, 0.0)) + part.error)) / part.sent
+    return part.share > base.share + _WORSE and part.share > _WORSE_TIMES * base.share and least > most
 
 
 def chance_of(wanted: float, came: float, number: int) -> float:
@@ -158,9 +158,9 @@ def chance_of(wanted: float, came: float, number: int) -> float:
     return number * (1 - gamma_cdf(max(came, 0.0) + 1, wanted))
 
 
-def whose(thing: str) -> str:
+def whose(object_name: str) -> str:
     """The peer or the generator that a finding is about."""
-    return peer_name(thing) if label(thing, "peer") else label(thing, "generator") or thing
+    return peer_name(object_name) if label(object_name, "peer") else label(object_name, "generator") or object_name
 
 
 def nothing_came(kind: str) -> str:
@@ -173,11 +173,11 @@ def nothing_came(kind: str) -> str:
     }[kind]
 
 
-def lost_words(kind: str, one: Share) -> str:
+def lost_words(kind: str, part: Share) -> str:
     """What was lost of a phase in words."""
     verb = "failed" if kind in {REQUESTS, CONNECTIONS} else "were lost"
-    where = f" in phase {one.phase.name}" if one.phase.name else ""
-    return f"{percent(one.share)} of {one.sent:,.0f} {kind} {verb}{where} ({max(one.lost, 0.0):,.0f})"
+    where = f" in phase {part.phase.name}" if part.phase.name else ""
+    return f"{percent(part.share)} of {part.sent:,.0f} {kind} {verb}{where} ({max(part.lost, 0.0):,.0f})"
 
 
 def percent(share: float) -> str:

@@ -19,87 +19,95 @@ _READINGS = 3
 _UNEVEN = 0.02  # of a load: what two sets of counters may differ by that are read at other moments
 
 
-def blamed(case: Case, said: Finding, seen: Seen, over: Sequence[Share], limit: float) -> Finding:
+def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limit: float) -> Finding:
     """What is said of packets by the device's own counters; ``over`` are the phases that fail by their share."""
-    one = seen.ratio or next((s.offer for s in seen.stops if s.offer.bins is not None), None)
-    if one is None or one.bins is None:
-        return said
-    bins = one.bins
+    offer = seen.ratio or next((s.offer for s in seen.stops if s.offer.bins is not None), None)
+    if offer is None or offer.bins is None:
+        return finding
+    bins = offer.bins
     known = np.isfinite(bins.sent) & np.isfinite(bins.lost)
     total = float(np.sum(bins.sent[known]))
     ports = Ports(case, total)
-    if said.outcome is not Outcome.FAIL:
-        return _contradicted(case, said, one, ports, total, limit) if said.outcome is Outcome.PASS else said
+    if finding.outcome is not Outcome.FAIL:
+        return _contradicted(case, finding, offer, ports, total, limit) if finding.outcome is Outcome.PASS else finding
     windows = [s.window for s in seen.stops if not s.unsure]
     windows += [x.phase.window for x in over]
-    found = [c for w in windows if (c := _crossing_in(ports, bins, w)) is not None]
-    if not found or len(found) < len(windows):
+    crossings = [c for w in windows if (c := _crossing_in(ports, bins, w)) is not None]
+    if not crossings or len(crossings) < len(windows):
         where = "" if ports.names else " (by the device or the path: the device's interfaces are not polled)"
-        return replace(said, reason=f"{said.reason}{where}")
-    worst = max(found, key=lambda c: (not c.clear, c.lost))
-    said = replace(said, numbers=dict(said.numbers) | {k: v for k, v in worst.numbers.items() if math.isfinite(v)})
+        return replace(finding, reason=f"{finding.reason}{where}")
+    worst = max(crossings, key=lambda c: (not c.clear, c.lost))
+    finding = replace(
+        finding, numbers=dict(finding.numbers) | {k: v for k, v in worst.numbers.items() if math.isfinite(v)}
+    )
     if not worst.clear:
-        return replace(said, reason=f"{said.reason}; {worst.text}")
-    if said.numbers["stops"] > 0 and worst.taken_in < _MUCH * worst.sent:
+        return replace(finding, reason=f"{finding.reason}; {worst.text}")
+    if finding.numbers["stops"] > 0 and worst.taken_in < _MUCH * worst.sent:
         reason = (
-            f"{said.reason}; the device's ports received almost nothing: the ports, or the path to them, failed; "
+            f"{finding.reason}; the device's ports received almost nothing: the ports, or the path to them, failed; "
             f"{worst.text}"
         )
-        return replace(said, reason=reason)
-    if all(c.behind for c in found):
-        reason = f"{said.reason}; lost after leaving the device, by the path or the generator's receiver: {worst.text}"
-        if said.numbers["stops"] <= 0 and worst.lost < _MUCH * worst.sent:
-            return replace(said, outcome=Outcome.WARN, reason=reason)
+        return replace(finding, reason=reason)
+    if all(c.behind for c in crossings):
+        reason = (
+            f"{finding.reason}; lost after leaving the device, by the path or the generator's receiver: {worst.text}"
+        )
+        if finding.numbers["stops"] <= 0 and worst.lost < _MUCH * worst.sent:
+            return replace(finding, outcome=Outcome.WARN, reason=reason)
         settle = "fix the path or the generator's receiver, then run again"
         return replace(
-            said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
+            finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
         )
-    reason = f"{said.reason}; lost before reaching the device: {worst.text}"
+    reason = f"{finding.reason}; lost before reaching the device: {worst.text}"
     settle = "poll the device's counters of missed packets, or check the path to it"
     return replace(
-        said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle
+        finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle
     )
 
 
-def _contradicted(case: Case, said: Finding, one: Offer, ports: Ports, total: float, limit: float) -> Finding:
+def _contradicted(case: Case, finding: Finding, offer: Offer, ports: Ports, total: float, limit: float) -> Finding:
     """A generator that says all came back, while the device's interfaces carried next to nothing of it."""
-    assert one.bins is not None
+    assert offer.bins is not None
     if not ports.read or total < 1 / max(limit, 1e-9):
-        return said
+        return finding
     if not ports.names:
-        reason = f"{said.reason}, but none of the device's polled interfaces carried 1 % of it"
-        return replace(said, outcome=Outcome.WARN, reason=reason)
+        reason = f"{finding.reason}, but none of the device's polled interfaces carried 1 % of it"
+        return replace(finding, outcome=Outcome.WARN, reason=reason)
     apart_ns = max(round(ports.apart_s * 1e9), 1)
     edges = np.arange(case.window.begin_ns, case.window.end_ns + 1, max(apart_ns * 2, 30 * 10**9), dtype=np.int64)
     crossed = [
         c
         for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-        if (c := _crossing_in(ports, one.bins, Window(a, b))) is not None and c.sent > 0 and c.back > 0.5 * c.sent
+        if (c := _crossing_in(ports, offer.bins, Window(a, b))) is not None and c.sent > 0 and c.back > 0.5 * c.sent
     ]
     away = [c for c in crossed if c.let_out < 0.1 * c.back]
     if not away or (len(away) == len(crossed) and len(crossed) < _READINGS):
-        return _more_than_let_out(said, crossed)
+        return _more_than_let_out(finding, crossed)
     worst = max(away, key=lambda c: c.back)
-    reason = f"{said.reason}, but the device's interfaces carried less than 10 % of it: {worst.text}"
+    reason = f"{finding.reason}, but the device's interfaces carried less than 10 % of it: {worst.text}"
     settle = "find out which figures are right: the generator's or the device's"
-    return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle)
+    return replace(
+        finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
+    )
 
 
-def _more_than_let_out(said: Finding, crossed: Sequence[Crossing]) -> Finding:
+def _more_than_let_out(finding: Finding, crossed: Sequence[Crossing]) -> Finding:
     """All that was sent went in by ports that are read, and less came out of them than the generator says came back."""
     sent, taken, let, back = (
         sum(getattr(c, name) for c in crossed) for name in ("sent", "taken_in", "let_out", "back")
     )
     if len(crossed) < _READINGS or abs(taken - sent) > _UNEVEN * sent or let >= (1 - _UNEVEN) * back:
-        return said
+        return finding
     text = Crossing(sent, taken, let, back, None).text
     reason = (
-        f"{said.reason}, but the device's interfaces sent out {100 * (1 - let / back):.3g} % less than that: {text}"
+        f"{finding.reason}, but the device's interfaces sent out {100 * (1 - let / back):.3g} % less than that: {text}"
     )
     settle = (
         "read every port that carries the load, or find out which figures are right: the generator's or the device's"
     )
-    return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle)
+    return replace(
+        finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
+    )
 
 
 def _crossing_in(ports: Ports, bins: Bins, window: Window) -> Crossing | None:
@@ -112,7 +120,7 @@ def _crossing_in(ports: Ports, bins: Bins, window: Window) -> Crossing | None:
     inside &= np.isfinite(bins.sent) & np.isfinite(bins.lost)
     if not inside.any():
         return None
-    at = np.flatnonzero(inside)
-    exact = Window(int(bins.edges_ns[at[0]]), int(bins.edges_ns[at[-1] + 1]))
+    positions = np.flatnonzero(inside)
+    exact = Window(int(bins.edges_ns[positions[0]]), int(bins.edges_ns[positions[-1] + 1]))
     sent, lost = float(np.sum(bins.sent[inside])), float(np.sum(bins.lost[inside]))
     return ports.crossing(exact, sent, sent - lost)

@@ -57,12 +57,12 @@ def residue(whole: Series, parts: Sequence[Series], events: Iterable[Event], lim
         if limit is None or not limit > 0:
             return None
         scale = 1.0 / limit
-    chosen = [one for one in _best(parts) if len(one) > 1]
+    chosen = [series for series in _best(parts) if len(series) > 1]
     if len(whole) < 3 or not chosen:
         return None
     deaths = [e for e in events if e.kind in _LIFE]
-    at = whole.time_ns
-    columns = [_on(at, one, deaths) * scale for one in chosen]
+    positions = whole.time_ns
+    columns = [_on(positions, series, deaths) * scale for series in chosen]
     sign = -1.0 if whole.trait.growth == "down" else 1.0
     value, total = sign * whole.values, np.sum(columns, axis=0)
     off = total - total.mean()
@@ -71,7 +71,7 @@ def residue(whole: Series, parts: Sequence[Series], events: Iterable[Event], lim
     left = value - min(max(each, low), high) * (total - float(np.median(total)))
     # its own limit is the sum's, not what is left of it
     trait = replace(whole.trait, quantum=None, ceiling=None, high=None)
-    changes = [(one.object, _change(column)) for one, column in zip(chosen, columns, strict=True)]
+    changes = [(series.object, _change(column)) for series, column in zip(chosen, columns, strict=True)]
     changes.sort(key=lambda item: -item[1])
     return Residue(
         replace(whole, value=sign * left, trait=trait),
@@ -88,51 +88,51 @@ def beside_parts(finding: Finding, rule: Rule, case: Case, parts: Sequence[Serie
     """
     whole = case.series[0].finite()
     with np.errstate(all="ignore"):
-        found = residue(whole, parts, case.events, case.facts.get(_LIMIT))
-    if found is None:
+        left = residue(whole, parts, case.events, case.facts.get(_LIMIT))
+    if left is None:
         return finding
-    judged = rule.judge(replace(case, series=(found.series,)))[0]
-    unit, said, outcome = whole.trait.unit, [], judged.outcome
+    judged = rule.judge(replace(case, series=(left.series,)))[0]
+    unit, texts, outcome = whole.trait.unit, [], judged.outcome
     if judged.outcome is Outcome.PASS:
-        said = near_limit(whole, case.facts)
-        outcome = Outcome.WARN if said else Outcome.PASS
-        named = [(name, change) for name, change in found.changes if change > _NAMED * max(found.change, 0.0)][:2]
+        texts = near_limit(whole, case.facts)
+        outcome = Outcome.WARN if texts else Outcome.PASS
+        named = [(name, change) for name, change in left.changes if change > _NAMED * max(left.change, 0.0)][:2]
         if named:
             culprits = ", ".join(f"{name} ({_signed(change, unit)})" for name, change in named)
-            said = [
-                *said,
-                f"{culprits} explain{'s' * (len(named) == 1)} the change of {_signed(found.change, unit)} in the run",
+            texts = [
+                *texts,
+                f"{culprits} explain{'s' * (len(named) == 1)} the change of {_signed(left.change, unit)} in the run",
             ]
             outcome = Outcome.WARN if any(name in own for name, _ in named) else outcome
-    beside = f"without its {counted(found.parts, 'process')}: {judged.reason}"
-    numbers = {**judged.numbers, "parts": float(found.parts), "change_of_sum": found.change}
-    return replace(judged, outcome=outcome, reason="; ".join([*said, beside]), numbers=numbers)
+    suffix = f"without its {counted(left.parts, 'process')}: {judged.reason}"
+    numbers = {**judged.numbers, "parts": float(left.parts), "change_of_sum": left.change}
+    return replace(judged, outcome=outcome, reason="; ".join([*texts, suffix]), numbers=numbers)
 
 
 def _best(parts: Sequence[Series]) -> list[Series]:
     """One series of each process: all of one measure, so that none is counted twice and all alike."""
-    by_metric = {metric: [one for one in parts if one.metric == metric] for metric in PARTS}
-    objects = {one.object for one in parts}
+    by_metric = {metric: [series for series in parts if series.metric == metric] for metric in PARTS}
+    objects = {series.object for series in parts}
     for metric in PARTS:
-        if {one.object for one in by_metric[metric]} == objects:
+        if {series.object for series in by_metric[metric]} == objects:
             return by_metric[metric]
     return by_metric[PARTS[-1]]
 
 
-def _on(at: NDArray[np.int64], part: Series, deaths: Sequence[Event]) -> Floats:
+def _on(positions: NDArray[np.int64], part: Series, deaths: Sequence[Event]) -> Floats:
     """A part on the sum's times; 0 where it did not live."""
     part = part.finite()
     if len(part) < 2:
-        return np.zeros(at.size)
-    made: Floats = np.interp(at.astype(np.float64), part.time_ns.astype(np.float64), part.values)
+        return np.zeros(positions.size)
+    result: Floats = np.interp(positions.astype(np.float64), part.time_ns.astype(np.float64), part.values)
     slack = round(_GAP * float(np.median(np.diff(part.time_ns))))
-    made[(at < part.time_ns[0] - slack) | (at > part.time_ns[-1] + slack)] = 0.0
+    result[(positions < part.time_ns[0] - slack) | (positions > part.time_ns[-1] + slack)] = 0.0
     mine = sorted(e.begin_ns for e in deaths if e.object in {"", part.object})
-    for place in np.flatnonzero(np.diff(part.time_ns) > slack).tolist():
-        begin, end = int(part.time_ns[place]), int(part.time_ns[place + 1])
+    for index in np.flatnonzero(np.diff(part.time_ns) > slack).tolist():
+        begin, end = int(part.time_ns[index]), int(part.time_ns[index + 1])
         if any(begin < when <= end for when in mine):
-            made[(at > begin) & (at < end)] = 0.0
-    return made
+            result[(positions > begin) & (positions < end)] = 0.0
+    return result
 
 
 def _change(value: Floats) -> float:

@@ -30,22 +30,22 @@ def together(phases: Iterable[Phase]) -> tuple[Phase, ...]:
     >>> [(p.name, p.window.begin_ns, p.window.end_ns) for p in made]
     [('spike', 0, 13), ('soak', 13, 20)]
     """
-    made: list[Phase] = []
+    result: list[Phase] = []
     for phase in sorted(phases, key=lambda p: (p.window.begin_ns, p.window.end_ns)):
-        if made and phase.name == made[-1].name and phase.window.begin_ns <= made[-1].window.end_ns:
-            end_ns = max(phase.window.end_ns, made[-1].window.end_ns)
-            made[-1] = Phase(phase.name, Window(made[-1].window.begin_ns, end_ns))
+        if result and phase.name == result[-1].name and phase.window.begin_ns <= result[-1].window.end_ns:
+            end_ns = max(phase.window.end_ns, result[-1].window.end_ns)
+            result[-1] = Phase(phase.name, Window(result[-1].window.begin_ns, end_ns))
         else:
-            made.append(phase)
-    return tuple(made)
+            result.append(phase)
+    return tuple(result)
 
 
 def named(load: Iterable[Series], *metrics: str) -> tuple[Series, ...]:
     """The series of the first of these metrics that has two readings anywhere."""
     kept = [series for series in load if len(series.finite()) > 1]
     for metric in metrics:
-        if found := tuple(series for series in kept if series.metric == metric):
-            return found
+        if matches := tuple(series for series in kept if series.metric == metric):
+            return matches
     return ()
 
 
@@ -55,12 +55,12 @@ def parts(case: Case) -> tuple[Phase, ...]:
     phases = [p for p in case.phases if p.window.begin_ns < p.window.end_ns]
     edges = {window.begin_ns, window.end_ns}
     edges |= {t for p in phases for t in (p.window.begin_ns, p.window.end_ns) if window.begin_ns < t < window.end_ns}
-    made = []
+    result = []
     for begin_ns, end_ns in pairwise(sorted(edges)):
         over = [p for p in phases if p.window.begin_ns <= begin_ns and p.window.end_ns >= end_ns]
         name = max(over, key=lambda p: p.window.begin_ns).name if over else ""
-        made.append(Phase(name, Window(begin_ns, end_ns)))
-    return tuple(made)
+        result.append(Phase(name, Window(begin_ns, end_ns)))
+    return tuple(result)
 
 
 def own_loss(load: Iterable[Series]) -> float | None:
@@ -68,6 +68,6 @@ def own_loss(load: Iterable[Series]) -> float | None:
 
     None where nobody calibrated them. At lower rates it loses less: this is the most that it may explain.
     """
-    told = [s.finite().values for s in load if s.metric == "load.ceiling.loss"]
-    known = [float(v[-1]) for v in told if v.size and 0 <= v[-1] <= 1]
+    reported = [s.finite().values for s in load if s.metric == "load.ceiling.loss"]
+    known = [float(v[-1]) for v in reported if v.size and 0 <= v[-1] <= 1]
     return max(known, default=None)

@@ -63,25 +63,25 @@ def offers(case: Case) -> tuple[Offer, ...]:
     requests and connections of each, pings of each peer."""
     load = [s.between(case.window.begin_ns, case.window.end_ns) for s in case.load]
     generators = sorted({s.target for s in load})
-    made = [*_packets(load)]
+    offers = [*_packets(load)]
     for generator in generators:
         own = [s for s in load if s.target == generator]
         label = f"generator={generator}" if len(generators) > 1 else ""
-        made += [*_requests(own, label), *_connections(own, label)]
-    return (*made, *_pings(case.series))
+        offers += [*_requests(own, label), *_connections(own, label)]
+    return (*offers, *_pings(case.series))
 
 
 def _packets(load: Sequence[Series]) -> Iterator[Offer]:
     sent, back = named(load, *_SENT), named(load, *_BACK)
     answered = named(load, *_ANSWERED)
-    told, lost = named(load, "load.offered.packet.rate"), named(load, "load.lost.packets")
+    reported, lost = named(load, "load.offered.packet.rate"), named(load, "load.lost.packets")
     on = _Activity(load)
     if sent and back:
         yield _between(
             PACKETS, "", sent, back, "packets sent and received", on, ratio=not answered and _same_size(load)
         )
-    elif told and back:
-        yield _between(PACKETS, "", told, back, "packets commanded and received", on, ratio=False)
+    elif reported and back:
+        yield _between(PACKETS, "", reported, back, "packets commanded and received", on, ratio=False)
     elif back and not answered:
         yield _alone(PACKETS, "", back, "packets received", on)
     if sent and lost:
@@ -89,22 +89,22 @@ def _packets(load: Sequence[Series]) -> Iterator[Offer]:
         bins = Bins(edges, binned(sent, edges), binned(lost, edges))
         bins = _whole(bins, (*sent, *lost))
         yield Offer(PACKETS, "", lost[0].metric, "packets that the generator counted as lost", lost[0], bins)
-    for one in load:
-        if one.metric == "load.loss" and len(one.finite()) > 1:
-            yield _share(one, sent)
+    for series in load:
+        if series.metric == "load.loss" and len(series.finite()) > 1:
+            yield _share(series, sent)
     if not sent and not back and not answered:
         for metric in ("load.rx.bytes", "load.rx.bit.rate"):
-            if found := named(load, metric):
+            if matches := named(load, metric):
                 put = named(load, metric.replace(".rx.", ".tx.")) or named(load, "load.offered.bit.rate")
-                if put and put[0].trait.kind == found[0].trait.kind:
-                    yield _between(PACKETS, "", put, found, "data sent and received", on, ratio=False)
+                if put and put[0].trait.kind == matches[0].trait.kind:
+                    yield _between(PACKETS, "", put, matches, "data sent and received", on, ratio=False)
                 else:
-                    yield _alone(PACKETS, "", found, "data received", on)
+                    yield _alone(PACKETS, "", matches, "data received", on)
                 return
 
 
 def _requests(own: Sequence[Series], label: str) -> Iterator[Offer]:
-    answered, failed, told = named(own, *_ANSWERED), named(own, *_FAILED), named(own, "load.offered.rate")
+    answered, failed, reported = named(own, *_ANSWERED), named(own, *_FAILED), named(own, "load.offered.rate")
     on = _Activity(own)
     if answered and failed:
         edges = _edges(answered)
@@ -119,15 +119,15 @@ def _requests(own: Sequence[Series], label: str) -> Iterator[Offer]:
             answered[0],
             bins,
             exact=exact,
-            on=on.at(edges),
+            on=on.activity(edges),
         )
     elif failed:
         edges = _edges(failed)
-        sent = binned(told, edges) if told else np.full(max(edges.size - 1, 0), np.nan)
+        sent = binned(reported, edges) if reported else np.full(max(edges.size - 1, 0), np.nan)
         bins = _whole(Bins(edges, sent, binned(failed, edges)), failed)
-        yield Offer(REQUESTS, label, failed[0].metric, "requests that failed", failed[0], bins, on=on.at(edges))
-    if answered and told:
-        yield _between(REQUESTS, label, told, answered, "requests commanded and answered", on, ratio=False)
+        yield Offer(REQUESTS, label, failed[0].metric, "requests that failed", failed[0], bins, on=on.activity(edges))
+    if answered and reported:
+        yield _between(REQUESTS, label, reported, answered, "requests commanded and answered", on, ratio=False)
     elif answered:
         yield _alone(REQUESTS, label, answered, "requests answered", on)
 
@@ -148,15 +148,15 @@ def _connections(own: Sequence[Series], label: str) -> Iterator[Offer]:
         "connections opened and failed",
         failed[0],
         bins,
-        on=_Activity(own).at(edges),
+        on=_Activity(own).activity(edges),
     )
 
 
 def _pings(series: Iterable[Series]) -> Iterator[Offer]:
     by_peer: dict[str, dict[str, Series]] = {}
-    for one in series:
-        if one.metric.startswith("reach.") and len(one.finite()):
-            by_peer.setdefault(one.object, {})[one.metric] = one.finite()
+    for samples in series:
+        if samples.metric.startswith("reach.") and len(samples.finite()):
+            by_peer.setdefault(samples.object, {})[samples.metric] = samples.finite()
     for peer, own in sorted(by_peer.items()):
         sent, lost, up = own.get("reach.sent"), own.get("reach.lost"), own.get("reach.up")
         if sent is not None and lost is not None and len(lost) > 1:
@@ -190,26 +190,26 @@ def _between(
     exact = all(s.trait.kind == "counter" for s in (*sent, *back))
     with np.errstate(invalid="ignore", over="ignore"):
         bins = _whole(Bins(edges, into, into - out), (*sent, *back))
-    return Offer(kind, label, back[0].metric, source, back[0], bins, ratio=ratio, exact=exact, on=on.at(edges))
+    return Offer(kind, label, back[0].metric, source, back[0], bins, ratio=ratio, exact=exact, on=on.activity(edges))
 
 
 def _alone(kind: str, label: str, came: tuple[Series, ...], source: str, on: _Activity) -> Offer:
     """Only what came back is known: the sum of all, at the times of the first."""
     first = came[0]
     if len(came) == 1:
-        made = curve(first)
+        rates = curve(first)
     else:
         edges = _edges(came)
         with np.errstate(all="ignore"):
             rate = binned(came, edges) / (np.diff(edges) * 1e-9)
         good = np.isfinite(rate)
-        made = Curve(edges[:-1][good], edges[1:][good], rate[good])
-    if first.trait.kind == "counter" and made.rate.size:
-        edges = np.append(made.begin_ns[:1], made.end_ns)
-        kept = np.isfinite(_whole(Bins(edges, made.rate, made.rate), came).sent)
-        made = Curve(made.begin_ns[kept], made.end_ns[kept], made.rate[kept])
-    edges = np.append(made.begin_ns[:1], made.end_ns)
-    return Offer(kind, label, first.metric, source, first, rate=made, ratio=False, exact=False, on=on.at(edges))
+        rates = Curve(edges[:-1][good], edges[1:][good], rate[good])
+    if first.trait.kind == "counter" and rates.rate.size:
+        edges = np.append(rates.begin_ns[:1], rates.end_ns)
+        kept = np.isfinite(_whole(Bins(edges, rates.rate, rates.rate), came).sent)
+        rates = Curve(rates.begin_ns[kept], rates.end_ns[kept], rates.rate[kept])
+    edges = np.append(rates.begin_ns[:1], rates.end_ns)
+    return Offer(kind, label, first.metric, source, first, rate=rates, ratio=False, exact=False, on=on.activity(edges))
 
 
 def _share(loss: Series, sent: tuple[Series, ...]) -> Offer:
@@ -246,14 +246,14 @@ def _same_size(load: Sequence[Series]) -> bool:
 def _whole(bins: Bins, series: Iterable[Series]) -> Bins:
     """The bins without those in which a counter began anew: what it counted before is not known, and is no loss."""
     gone = np.zeros(bins.sent.size, dtype=bool)
-    for one in series:
-        good = one.finite()
+    for samples in series:
+        good = samples.finite()
         if good.trait.kind != "counter" or len(good) < 2:
             continue
         with np.errstate(over="ignore", invalid="ignore"):
             fell = np.flatnonzero(np.isnan(good.increments().values))
-        for at in fell.tolist():
-            gone |= (bins.edges_ns[1:] > good.time_ns[at]) & (bins.edges_ns[:-1] < good.time_ns[at + 1])
+        for index in fell.tolist():
+            gone |= (bins.edges_ns[1:] > good.time_ns[index]) & (bins.edges_ns[:-1] < good.time_ns[index + 1])
     if not gone.any():
         return bins
     near = np.convolve(gone, np.ones(3))[1:-1] > 0
@@ -271,12 +271,14 @@ class _Activity:
 
     def __init__(self, load: Iterable[Series]) -> None:
         self._told: list[tuple[str, NDArray[np.int64], NDArray[np.float64]]] = []
-        for one in load:
-            if one.metric in {"load.sending", "load.level", "load.users", "load.connections"} and len(one.finite()):
-                good = one.finite()
-                self._told.append((one.metric, good.time_ns, good.values))
+        for series in load:
+            if series.metric in {"load.sending", "load.level", "load.users", "load.connections"} and len(
+                series.finite()
+            ):
+                good = series.finite()
+                self._told.append((series.metric, good.time_ns, good.values))
 
-    def at(self, edges: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    def activity(self, edges: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """1, 0 or NaN for each bin; None where nothing tells of it.
 
         Of several generators one that goes on is enough. Connections that are open show that it goes on, none that it
@@ -286,8 +288,8 @@ class _Activity:
             return None
         rests, works = np.zeros(edges.size - 1, dtype=bool), np.zeros(edges.size - 1, dtype=bool)
         for metric, time_ns, value in self._told:
-            at = np.searchsorted(time_ns, edges[1:], side="right") - 1
-            now = np.where(at >= 0, value[np.clip(at, 0, None)], np.nan)
+            positions = np.searchsorted(time_ns, edges[1:], side="right") - 1
+            now = np.where(positions >= 0, value[np.clip(positions, 0, None)], np.nan)
             usual = float(np.median(value[value > 0])) if bool((value > 0).any()) else 0.0
             if metric in {"load.users", "load.connections"}:
                 works |= now > _GOES_ON * usual

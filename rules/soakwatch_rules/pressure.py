@@ -32,7 +32,7 @@ class Pressure:
 
     high: tuple[Window, ...]
     low: tuple[Window, ...]
-    told: str
+    text: str
 
 
 def pressure(case: Case) -> Pressure | None:
@@ -48,8 +48,8 @@ def pressure(case: Case) -> Pressure | None:
     if edges.size < 3:
         return None
     for metrics in _SIDES:
-        if told := named(case.load, *metrics):
-            rate = binned(told, edges)
+        if reported := named(case.load, *metrics):
+            rate = binned(reported, edges)
             most = float(np.nanmax(rate)) if bool(np.isfinite(rate).any()) else 0.0
             if most <= 0:
                 return None

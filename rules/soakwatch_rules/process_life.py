@@ -33,9 +33,9 @@ def downs(up: Series | None) -> Iterator[Witness]:
         return
     edges = np.diff((up.values > 0).astype(np.int8))
     falls, rises = np.flatnonzero(edges < 0) + 1, np.flatnonzero(edges > 0) + 1
-    for fall, at in zip(falls.tolist(), np.searchsorted(rises, falls).tolist(), strict=True):
-        if at < rises.size:
-            begin, end = int(up.time_ns[fall]), int(up.time_ns[rises[at]])
+    for fall, index in zip(falls.tolist(), np.searchsorted(rises, falls).tolist(), strict=True):
+        if index < rises.size:
+            begin, end = int(up.time_ns[fall]), int(up.time_ns[rises[index]])
             yield Witness("down", begin, end, f"down for {duration((end - begin) * 1e-9)}")
 
 

@@ -104,17 +104,17 @@ def _not_taken_back(ledger: Ledger, span: Window) -> tuple[Window, ...]:
 def down(series: Series) -> tuple[Window, ...]:
     """Where a peer answered nothing: from the last reading with an answer to the next one."""
     seen = series.finite()
-    made: list[Window] = []
+    windows: list[Window] = []
     begin_ns: int | None = None
     last_ns = -_EVER
     for time_ns, value in zip(seen.time_ns.tolist(), seen.value.tolist(), strict=True):
         if value > 0:
             if begin_ns is not None:
-                made.append(Window(begin_ns, time_ns))
+                windows.append(Window(begin_ns, time_ns))
             begin_ns, last_ns = None, time_ns
         elif begin_ns is None:
             begin_ns = last_ns
-    return (*made, Window(begin_ns, _EVER)) if begin_ns is not None else tuple(made)
+    return (*windows, Window(begin_ns, _EVER)) if begin_ns is not None else tuple(windows)
 
 
 def speaks_of(ledger: Ledger, silent: Sequence[Window], window: Window) -> bool:

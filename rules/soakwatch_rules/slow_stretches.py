@@ -49,21 +49,21 @@ def slow_stretches(
     case: Case, series: Series, grid: Grid, slow: Slowness, least: float, floor_s: float, *, gross: bool = False
 ) -> list[SlowStretch]:
     """The stretches of blocks that are slower than ``least`` (a log) and by ``floor_s``, each with what explains it."""
-    at = np.flatnonzero(grid.judged & np.isfinite(slow.off))
+    positions = np.flatnonzero(grid.judged & np.isfinite(slow.off))
     with np.errstate(over="ignore"):
         usual = np.exp(slow.usual)
         away = grid.value - usual
     floor = np.full(away.shape, floor_s)
     if series.metric != ROUND_TRIP:
         floor = np.minimum(_OF_LOAD * floor, (_BEYOND - 1) * usual)
-    off = np.where(away >= floor, slow.off, np.minimum(slow.off, 0.99 * least))[at]
-    found = []
+    off = np.where(away >= floor, slow.off, np.minimum(slow.off, 0.99 * least))[positions]
+    matches = []
     length_s = case.window.seconds
-    knows = series.metric != ROUND_TRIP and bool(np.isfinite(grid.load[at]).sum() >= 0.5 * at.size)
+    knows = series.metric != ROUND_TRIP and bool(np.isfinite(grid.load[positions]).sum() >= 0.5 * positions.size)
     for first, close in _joined(stretches(off, least, _LEAVE * least).tolist()):
-        begin, end = int(at[first]), int(at[close - 1]) + 1
-        inside = at[first:close]
-        times, to_end = float(np.median(slow.off[inside])), close == at.size
+        begin, end = int(positions[first]), int(positions[close - 1]) + 1
+        inside = positions[first:close]
+        times, to_end = float(np.median(slow.off[inside])), close == positions.size
         if float(np.median((away - floor)[inside])) < 0:
             continue
         if end - begin < 3 and not _high(series, grid, begin, end, usual, _LEAVE * least):
@@ -75,9 +75,9 @@ def slow_stretches(
         rise = float(np.median(off[first : first + near])) - float(np.median(off[max(first - near, 0) : first + 1]))
         steep = first > 0 and rise >= _STEP * times
         gradual = first > 0 and not steep and not (knows and to_end)
-        if first == 0 and close < _COLD * at.size and grid.early:
+        if first == 0 and close < _COLD * positions.size and grid.early:
             continue  # caches that were cold
-        found.append(
+        matches.append(
             SlowStretch(
                 Window(int(grid.edges_ns[begin]), int(min(grid.edges_ns[end], case.window.end_ns))),
                 math.exp(times),
@@ -92,7 +92,7 @@ def slow_stretches(
                 and times < math.log(_SURELY),
             )
         )
-    return found
+    return matches
 
 
 def _joined(pairs: list[list[int]]) -> list[tuple[int, int]]:
@@ -101,19 +101,19 @@ def _joined(pairs: list[list[int]]) -> list[tuple[int, int]]:
     >>> _joined([[0, 4], [5, 9], [12, 13]])
     [(0, 9), (12, 13)]
     """
-    made: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for first, close in pairs:
-        near = bool(made) and first - made[-1][1] <= 1
-        made[-1:] = [(made[-1][0], close)] if near else [*made[-1:], (first, close)]
-    return made
+        near = bool(result) and first - result[-1][1] <= 1
+        result[-1:] = [(result[-1][0], close)] if near else [*result[-1:], (first, close)]
+    return result
 
 
 def without_overlap(slow: list[SlowStretch]) -> list[SlowStretch]:
     """The longest stretches, without the shorter ones that overlap them, in order of time."""
     kept: list[SlowStretch] = []
-    for one in sorted(slow, key=lambda s: -s.seconds):
-        if all(one.window.end_ns <= k.window.begin_ns or one.window.begin_ns >= k.window.end_ns for k in kept):
-            kept.append(one)
+    for stretch in sorted(slow, key=lambda s: -s.seconds):
+        if all(stretch.window.end_ns <= k.window.begin_ns or stretch.window.begin_ns >= k.window.end_ns for k in kept):
+            kept.append(stretch)
     return sorted(kept, key=lambda s: s.window.begin_ns)
 
 
@@ -121,7 +121,7 @@ def _high(series: Series, grid: Grid, begin: int, end: int, usual: Floats, least
     """Whether nearly all readings of some blocks are slower than ``least`` (a log), not only more than half."""
     edges = grid.edges_ns
     inside = series.between(int(edges[begin]), int(edges[end]))
-    place = np.clip((inside.time_ns - edges[0]) // (edges[1] - edges[0]), 0, usual.size - 1)
+    index = np.clip((inside.time_ns - edges[0]) // (edges[1] - edges[0]), 0, usual.size - 1)
     with np.errstate(divide="ignore"):
-        off = np.log(inside.values / usual[place])
+        off = np.log(inside.values / usual[index])
     return off.size > 0 and float((off >= least).mean()) >= _HIGH

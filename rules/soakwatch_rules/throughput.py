@@ -57,10 +57,10 @@ class Curve(NamedTuple):
         order = curve(offered)
         if not order.rate.size or not bool((order.rate > 0).any()) or not self.rate.size:
             return None
-        at = np.searchsorted(order.end_ns, self.end_ns, side="right") - 1
+        positions = np.searchsorted(order.end_ns, self.end_ns, side="right") - 1
         if offered.trait.kind == "counter":
-            at = np.searchsorted(order.end_ns, self.end_ns)
-        rate = order.rate[np.clip(at, 0, order.rate.size - 1)]
+            positions = np.searchsorted(order.end_ns, self.end_ns)
+        rate = order.rate[np.clip(positions, 0, order.rate.size - 1)]
         keep = (rate > 0) & (rate > _IDLE * float(np.median(rate)))
         if offered.trait.kind != "counter":
             before = np.append(rate[:1], rate[:-1])
@@ -75,9 +75,9 @@ class Curve(NamedTuple):
 def curve(series: Series) -> Curve:
     """The rate of a counter, or the readings of a rate; what is no number is left out."""
     if series.trait.kind == "counter":
-        made = steps(series)
+        increments = steps(series)
         with np.errstate(all="ignore"):
-            whole = Curve(made.begin_ns, made.end_ns, made.count / made.seconds)
+            whole = Curve(increments.begin_ns, increments.end_ns, increments.count / increments.seconds)
     else:
         good = series.finite()
         apart_ns = round((cadence(good) or 0.0) * 1e9)
@@ -89,14 +89,14 @@ def curve(series: Series) -> Curve:
 
 def flows(case: Case) -> list[Flow]:
     """The throughputs of a case: requests and packets of each generator, bits where it tells neither."""
-    made = []
+    result = []
     generators = sorted({series.target for series in case.load})
     for generator in generators:
         own = [s.between(case.window.begin_ns, case.window.end_ns) for s in case.load if s.target == generator]
         known = [kind for kind in _KINDS if any(s.metric in kind[0] for s in own)] or [_LAST]
-        for metrics, told, sent in known:
-            for one in named(own, *metrics) or [s for s in own if s.metric in metrics][:1]:
+        for metrics, text, sent in known:
+            for samples in named(own, *metrics) or [s for s in own if s.metric in metrics][:1]:
                 name = f"generator={generator}" if len(generators) > 1 else ""
-                label = ",".join(x for x in (name, one.object) if x)
-                made.append(Flow(one, named(own, told), named(own, *sent), label))
-    return made
+                label = ",".join(x for x in (name, samples.object) if x)
+                result.append(Flow(samples, named(own, text), named(own, *sent), label))
+    return result

@@ -37,9 +37,9 @@ class Traffic:
         """The share of what is sent that a bin has to lose at least."""
         return _DIP if self.assumed else _EXACT
 
-    def parted(self, calm: Window, look: Window) -> tuple[Bins, Bins] | None:
+    def parted(self, calm: Window, window: Window) -> tuple[Bins, Bins] | None:
         """The bins of the calm and of the look after it; None where the calm is too short to know what would come."""
-        before, after = self.bins.within(calm), self.bins.within(look)
+        before, after = self.bins.within(calm), self.bins.within(window)
         if not self.assumed:
             return before, after
         came = before.sent / before.seconds
@@ -61,7 +61,7 @@ def traffic(case: Case) -> Traffic | None:
     else what was answered or received against the calm before. None where it tells none of these."""
     load = [s.between(case.window.begin_ns, case.window.end_ns) for s in case.load]
     sent, back = named(load, *_SENT), named(load, "load.rx.packets", "load.rx.packet.rate")
-    lost, told = named(load, "load.lost.packets"), named(load, "load.offered.rate")
+    lost, reported = named(load, "load.lost.packets"), named(load, "load.offered.rate")
     answered = named(load, *_ANSWERED)
     if sent and back:
         return _between(sent, back, "packet", "packets sent and received")
@@ -72,8 +72,8 @@ def traffic(case: Case) -> Traffic | None:
             "packet",
             "packets that the generator counted as lost",
         )
-    if told and answered:
-        return _between(told, answered, "request", "requests offered and answered")
+    if reported and answered:
+        return _between(reported, answered, "request", "requests offered and answered")
     for unit, metrics in (
         ("request", _ANSWERED),
         ("packet", ("load.rx.packets", "load.rx.packet.rate")),

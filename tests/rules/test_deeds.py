@@ -17,23 +17,23 @@ def event(at_s: float, detail: dict[str, str] | None = None, kind: str = "failov
 
 def begins(*events: Event) -> list[float]:
     """When the deeds among them began, in seconds."""
-    return [one.begin_ns / S for one in operator_events(events)]
+    return [event.begin_ns / S for event in operator_events(events)]
 
 
 def test_two_that_were_told_are_two_however_close() -> None:
     """Three cables pulled 12 s apart, with a label each and no intent; also if two of them have one."""
-    told = [event(12.0 * i, {"pulled": "ra"}, end_ns=round(12 * i * S)) for i in range(3)]
-    assert begins(*told) == [0, 12, 24]
-    assert begins(told[0], event(12, expect={"outage": 1})) == [0, 12]
+    reported = [event(12.0 * i, {"pulled": "ra"}, end_ns=round(12 * i * S)) for i in range(3)]
+    assert begins(*reported) == [0, 12, 24]
+    assert begins(reported[0], event(12, expect={"outage": 1})) == [0, 12]
     assert begins(event(5, {"line": "north"}), event(8, {"line": "south"})) == [5, 8], "a tester's label"
 
 
 def test_a_word_of_the_device_belongs_to_what_was_told_nearest_to_it() -> None:
     """Each of two failovers 20 s apart has a line and a trap; none of them is an event of its own."""
-    told = [event(100, {"pulled": "ra"}), event(120, {"pulled": "rb"})]
+    reported = [event(100, {"pulled": "ra"}), event(120, {"pulled": "rb"})]
     words = [event(101.5, LINE), event(102, TRAP), event(119, LINE), event(123, TRAP)]
-    made = operator_events([*told, *words])
-    assert [(one.begin_ns / S, one.detail["pulled"]) for one in made] == [(100, "ra"), (119, "rb")]
+    events = operator_events([*reported, *words])
+    assert [(one.begin_ns / S, one.detail["pulled"]) for one in events] == [(100, "ra"), (119, "rb")]
 
 
 def test_what_was_announced_stays_announced() -> None:
@@ -44,7 +44,7 @@ def test_what_was_announced_stays_announced() -> None:
 
 def test_words_alone_are_one_event_a_minute() -> None:
     """A device that tells of its failover for 50 s, and of another one after two minutes."""
-    assert begins(*(event(at, LINE) for at in (0, 10, 50, 130, 140))) == [0, 130]
+    assert begins(*(event(index, LINE) for index in (0, 10, 50, 130, 140))) == [0, 130]
     assert begins(event(0), event(61, LINE)) == [0, 61]
     assert begins(event(0, kind="config"), event(1, LINE)) == [0, 1], "another kind"
 

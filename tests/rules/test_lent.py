@@ -28,11 +28,11 @@ def noisy(metric: str, level: np.ndarray, begin_ns: int, every_s: float = 10.0, 
     )
 
 
-def stressed(lent: tuple[Series, ...], series: Series) -> Case:
+def stressed(baselines: tuple[Series, ...], series: Series) -> Case:
     """A run that begins with its stress, 600 s of it, and then recovers for an hour."""
     end_ns = BEGIN + 4200 * S
     phases = (Phase("stress", Window(BEGIN, BEGIN + 600 * S)), Phase("recovery", Window(BEGIN + 600 * S, end_ns)))
-    return Case("dut", "", Window(BEGIN, end_ns), (series,), phases=phases, baseline=lent)
+    return Case("dut", "", Window(BEGIN, end_ns), (series,), phases=phases, baseline=baselines)
 
 
 def after_stress(level: float) -> Series:
@@ -63,13 +63,13 @@ def test_recovery_takes_no_lent_readings_that_lie_farther_apart() -> None:
 def test_recovery_prefers_its_own_calm() -> None:
     """The lent level is another: that does not matter."""
     own = noisy("system.cpu.utilization", np.repeat([0.6, 0.8, 0.6], [180, 60, 360]), BEGIN)
-    at = BEGIN + 1800 * S
+    index = BEGIN + 1800 * S
     phases = (
-        Phase("soak", Window(BEGIN, at)),
-        Phase("stress", Window(at, at + 600 * S)),
-        Phase("recovery", Window(at + 600 * S, at + 4200 * S)),
+        Phase("soak", Window(BEGIN, index)),
+        Phase("stress", Window(index, index + 600 * S)),
+        Phase("recovery", Window(index + 600 * S, index + 4200 * S)),
     )
-    case = Case("dut", "", Window(BEGIN, at + 4200 * S), (own,), phases=phases, baseline=(LENT,))
+    case = Case("dut", "", Window(BEGIN, index + 4200 * S), (own,), phases=phases, baseline=(LENT,))
     (finding,) = Recovery().judge(case)
     assert finding.outcome is Outcome.PASS
     assert not [doubt for doubt in finding.doubts if DOUBT in doubt]
@@ -79,12 +79,12 @@ def test_management_is_held_against_the_lent_round_trip_where_the_load_was_alway
     """Twenty times as long as in the earlier baseline warns; without one only the limits are judged."""
     phases = (Phase("stress", Window(BEGIN, BEGIN + 900 * S)),)
     late = noisy("reach.round_trip", np.full(900, 0.04), BEGIN, 1.0, PEER)
-    lent = noisy("reach.round_trip", np.full(400, 0.002), 0, 1.0, PEER)
+    series = noisy("reach.round_trip", np.full(400, 0.002), 0, 1.0, PEER)
     case = Case("dut", "", Window(BEGIN, BEGIN + 900 * S), (late,), phases=phases)
     (alone,) = ManagementIsolation().judge(case)
     assert alone.outcome is Outcome.PASS
     assert "only absolute limits were judged" in alone.doubts[0]
-    (held,) = ManagementIsolation().judge(replace(case, baseline=(lent,)))
+    (held,) = ManagementIsolation().judge(replace(case, baseline=(series,)))
     assert held.outcome is Outcome.WARN
     assert DOUBT in held.doubts
 

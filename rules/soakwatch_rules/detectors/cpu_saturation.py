@@ -150,22 +150,22 @@ class CpuSaturation:
             return (absent(self, case, "CPU utilisation"),)
         about = max(loads, key=lambda s: (len(s) >= LEAST, s.metric == _TOTAL, len(s)))
         apart, n = cadence(about), len(about)
-        made = replace(draft(self, case, about), limit=self.seconds, unit="s")
+        finding = replace(draft(self, case, about), limit=self.seconds, unit="s")
         if n < LEAST or apart is None:
             more = f"needs {duration((LEAST - n) * apart)} more" if apart else f"needs {LEAST} samples"
             reason = f"{counted(n, 'sample')}: {LEAST} needed"
-            return (replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=more),)
+            return (replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=more),)
         enough = [s for s in loads if len(s) >= LEAST]
         polls = _polling(enough, case, self.enter)
         judged = [s for s in enough if s not in polls]
         tops = list(_tops(judged, self.seconds, self.enter))
-        found = list(_found(case, tops, [s for s in cut if s.metric in _DROPS]))
-        asked, unasked = [f for f in found if f.planned], [f for f in found if not f.planned]
+        stretches = list(_found(case, tops, [s for s in cut if s.metric in _DROPS]))
+        asked, unasked = [f for f in stretches if f.planned], [f for f in stretches if not f.planned]
         worst = max((f.window.seconds for f in unasked), default=0.0)
-        made = replace(
-            made,
+        finding = replace(
+            finding,
             measured=worst,
-            marks=tuple(f.mark() for f in found[:_MOST_MARKS]),
+            marks=tuple(f.mark() for f in stretches[:_MOST_MARKS]),
             smallest_detectable=self.seconds + apart,
             detectable_unit="s",
             doubts=tuple(_doubts(polls, loads, cut)),
@@ -178,11 +178,11 @@ class CpuSaturation:
                 "highest_mean": max((top.highest for top in tops), default=0.0),
             },
         )
-        return (self._outcome(made, unasked, asked, judged, polls, apart),)
+        return (self._outcome(finding, unasked, asked, judged, polls, apart),)
 
     def _outcome(
         self,
-        made: Finding,
+        finding: Finding,
         unasked: list[_Full],
         asked: list[_Full],
         judged: list[Series],
@@ -191,33 +191,33 @@ class CpuSaturation:
     ) -> Finding:
         lossy = [f for f in unasked if f.lost]
         if unasked:
-            told = some([f"{moment(f.window.begin_ns)}: {f.mark().text}" for f in lossy or unasked])
+            text = some([f"{moment(f.window.begin_ns)}: {f.mark().text}" for f in lossy or unasked])
             outcome = Outcome.FAIL if lossy else Outcome.WARN
             tail = "" if lossy else "; no drops were seen meanwhile"
-            return replace(made, outcome=outcome, reason=f"{told}{tail}")
+            return replace(finding, outcome=outcome, reason=f"{text}{tail}")
         if not judged:
             reason = f"poll mode: {_names(polls)} busy from the start, so utilisation says nothing about load"
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; use cycles per packet instead")
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; use cycles per packet instead")
         n = len(judged[0])
         if (short := 3 * self.seconds - n * apart) > 0:
             reason = f"{duration(n * apart)} of samples: too short to show a saturation of {duration(self.seconds)}"
             return replace(
-                made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
+                finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
             )
-        if made.expected is not None and 2 * made.samples < made.expected:
-            reason = f"{made.samples} of {made.expected} expected samples, less than half"
+        if finding.expected is not None and 2 * finding.samples < finding.expected:
+            reason = f"{finding.samples} of {finding.expected} expected samples, less than half"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
+                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         if apart > 1.05 * self.seconds:
             reason = f"a sample every {duration(apart)} cannot show a saturation shorter than {duration(2 * apart)}"
             return replace(
-                made, reason=reason, why=InconclusiveReason.CADENCE, settle=f"poll every {duration(self.seconds)}"
+                finding, reason=reason, why=InconclusiveReason.CADENCE, settle=f"poll every {duration(self.seconds)}"
             )
-        highest = quantity(made.numbers["highest_mean"], "1")
+        highest = quantity(finding.numbers["highest_mean"], "1")
         planned = f", {counted(len(asked), 'planned saturation')}" if asked else ""
         reason = f"not saturated{planned}: highest mean over {duration(self.seconds)} {highest}"
-        return replace(made, outcome=Outcome.PASS, reason=reason)
+        return replace(finding, outcome=Outcome.PASS, reason=reason)
 
 
 def _found(case: Case, tops: list[_Top], drops: list[Series]) -> Iterator[_Full]:
@@ -251,12 +251,12 @@ def _polling(loads: list[Series], case: Case, enter: float) -> list[Series]:
 
     The total is busy for that reason where the cores that do not poll have room.
     """
-    found = [s for s in loads if _polls(s, case)]
+    matches = [s for s in loads if _polls(s, case)]
     cores = [s for s in loads if s.metric == polling.CORE]
-    others = [float(np.mean(s.values)) for s in cores if s not in found]
+    others = [float(np.mean(s.values)) for s in cores if s not in matches]
     if others and len(others) < len(cores) and sum(others) < enter * len(others):
-        found += [s for s in loads if s.metric == _TOTAL and s not in found and _throughout(s)]
-    return found
+        matches += [s for s in loads if s.metric == _TOTAL and s not in matches and _throughout(s)]
+    return matches
 
 
 def _polls(series: Series, case: Case) -> bool:

@@ -95,23 +95,23 @@ class OomKill:
         doubts = list(dict.fromkeys(case.faults))[:5]
         witnesses = [w for s in counters for w in counts(s, "counter" if s.metric == _COUNTER else "kernel log")]
         witnesses += [witnessed(e, "event", _text(e)) for e in told_once(events)]
-        found = incidents(witnesses, slack_ns)
-        reckoned = reckon(found, intents(case.events, "kernel.oom", case.window), case.window, "OOM kill", slack_ns)
+        matches = incidents(witnesses, slack_ns)
+        reckoned = reckon(matches, intents(case.events, "kernel.oom", case.window), case.window, "OOM kill", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
-        made = replace(
+        finding = replace(
             draft(self, case, about),
             measured=float(number),
             limit=self.allowed,
             unit="{kill}",
             doubts=tuple(doubts),
-            marks=tuple(Mark(*i.when, f"OOM kill: {_words(i)}") for i in found),
-            numbers={"kills": float(len(found)), "planned": float(planned)},
+            marks=tuple(Mark(*i.when, f"OOM kill: {_words(i)}") for i in matches),
+            numbers={"kills": float(len(matches)), "planned": float(planned)},
         )
         faulty = list(reckoned.broken)
         if number > self.allowed:
             faulty.insert(0, f"{counted(number, 'OOM kill')}: {some([_told(i) for i in reckoned.unplanned])}")
         if faulty:
-            return (replace(made, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
+            return (replace(finding, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
         blind = min(
             (unseen(s.time_ns, case.window) for s in counters), default="neither counter nor kernel log was polled"
         )
@@ -122,14 +122,14 @@ class OomKill:
             settle = "needs the kernel's counter or log from start to end of the run"
             return (
                 replace(
-                    made,
+                    finding,
                     reason=unclear,
                     why=InconclusiveReason.GAP if blind else InconclusiveReason.PENDING,
                     settle=settle,
                 ),
             )
-        calm = f"{counted(planned, 'planned OOM kill')}" if found else "no OOM kill"
-        return (replace(made, outcome=Outcome.PASS, reason=calm),)
+        calm = f"{counted(planned, 'planned OOM kill')}" if matches else "no OOM kill"
+        return (replace(finding, outcome=Outcome.PASS, reason=calm),)
 
 
 def _told(incident: Incident) -> str:

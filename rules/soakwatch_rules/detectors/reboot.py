@@ -107,15 +107,17 @@ class Reboot:
             return (absent(self, case, "boot id or uptime"),)
         slack_ns = round(2e9 * (spacing(about) or 0.0))
         seen, doubts, unsure = reboots(boot_id, boot_time, uptime)
-        told = [witnessed(e, "event", "reported reboot") for e in case.events if e.kind == "reboot" and not e.expect]
-        found = incidents((*seen, *told), slack_ns)
-        back = [i for i in found if not _contradicted(i, boot_id)]
-        doubts += ["an event reported a reboot, but the boot id stayed the same"] * (len(back) < len(found))
+        witnesses = [
+            witnessed(e, "event", "reported reboot") for e in case.events if e.kind == "reboot" and not e.expect
+        ]
+        matches = incidents((*seen, *witnesses), slack_ns)
+        back = [i for i in matches if not _contradicted(i, boot_id)]
+        doubts += ["an event reported a reboot, but the boot id stayed the same"] * (len(back) < len(matches))
         reckoned = reckon(back, announced, case.window, "reboot", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         if any(i.cause for i in announced) and any(not i.cause for i in reckoned.planned):
             doubts.append("no reason for the reboot was reported: whether it had the planned cause is not known")
-        made = replace(
+        finding = replace(
             draft(self, case, about),
             measured=float(number),
             limit=self.allowed,
@@ -129,13 +131,13 @@ class Reboot:
             times = some([f"before {moment(i.end_ns)} ({_told(i)})" for i in reckoned.unplanned])
             faulty.insert(0, f"{counted(number, 'reboot')}: {times}")
         if faulty:
-            return (replace(made, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
+            return (replace(finding, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
         unclear = unsure or next(iter(reckoned.open), "") or _blind(about, uptime, case.window)
         if unclear:
             settle = "needs uptime or boot id from start to end of the run, and until planned events are over"
             return (
                 replace(
-                    made,
+                    finding,
                     reason=unclear,
                     why=InconclusiveReason.PENDING if reckoned.open else InconclusiveReason.GAP,
                     settle=settle,
@@ -145,7 +147,7 @@ class Reboot:
         what = {"system.boot.id": "the boot id stayed the same", "system.uptime": "the uptime ran on"}.get(
             about.metric, "the boot time stayed the same"
         )
-        return (replace(made, outcome=Outcome.PASS, reason=calm if back else f"{calm}: {what}"),)
+        return (replace(finding, outcome=Outcome.PASS, reason=calm if back else f"{calm}: {what}"),)
 
 
 def _blind(about: Series, uptime: Series | None, window: Window) -> str:

@@ -59,22 +59,22 @@ def blocks(
 ) -> Blocks:
     """``number`` equal stretches of begin..end; "mean" leaves out 15 % of a block's readings at each end."""
     edges = np.linspace(begin_s, end_s, number + 1)
-    at = np.searchsorted(time_s, edges)
-    at[-1] = time_s.size
-    counts = np.diff(at)
+    positions = np.searchsorted(time_s, edges)
+    positions[-1] = time_s.size
+    counts = np.diff(positions)
     filled = counts[counts > 0]
     usual = float(np.median(filled)) if filled.size else 1.0
     good = counts >= max(1.0, _FILLED * usual)
-    made = np.full(number, np.nan)
+    result = np.full(number, np.nan)
     # all blocks of as many readings at once: a steady cadence makes two or three sizes
     for size in np.unique(counts[good]).tolist():
         alike = np.flatnonzero(good & (counts == size))
-        made[alike] = _of(value[at[alike][:, None] + np.arange(size)], statistic)
+        result[alike] = _of(value[positions[alike][:, None] + np.arange(size)], statistic)
     centres = 0.5 * (edges[1:] + edges[:-1])
     lost = ~good
     if lost.any() and good.any():
-        made[lost] = np.interp(centres[lost], centres[good], made[good])
-    return Blocks(centres, made, float(lost.mean()))
+        result[lost] = np.interp(centres[lost], centres[good], result[good])
+    return Blocks(centres, result, float(lost.mean()))
 
 
 def _of(readings: Floats, statistic: Statistic) -> Floats:

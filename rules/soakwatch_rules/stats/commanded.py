@@ -35,7 +35,7 @@ class Shortfall:
 
 
 def shortfall(
-    told: Series, did: Sequence[Series], window: Window, phase: str, waits: Sequence[Series] | None = None
+    reported: Series, did: Sequence[Series], window: Window, phase: str, waits: Sequence[Series] | None = None
 ) -> Shortfall | None:
     """Compares a commanded rate with counters (or rates) in a stretch; None where too little is known.
 
@@ -43,7 +43,7 @@ def shortfall(
     Needs 8 stretches between readings and a command of 100 in all. With ``waits`` (connections, latencies and
     failures of a generator that waits for answers) only stretches count in which it was surely not waiting.
     """
-    good = told.between(window.begin_ns, window.end_ns).finite()
+    good = reported.between(window.begin_ns, window.end_ns).finite()
     if len(good) <= _LEAST_BINS:
         return None
     rate = good.values
@@ -63,12 +63,12 @@ def shortfall(
     return Shortfall(window, phase, min(max(done / total, -_MOST), _MOST), noise)
 
 
-def _idle(told: Series, waits: Sequence[Series], achieved: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _idle(reported: Series, waits: Sequence[Series], achieved: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Where a generator had connections to spare by Little's law: answers a second times the longest latency told.
 
     Where a request failed, or no latency or no number of connections was told, it may have waited.
     """
-    edges = told.time_ns
+    edges = reported.time_ns
     open_, late = np.full(edges.size - 1, np.nan), np.full(edges.size - 1, np.nan)
     calm = np.ones(edges.size - 1, dtype=np.bool_)
     for series in waits:
@@ -76,9 +76,13 @@ def _idle(told: Series, waits: Sequence[Series], achieved: NDArray[np.float64]) 
         if series.metric in {"load.failures", "load.failure.rate"}:
             calm &= binned([good], edges) == 0
             continue
-        at = np.searchsorted(good.time_ns, edges[1:], side="right") - 1
-        fresh = (at >= 0) & (good.time_ns[at] > edges[:-1]) if len(good) else np.zeros(at.size, dtype=np.bool_)
-        value = np.where(fresh, good.values[at], np.nan) if len(good) else np.full(at.size, np.nan)
+        positions = np.searchsorted(good.time_ns, edges[1:], side="right") - 1
+        fresh = (
+            (positions >= 0) & (good.time_ns[positions] > edges[:-1])
+            if len(good)
+            else np.zeros(positions.size, dtype=np.bool_)
+        )
+        value = np.where(fresh, good.values[positions], np.nan) if len(good) else np.full(positions.size, np.nan)
         if series.metric == "load.connections":
             open_ = np.fmax(open_, value)
         elif series.metric == "load.latency":

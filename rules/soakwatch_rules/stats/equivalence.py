@@ -98,7 +98,7 @@ class Return:
     last window swings, 0 if it did not from the last one outside on.
     """
 
-    at: int | None
+    index: int | None
     outside: bool
     last: int | None
     since: int | None
@@ -159,10 +159,10 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
     last = _followed(last, short[swinging])
     first = short[outside & (short > begin[near & (begin < last)].max(initial=-1))]
     after = begin[near & (begin > last)]
-    at = int(after[0]) if after.size else None
+    index = int(after[0]) if after.size else None
     ended = bool(outside[-1]) and abs(float(off[-_TAIL:].mean())) > tolerance
     start = n - width if ended or not near.any() else min(max(n - width, last + LEAST), n - LEAST)
-    rest = off[at if at is not None else start :]
+    rest = off[index if index is not None else start :]
     rest_time = min(max(time, correlation_time(rest)), rest.size / 2)
     rest_sd = max(float(rest.std(ddof=1)), before.sd)
     rest_error = math.sqrt(rest_sd**2 * rest_time / rest.size + before.sd**2 * before.time / before.n)
@@ -171,7 +171,7 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
     order = np.argsort(np.append(begin[near], short[outside]), kind="stable")
     states = np.append(np.ones(int(near.sum())), -np.ones(int(outside.sum())))[order]
     return Return(
-        at,
+        index,
         ended,
         last if last >= 0 else None,
         int(first[0]) if first.size else None,
@@ -189,10 +189,10 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
 
 def _followed(last: int, begin: NDArray[np.int64]) -> int:
     """The last of the windows beginning there that follow upon ``last`` without a break."""
-    for at in begin[begin > last].tolist():
-        if at > max(last, 0) + LEAST:
+    for index in begin[begin > last].tolist():
+        if index > max(last, 0) + LEAST:
             break
-        last = at
+        last = index
     return last
 
 
@@ -203,8 +203,8 @@ def _scatter(value: Floats, begin: NDArray[np.int64]) -> Floats:
 
 def _means(value: Floats, begin: NDArray[np.int64], width: int) -> Floats:
     total = np.append(0.0, np.cumsum(value))
-    made: Floats = (total[begin + width] - total[begin]) / width
-    return made
+    result: Floats = (total[begin + width] - total[begin]) / width
+    return result
 
 
 def _begins(n: int, width: int) -> NDArray[np.int64]:
@@ -219,13 +219,13 @@ def _freedom(width: int, before: Reference, time: float) -> float:
 def _even(value: Floats) -> Floats:
     """Running medians of three: one odd reading is no relapse."""
     left, right = np.append(value[0], value[:-1]), np.append(value[1:], value[-1])
-    made: Floats = np.maximum(np.minimum(left, right), np.minimum(np.maximum(left, right), value))
-    return made
+    result: Floats = np.maximum(np.minimum(left, right), np.minimum(np.maximum(left, right), value))
+    return result
 
 
 def _error(sd: Floats, width: int, before: Reference, time: float) -> Floats:
-    made: Floats = np.sqrt(sd * sd * time / width + before.sd**2 * time / before.n)
-    return made
+    result: Floats = np.sqrt(sd * sd * time / width + before.sd**2 * time / before.n)
+    return result
 
 
 def _width(before: Reference, tolerance: float, time: float, n: int) -> int:

@@ -124,20 +124,20 @@ def standstills(rate: NDArray[np.float64], apart_s: float) -> NDArray[np.bool_]:
     >>> standstills(np.array([9.0, 14, 4, 8, 15, 3] * 5 + [0.0] * 20 + [5, 12.0]), 1.0).nonzero()[0][[0, -1]].tolist()
     [30, 49]
     """
-    found = np.zeros(rate.size, dtype=np.bool_)
+    matches = np.zeros(rate.size, dtype=np.bool_)
     level = level_without(rate, apart_s, rate <= 0)
     still = (rate <= STILL * level) & (level > 0)
     edge = np.flatnonzero(np.diff(np.concatenate([[False], still, [False]]).astype(np.int8))).reshape(-1, 2)
     while edge.size:
-        n = int(np.count_nonzero(~found))
+        n = int(np.count_nonzero(~matches))
         share = (int(np.sum(edge[:, 1] - edge[:, 0])) + 1) / (n + 2)
         rare = rate.size * share * max(share, _STAYS) ** (edge[:, 1] - edge[:, 0] - 1.0) < CHANCE
         if not rare.any():
             break
         for begin, end in edge[rare].tolist():
-            found[begin:end] = True
+            matches[begin:end] = True
         edge = edge[~rare]
-    return found
+    return matches
 
 
 def dips(below: NDArray[np.float64], cover_s: NDArray[np.float64], deep: float, sigma: float) -> tuple[Dip, ...]:
@@ -151,7 +151,7 @@ def dips(below: NDArray[np.float64], cover_s: NDArray[np.float64], deep: float, 
     """
     deepish = below >= deep / 2
     edge = np.flatnonzero(np.diff(np.concatenate([[False], deepish, [False]]).astype(np.int8)))
-    made: list[Dip] = []
+    result: list[Dip] = []
     for begin, end in edge.reshape(-1, 2).tolist():
         hit = np.flatnonzero(below[begin:end] >= deep)
         if not hit.size:
@@ -161,5 +161,5 @@ def dips(below: NDArray[np.float64], cover_s: NDArray[np.float64], deep: float, 
         inside = (around >= first) & (around < last)
         part = np.where(inside | (below[around] > 3 * sigma), below[around], 0.0)
         lost = float(np.sum(np.clip(part, 0, 1) * cover_s[around]))
-        made.append(Dip(first, last, lost, float(below[first:last].max())))
-    return tuple(made)
+        result.append(Dip(first, last, lost, float(below[first:last].max())))
+    return tuple(result)

@@ -113,8 +113,8 @@ def _means(value: Floats, number: int) -> Floats:
     if number == 1:
         return value
     total = np.append(0.0, np.cumsum(value))
-    made: Floats = ((total[number:] - total[:-number]) / number)[:: max(1, number // 2)]
-    return made
+    result: Floats = ((total[number:] - total[:-number]) / number)[:: max(1, number // 2)]
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
         calm[begin:end] = False
     spiking = np.zeros(value.size, dtype=bool)
     rest = Level(value[calm], reading_s) if np.count_nonzero(calm) >= LEAST else None
-    made: list[Plateau] = []
+    plateaus: list[Plateau] = []
     for (begin, end), above_s in zip(pairs[long].tolist(), high[long].tolist(), strict=True):
         here = level if level is not None else _before(value, begin, end, ~spiking, calm, keep, reading_s)
         inside = value[begin:end]
@@ -182,8 +182,8 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
         scatter = any(_scatters(mean, lasted_s, one, float(cover_s.sum()), brief=brief) for one in noises)
         spiking[begin:end] = spiked
         middle, sigma = (None, 0.0) if here is None else (here.middle, here.sigma(above_s))
-        made.append(Plateau(begin, end, above_s, top, float(inside.max()), middle, sigma, spiked, scatter))
-    return Plateaus(tuple(made), pairs[:, 0], high)
+        plateaus.append(Plateau(begin, end, above_s, top, float(inside.max()), middle, sigma, spiked, scatter))
+    return Plateaus(tuple(plateaus), pairs[:, 0], high)
 
 
 def _scatters(mean: float, lasted_s: float, level: Level, whole_s: float, *, brief: bool) -> bool:
@@ -203,8 +203,8 @@ def _before(
     value: Floats, begin: int, end: int, usable: NDArray[np.bool_], calm: NDArray[np.bool_], keep: int, apart_s: float
 ) -> Level | None:
     """The level of what was read before a plateau; a start-up in the first half of it is left out."""
-    at = np.flatnonzero(usable[:begin])[-keep:]
-    before = value[at]
+    positions = np.flatnonzero(usable[:begin])[-keep:]
+    before = value[positions]
     if before.size < LEAST:
         before = np.concatenate([before, value[end:][calm[end:]][: keep - before.size]])
         return Level(before, apart_s) if before.size >= LEAST else None
@@ -228,8 +228,8 @@ def chance(lasting_s: float, apart_s: float, shape: Shape, level: float) -> floa
     """
     number = max(1, math.ceil(shape.seconds / apart_s - 0.1))
     share = min(1.0, max(0.0, (shape.enter - level) / (1 - level))) if level < 1 else 1.0
-    found = (lasting_s - (number - 2) * apart_s - 2 * share * apart_s) / apart_s
-    return min(1.0, max(0.0, found))
+    value = (lasting_s - (number - 2) * apart_s - 2 * share * apart_s) / apart_s
+    return min(1.0, max(0.0, value))
 
 
 def shortest(

@@ -31,8 +31,8 @@ def stages(
     Deviations are taken from the first reading, so a constant has exactly that mean and a deviation of 0.
     """
     edges = [begin_ns + (end_ns - begin_ns) * part // number for part in range(number + 1)]
-    at = np.searchsorted(time_ns, edges)
-    return tuple(_stage(value[at[i] : at[i + 1]]) for i in range(number))
+    positions = np.searchsorted(time_ns, edges)
+    return tuple(_stage(value[positions[i] : positions[i + 1]]) for i in range(number))
 
 
 def _stage(value: NDArray[np.float64]) -> Stage:

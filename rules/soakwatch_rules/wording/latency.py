@@ -18,8 +18,8 @@ def name_of(series: Series) -> str:
     if series.metric == ROUND_TRIP:
         peer, protocol = label(series.object, "peer"), label(series.object, "protocol")
         return f"round trip{f' to {peer}' if peer else ''}{f' ({protocol})' if protocol else ''}"
-    flow, told = label(series.object, "flow"), label(series.object, "quantile")
-    return f"{f'{told} ' if told else ''}latency{f' of flow {flow}' if flow else ''}"
+    flow, text = label(series.object, "flow"), label(series.object, "quantile")
+    return f"{f'{text} ' if text else ''}latency{f' of flow {flow}' if flow else ''}"
 
 
 def times_of(times: float) -> str:
