@@ -37,10 +37,10 @@ class CpuHabits:
         """The habit that a plateau of this length belongs to; lengths are taken in steps of 5 %."""
         step = math.floor(math.log(max(above_s, 1e-3)) / math.log(1.05) + 1e-6)
         if step not in self._known:
-            self._known[step] = self._found(1.05**step)
+            self._known[step] = self._search(1.05**step)
         return self._known[step]
 
-    def _found(self, above_s: float) -> Habit | None:
+    def _search(self, above_s: float) -> Habit | None:
         match = habit(self._begin_s, self._above_s, above_s, self._whole_s)
         if match is None:
             return None

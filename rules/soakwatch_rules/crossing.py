@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from soakwatch_rules.rule import Case, Window
+from soakwatch_rules.sampling import spacing
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import spacing
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.wording.words import whole
 
@@ -16,7 +16,7 @@ PORTS = "system.network.packets"
 DROPPED = ("system.network.packet.dropped", "queue.dropped", "system.softnet.dropped", "system.forwarding.dropped")
 _CARRIES = 0.01  # of what was sent: a port with less has no part in the load
 _OWN = 0.1  # of a loss: what may be other traffic
-_MOST = 10  # ports of which every choice is tried
+_MAX_COMBINED_PORTS = 10  # ports of which every choice is tried
 _NEAR = 0.05
 _TWICE = 1.5  # of what was sent: more is only taken in where packets are shown twice
 _SEEN = 0.8
@@ -105,7 +105,7 @@ def _chosen(counts: dict[str, tuple[float, float]], sent: float) -> tuple[str, .
     """The ports that carry the load: all of them, or where some show the same packets twice (a bridge, a bond, a VLAN)
     the fewest that took in what was sent."""
     names = tuple(sorted(counts, key=lambda name: -sum(counts[name])))
-    if not names or _took(counts, names) <= _TWICE * sent or len(names) > _MOST:
+    if not names or _took(counts, names) <= _TWICE * sent or len(names) > _MAX_COMBINED_PORTS:
         return names
     choices: Iterable[tuple[str, ...]] = (c for k in range(1, len(names)) for c in combinations(names, k))
     return min(choices, key=lambda c: (round(abs(_took(counts, c) - sent) / sent / _NEAR), len(c)), default=names)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rule
+from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence, expected
 
 
 def draft(rule: Rule, case: Case, series: Series | None = None) -> Finding:

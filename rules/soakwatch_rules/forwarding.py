@@ -27,7 +27,7 @@ _SIDES = (
     ("bits", ("load.tx.bit.rate", "load.offered.bit.rate"), ("load.rx.bit.rate",)),
 )
 _USUAL = 0.1  # of the rate before
-_LEAST = 1.0  # a bin in which less went in says nothing
+_MIN_SENT = 1.0  # a bin in which less went in says nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class Forwarding:
             return ()
         sent, back = binned(self.into, edges), binned(self.out, edges)
         with np.errstate(invalid="ignore"):
-            still = np.flatnonzero((sent >= _LEAST) & (np.abs(back) < _STOPPED * sent))
+            still = np.flatnonzero((sent >= _MIN_SENT) & (np.abs(back) < _STOPPED * sent))
         return joined(Window(int(edges[i]), int(edges[i + 1])) for i in still.tolist())
 
     def tallies(self) -> tuple[Tally, Tally]:
@@ -86,7 +86,7 @@ def comes_back(case: Case, window: Window) -> bool | None:
         return None
     if back / back_s >= _USUAL * whole / seen:
         return True
-    if flow is not None and Tally(flow.into).between(window.begin_ns, window.end_ns)[0] < _LEAST:
+    if flow is not None and Tally(flow.into).between(window.begin_ns, window.end_ns)[0] < _MIN_SENT:
         return None
     return False
 
@@ -109,6 +109,6 @@ def lost_share(sides: tuple[Tally, Tally], window: Window) -> float | None:
     More out than in is no loss: 0.
     """
     (sent, sent_s), (back, back_s) = (side.between(window.begin_ns, window.end_ns) for side in sides)
-    if sent < _LEAST or min(sent_s, back_s) < 0.5 * window.seconds:
+    if sent < _MIN_SENT or min(sent_s, back_s) < 0.5 * window.seconds:
         return None
     return min(1.0, max(0.0, 1 - back / sent))

@@ -12,15 +12,15 @@ import numpy as np
 from soakwatch_rules.labels import label
 from soakwatch_rules.offered import OVERLOADS
 from soakwatch_rules.rule import Case, Event, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
-from soakwatch_rules.stats.equivalence import LEAST, Reference, reference, returned
+from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, reference, returned
 from soakwatch_rules.stats.flow import steps
 from soakwatch_rules.stats.outage import Outage, Span, outage, silent
 from soakwatch_rules.traffic import Traffic
 
-_LEAST_BEFORE = 16
-_LEAST_EFFECTIVE = 4.0
+_MIN_SAMPLES_BEFORE = 16
+_MIN_EFFECTIVE = 4.0
 _CADENCES = 2.0
 _APART_NS = 180 * 10**9
 _SLIGHT_S = 1e-3  # a latency that rises by less, and is not doubled, is back
@@ -321,10 +321,10 @@ def _level(series: Series, stretch: Stretch) -> _Level | None:
 
 
 def _reference(calm: Floats, after: Floats) -> Reference | None:
-    if calm.size < _LEAST_BEFORE or after.size < 2 * LEAST or float(np.abs(calm).max()) > 1e150:
+    if calm.size < _MIN_SAMPLES_BEFORE or after.size < 2 * MIN_WINDOW or float(np.abs(calm).max()) > 1e150:
         return None
     before = reference(calm)
-    return before if before.effective >= _LEAST_EFFECTIVE else None
+    return before if before.effective >= _MIN_EFFECTIVE else None
 
 
 def _back(level: _Level, tolerance: float, stretch: Stretch) -> Back:

@@ -10,7 +10,7 @@ import numpy as np
 from soakwatch_rules.rule import Event
 from soakwatch_rules.series import Series
 
-_MOST = 1000
+_MAX_COUNTED = 1000
 _TOLD_NS = 60 * 10**9
 """How far apart two sources may date what both of them tell of."""
 _KNOWN_NS = 3600 * 10**9
@@ -113,32 +113,32 @@ def counts(series: Series, text: str) -> list[Witness]:
     witnesses: list[Witness] = []
     for i in np.flatnonzero(np.nan_to_num(steps) >= 1).tolist():
         begin, end = int(series.time_ns[i]), int(series.time_ns[i + 1])
-        number = int(min(steps[i], _MOST - len(witnesses)))
+        number = int(min(steps[i], _MAX_COUNTED - len(witnesses)))
         witnesses += [Witness(series.metric + series.object, begin, end, text) for _ in range(number)]
     return witnesses
 
 
-def told_once(events: Iterable[Event]) -> list[Event]:
+def deduplicated(events: Iterable[Event]) -> list[Event]:
     """Events in order of time, each happening once though several sources tell of it (agent and ssh, log and syslog).
 
     The same line of the kernel, the same birth or death of a process is one; so are words of the same within a minute
-    that came by different ways, one of each. The kernel's own time stays, else the first.
+    that came by different channels, one of each. The kernel's own time stays, else the first.
     """
     kept: list[Event] = []
-    ways: list[set[str]] = []
+    channels: list[set[str]] = []
     known: dict[tuple[str, ...], int] = {}
     for event in sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object)):
         own = _identity(event)
         index = known.get(own) if own else None
         if index is None or event.begin_ns - kept[index].begin_ns > _KNOWN_NS:
-            index = _also_told(event, kept, ways)
+            index = _also_told(event, kept, channels)
         if index is None:
             index = len(kept)
             kept.append(event)
-            ways.append(set())
+            channels.append(set())
         elif "uptime_s" in event.detail and "uptime_s" not in kept[index].detail:
             kept[index] = event
-        ways[index].add(_way(event))
+        channels[index].add(_channel(event))
         if own:
             known[own] = index
     return sorted(kept, key=lambda e: (e.begin_ns, e.kind, e.object))
@@ -150,7 +150,7 @@ def _identity(event: Event) -> tuple[str, ...]:
     return next(((event.kind, name, event.detail[name]) for name in names if name in event.detail), ())
 
 
-def _also_told(event: Event, kept: list[Event], ways: list[set[str]]) -> int | None:
+def _also_told(event: Event, kept: list[Event], channels: list[set[str]]) -> int | None:
     """The one of these, not more than a minute before, of which another way told the same."""
     for index in range(len(kept) - 1, -1, -1):
         other = kept[index]
@@ -158,11 +158,11 @@ def _also_told(event: Event, kept: list[Event], ways: list[set[str]]) -> int | N
             return None
         both = [name for name in ("pid", "process", "new_pid") if name in event.detail and name in other.detail]
         alike = event.kind == other.kind and all(event.detail[name] == other.detail[name] for name in both)
-        if alike and _way(event) not in ways[index]:
+        if alike and _channel(event) not in channels[index]:
             return index
     return None
 
 
-def _way(event: Event) -> str:
+def _channel(event: Event) -> str:
     """By which way it was told."""
-    return next((way for way in ("uptime_s", "address", "last_before_ns") if way in event.detail), "")
+    return next((name for name in ("uptime_s", "address", "last_before_ns") if name in event.detail), "")

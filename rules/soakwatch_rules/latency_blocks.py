@@ -21,7 +21,7 @@ Flags = NDArray[np.bool_]
 ROUND_TRIP: Final = "reach.round_trip"
 READINGS: Final = 3  # of one block, at least
 EARLY: Final = 0.25  # of what is judged, where no baseline tells what is usual
-LEAST: Final = 6  # blocks that tell what is usual
+MIN_REFERENCE_BLOCKS: Final = 6  # blocks that tell what is usual
 _LOADS: Final = (
     "load.offered.packet.rate",
     "load.offered.rate",
@@ -90,7 +90,7 @@ def against(grid: Grid, own: float | None) -> Slowness:
     slow = slowness(grid.value_log, grid.load, grid.reference, own)
     positions = np.flatnonzero(grid.judged & np.isfinite(slow.off))
     second = positions[positions.size // 4 : positions.size // 2]
-    if not grid.early or own is not None or second.size < LEAST:
+    if not grid.early or own is not None or second.size < MIN_REFERENCE_BLOCKS:
         return slow
     if float(np.median(slow.off[second])) > math.log(_SETTLED):
         return slow
@@ -102,7 +102,7 @@ def against(grid: Grid, own: float | None) -> Slowness:
 def level_of(before: Series) -> float | None:
     """The log of the median of an earlier run's readings; None where they are too few."""
     value = before.values[before.values > 0]
-    return math.log(float(np.median(value))) if value.size >= READINGS * LEAST else None
+    return math.log(float(np.median(value))) if value.size >= READINGS * MIN_REFERENCE_BLOCKS else None
 
 
 def baselines(case: Case) -> list[Window]:
@@ -136,11 +136,11 @@ def _reference(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[Fla
     calm = np.zeros(usable.size, dtype=bool)
     for window in baselines(case):
         calm |= (begin >= window.begin_ns) & (end <= window.end_ns)
-    if int((calm & usable).sum()) >= LEAST:
+    if int((calm & usable).sum()) >= MIN_REFERENCE_BLOCKS:
         return calm & usable, False
     first = min((p.window.begin_ns for p in case.phases if p.name == "soak"), default=case.window.begin_ns)
     cold_ns = round(min(_SETTLE * case.window.seconds, _SETTLE_S) * 1e9)
     positions = np.flatnonzero(usable & (begin >= first + cold_ns))
     early = np.zeros(usable.size, dtype=bool)
-    early[positions[: max(LEAST, round(EARLY * positions.size))]] = True
+    early[positions[: max(MIN_REFERENCE_BLOCKS, round(EARLY * positions.size))]] = True
     return early, True

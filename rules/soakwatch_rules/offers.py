@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.offered import named
 from soakwatch_rules.rule import Case
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.outage import Bins
 from soakwatch_rules.throughput import Curve, curve
@@ -267,16 +267,16 @@ def _edges(series: tuple[Series, ...]) -> NDArray[np.int64]:
 class _Activity:
     """Whether a load was offered: what the generator says of it beside what came back."""
 
-    __slots__ = ("_told",)
+    __slots__ = ("_reported",)
 
     def __init__(self, load: Iterable[Series]) -> None:
-        self._told: list[tuple[str, NDArray[np.int64], NDArray[np.float64]]] = []
+        self._reported: list[tuple[str, NDArray[np.int64], NDArray[np.float64]]] = []
         for series in load:
             if series.metric in {"load.sending", "load.level", "load.users", "load.connections"} and len(
                 series.finite()
             ):
                 good = series.finite()
-                self._told.append((series.metric, good.time_ns, good.values))
+                self._reported.append((series.metric, good.time_ns, good.values))
 
     def activity(self, edges: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """1, 0 or NaN for each bin; None where nothing tells of it.
@@ -284,10 +284,10 @@ class _Activity:
         Of several generators one that goes on is enough. Connections that are open show that it goes on, none that it
         ended: a dead device has none either.
         """
-        if not self._told or edges.size < 2:
+        if not self._reported or edges.size < 2:
             return None
         rests, works = np.zeros(edges.size - 1, dtype=bool), np.zeros(edges.size - 1, dtype=bool)
-        for metric, time_ns, value in self._told:
+        for metric, time_ns, value in self._reported:
             positions = np.searchsorted(time_ns, edges[1:], side="right") - 1
             now = np.where(positions >= 0, value[np.clip(positions, 0, None)], np.nan)
             usual = float(np.median(value[value > 0])) if bool((value > 0).any()) else 0.0

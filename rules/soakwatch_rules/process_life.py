@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from soakwatch_rules.incidents import Incident, Witness, told_once, witnessed
+from soakwatch_rules.incidents import Incident, Witness, deduplicated, witnessed
 from soakwatch_rules.rule import Event
 from soakwatch_rules.series import Series
 from soakwatch_rules.wording.words import duration
@@ -39,9 +39,9 @@ def downs(up: Series | None) -> Iterator[Witness]:
             yield Witness("down", begin, end, f"down for {duration((end - begin) * 1e-9)}")
 
 
-def told(events: Iterable[Event]) -> Iterator[Witness]:
+def reported(events: Iterable[Event]) -> Iterator[Witness]:
     """What the events of one process say of restarts and exits, each once though several sources tell of it."""
-    for event in told_once(events):
+    for event in deduplicated(events):
         if event.kind == "process.restart":
             pid = f" pid {event.detail['new_pid']}" if "new_pid" in event.detail else ""
             yield witnessed(event, "restart", f"new process{pid}")

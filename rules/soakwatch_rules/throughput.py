@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.offered import named
 from soakwatch_rules.rule import Case
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.flow import steps
 
-_MOST = 1e120
-_LONGEST = 3  # cadences that a reading of a rate speaks for
+_MAX_VALUE = 1e120
+_MAX_CADENCES = 3  # cadences that a reading of a rate speaks for
 _CHANGE = 0.1  # of a commanded rate
 _IDLE = 0.05  # of the median of what was offered
 _KINDS = (
@@ -68,7 +68,7 @@ class Curve(NamedTuple):
             keep &= ~changed & ~np.append(False, changed[:-1])
         with np.errstate(over="ignore"):
             share = np.divide(self.rate, rate, out=np.zeros(rate.size), where=keep)
-        keep &= np.abs(share) < _MOST
+        keep &= np.abs(share) < _MAX_VALUE
         return Curve(self.begin_ns[keep], self.end_ns[keep], share[keep])
 
 
@@ -82,8 +82,10 @@ def curve(series: Series) -> Curve:
         good = series.finite()
         apart_ns = round((cadence(good) or 0.0) * 1e9)
         before = np.append(good.time_ns[:1] - apart_ns, good.time_ns[:-1])
-        whole = Curve(np.maximum(before, good.time_ns - _LONGEST * apart_ns), good.time_ns, good.values)
-    keep = np.isfinite(whole.rate) & (np.abs(np.nan_to_num(whole.rate, posinf=_MOST, neginf=_MOST)) < _MOST)
+        whole = Curve(np.maximum(before, good.time_ns - _MAX_CADENCES * apart_ns), good.time_ns, good.values)
+    keep = np.isfinite(whole.rate) & (
+        np.abs(np.nan_to_num(whole.rate, posinf=_MAX_VALUE, neginf=_MAX_VALUE)) < _MAX_VALUE
+    )
     return Curve(whole.begin_ns[keep], whole.end_ns[keep], whole.rate[keep])
 
 

@@ -14,7 +14,7 @@ from soakwatch_rules.stats.outage import Bins
 
 _SENT = ("load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate")
 _ANSWERED = ("load.requests", "load.request.rate")
-_LEAST_CALM = 8  # bins that tell what would have come
+_MIN_CALM_BINS = 8  # bins that tell what would have come
 _DIP = 0.3  # of a rate that nobody commands: less is how it scatters
 _EXACT = 0.005
 
@@ -44,7 +44,7 @@ class Traffic:
             return before, after
         came = before.sent / before.seconds
         came = came[np.isfinite(came)]
-        if came.size < _LEAST_CALM or float(np.median(came)) <= 0:
+        if came.size < _MIN_CALM_BINS or float(np.median(came)) <= 0:
             return None
         rate = float(np.median(came))
         return _against(before, rate), _against(after, rate)

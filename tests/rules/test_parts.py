@@ -18,8 +18,8 @@ from soakwatch_rules.detectors.reboot import Reboot
 from soakwatch_rules.incidents import Witness, incidents
 from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Window
+from soakwatch_rules.sampling import unseen
 from soakwatch_rules.scenarios.synthetic import busy, counter, noise, raised, trait
-from soakwatch_rules.sight import unseen
 from soakwatch_rules.stats.hysteresis import stretches
 
 

@@ -22,7 +22,7 @@ from soakwatch_rules.series import Series
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 SECOND = 10**9
 LATER = 1_763_700_000 * SECOND
-MOST = 10_000_000
+MAX_COUNT = 10_000_000
 signals = st.builds(
     lambda seed, n, level, noise, slope, hole, burst: (seed, n, level, noise, slope, hole, burst),
     st.integers(0, 10**6),
@@ -163,11 +163,11 @@ def test_ten_million_readings_are_judged(name: str) -> None:
     """A series of ten million readings is judged like any other."""
     rule = rule_named(name)
     rng = np.random.default_rng(1)
-    values = np.clip(0.3 + 0.05 * rng.standard_normal(MOST), 0, 1)
-    time_ns = np.arange(MOST, dtype=np.int64) * (SECOND // 50)
+    values = np.clip(0.3 + 0.05 * rng.standard_normal(MAX_COUNT), 0, 1)
+    time_ns = np.arange(MAX_COUNT, dtype=np.int64) * (SECOND // 50)
     series = Series("dut", rule.metrics[0], "", trait(rule.metrics[0]), time_ns, values * 1e8, 0.02)
     case = Case(
-        "dut", "", Window(0, MOST * (SECOND // 50)), (series,), ledgers=(Ledger("dut", "x", 1, 9, 9, {}, None),)
+        "dut", "", Window(0, MAX_COUNT * (SECOND // 50)), (series,), ledgers=(Ledger("dut", "x", 1, 9, 9, {}, None),)
     )
     for finding in rule.judge(case):
         check_complete(rule, case, finding)

@@ -13,8 +13,8 @@ from soakwatch_rules.incidents import Incident, Witness
 from soakwatch_rules.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
@@ -22,7 +22,7 @@ _GROWING_NS = 600 * 10**9
 _TOLD = frozenset({"process.crash", "device.crash", "watchdog"})
 """Crashes that a log line, a notification or a command tells of."""
 _SAME_NS = 120 * 10**9  # a crash is told, and its core is written, within this
-_MOST = 1000
+_MAX_FILES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _crashes(reported: list[Event], cores: list[Witness]) -> list[Witness]:
     witnesses: list[Witness] = []
     for event in sorted(reported, key=lambda e: (e.begin_ns, e.kind)):
         near = [w for w in (*cores, *witnesses) if abs(w.begin_ns - event.begin_ns) <= _SAME_NS]
-        if not near and len(witnesses) < _MOST:
+        if not near and len(witnesses) < _MAX_FILES:
             who = event.detail.get("process") or event.object
             text = f"{event.kind}{f' of {who}' if who else ''}"
             witnesses.append(Witness(f"told {event.begin_ns} {text}", event.begin_ns, event.begin_ns, text))
@@ -228,15 +228,15 @@ def _file(event: Event) -> str:
 def _uncovered(folder: Series, events: list[Event], slack_ns: int) -> list[Witness]:
     """A witness for each file more than events tell of, at most 1000: nobody reads more."""
     result, free = [], sorted(e.begin_ns for e in events if e.object in {"", folder.object})
-    with np.errstate(over="ignore"):  # of what no folder holds; at most _MOST are told
+    with np.errstate(over="ignore"):  # of what no folder holds; at most _MAX_FILES are told
         rises = np.diff(folder.values) if len(folder) > 1 else np.empty(0)
     for i in np.flatnonzero(rises > 0).tolist():
         begin, end = int(folder.time_ns[i]), int(folder.time_ns[i + 1])
         near = [t for t in free if begin - slack_ns <= t <= end + slack_ns]
-        risen = int(min(rises[i], _MOST))
+        risen = int(min(rises[i], _MAX_FILES))
         for time in near[:risen]:
             free.remove(time)
         result += [Witness(f"count {n}", begin, end, "one more file in the folder") for n in range(risen - len(near))]
-        if len(result) >= _MOST:
+        if len(result) >= _MAX_FILES:
             break
     return result

@@ -14,10 +14,10 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.saturation import Windows, cover
-from soakwatch_rules.stats.spikes import LEAST, busy_throughout
+from soakwatch_rules.stats.spikes import MIN_SAMPLES, busy_throughout
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
@@ -31,7 +31,7 @@ _DROPS = (
     "system.tcp.receive_errors",
 )
 _EARLY_S = 1800.0  # the level of the begin, by which a poll-mode core is known
-_MOST_MARKS = 100
+_MAX_MARKS = 100
 _SLACK_NS = 10 * 10**9  # a planned stress takes hold and lets go within some seconds
 
 
@@ -148,24 +148,24 @@ class CpuSaturation:
         loads = [replace(s, value=np.clip(s.values, 0.0, 1.0)) for s in shares]
         if not loads:
             return (absent(self, case, "CPU utilisation"),)
-        about = max(loads, key=lambda s: (len(s) >= LEAST, s.metric == _TOTAL, len(s)))
+        about = max(loads, key=lambda s: (len(s) >= MIN_SAMPLES, s.metric == _TOTAL, len(s)))
         apart, n = cadence(about), len(about)
         finding = replace(draft(self, case, about), limit=self.seconds, unit="s")
-        if n < LEAST or apart is None:
-            more = f"needs {duration((LEAST - n) * apart)} more" if apart else f"needs {LEAST} samples"
-            reason = f"{counted(n, 'sample')}: {LEAST} needed"
+        if n < MIN_SAMPLES or apart is None:
+            more = f"needs {duration((MIN_SAMPLES - n) * apart)} more" if apart else f"needs {MIN_SAMPLES} samples"
+            reason = f"{counted(n, 'sample')}: {MIN_SAMPLES} needed"
             return (replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=more),)
-        enough = [s for s in loads if len(s) >= LEAST]
+        enough = [s for s in loads if len(s) >= MIN_SAMPLES]
         polls = _polling(enough, case, self.enter)
         judged = [s for s in enough if s not in polls]
         tops = list(_tops(judged, self.seconds, self.enter))
-        stretches = list(_found(case, tops, [s for s in cut if s.metric in _DROPS]))
+        stretches = list(_saturated(case, tops, [s for s in cut if s.metric in _DROPS]))
         asked, unasked = [f for f in stretches if f.planned], [f for f in stretches if not f.planned]
         worst = max((f.window.seconds for f in unasked), default=0.0)
         finding = replace(
             finding,
             measured=worst,
-            marks=tuple(f.mark() for f in stretches[:_MOST_MARKS]),
+            marks=tuple(f.mark() for f in stretches[:_MAX_MARKS]),
             smallest_detectable=self.seconds + apart,
             detectable_unit="s",
             doubts=tuple(_doubts(polls, loads, cut)),
@@ -220,7 +220,7 @@ class CpuSaturation:
         return replace(finding, outcome=Outcome.PASS, reason=reason)
 
 
-def _found(case: Case, tops: list[_Top], drops: list[Series]) -> Iterator[_Full]:
+def _saturated(case: Case, tops: list[_Top], drops: list[Series]) -> Iterator[_Full]:
     spans = [(top, span) for top in tops for span in top.spans]
     lost = _Drops(case, drops if spans else [], _union([span for _, span in spans]))
     for top, (begin, end) in spans:
@@ -262,8 +262,8 @@ def _polling(loads: list[Series], case: Case, enter: float) -> list[Series]:
 def _polls(series: Series, case: Case) -> bool:
     for phase in case.phases:
         calm = series.between(phase.window.begin_ns, phase.window.end_ns) if phase.name == "baseline" else None
-        if calm is not None and len(calm) >= LEAST:
-            return busy_throughout(series.values, float(np.median(calm.values)), LEAST)
+        if calm is not None and len(calm) >= MIN_SAMPLES:
+            return busy_throughout(series.values, float(np.median(calm.values)), MIN_SAMPLES)
     if not _throughout(series):
         return False
     return bool(polling.evidence(case, series.object)) or polling.constant(series.metric, series.values)
@@ -274,7 +274,7 @@ def _throughout(series: Series) -> bool:
 
 
 def _early(series: Series) -> int:
-    return max(LEAST, round(_EARLY_S / (cadence(series) or 1.0)))
+    return max(MIN_SAMPLES, round(_EARLY_S / (cadence(series) or 1.0)))
 
 
 def _union(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

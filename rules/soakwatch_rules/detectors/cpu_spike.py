@@ -8,15 +8,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from soakwatch_rules import lent, polling
+from soakwatch_rules import polling
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.imported_baseline import baseline_doubt
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.spikes import (
-    LEAST,
+    MIN_SAMPLES,
     Floats,
     Level,
     Plateau,
@@ -166,11 +167,11 @@ class CpuSpike:
         series = _shares(series.between(case.window.begin_ns, case.window.end_ns))
         finding = replace(draft(self, case, series), limit=self.seconds, unit="s")
         apart, n = cadence(series), len(series)
-        if n < LEAST or apart is None:
-            more = f"needs {duration((LEAST - n) * apart)} more" if apart else f"needs {LEAST} samples"
+        if n < MIN_SAMPLES or apart is None:
+            more = f"needs {duration((MIN_SAMPLES - n) * apart)} more" if apart else f"needs {MIN_SAMPLES} samples"
             return replace(
                 finding,
-                reason=f"{counted(n, 'sample')}: {LEAST} needed to know the device's own level",
+                reason=f"{counted(n, 'sample')}: {MIN_SAMPLES} needed to know the device's own level",
                 why=InconclusiveReason.TOO_FEW,
                 settle=more,
             )
@@ -182,7 +183,7 @@ class CpuSpike:
                 return busy
         cover_s = np.minimum(np.append(apart, np.diff(series.time_ns) * 1e-9), GAP * apart)
         seen = plateaus(value, cover_s, self._shape, keep, base)
-        sorted_plateaus = self._told(case, series, cover_s, seen)
+        sorted_plateaus = self._sorted(case, series, cover_s, seen)
         return self._decide(
             self._numbered(finding, case, series, cover_s, seen, sorted_plateaus, base), series, sorted_plateaus
         )
@@ -216,7 +217,7 @@ class CpuSpike:
             return None
         return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; {metrics}")
 
-    def _told(self, case: Case, series: Series, cover_s: Floats, seen: Plateaus) -> SortedPlateaus:
+    def _sorted(self, case: Case, series: Series, cover_s: Floats, seen: Plateaus) -> SortedPlateaus:
         """What becomes of each plateau."""
         marks = [mark_of(plateau, series, cover_s) for plateau in seen.long]
         apart = float(np.median(cover_s))
@@ -286,7 +287,7 @@ class CpuSpike:
                 "surges": float(len(plateaus.surges)),
                 "chance_of_shortest": chance(self.seconds, apart, self._shape, level.middle) if used else 0.0,
             },
-            doubts=(*doubts_of(series, apart, plateaus), *(() if base is None else lent.doubt(case))),
+            doubts=(*doubts_of(series, apart, plateaus), *(() if base is None else baseline_doubt(case))),
         )
 
     def _decide(self, finding: Finding, series: Series, plateaus: SortedPlateaus) -> Finding:
@@ -394,7 +395,7 @@ def _shares(series: Series) -> Series:
 def _baseline(case: Case, series: Series, apart_s: float) -> Level | None:
     for other in case.baseline:
         calm = _shares(other) if (other.metric, other.object) == (series.metric, series.object) else None
-        if calm is not None and len(calm) >= LEAST:
+        if calm is not None and len(calm) >= MIN_SAMPLES:
             return Level(calm.values, cadence(calm) or apart_s)
     return None
 

@@ -13,8 +13,8 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.offered import OVERLOADS, named, own_loss, parts
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, Phase, RuleSpec
+from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
 from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
 from soakwatch_rules.traits import Traits
@@ -164,7 +164,7 @@ class Drops:
             marks=_marks(taken, asked),
             doubts=tuple(_doubts(taken, again, planned, series, load)),
         )
-        result = self._said(case, finding, series, judged, (dropped, offered, seconds))
+        result = self._conclude(case, finding, series, judged, (dropped, offered, seconds))
         own = own_loss(case.load) or 0.0
         unexplained = series.metric not in _BROKEN or any(p.dropped > own * p.offered for p in judged)
         if result.outcome is not Outcome.FAIL or own <= 0 or unexplained:
@@ -180,7 +180,7 @@ class Drops:
             numbers=dict(result.numbers) | {"own_loss": own},
         )
 
-    def _said(
+    def _conclude(
         self, case: Case, finding: Finding, series: Series, judged: list[_Part], sums: tuple[float, float, float]
     ) -> Finding:
         dropped, offered, seconds = sums

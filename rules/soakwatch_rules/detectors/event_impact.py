@@ -9,30 +9,30 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from soakwatch_rules.deeds import operator_events
 from soakwatch_rules.draft import draft
 from soakwatch_rules.expectations import Unkept, unkept
 from soakwatch_rules.impact import Back, Impact, Stretch, impact, stretches
-from soakwatch_rules.impact_words import doubts, told
+from soakwatch_rules.operator_events import operator_events
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
-from soakwatch_rules.sight import spacing
+from soakwatch_rules.sampling import spacing
 from soakwatch_rules.traffic import Traffic, traffic
 from soakwatch_rules.traits import Traits
+from soakwatch_rules.wording.impact import doubts, summary
 from soakwatch_rules.wording.words import counted, duration, whole
 
-_MEASURED = 300  # events of a kind: a log may tell of thousands
-_MOST = 50  # events whose own numbers are told
+_MAX_EVENTS = 300  # events of a kind: a log may tell of thousands
+_MAX_NUMBERED_EVENTS = 50  # events whose own numbers are told
 _WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What one event comes to."""
+class _Assessment:
+    """The outcome of one event."""
 
     impact: Impact
     outcome: Outcome
-    text: str  # what is held against it, empty if nothing is
+    text: str  # its faults, empty without any
     why: InconclusiveReason | None = None
     settle: str = ""
 
@@ -163,9 +163,11 @@ class EventImpact:
         return tuple(result)
 
     def _of(self, case: Case, kind: str, every: Sequence[tuple[Stretch, bool]], load: Traffic | None) -> Finding:
-        own = sorted(every, key=lambda each: not each[0].event.expect)[:_MEASURED]  # what was announced before all else
+        own = sorted(every, key=lambda each: not each[0].event.expect)[
+            :_MAX_EVENTS
+        ]  # what was announced before all else
         own.sort(key=lambda each: each[0].event.begin_ns)
-        assessments = [self._said(case, impact(case, stretch, load, self.tolerance)) for stretch, _ in own]
+        assessments = [self._conclude(case, impact(case, stretch, load, self.tolerance)) for stretch, _ in own]
         measured = [s for s in assessments if s.impact.seconds is not None]
         worst = min(assessments, key=lambda s: (_WORST.index(s.outcome), -(s.impact.seconds or 0.0)))
         doubt = [
@@ -187,7 +189,7 @@ class EventImpact:
             doubts=tuple(doubt),
             samples=_readings(case, assessments, load),
             numbers=_numbers(assessments),
-            marks=tuple(_mark(s, load) for s in assessments[: 2 * _MOST]),
+            marks=tuple(_mark(s, load) for s in assessments[: 2 * _MAX_NUMBERED_EVENTS]),
         )
         if measured:
             longest = max(measured, key=lambda s: s.impact.seconds or 0.0).impact
@@ -201,21 +203,21 @@ class EventImpact:
                 smallest_detectable=max(s.impact.error_s for s in measured),
                 detectable_unit="s",
             )
-        text = told(worst.impact, load)
+        text = summary(worst.impact, load)
         if len(assessments) > 1:
             which = "worst"
             text = f"{_summary(kind, assessments)}; {which}: {text}"
         reason = f"{worst.text}; {text}" if worst.text else text
         return replace(finding, outcome=worst.outcome, reason=reason, why=worst.why, settle=worst.settle)
 
-    def _said(self, case: Case, event_impact: Impact) -> _Said:
+    def _conclude(self, case: Case, event_impact: Impact) -> _Assessment:
         """The outcome of one event."""
         event = event_impact.event
         limit_s = self.within or self._deadline_s(event)
         broken = list(unkept(case, event_impact))
         faults = [u.text for u in broken if not (u.open or u.blind)] + self._over(event_impact, limit_s)
         if faults:
-            return _Said(event_impact, Outcome.FAIL, "; ".join(faults))
+            return _Assessment(event_impact, Outcome.FAIL, "; ".join(faults))
         if (pending := self._pending(case, event_impact, limit_s, broken)) is not None:
             return pending
         if event_impact.seconds is None:
@@ -224,18 +226,18 @@ class EventImpact:
             if limits or blind:
                 reason = blind or f"the outage could not be measured: {event_impact.blind}"
                 settle = "use a generator that reports packets sent and received, or probe a peer (icmp, tcp)"
-                return _Said(event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NO_REFERENCE, settle)
-            return _Said(event_impact, Outcome.PASS if event_impact.back else Outcome.NOT_APPLICABLE, "")
+                return _Assessment(event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NO_REFERENCE, settle)
+            return _Assessment(event_impact, Outcome.PASS if event_impact.back else Outcome.NOT_APPLICABLE, "")
         blind = next((u.text for u in broken if u.blind), "")
         if blind:
             settle = "receive syslog or traps from the device, or announce something that is polled"
-            return _Said(event_impact, Outcome.INCONCLUSIVE, blind, InconclusiveReason.NO_REFERENCE, settle)
+            return _Assessment(event_impact, Outcome.INCONCLUSIVE, blind, InconclusiveReason.NO_REFERENCE, settle)
         if self.outage and event_impact.seconds + event_impact.error_s > self.outage:
             reason = (
                 f"an outage of {event_impact.seconds:.3g} s ± {event_impact.error_s:.2g} s may exceed the limit "
                 f"of {self.outage:g} s"
             )
-            return _Said(
+            return _Assessment(
                 event_impact,
                 Outcome.INCONCLUSIVE,
                 reason,
@@ -246,10 +248,10 @@ class EventImpact:
         if blind_s > (self.outage or event_impact.seen_s):
             reason = f"received traffic is so noisy that an outage under {duration(blind_s)} cannot be detected"
             settle = "record packets sent and received, or probe a peer (icmp, tcp) more often"
-            return _Said(event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NOISE, settle)
+            return _Assessment(event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NOISE, settle)
         if self.loss and event_impact.traffic is None:
             reason = f"losses could not be counted: {event_impact.blind}"
-            return _Said(
+            return _Assessment(
                 event_impact,
                 Outcome.INCONCLUSIVE,
                 reason,
@@ -257,15 +259,15 @@ class EventImpact:
                 "record packets sent and received",
             )
         if not event_impact.over:
-            return _Said(
+            return _Assessment(
                 event_impact,
                 Outcome.WARN,
                 f"traffic had not recovered {duration(event_impact.seen_s)} after the event started",
             )
         if limit_s and (names := _late(event_impact.back, limit_s, event_impact.seen_s)):
             reason = f"traffic recovered, but {names} was not back at the level before within {duration(limit_s)}"
-            return _Said(event_impact, Outcome.WARN, reason)
-        return _Said(event_impact, Outcome.PASS, "")
+            return _Assessment(event_impact, Outcome.WARN, reason)
+        return _Assessment(event_impact, Outcome.PASS, "")
 
     def _deadline_s(self, event: Event) -> float:
         return 0.0 if event.deadline_ns is None else max(0.0, (event.deadline_ns - event.begin_ns) * 1e-9)
@@ -291,17 +293,19 @@ class EventImpact:
             matches.append(f"{names} was not back at the level before within {duration(limit_s)} of the start")
         return matches
 
-    def _pending(self, case: Case, event_impact: Impact, limit_s: float, broken: Sequence[Unkept]) -> _Said | None:
+    def _pending(
+        self, case: Case, event_impact: Impact, limit_s: float, broken: Sequence[Unkept]
+    ) -> _Assessment | None:
         """Whether the run ended before what has to be known of it."""
         left_s = limit_s - (case.window.end_ns - event_impact.event.begin_ns) * 1e-9
         still = next((u.text for u in broken if u.open), "")
         if still:
-            return _Said(
+            return _Assessment(
                 event_impact, Outcome.INCONCLUSIVE, still, InconclusiveReason.PENDING, "judge again after the deadline"
             )
         if left_s > 0 and (not event_impact.over or any(b.away for b in event_impact.back)):
             reason = f"not recovered when the run ended, {duration(left_s)} before the deadline"
-            return _Said(
+            return _Assessment(
                 event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.PENDING, f"needs {duration(left_s)} more"
             )
         return None
@@ -334,7 +338,7 @@ def _overlapped(places: Sequence[Stretch]) -> list[bool]:
     return result
 
 
-def _readings(case: Case, assessments: Sequence[_Said], load: Traffic | None) -> int:
+def _readings(case: Case, assessments: Sequence[_Assessment], load: Traffic | None) -> int:
     """How many readings of traffic and of probes were looked at."""
     number = 0
     for assessment in assessments:
@@ -344,7 +348,7 @@ def _readings(case: Case, assessments: Sequence[_Said], load: Traffic | None) ->
     return number
 
 
-def _summary(kind: str, assessments: Sequence[_Said]) -> str:
+def _summary(kind: str, assessments: Sequence[_Assessment]) -> str:
     known = [s.impact.seconds for s in assessments if s.impact.seconds is not None]
     agree = [s.impact.agree for s in assessments if s.impact.agree is not None]
     if not known:
@@ -357,14 +361,14 @@ def _summary(kind: str, assessments: Sequence[_Said]) -> str:
     )
 
 
-def _mark(assessment: _Said, load: Traffic | None) -> Mark:
+def _mark(assessment: _Assessment, load: Traffic | None) -> Mark:
     event_impact = assessment.impact
     begin_ns = min([event_impact.event.begin_ns, *(s.begin_ns for s in event_impact.spans)])
     end_ns = max((s.end_ns for s in event_impact.spans), default=None)
-    return Mark(begin_ns, end_ns if end_ns is None or end_ns >= begin_ns else begin_ns, told(event_impact, load))
+    return Mark(begin_ns, end_ns if end_ns is None or end_ns >= begin_ns else begin_ns, summary(event_impact, load))
 
 
-def _numbers(assessments: Sequence[_Said]) -> dict[str, float]:
+def _numbers(assessments: Sequence[_Assessment]) -> dict[str, float]:
     """Those of all events together, then those of each: by loss, by time stamps and by the worst probe."""
     ones = [s.impact for s in assessments]
     known = [x.seconds for x in ones if x.seconds is not None]
@@ -390,7 +394,7 @@ def _numbers(assessments: Sequence[_Said]) -> dict[str, float]:
     restored = [x.restored_s for x in ones if x.restored_s is not None]
     if restored:
         numbers["traffic_back_worst_s"] = max(restored)
-    for number, event_impact in enumerate(ones[:_MOST], 1):
+    for number, event_impact in enumerate(ones[:_MAX_NUMBERED_EVENTS], 1):
         if event_impact.by_loss_s is not None:
             numbers[f"outage_{number}_loss_s"] = event_impact.by_loss_s
         if event_impact.by_time is not None:

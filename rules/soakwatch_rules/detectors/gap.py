@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from soakwatch_rules.blame import BLAMED, LIVES, PATH, TOTAL, UP, Explained, causes
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.gap_cause import BLAMED, LIVES, PATH, TOTAL, UP, Explained, causes
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec, Silence
 from soakwatch_rules.silences import to_the_end
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment
 
-_MOST_MARKS = 100
+_MAX_MARKS = 100
 _SHOWN = 3
 _DEAD_S = 300.0  # of silence to the end of the run, as for ``hang``
 
@@ -143,7 +143,7 @@ class Gap:
             numbers=numbers,
             marks=tuple(
                 Mark(g.window.begin_ns, g.window.end_ns, f"{ledger.source} silent ({g.cause}): {g.why}")
-                for g in sorted(gaps[:_MOST_MARKS], key=lambda g: g.window.begin_ns)
+                for g in sorted(gaps[:_MAX_MARKS], key=lambda g: g.window.begin_ns)
             ),
         )
         if not gaps:

@@ -15,8 +15,8 @@ from soakwatch_rules.forwarding import Forwarding, lost_share
 from soakwatch_rules.offered import own_loss, parts
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.saturation import Means, cover
 from soakwatch_rules.throughput import curve

@@ -15,9 +15,9 @@ from soakwatch_rules.growth_load import load_followed, load_numbers, part_of_a_w
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.series import Series, Trait
-from soakwatch_rules.sight import cadence, expected
-from soakwatch_rules.stats.blocks import LEAST, blocks
+from soakwatch_rules.stats.blocks import MIN_SAMPLES, blocks
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
@@ -215,7 +215,7 @@ class Growth:
         if dead_s > 0:
             due = expected(case.window.seconds - dead_s, apart)
             finding = replace(finding, expected=None if due is None else max(due, finding.samples))
-        long = [life for life in lifetimes if life.window.seconds >= self.shortest and len(life.series) >= LEAST]
+        long = [life for life in lifetimes if life.window.seconds >= self.shortest and len(life.series) >= MIN_SAMPLES]
         if not long:
             return self._undecided(finding, case, lifetimes, apart)
         judged = [self._judged(life, case) for life in long]
@@ -223,12 +223,12 @@ class Growth:
         failed = [j for j in judged if j.trend.outcome is Outcome.FAIL]
         if failed:
             worst = max(failed, key=excess)
-            result = self._told(finding, worst, Outcome.FAIL, series, lifetimes, judged)
+            result = self._conclude(finding, worst, Outcome.FAIL, series, lifetimes, judged)
             return part_of_a_wave(result, worst.trend, worst.life, series, case.window.seconds)
         big = [j for j in judged if j.life.window.seconds >= _BIG * case.window.seconds] or judged
         open_ = [j for j in big if j.trend.outcome is not Outcome.PASS]
         if open_:
-            return self._told(
+            return self._conclude(
                 finding,
                 max(open_, key=lambda j: j.life.window.seconds),
                 Outcome.INCONCLUSIVE,
@@ -247,7 +247,7 @@ class Growth:
                 why=InconclusiveReason.GAP,
                 settle="needs at least half of the expected samples in long lifetimes",
             )
-        result = self._told(finding, max(big, key=excess), Outcome.PASS, series, lifetimes, judged)
+        result = self._conclude(finding, max(big, key=excess), Outcome.PASS, series, lifetimes, judged)
         warned = noted(series, case, judged)
         return result if warned is None else replace(result, outcome=Outcome.WARN, reason=f"{warned}; {result.reason}")
 
@@ -265,11 +265,12 @@ class Growth:
                 why=InconclusiveReason.TOO_SHORT,
                 settle=f"needs {missing} more without a restart",
             )
-        missing_n = max(1, LEAST - most)
+        missing_n = max(1, MIN_SAMPLES - most)
         every = f": {duration(missing_n * apart)} more at a sample every {duration(apart)}" if apart is not None else ""
         return replace(
             finding,
-            reason=f"{counted(most, 'sample')} in the longest lifetime; {LEAST} needed to tell growth from a step",
+            reason=f"{counted(most, 'sample')} in the longest lifetime; {MIN_SAMPLES} needed to tell growth from a "
+            "step",
             why=InconclusiveReason.TOO_FEW,
             settle=f"needs {counted(missing_n, 'more sample')} without a restart{every}",
         )
@@ -335,7 +336,7 @@ class Growth:
             thresholds=Thresholds(self._bar(family), self.guarded, _GUARD / family, self.clear, self.free),
         )
 
-    def _told(
+    def _conclude(
         self,
         finding: Finding,
         judged_life: GrowthOfLife,

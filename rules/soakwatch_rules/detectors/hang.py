@@ -15,8 +15,8 @@ from soakwatch_rules.forwarding import Forwarding, comes_back
 from soakwatch_rules.incidents import Witness, witnessed
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import only_tried, silent_all, to_the_end
 from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
@@ -31,9 +31,9 @@ _LIVES = ("system.boot.id", "system.boot.time", "system.uptime")
 _OF_PROCESSES = frozenset({"process.restart", "process.exit", "core.dump", "kernel.oom"})
 """What an event may announce that takes no device away: under it a hang is one all the same."""
 _LEAVE = 0.9  # of ``pinned``
-_LEAST_CPU = 16  # readings without which nothing is said of the CPU
+_MIN_CPU_SAMPLES = 16  # readings without which nothing is said of the CPU
 _LATE = 0.25  # of a silence: how much later than it forwarding may be seen to stop
-_MOST = 100
+_MAX_MARKS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +152,10 @@ class Hang:
         best = {m: max((s for s in cut if s.metric == m and len(s)), key=len, default=None) for m in self.metrics}
         cpu = best[_TOTAL]
         polled = [ledger for ledger in case.ledgers if ledger.due]
-        if not polled and (cpu is None or len(cpu) < _LEAST_CPU):
+        if not polled and (cpu is None or len(cpu) < _MIN_CPU_SAMPLES):
             if any(s.metric != _UP for s in cut):
                 reason = "no poll statistics, and too few samples of the CPU"
-                settle = f"needs {_LEAST_CPU} samples of {_TOTAL}"
+                settle = f"needs {_MIN_CPU_SAMPLES} samples of {_TOTAL}"
                 return (replace(draft(self, case), reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle),)
             return (absent(self, case, "poll statistics (no source polled it)"),)
         flow = Forwarding.of(case)
@@ -179,7 +179,7 @@ class Hang:
             measured=longest,
             limit=self.seconds,
             unit="s",
-            marks=tuple(Mark(s.window.begin_ns, s.window.end_ns, s.text) for s in left[:_MOST]),
+            marks=tuple(Mark(s.window.begin_ns, s.window.end_ns, s.text) for s in left[:_MAX_MARKS]),
             numbers={
                 "hangs": float(sum(s.stood_s is not None for s in left)),
                 "silences": float(len(silent)),
@@ -247,7 +247,7 @@ class Hang:
                 return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
             return replace(finding, outcome=Outcome.WARN, reason=reason)
         cpu = best[_TOTAL]
-        if not got and (cpu is None or len(cpu) < _LEAST_CPU):
+        if not got and (cpu is None or len(cpu) < _MIN_CPU_SAMPLES):
             return replace(
                 finding,
                 reason="no poll was answered",
@@ -260,7 +260,7 @@ class Hang:
         return replace(finding, outcome=Outcome.PASS, reason=f"no hang: {quiet}{suffix}")
 
     def _pinned(self, cpu: Series | None) -> tuple[Window, ...]:
-        if cpu is None or len(cpu) < _LEAST_CPU or busy_throughout(cpu.values, None, _LEAST_CPU, 0.5):
+        if cpu is None or len(cpu) < _MIN_CPU_SAMPLES or busy_throughout(cpu.values, None, _MIN_CPU_SAMPLES, 0.5):
             return ()
         covered = np.round(cover(cpu.time_ns, cadence(cpu) or 1.0) * 1e9)
         positions = cpu.time_ns

@@ -13,13 +13,13 @@ import numpy as np
 
 from soakwatch_rules.crash_kinds import KERNEL
 from soakwatch_rules.draft import draft, faults
-from soakwatch_rules.incidents import Incident, counts, incidents, told_once, witnessed
+from soakwatch_rules.incidents import Incident, counts, deduplicated, incidents, witnessed
 from soakwatch_rules.intents import Intent, intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
@@ -111,7 +111,7 @@ class KernelFault:
         """One finding a target."""
         window = case.window
         logs = [s.between(window.begin_ns, window.end_ns).finite() for s in case.series if s.metric == _COUNTER]
-        reported = told_once(
+        reported = deduplicated(
             e
             for e in case.events
             if e.kind in KERNEL and not e.expect and window.begin_ns <= e.begin_ns < window.end_ns
@@ -132,7 +132,7 @@ class KernelFault:
         pending: list[str] = []
         planned = 0
         for kind in KERNEL:
-            incidents = _found(kind, reported, logs, slack_ns)
+            incidents = _incidents(kind, reported, logs, slack_ns)
             reckoned = reckon(incidents, _announced(kind, case), window, KERNEL[kind].words, slack_ns)
             broken += reckoned.broken
             pending += reckoned.open
@@ -194,7 +194,7 @@ def _meant(shown: str, name: str) -> bool:
     return cut or shown == name or fnmatchcase(shown, name)
 
 
-def _found(kind: str, reported: Sequence[Event], logs: Sequence[Series], slack_ns: int) -> tuple[Incident, ...]:
+def _incidents(kind: str, reported: Sequence[Event], logs: Sequence[Series], slack_ns: int) -> tuple[Incident, ...]:
     """The faults of one kind: what was told, and what the counter has beyond that."""
     witnesses = [witnessed(e, "event", _text(e)) for e in reported if e.kind == kind]
     words = f"{KERNEL[kind].words}, {_ALONE}"

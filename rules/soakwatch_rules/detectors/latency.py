@@ -9,10 +9,11 @@ from typing import ClassVar, Final, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
 from soakwatch_rules.labels import label
 from soakwatch_rules.latency_blocks import (
     EARLY,
-    LEAST,
+    MIN_REFERENCE_BLOCKS,
     READINGS,
     ROUND_TRIP,
     Grid,
@@ -21,11 +22,10 @@ from soakwatch_rules.latency_blocks import (
     grid_of,
     level_of,
 )
-from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
@@ -47,7 +47,7 @@ _COARSE, _COARSEST = 0.02, 0.1  # of a run: the longest block, and where without
 _NOISE, _GROSS_NOISE = 4.0, 6.0  # sigmas of a block
 _TWICE = 2.0
 _PASS = 3.0  # a pass could have shown this many times
-_MOST_MARKS = 50
+_MAX_MARKS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +163,13 @@ class Latency:
         good = (series.values > 0) & (series.values < 1e9)
         series = replace(series, time_ns=series.time_ns[good], value=series.value[good])
         finding, apart = replace(draft(self, case, series), unit="s"), cadence(series)
-        if apart is None or len(series) < READINGS * LEAST:
+        if apart is None or len(series) < READINGS * MIN_REFERENCE_BLOCKS:
             reason = (
-                f"{counted(len(series), 'sample')} of {name_of(series)}; {READINGS * LEAST} needed to know the "
+                f"{counted(len(series), 'sample')} of {name_of(series)}; {READINGS * MIN_REFERENCE_BLOCKS} needed to "
+                "know the "
                 "usual latency"
             )
-            settle = f"needs {READINGS * LEAST} samples"
+            settle = f"needs {READINGS * MIN_REFERENCE_BLOCKS} samples"
             return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
         if finding.expected is not None and 2 * len(series) < finding.expected:
             reason = f"{len(series)} of {finding.expected} expected samples, less than half"
@@ -207,7 +208,7 @@ class Latency:
             smallest_detectable=block_s,
             detectable_unit="s",
             marks=tuple(
-                Mark(w.begin_ns, w.end_ns, f"above the limit of {duration(limit)}") for w in spans[:_MOST_MARKS]
+                Mark(w.begin_ns, w.end_ns, f"above the limit of {duration(limit)}") for w in spans[:_MAX_MARKS]
             ),
             numbers={"stretches": float(len(spans)), "seconds": sum(w.seconds for w in spans), "highest": highest},
         )
@@ -229,17 +230,20 @@ class Latency:
         return replace(finding, reason=reason)
 
     def _compared(self, case: Case, finding: Finding, series: Series, block_s: float) -> Finding:
-        before, name = lent(case, series), name_of(series)
+        before, name = imported_baseline(case, series), name_of(series)
         own = None if before is None else level_of(before)
         fine = grid_of(case, series, block_s)
         if not fine.judged.any():
             reason = f"{name} was only polled in phases that other rules judge"
             return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason, why=None, settle="")
         known = int((fine.reference & np.isfinite(fine.value)).sum())
-        if known < LEAST:
-            need = duration(LEAST / EARLY * block_s)
-            reason = f"only {counted(known, 'block')} of {duration(block_s)} to know the usual {name}; {LEAST} needed"
-            settle = f"needs {need} of samples, or a baseline phase of {duration(LEAST * block_s)}"
+        if known < MIN_REFERENCE_BLOCKS:
+            need = duration(MIN_REFERENCE_BLOCKS / EARLY * block_s)
+            reason = (
+                f"only {counted(known, 'block')} of {duration(block_s)} to know the usual {name}; "
+                f"{MIN_REFERENCE_BLOCKS} needed"
+            )
+            settle = f"needs {need} of samples, or a baseline phase of {duration(MIN_REFERENCE_BLOCKS * block_s)}"
             return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
         quick = against(fine, own)
         gross = max(math.log(self.gross), _GROSS_NOISE * quick.sigma)
@@ -249,7 +253,7 @@ class Latency:
         stretches = slow_stretches(case, series, fine, quick, gross, self.floor, gross=True)
         stretches += slow_stretches(case, series, wide, slow, least, self.floor)
         shorter = slow_stretches(case, series, fine, quick, brief, self.floor)
-        return self._said(case, finding, series, (wide, slow, least), stretches, shorter)
+        return self._conclude(case, finding, series, (wide, slow, least), stretches, shorter)
 
     def _coarse(self, case: Case, series: Series, fine: Grid, own: float | None) -> tuple[Grid, Slowness]:
         """Longer blocks, as long as it takes to see ``factor`` in the noise and a run has room for."""
@@ -261,12 +265,12 @@ class Latency:
         ):
             block_s *= 2
             wider = grid_of(case, series, block_s)
-            if int((wider.reference & np.isfinite(wider.value)).sum()) < LEAST:
+            if int((wider.reference & np.isfinite(wider.value)).sum()) < MIN_REFERENCE_BLOCKS:
                 break
             grid, slow = wider, against(wider, own)
         return grid, slow
 
-    def _said(
+    def _conclude(
         self,
         case: Case,
         finding: Finding,
@@ -303,7 +307,7 @@ class Latency:
             detectable_unit="1",
             marks=tuple(
                 Mark(s.window.begin_ns, s.window.end_ns, f"{s.times:.3g} times the usual value")
-                for s in reported[:_MOST_MARKS]
+                for s in reported[:_MAX_MARKS]
             ),
             numbers={
                 "usual": level,
@@ -313,7 +317,7 @@ class Latency:
                 "block_s": grid.block_s,
                 "seconds": sum(s.seconds for s in reported),
             },
-            doubts=(DOUBT,) if lent(case, series) is not None else (),
+            doubts=(BASELINE_DOUBT,) if imported_baseline(case, series) is not None else (),
         )
         if failing or late:
             s = max(failing or late, key=lambda one: (one.gross, one.seconds * math.log(max(one.times, 1.01))))
@@ -361,6 +365,6 @@ class Latency:
         return replace(finding, outcome=Outcome.PASS, reason=reason)
 
     def _usual(self, case: Case, series: Series) -> str:
-        if lent(case, series) is not None:
+        if imported_baseline(case, series) is not None:
             return "the baseline of an earlier run"
         return "the baseline" if baselines(case) else "the early run"

@@ -12,13 +12,13 @@ from soakwatch_rules.labels import label
 from soakwatch_rules.lives import lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.votes import voted
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
-_MOST_MARKS = 100
+_MAX_MARKS = 100
 _LATENCY: Final = "load.latency"
 _JUDGED_QUANTILES = frozenset({None, "p99", "0.99", "99"})
 
@@ -229,7 +229,7 @@ class Level:
             for first, _, close in voted(reading, limit, self.leave * limit, needed, of):
                 number += 1
                 above_s += (int(positions[close - 1]) - int(positions[first])) * 1e-9 + (apart or 0.0)
-                if len(spans) < _MOST_MARKS:
+                if len(spans) < _MAX_MARKS:
                     text = f"{quantity(float(reading[first:close].max()), unit)}, limit {quantity(limit, unit)}"
                     spans.append(Mark(int(positions[first]), int(positions[close - 1]), text))
         finding = replace(

@@ -37,15 +37,15 @@ from soakwatch_rules.offered import together
 from soakwatch_rules.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer, offers
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
-from soakwatch_rules.sight import unseen
+from soakwatch_rules.sampling import unseen
 from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
 from soakwatch_rules.throughput import Curve
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration
 
-_LEAST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
-_LEAST_STOPPED = 5.0  # lost in a stop: at one packet a minute each that is lost would be one
+_MIN_LOST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
+_MIN_LOST_IN_STOP = 5.0  # lost in a stop: at one packet a minute each that is lost would be one
 _IN_A_ROW = 3  # probes that are lost one after the other: one or two are not down
 _EXPECTED = 20.0  # that a commanded rate would have brought in a stop
 _TOTAL = 0.99  # lost in an overload: that is no longer what was offered too much
@@ -175,7 +175,7 @@ class Loss:
         for offer in group:
             bare = Seen(readings=len(offer.series.finite()))
             with np.errstate(all="ignore"):
-                self._look(case, offer, bare)
+                self._examine(case, offer, bare)
             seen.stops += bare.stops
             seen.unknown += bare.unknown
             seen.readings = max(seen.readings, bare.readings)
@@ -201,28 +201,28 @@ class Loss:
         if seen.ratio is None and kind != PINGS:
             doubts.append("what was sent is not known: only interruptions can be detected, not a share that is lost")
         finding = replace(finding, doubts=tuple(doubts))
-        result = self._said(kind, finding, seen, limit)
+        result = self._conclude(kind, finding, seen, limit)
         if kind != PACKETS:
             return result
         over = [x for x in seen.shares if self._over(kind, x, limit) or provably_worse(x, seen.base)]
         return blamed(case, result, seen, over, limit)
 
-    def _look(self, case: Case, offer: Offer, seen: Seen) -> None:
+    def _examine(self, case: Case, offer: Offer, seen: Seen) -> None:
         begins, ends = readings_of(offer)
         if not begins.size:
             return
         out, over = left_out(case, begins, ends), touching(overload_spans(case), begins, ends)
         if offer.bins is not None:
-            self._look_at_bins(case, offer, offer.bins, out, over, seen)
+            self._examine_bins(case, offer, offer.bins, out, over, seen)
         elif offer.rate is not None:
-            self._look_at_rate(case, offer, offer.rate, out | over, seen)
+            self._examine_rate(case, offer, offer.rate, out | over, seen)
         last = together(case.phases)[-1:]
         until = min((p.window.begin_ns for p in last if p.name in _ENDING), default=case.window.end_ns)
         if until > case.window.begin_ns:
             times = offer.series.finite().time_ns
             seen.blind = unseen(times, Window(case.window.begin_ns, until)) if times.size > 1 else "only one sample"
 
-    def _look_at_bins(
+    def _examine_bins(
         self, case: Case, offer: Offer, bins: Bins, out: NDArray[np.bool_], over: NDArray[np.bool_], seen: Seen
     ) -> None:
         known = np.isfinite(bins.sent) & np.isfinite(bins.lost)
@@ -257,13 +257,13 @@ class Loss:
             wanted, missing = float(np.nansum(sent[inside])), float(np.nansum(lost[inside]))
             if offer.kind == PINGS and (int(inside.sum()) < _IN_A_ROW or missing < _IN_A_ROW):
                 continue
-            if missing < _LEAST_STOPPED and offer.kind != PINGS:
+            if missing < _MIN_LOST_IN_STOP and offer.kind != PINGS:
                 continue
             if not offer.ratio and (wanted < _EXPECTED or chance_of(wanted, wanted - missing, sent.size) > _CHANCE):
                 continue
             seen.stops.append(Standstill(stop, Window(stop.begin_ns, stop.end_ns), offer))
 
-    def _look_at_rate(self, case: Case, offer: Offer, rate: Curve, out: NDArray[np.bool_], seen: Seen) -> None:
+    def _examine_rate(self, case: Case, offer: Offer, rate: Curve, out: NDArray[np.bool_], seen: Seen) -> None:
         """Where only what came back is known: it is held against its own level, phase by phase."""
         counts = rate_is_count(offer)
         level = 0.0
@@ -279,10 +279,10 @@ class Loss:
             else:
                 stops = list(stops_of_rate(begins, ends, value, self.seconds, counts=counts))
             for stop in stops:
-                self._tell(case, offer, rate, stop, seen)
+                self._add_stop(case, offer, rate, stop, seen)
             level = max(level, float(np.median(value[value > 0])) if bool((value > 0).any()) else 0.0)
 
-    def _tell(self, case: Case, offer: Offer, rate: Curve, stop: Stop, seen: Seen) -> None:
+    def _add_stop(self, case: Case, offer: Offer, rate: Curve, stop: Stop, seen: Seen) -> None:
         inside = (rate.begin_ns >= stop.begin_ns) & (rate.end_ns <= stop.end_ns)
         reported = np.empty(0) if offer.on is None else offer.on[inside]
         rests, works = int(np.count_nonzero(reported == 0)), int(np.count_nonzero(reported == 1))
@@ -328,14 +328,14 @@ class Loss:
             worst = max(seen.shares, key=lambda x: x.share, default=None)
             if worst is not None:
                 wide = interval_of(worst)
-                least = max(finding.limit or 0.0, _LEAST[kind] / max(worst.sent, 1.0))
+                least = max(finding.limit or 0.0, _MIN_LOST[kind] / max(worst.sent, 1.0))
                 finding = replace(finding, measured=worst.share, interval=wide, smallest_detectable=min(1.0, least))
         elif longest is not None:
             finding = replace(finding, measured=longest, unit="s", limit=self.seconds)
         good = {name: value for name, value in numbers.items() if math.isfinite(value)}
         return replace(finding, numbers=good, marks=tuple(marks[:_MARKS]))
 
-    def _said(self, kind: str, finding: Finding, seen: Seen, limit: float) -> Finding:
+    def _conclude(self, kind: str, finding: Finding, seen: Seen, limit: float) -> Finding:
         who = f"{whose(finding.object)}: " if finding.object else ""
         sure = [s for s in seen.stops if not s.unsure]
         over = [x for x in seen.shares if self._over(kind, x, limit)]
@@ -394,7 +394,7 @@ class Loss:
         if high:
             part = max(high, key=lambda x: x.share)
             reason = f"{who}{lost_words(kind, part)}; over the limit of {percent(limit)}, but "
-            if part.error > 0 and part.lost >= _LEAST[kind]:
+            if part.error > 0 and part.lost >= _MIN_LOST[kind]:
                 settle = "record counters (load.tx.packets, load.rx.packets) instead of rates"
                 reason += "within the error of sampled rates"
                 return replace(finding, reason=reason, why=InconclusiveReason.NOISE, settle=settle)
@@ -403,7 +403,7 @@ class Loss:
         return replace(finding, outcome=Outcome.PASS, reason=f"{who}{much}{within}")
 
     def _over(self, kind: str, part: Share, limit: float) -> bool:
-        if part.lost < _LEAST[kind] and not (limit == 0 and part.lost >= 1):
+        if part.lost < _MIN_LOST[kind] and not (limit == 0 and part.lost >= 1):
             return False
         return part.lost - SIGMAS * part.error > limit * part.sent
 

@@ -9,7 +9,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from soakwatch_rules.blame import (
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.forwarding import Forwarding, alive_without_management, lost_share
+from soakwatch_rules.gap_cause import (
     DEVICE,
     LIVES,
     MONITOR,
@@ -23,24 +25,22 @@ from soakwatch_rules.blame import (
     causes,
     cuts,
 )
-from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.forwarding import Forwarding, alive_without_management, lost_share
+from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
 from soakwatch_rules.labels import label
-from soakwatch_rules.lent import DOUBT, lent
-from soakwatch_rules.looks import DURATION, Looks, looks, slower
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import cut_with_own, finite_numbers, interval, peer_name, requests, values_in
+from soakwatch_rules.poll_latency import DURATION, PollLatency, poll_latency, slowdown
 from soakwatch_rules.pressure import Pressure, pressure, seconds
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import of_monitor, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some, whole
 
 _DEAD_S = 300.0  # as for ``hang``
-_LEAST = 16  # readings of a round trip, or requests, on each side
+_MIN_PROBES = 16  # readings of a round trip, or requests, on each side
 _ALL = 0.9  # of the load, more than before: what an overload loses is no sign of a silent management
 _REST = "add a baseline phase or a pause of the load, or judge with the baseline of an earlier run"
 _NO_POLLS = frozenset({"syslog", "traps", "icmp", "tcp", "http"})  # they only listen, or have their peers' findings
@@ -177,7 +177,7 @@ class ManagementIsolation:
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         cut = cuts(case, causes(case, self.busy, _ALL)) if peers else ()
         probed = [*(self._peer(case, peer, under, cut) for peer in peers), *(() if gone is None else (gone,))]
-        return (*probed, *(self._looks(case, s, under) for s in timed), *self._polls(case, polled, under))
+        return (*probed, *(self._poll_latency(case, s, under) for s in timed), *self._polls(case, polled, under))
 
     def _gone(self, case: Case) -> Finding | None:
         """What is said of a management that answered and has not since, to the end, while the load still comes back."""
@@ -198,7 +198,7 @@ class ManagementIsolation:
             for spans in (under.high, under.low)
         ]
         asked = [requests(own, spans) for spans in (under.high, under.low)]
-        borrowed = {} if under.low else {m: s for m in own if (s := lent(case, own[m])) is not None}
+        borrowed = {} if under.low else {m: s for m in own if (s := imported_baseline(case, own[m])) is not None}
         if borrowed:
             whole = (Window(min(int(s.time_ns[0]) for s in borrowed.values()), case.window.begin_ns),)
             trips[1] = values_in(borrowed["reach.round_trip"], whole) if "reach.round_trip" in borrowed else trips[1]
@@ -211,27 +211,30 @@ class ManagementIsolation:
         about = max(own.values(), key=len)
         finding = replace(draft(self, case, about), unit="s", limit=self.latency, metric="reach.round_trip")
         name = peer_name(peer)
-        late = float(np.median(trips[0])) if trips[0].size >= _LEAST else None
-        calm = float(np.median(trips[1])) if trips[1].size >= _LEAST else None
+        late = float(np.median(trips[0])) if trips[0].size >= _MIN_PROBES else None
+        calm = float(np.median(trips[1])) if trips[1].size >= _MIN_PROBES else None
         numbers = {"high_s": seconds(under.high), "low_s": seconds(under.low), "sent": sent, "lost": lost}
         if late is not None:
             numbers |= {"round_trip": late, "round_trip_p95": float(np.quantile(trips[0], 0.95))}
         if calm is not None:
             numbers["round_trip_low"] = calm
-        share = lost / sent if sent >= _LEAST else None
-        usual = calm_lost / calm_sent if calm_sent >= _LEAST else None
+        share = lost / sent if sent >= _MIN_PROBES else None
+        usual = calm_lost / calm_sent if calm_sent >= _MIN_PROBES else None
         numbers |= {} if share is None else {"lost_share": share}
         numbers |= {} if share is None or usual is None else {"lost_share_low": usual}
         numbers |= {"path_s": seconds(missing), "path_lost": total[1] - lost} if missing else {}
-        doubts = (*((DOUBT,) if borrowed else ()), *self._doubts(case, under, share, usual or 0.0, alone=not borrowed))
+        doubts = (
+            *((BASELINE_DOUBT,) if borrowed else ()),
+            *self._doubts(case, under, share, usual or 0.0, alone=not borrowed),
+        )
         finding = replace(finding, measured=late, numbers=finite_numbers(numbers), doubts=doubts)
         if late is None and share is None and not missing:
             reason = f"{name}: too few probes under high load ({under.text},  {duration(seconds(under.high))})"
-            settle = f"needs {_LEAST} probes in it: probe more often, or load for longer"
-            if seconds(under.high) < _LEAST * (cadence(about) or math.inf):
+            settle = f"needs {_MIN_PROBES} probes in it: probe more often, or load for longer"
+            if seconds(under.high) < _MIN_PROBES * (cadence(about) or math.inf):
                 return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: {settle}")
             return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
-        result = self._said(finding, name, under, (late, calm), (sent, lost, usual))
+        result = self._conclude(finding, name, under, (late, calm), (sent, lost, usual))
         return self._cut(result, total, usual or 0.0) if missing else result
 
     def _cut(self, finding: Finding, total: tuple[float, float], usual: float) -> Finding:
@@ -240,12 +243,12 @@ class ManagementIsolation:
         text = f"{gone:,.0f} more lost in {duration(gone_s)} in which no management answered but traffic was forwarded"
         finding = replace(finding, reason=f"{finding.reason}; {text}: lost by the path")
         sent, lost = total
-        if finding.outcome is Outcome.FAIL or sent < _LEAST or interval(lost, sent)[0] <= self.loss + usual:
+        if finding.outcome is Outcome.FAIL or sent < _MIN_PROBES or interval(lost, sent)[0] <= self.loss + usual:
             return finding
         settle = "fix the path to the management address, or probe over another one, then run again"
         return replace(finding, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.GAP, settle=settle)
 
-    def _said(
+    def _conclude(
         self,
         finding: Finding,
         name: str,
@@ -259,15 +262,15 @@ class ManagementIsolation:
         if late is not None:
             before = f" ({duration(calm)} under low load)" if calm is not None else ""
             reported.append(f"median round trip {duration(late)}{before}")
-        low, high = interval(lost, sent) if sent >= _LEAST else (0.0, 0.0)
-        if sent >= _LEAST:
+        low, high = interval(lost, sent) if sent >= _MIN_PROBES else (0.0, 0.0)
+        if sent >= _MIN_PROBES:
             held = "not known under low load" if usual is None else f"{quantity(usual, '1')} under low load"
             reported.append(f"{quantity(lost / sent, '1')} of {sent:,.0f} requests lost ({held})")
             finding = replace(finding, smallest_detectable=self.loss + high - low, detectable_unit="1")
         text = f"{name} under {under.text}: {', '.join(reported)}"
         marks = tuple(Mark(w.begin_ns, w.end_ns, text) for w in under.high[:20])
         beyond = self.loss + (usual or 0.0)
-        if usual is not None and sent >= _LEAST and low > beyond:
+        if usual is not None and sent >= _MIN_PROBES and low > beyond:
             reason = f"{text}; allowed {quantity(self.loss, '1')} more than under low load"
             finding = replace(finding, measured=lost / sent, limit=beyond, unit="1", interval=(low, high))
             return replace(finding, outcome=Outcome.FAIL, reason=reason, marks=marks)
@@ -275,10 +278,10 @@ class ManagementIsolation:
             return replace(
                 finding, outcome=Outcome.FAIL, reason=f"{text}; allowed {duration(self.latency)}", marks=marks
             )
-        if sent >= _LEAST and low > beyond:
+        if sent >= _MIN_PROBES and low > beyond:
             return replace(finding, reason=text, why=InconclusiveReason.NO_REFERENCE, settle=_REST, marks=marks)
-        if sent >= _LEAST and lost / sent > beyond:
-            settle = f"needs about {whole(4 * max(sent, _LEAST))} requests under high load"
+        if sent >= _MIN_PROBES and lost / sent > beyond:
+            settle = f"needs about {whole(4 * max(sent, _MIN_PROBES))} requests under high load"
             reason = f"{text}; over the limit of {quantity(self.loss, '1')}, but too few requests to be certain"
             return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle, marks=marks)
         if late is not None and calm is not None and late > self.times * calm and late > 0.01:
@@ -298,28 +301,28 @@ class ManagementIsolation:
 
     # --- looks ---------------------------------------------------------------------------------------------
 
-    def _looks(self, case: Case, series: Series, under: Pressure) -> Finding:
+    def _poll_latency(self, case: Case, series: Series, under: Pressure) -> Finding:
         """One source's looks: how long they took, and which were lost one at a time."""
         source = label(series.object, "source") or series.object
         ledger = next((x for x in case.ledgers if _source(x) == source), None)
-        high, low = (looks(series, ledger, spans) for spans in (under.high, under.low))
-        borrowed = None if under.low else lent(case, series)
+        high, low = (poll_latency(series, ledger, spans) for spans in (under.high, under.low))
+        borrowed = None if under.low else imported_baseline(case, series)
         if borrowed is not None:
-            low = looks(borrowed, None, (Window(int(borrowed.time_ns[0]), case.window.begin_ns),))
-        doubts = (*((DOUBT,) if borrowed is not None else ()), *_monitor(case.ledgers))
+            low = poll_latency(borrowed, None, (Window(int(borrowed.time_ns[0]), case.window.begin_ns),))
+        doubts = (*((BASELINE_DOUBT,) if borrowed is not None else ()), *_monitor(case.ledgers))
         finding = replace(draft(self, case, series), unit="s", doubts=doubts)
-        if high is None or max(float(high.number), high.due) < _LEAST:
-            reason = f"fewer than {_LEAST} polls of {source} under {under.text} ({duration(seconds(under.high))})"
+        if high is None or max(float(high.number), high.due) < _MIN_PROBES:
+            reason = f"fewer than {_MIN_PROBES} polls of {source} under {under.text} ({duration(seconds(under.high))})"
             return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
-        low = low if low is not None and low.number >= _LEAST else None
+        low = low if low is not None and low.number >= _MIN_PROBES else None
         limit = None if low is None else max(self.latency, self.times * low.median)
-        usual = low.lost / low.due if low is not None and low.due >= _LEAST else None
+        usual = low.lost / low.due if low is not None and low.due >= _MIN_PROBES else None
         numbers = {"looks": float(high.number), "took": high.median, "took_p95": high.late}
         text = f"polls of {source} under {under.text} took {duration(high.median)} (median)"
         if low is not None:
-            numbers |= {"took_low": low.median, "slower": slower(high, low)}
+            numbers |= {"took_low": low.median, "slower": slowdown(high, low)}
             text += f", {duration(low.median)} under low load"
-        if high.due >= _LEAST:
+        if high.due >= _MIN_PROBES:
             numbers |= {"due": high.due, "lost": high.lost, "lost_share": high.lost / high.due}
             numbers |= {} if usual is None else {"lost_share_low": usual}
             text += f"; {high.lost:.0f} of {high.due:.0f} single polls were lost"
@@ -327,8 +330,10 @@ class ManagementIsolation:
         marks = tuple(Mark(w.begin_ns, w.end_ns, text) for w in under.high[:20])
         return self._slow(replace(finding, marks=marks), text, high, low, usual)
 
-    def _slow(self, finding: Finding, text: str, high: Looks, low: Looks | None, usual: float | None) -> Finding:
-        if high.due >= _LEAST and (ends := interval(high.lost, high.due))[0] > self.loss + (usual or 0.0):
+    def _slow(
+        self, finding: Finding, text: str, high: PollLatency, low: PollLatency | None, usual: float | None
+    ) -> Finding:
+        if high.due >= _MIN_PROBES and (ends := interval(high.lost, high.due))[0] > self.loss + (usual or 0.0):
             if usual is None:
                 reason = f"{text}; the usual loss under low load is not known"
                 return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_REST)
@@ -342,10 +347,10 @@ class ManagementIsolation:
                 limit=self.loss + usual,
                 interval=ends,
             )
-        if low is None or high.number < _LEAST:
+        if low is None or high.number < _MIN_PROBES:
             doubt = "too few polls under low load to compare with" if low is None else "few polls were answered"
             return replace(finding, outcome=Outcome.PASS, reason=text, marks=(), doubts=(*finding.doubts, doubt))
-        often = slower(high, low)
+        often = slowdown(high, low)
         if often > self.times and high.median > self.latency:
             return replace(finding, outcome=Outcome.FAIL, reason=f"{text}: {often:.3g} times as long")
         longer = min(high.median - low.median, high.quarter - low.quarter)

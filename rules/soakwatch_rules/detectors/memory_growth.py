@@ -13,8 +13,8 @@ from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.memory_verdict import CUT, LEVELLED
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.stages import compare, stages, still_rising
 from soakwatch_rules.traits import GrowthMethod, Traits
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence

@@ -15,8 +15,8 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.offered import OVERLOADS, named, overloads, own_loss, parts
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, Phase, RuleSpec
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
@@ -232,7 +232,7 @@ class OverloadLoss:
         self, case: Case, finding: Finding, seen: list[_Overload], worst: _Overload, known: Capacity | None, unit: str
     ) -> Finding:
         """What is said of the worst phase; a loss that the generators may have made themselves is nobody's."""
-        result, own = self._said(finding, worst, known, unit), own_loss(case.load) or 0.0
+        result, own = self._conclude(finding, worst, known, unit), own_loss(case.load) or 0.0
         if own <= 0:
             return result
         result = replace(result, numbers=dict(result.numbers) | {"own_loss": own})
@@ -240,7 +240,7 @@ class OverloadLoss:
             return result
         rest = max((overload.without(own) for overload in seen), key=lambda overload: overload.ratio)
         text = f"the generator itself loses up to {100 * own:.3g} % (calibrated)"
-        if self._said(finding, rest, known, unit).outcome is Outcome.FAIL:
+        if self._conclude(finding, rest, known, unit).outcome is Outcome.FAIL:
             return replace(result, doubts=(*result.doubts, f"{text}, which does not explain it"))
         settle = "fix the generator's own loss, or send less, and calibrate again"
         reason = f"{result.reason}; {text}, which explains it"
@@ -256,7 +256,7 @@ class OverloadLoss:
             finding, numbers=dict(finding.numbers) | crossed.numbers, reason=f"{finding.reason}; {crossed.text}"
         )
         behind = max(0.0, crossed.let_out - crossed.back) / max(crossed.sent, NOTHING)
-        if self._said(finding, worst.without(behind), known, unit).outcome is Outcome.FAIL:
+        if self._conclude(finding, worst.without(behind), known, unit).outcome is Outcome.FAIL:
             return result
         reason = (
             f"{finding.reason}; lost after leaving the device, by the path or the generator's receiver: {crossed.text}"
@@ -320,7 +320,7 @@ class OverloadLoss:
             },
         )
 
-    def _said(self, finding: Finding, worst: _Overload, known: Capacity | None, unit: str) -> Finding:
+    def _conclude(self, finding: Finding, worst: _Overload, known: Capacity | None, unit: str) -> Finding:
         if worst.sent <= NOTHING or worst.seconds <= 0:
             reason = f"nothing was sent in the {worst.phase.name} phase"
             return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)

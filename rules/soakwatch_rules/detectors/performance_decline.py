@@ -22,14 +22,14 @@ from soakwatch_rules.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, quantity
 
-_LEAST = 16
+_MIN_SAMPLES = 16
 _HOUR_S = 3600.0
 _STOP_S = 10.0  # of standing still, as for loss
 _SURE = 0.99
 _LATE = 0.999
-_MOST = 1e100
+_MAX_VALUE = 1e100
 _TIMES = 3.14  # Student's t of 99 % at six degrees of freedom
-_LONGEST_H = 1000.0
+_MAX_HOURS = 1000.0
 _WORDS = {
     "leak": "a steady decline",
     "late leak": "a decline that started late",
@@ -148,13 +148,13 @@ class PerformanceDecline:
         relative = plain.per(by[0]) if by else None
         shown, stopped = _without_stops(relative or plain, flow)
         n, span = shown.rate.size, case.window.seconds
-        if n < _LEAST or span < self.shortest:
+        if n < _MIN_SAMPLES or span < self.shortest:
             more = max(self.shortest - span, 0.0)
             reason = (
-                f"{counted(n, 'sample')} of throughput in {duration(max(span, 0.0))}; {_LEAST} samples in "
+                f"{counted(n, 'sample')} of throughput in {duration(max(span, 0.0))}; {_MIN_SAMPLES} samples in "
                 f"{duration(self.shortest)} needed"
             )
-            settle = f"needs {duration(more)} more" if more > 0 else f"needs {_LEAST} samples"
+            settle = f"needs {duration(more)} more" if more > 0 else f"needs {_MIN_SAMPLES} samples"
             return replace(
                 finding,
                 reason=reason,
@@ -181,7 +181,7 @@ class PerformanceDecline:
         if case.devices > 1:
             doubts.append(f"{case.devices} devices share the load: which of them declined is not known")
         finding = replace(self._measured(finding, trend, fell, level, span), doubts=tuple(doubts))
-        result = self._said(finding, trend, fell, level)
+        result = self._conclude(finding, trend, fell, level)
         late = late_fall(parts.value, self.tolerance)
         if result.outcome is not Outcome.FAIL and late is not None and late.probability >= _LATE:
             reason = (
@@ -222,7 +222,7 @@ class PerformanceDecline:
             numbers=numbers,
         )
 
-    def _said(self, finding: Finding, trend: Trend, fell: Fall | None, level: float) -> Finding:
+    def _conclude(self, finding: Finding, trend: Trend, fell: Fall | None, level: float) -> Finding:
         hourly = f"{-100 * _cut(trend.rate * _HOUR_S / level):+.2g} %/h"
         lower = fell is not None and fell.probability >= _SURE
         change = "" if fell is None else f"last quarter {-100 * _cut(fell.share):+.3g} % compared with the first"
@@ -250,7 +250,7 @@ class PerformanceDecline:
             return replace(finding, reason=reason, why=trend.why or InconclusiveReason.NOISE, settle=more)
         if fell is not None and fell.share > self.tolerance:
             longer = (_TIMES * fell.error / (fell.share - self.tolerance)) ** 2 - 1
-            hours = min(max(longer, 0.1) * finding.window.seconds / _HOUR_S, _LONGEST_H)
+            hours = min(max(longer, 0.1) * finding.window.seconds / _HOUR_S, _MAX_HOURS)
             reason = (
                 f"{change}, ± {100 * _cut(fell.error):.2g} %: a decline or noise; not falling at the end ({hourly})"
             )
@@ -273,7 +273,7 @@ class PerformanceDecline:
             return []
         absolute = (
             fall(plain.rate[: plain.rate.size // 96 * 96].reshape(96, -1).mean(axis=1), self.tolerance)
-            if (plain.rate.size >= 96 and float(np.abs(plain.rate).max()) < _MOST)
+            if (plain.rate.size >= 96 and float(np.abs(plain.rate).max()) < _MAX_VALUE)
             else None
         )
         if absolute is None or absolute.probability < _SURE:
@@ -297,8 +297,8 @@ def _without_stops(shown: Curve, flow: Flow) -> tuple[Curve, tuple[Stop, ...]]:
 def _scaled(case: Case, shown: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Seconds since the window's begin (strictly increasing) and values that arithmetic can stand."""
     seconds = np.asarray((shown.end_ns - case.window.begin_ns) * 1e-9, dtype=np.float64)
-    return seconds, np.clip(shown.rate, -_MOST, _MOST)
+    return seconds, np.clip(shown.rate, -_MAX_VALUE, _MAX_VALUE)
 
 
 def _cut(number: float) -> float:
-    return float(np.clip(number, -_MOST, _MOST)) if not math.isnan(number) else 0.0
+    return float(np.clip(number, -_MAX_VALUE, _MAX_VALUE)) if not math.isnan(number) else 0.0

@@ -14,21 +14,21 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.offered import OVERLOADS, parts
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
-from soakwatch_rules.sight import cadence
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.level import robust
-from soakwatch_rules.stats.pauses import LEAST, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
+from soakwatch_rules.stats.pauses import MIN_INTERVALS, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
 from soakwatch_rules.stats.standstill import stops_of_rate
 from soakwatch_rules.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
-_LEAST = 16  # readings of one level
+_MIN_SAMPLES = 16  # readings of one level
 _MARKS = 50
 _GAP = 3.0
 _AROUND = 5  # readings that tell whether it fell, and came back
 _CARRIES = 0.25  # of the level: so much shows that a standstill is over
 _POWER_SIGMAS = 0.84  # one-sided, 80 %
-_FEWEST = 8  # readings of a standstill
+_MIN_STANDSTILL = 8  # readings of a standstill
 _SHORT = 0.05  # of the readings: a standstill so short would be found
 _CHANGING = frozenset({"ramp", "cooldown"})
 
@@ -170,8 +170,8 @@ class PeriodicPause:
         counts = shown is None and flow.series.trait.unit.startswith("{")
         seen = self._seen(case, shown or plain, apart or 1.0, sent, commanded=shown is not None, counts=counts)
         if seen is None or apart is None:
-            short = duration(_LEAST * apart) if apart else f"{_LEAST} samples"
-            reason = f"fewer than {_LEAST} samples of throughput in each phase"
+            short = duration(_MIN_SAMPLES * apart) if apart else f"{_MIN_SAMPLES} samples"
+            reason = f"fewer than {_MIN_SAMPLES} samples of throughput in each phase"
             return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {short} of one phase")
         noisy, scatter = seen.deep >= 1, f"the throughput is noisy ({quantity(seen.sigma, '1')} robust sigma)"
         lost = max(seen.deep, 2 * seen.deep - 0.2) + _POWER_SIGMAS * seen.sigma
@@ -186,9 +186,9 @@ class PeriodicPause:
             doubts.append(f"{counted(seen.ends, 'dip')} at the start of a phase, or without a recovery, not counted")
         finding = replace(finding, smallest_detectable=None if noisy else apart * lost, doubts=tuple(doubts))
         numbers = {"sigma": seen.sigma, "depth": seen.deep, "readings": float(seen.readings)}
-        result = self._said(case, finding, seen.pauses, apart, numbers)
+        result = self._conclude(case, finding, seen.pauses, apart, numbers)
         if noisy and result.outcome is Outcome.PASS:
-            shortest_s = min(apart * max(_FEWEST, (self.sigmas * seen.sigma / 0.9) ** 2), 1e6)
+            shortest_s = min(apart * max(_MIN_STANDSTILL, (self.sigmas * seen.sigma / 0.9) ** 2), 1e6)
             reason = f"{scatter}, so short stops cannot be detected; no standstill of {duration(shortest_s)} or longer"
             if shortest_s <= _SHORT * seen.readings * apart:
                 return replace(result, reason=reason, smallest_detectable=shortest_s)
@@ -222,7 +222,7 @@ class PeriodicPause:
             low = int(np.searchsorted(shown.begin_ns, part.window.begin_ns))
             high = int(np.searchsorted(shown.end_ns, part.window.end_ns, side="right"))
             rate, cover_s = shown.rate[low:high], (shown.end_ns - shown.begin_ns)[low:high] * 1e-9
-            if rate.size < _LEAST:
+            if rate.size < _MIN_SAMPLES:
                 continue
             stopped = standstills(rate, apart) | _stood(shown, low, high, self.longest, counts=counts)
             level = level_without(rate, apart, stopped)
@@ -257,7 +257,7 @@ class PeriodicPause:
             end_ns = max(e.begin_ns, e.end_ns if e.end_ns is not None else e.begin_ns)
             pauses.append(_Pause(e.begin_ns, end_ns, (end_ns - e.begin_ns) * 1e-9, _planned(asked, e.begin_ns, end_ns)))
         finding = replace(draft(self, case), object=object_name, samples=len(own), unit="s", limit=self.longest)
-        return self._said(case, finding, pauses, 0.0, {}, "logged ")
+        return self._conclude(case, finding, pauses, 0.0, {}, "logged ")
 
     def _silences(self, case: Case) -> list[Finding]:
         result = []
@@ -286,7 +286,7 @@ class PeriodicPause:
             )
         return result
 
-    def _said(
+    def _conclude(
         self,
         case: Case,
         finding: Finding,
@@ -328,7 +328,7 @@ class PeriodicPause:
             more += f"; {counted(planned, 'pause')} in planned events" if planned else ""
             return replace(finding, outcome=Outcome.PASS, reason=f"no {kind}pause{more}")
         text = some([f"{moment(p.begin_ns)} ({duration(p.lost_s)})" for p in counting])
-        few = "too few to show a rhythm" if len(counting) <= LEAST else "irregular"
+        few = "too few to show a rhythm" if len(counting) <= MIN_INTERVALS else "irregular"
         how = _beat(beat) if beat is not None and periodic else few
         reason = f"{counted(len(counting), f'{kind}pause')}, {how}, longest {duration(worst)}, "
         reason += f"{duration(numbers['lost_s'])} lost in total: {text}"

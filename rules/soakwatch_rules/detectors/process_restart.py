@@ -15,10 +15,10 @@ from soakwatch_rules.incidents import Incident, incidents
 from soakwatch_rules.intents import Intent, intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.process_life import changes, downs, gone, of_child, told
+from soakwatch_rules.process_life import changes, downs, gone, of_child, reported
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
@@ -139,7 +139,7 @@ class ProcessRestart:
         apart_s = min((a for s in (up, starts) if s is not None and (a := spacing(s)) is not None), default=1.0)
         slack_ns = round(2e9 * apart_s)
         own = [e for e in case.events if e.object == case.object and not e.expect]
-        every = incidents((*changes(starts), *downs(up), *told(own)), slack_ns)
+        every = incidents((*changes(starts), *downs(up), *reported(own)), slack_ns)
         children = [i for i in every if of_child(i, child)]
         seen = [i for i in every if i not in children]
         clock_ns = sorted(e.begin_ns for e in case.events if e.kind == "clock.step")

@@ -24,14 +24,14 @@ from soakwatch_rules.wording.words import counted, duration, moment, quantity, s
 
 _DAY_S = 86400.0
 _HOUR_S = 3600.0
-_LEAST = 16  # readings of one life
+_MIN_SAMPLES = 16  # readings of one life
 _MARKS = 20
 _STEADY = 0.02  # change of the load from the first to the last third
 _WIDTH = 1.0  # a forecast is told up to this width in relation to itself
-_MOST = 1e150
+_MAX_VALUE = 1e150
 
 
-class _Look(NamedTuple):
+class _Lifetime(NamedTuple):
     """One life: the trends of its block minima and medians, upwards, and its end in seconds of the trends' axis."""
 
     window: Window
@@ -130,24 +130,24 @@ class QueueGrowth:
 
     def _of(self, case: Case, series: Series) -> Finding:
         whole = series.between(case.window.begin_ns, case.window.end_ns).finite()
-        bounded = np.abs(whole.values) < _MOST
+        bounded = np.abs(whole.values) < _MAX_VALUE
         whole = replace(whole, time_ns=whole.time_ns[bounded], value=whole.value[bounded])
         finding = replace(
             draft(self, case, whole), unit=f"{series.trait.unit}/h", detectable_unit=f"{series.trait.unit}/h"
         )
         finding = _with_full(case, finding, whole)
         lifetimes = [
-            self._look(life.window, life.series)
+            self._lifetime(life.window, life.series)
             for life in lives(whole, case.window, case.events)
-            if len(life.series) >= _LEAST and life.window.seconds >= self.shortest
+            if len(life.series) >= _MIN_SAMPLES and life.window.seconds >= self.shortest
         ]
         if not lifetimes:
             reason = (
-                f"{counted(len(whole), 'sample')} in {duration(case.window.seconds)}; {_LEAST} samples in "
+                f"{counted(len(whole), 'sample')} in {duration(case.window.seconds)}; {_MIN_SAMPLES} samples in "
                 f"{duration(self.shortest)} without a restart needed"
             )
             more = max(self.shortest - case.window.seconds, 0.0)
-            settle = f"needs {duration(more)} more" if more > 0 else f"needs {_LEAST} samples without a restart"
+            settle = f"needs {duration(more)} more" if more > 0 else f"needs {_MIN_SAMPLES} samples without a restart"
             why = InconclusiveReason.TOO_SHORT if more > 0 else InconclusiveReason.TOO_FEW
             return _full(replace(finding, reason=reason, why=why, settle=settle))
         failing = [lifetime for lifetime in lifetimes if lifetime.floor.outcome is Outcome.FAIL]
@@ -160,16 +160,16 @@ class QueueGrowth:
         if series.trait.ceiling is None:
             doubts.append("the queue's limit is not known: growth is compared with its level, without a forecast")
         finding = replace(finding, doubts=tuple(doubts))
-        return _full(self._said(case, _with_arithmetic(finding, lifetime), lifetime))
+        return _full(self._conclude(case, _with_arithmetic(finding, lifetime), lifetime))
 
-    def _look(self, window: Window, series: Series) -> _Look:
+    def _lifetime(self, window: Window, series: Series) -> _Lifetime:
         trait, seconds = series.trait, series.seconds
         sign = -1.0 if trait.growth == "down" else 1.0
         begin_s = (window.begin_ns - int(series.time_ns[0])) * 1e-9
         span = (begin_s, begin_s + window.seconds)
         floor = max(trait.floor, trait.quantum or 0.0)
         allowed: float | Tolerance = Tolerance(self.tolerance, _DAY_S, floor)
-        if trait.ceiling is not None and 0 < trait.ceiling < _MOST:
+        if trait.ceiling is not None and 0 < trait.ceiling < _MAX_VALUE:
             allowed = Tolerance(self.tolerance, _DAY_S, floor).per_second(trait.ceiling, window.seconds)
         value = sign * series.values
         low = judge_trend(
@@ -178,9 +178,9 @@ class QueueGrowth:
         middle = judge_trend(
             seconds, value, allowed=allowed, span_s=span, quantum=trait.quantum, statistic="median", floors=False
         )
-        return _Look(window, series, low, middle, span[1])
+        return _Lifetime(window, series, low, middle, span[1])
 
-    def _said(self, case: Case, finding: Finding, lifetime: _Look) -> Finding:
+    def _conclude(self, case: Case, finding: Finding, lifetime: _Lifetime) -> Finding:
         low, middle, unit = lifetime.floor, lifetime.middle, lifetime.series.trait.unit
         rate = f"{quantity(low.rate * _HOUR_S, f'{unit}/h')} (allowed {quantity(low.allowed * _HOUR_S, f'{unit}/h')})"
         if low.outcome is Outcome.FAIL:
@@ -213,7 +213,7 @@ class QueueGrowth:
         return replace(finding, outcome=Outcome.WARN, reason=f"{reason}; {how}")
 
 
-def _with_arithmetic(finding: Finding, lifetime: _Look) -> Finding:
+def _with_arithmetic(finding: Finding, lifetime: _Lifetime) -> Finding:
     low, middle = lifetime.floor, lifetime.middle
     known = low.smallest_detectable
     return replace(
@@ -262,7 +262,7 @@ def _full(finding: Finding) -> Finding:
     return replace(finding, outcome=Outcome.WARN if warns else finding.outcome, reason=reason)
 
 
-def _forecast(lifetime: _Look, trend: Trend) -> Forecast | None:
+def _forecast(lifetime: _Lifetime, trend: Trend) -> Forecast | None:
     """When the line reaches the ceiling; None if it does not rise for certain, or the interval is too wide."""
     line, ceiling = trend.line, lifetime.series.trait.ceiling
     if line is None or ceiling is None or lifetime.series.trait.growth == "down" or not (0 < line.low <= line.high):
@@ -305,4 +305,4 @@ def _settle(trend: Trend) -> str:
 
 
 def _hourly(rate: float) -> float:
-    return float(np.clip(rate, -_MOST, _MOST)) * _HOUR_S
+    return float(np.clip(rate, -_MAX_VALUE, _MAX_VALUE)) * _HOUR_S

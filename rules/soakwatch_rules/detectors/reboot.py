@@ -12,8 +12,8 @@ from soakwatch_rules.incidents import Incident, incidents, witnessed
 from soakwatch_rules.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
@@ -123,12 +123,12 @@ class Reboot:
             limit=self.allowed,
             unit="{reboot}",
             doubts=tuple(doubts),
-            marks=tuple(Mark(i.begin_ns, i.end_ns, f"reboot: {_told(i)}") for i in back),
+            marks=tuple(Mark(i.begin_ns, i.end_ns, f"reboot: {_described(i)}") for i in back),
             numbers={"reboots": float(len(back)), "planned": float(planned)},
         )
         faulty = list(reckoned.broken)
         if number > self.allowed:
-            times = some([f"before {moment(i.end_ns)} ({_told(i)})" for i in reckoned.unplanned])
+            times = some([f"before {moment(i.end_ns)} ({_described(i)})" for i in reckoned.unplanned])
             faulty.insert(0, f"{counted(number, 'reboot')}: {times}")
         if faulty:
             return (replace(finding, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
@@ -155,7 +155,7 @@ def _blind(about: Series, uptime: Series | None, window: Window) -> str:
     return min(unseen(s.time_ns, window) for s in (about, uptime or about))
 
 
-def _told(incident: Incident) -> str:
+def _described(incident: Incident) -> str:
     return f"{incident.text}, reason: {incident.cause}" if incident.cause else incident.text
 
 

@@ -12,23 +12,23 @@ import numpy as np
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.episodes import Episode, episodes
 from soakwatch_rules.explanations import commanded, median_load
+from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
 from soakwatch_rules.labels import label
-from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.lives import lives
 from soakwatch_rules.own_movement import JudgedEpisode, beside_history, memory_kept, without_level
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.distributions import student_quantile
-from soakwatch_rules.stats.equivalence import LEAST, OUT, Reference, Return, reference, returned, trend
+from soakwatch_rules.stats.equivalence import MIN_WINDOW, OUT, Reference, Return, reference, returned, trend
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, plus_minus, quantity, some
 
 _CALM_S = 1800.0
 _CALM_READINGS = 400
-_LEAST_BEFORE = 16
-_LEAST_EFFECTIVE = 4.0
+_MIN_SAMPLES_BEFORE = 16
+_MIN_EFFECTIVE = 4.0
 _LATELY = 0.1  # of the time after: a shorter last absence may be over in a moment
 _SURE = 0.01  # of a rise from repetition to repetition
 _WANDER = " independent samples"
@@ -174,21 +174,21 @@ class Recovery:
                 finding,
                 reason=reason,
                 why=InconclusiveReason.TOO_FEW,
-                settle=f"needs {2 * LEAST} samples after the stress",
+                settle=f"needs {2 * MIN_WINDOW} samples after the stress",
             )
         judged = [self._episode(case, series, matches[: index + 1], apart) for index in range(len(matches))]
         long = [j for j in judged if j.why is not InconclusiveReason.TOO_SHORT or j.back is not None]
         worst = min(long or judged, key=lambda j: (_WORST.index(j.outcome), -(j.seconds or 0.0)))
-        return self._told(finding, case, series, judged, worst)
+        return self._conclude(finding, case, series, judged, worst)
 
     def _episode(self, case: Case, series: Series, so_far: Sequence[Episode], apart: float) -> JudgedEpisode:
         episode = so_far[-1]
         after = series.between(episode.after.begin_ns, episode.after.end_ns)
         due = expected(episode.after.seconds, apart) or 0
-        if due < 2 * LEAST or len(after) < 2 * LEAST:
-            reason = f"{counted(len(after), 'sample')} after the {episode.name}; {2 * LEAST} needed"
-            missing = 2 * LEAST - min(due, len(after))
-            why = InconclusiveReason.TOO_SHORT if due < 2 * LEAST else InconclusiveReason.GAP
+        if due < 2 * MIN_WINDOW or len(after) < 2 * MIN_WINDOW:
+            reason = f"{counted(len(after), 'sample')} after the {episode.name}; {2 * MIN_WINDOW} needed"
+            missing = 2 * MIN_WINDOW - min(due, len(after))
+            why = InconclusiveReason.TOO_SHORT if due < 2 * MIN_WINDOW else InconclusiveReason.GAP
             settle = f"needs {duration(missing * apart)} more of recovery at a sample every {duration(apart)}"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, why, settle)
         if 2 * len(after) < due:
@@ -218,9 +218,10 @@ class Recovery:
         later = median_load(load, (episode.after.begin_ns + episode.after.end_ns) // 2, episode.after.end_ns)
         for window in episode.before:
             value = series.between(window.begin_ns, window.end_ns).values
-            if value.size < _LEAST_BEFORE or float(np.abs(value).max()) > 1e150:
+            if value.size < _MIN_SAMPLES_BEFORE or float(np.abs(value).max()) > 1e150:
                 trouble = (
-                    f"{counted(value.size, 'sample')} of the calm before the {episode.name}; {_LEAST_BEFORE} needed"
+                    f"{counted(value.size, 'sample')} of the calm before the {episode.name}; "
+                    f"{_MIN_SAMPLES_BEFORE} needed"
                 )
                 continue
             own = True
@@ -231,17 +232,17 @@ class Recovery:
                     trouble = f"the load differs ({earlier:.3g} before the {episode.name}, {later:.3g} after it)"
                     continue
             result = reference(value)
-            if result.effective >= _LEAST_EFFECTIVE:
+            if result.effective >= _MIN_EFFECTIVE:
                 return result, ""
             trouble = (
                 f"the {duration(window.seconds)} before the {episode.name} fluctuate slowly: they are worth only "
                 f"{result.effective:.1f}{_WANDER}"
             )
-        other = None if own else lent(case, series, alike=True)
-        if other is not None and len(other) >= _LEAST_BEFORE and float(np.abs(other.values).max()) <= 1e150:
+        other = None if own else imported_baseline(case, series, alike=True)
+        if other is not None and len(other) >= _MIN_SAMPLES_BEFORE and float(np.abs(other.values).max()) <= 1e150:
             result = reference(other.values)
-            if result.effective >= _LEAST_EFFECTIVE:
-                return result, f"{DOUBT}, whose load is not known here"
+            if result.effective >= _MIN_EFFECTIVE:
+                return result, f"{BASELINE_DOUBT}, whose load is not known here"
         return None, trouble
 
     def _band(self, series: Series, level: float) -> float:
@@ -337,7 +338,7 @@ class Recovery:
         longer = judged.episode.after.seconds * max(times, 1.2)
         return f"needs about {duration(longer)} of recovery, and as long a calm before, at this noise level"
 
-    def _told(
+    def _conclude(
         self, finding: Finding, case: Case, series: Series, judged: Sequence[JudgedEpisode], worst: JudgedEpisode
     ) -> Finding:
         unit, judgeds = series.trait.unit, [j for j in judged if j.back is not None and j.before is not None]

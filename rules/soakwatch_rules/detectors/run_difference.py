@@ -19,7 +19,7 @@ from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, quantity
 
-_LEAST = 16
+_MIN_SAMPLES = 16
 _LOST = frozenset(
     {
         "load.loss",
@@ -175,9 +175,12 @@ class RunDifference:
             return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         now = self._measure(series.between(case.window.begin_ns, case.window.end_ns))
         if now is None:
-            reason = f"{counted(finding.samples, 'sample')}; {_LEAST} needed after settling"
+            reason = f"{counted(finding.samples, 'sample')}; {_MIN_SAMPLES} needed after settling"
             return replace(
-                finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {_LEAST} samples after settling"
+                finding,
+                reason=reason,
+                why=InconclusiveReason.TOO_FEW,
+                settle=f"needs {_MIN_SAMPLES} samples after settling",
             )
         if finding.expected is not None and 2 * finding.samples < finding.expected:
             reason = f"{finding.samples} of {finding.expected} expected samples, less than half"
@@ -187,7 +190,7 @@ class RunDifference:
         earlier = [m for other in case.earlier if (m := self._measure(other)) is not None]
         series = replace(series, trait=replace(series.trait, unit=_unit(series), worse=_worse(series)))
         if not earlier:
-            reason = f"{counted(len(case.earlier), 'earlier run')} without {_LEAST} samples after settling"
+            reason = f"{counted(len(case.earlier), 'earlier run')} without {_MIN_SAMPLES} samples after settling"
             return replace(
                 finding,
                 reason=reason,
@@ -209,7 +212,7 @@ class RunDifference:
             level = (series.rate() if series.trait.kind == "counter" else series).finite()
             seconds = level.seconds
             value = level.values[seconds >= self.settle * seconds[-1]] if len(level) else np.empty(0)
-        if value.size < _LEAST or float(np.abs(value).max()) > 1e150:
+        if value.size < _MIN_SAMPLES or float(np.abs(value).max()) > 1e150:
             return None
         middle, high = (float(x) for x in np.percentile(value, [50, 99]))
         if series.metric in _LOST:

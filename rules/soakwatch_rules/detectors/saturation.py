@@ -14,8 +14,8 @@ from soakwatch_rules.labels import label
 from soakwatch_rules.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence, unseen
 from soakwatch_rules.spans import overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tally import Tally
@@ -31,8 +31,8 @@ _STILL = 0.005  # of the limit: what moves less stands
 _BEGIN = 0.01  # of the window: what was full then was so from the start
 _ROSE = 0.02  # of the limit, from the first quarter to the last: less is no climb to forecast
 _DAY_S = 86400.0
-_MOST = 1e150
-_MOST_MARKS = 50
+_MAX_VALUE = 1e150
+_MAX_MARKS = 50
 
 
 class _Thing(NamedTuple):
@@ -188,13 +188,13 @@ class Saturation:
             return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
         used = series.values / limit
         counter = next((s for s in case.series if s.metric == resource.counter), None)
-        stretches = list(self._found(case, series, used, apart, counter))
+        stretches = list(self._stretches(case, series, used, apart, counter))
         highest = float(used.max())
         finding = replace(
             finding,
-            measured=min(highest, _MOST),
+            measured=min(highest, _MAX_VALUE),
             limit=self.enter,
-            marks=tuple(f.mark() for f in stretches[:_MOST_MARKS]),
+            marks=tuple(f.mark() for f in stretches[:_MAX_MARKS]),
             smallest_detectable=max(self.lasting, 2 * apart),
             detectable_unit="s",
             forecast=None if stretches else self._forecast(case, series, limit),
@@ -202,11 +202,11 @@ class Saturation:
                 "stretches": float(sum(not f.planned for f in stretches)),
                 "planned": float(sum(f.planned for f in stretches)),
                 "seconds": sum(f.window.seconds for f in stretches),
-                "highest": min(highest, _MOST),
+                "highest": min(highest, _MAX_VALUE),
             },
         )
         if stretches:
-            return self._said(finding, series, limit, stretches)
+            return self._conclude(finding, series, limit, stretches)
         most = f"{name}: at most {_percent(highest)} of {_amount(limit, series)}"
         if finding.expected is not None and 2 * len(series) < finding.expected and not _steady(series, case.window):
             reason = f"{most} in {len(series)} of {finding.expected} expected samples, less than half"
@@ -219,7 +219,7 @@ class Saturation:
             return replace(finding, outcome=Outcome.WARN, reason=reason)
         return replace(finding, outcome=Outcome.PASS, reason=most)
 
-    def _found(
+    def _stretches(
         self, case: Case, series: Series, used: np.ndarray, apart: float, counter: Series | None
     ) -> Iterator[_Full]:
         window, positions = case.window, series.time_ns
@@ -247,7 +247,7 @@ class Saturation:
                 refused=f"{counter.metric} counted {refused:,.0f}" if counter is not None and refused >= 1 else "",
             )
 
-    def _said(self, finding: Finding, series: Series, limit: float, stretches: list[_Full]) -> Finding:
+    def _conclude(self, finding: Finding, series: Series, limit: float, stretches: list[_Full]) -> Finding:
         resource, name = _THINGS[series.metric], _name(series)
         failing = [f for f in stretches if self._fails(series.metric, f)]
         reported = failing or [f for f in stretches if not f.planned] or stretches
@@ -330,7 +330,7 @@ def _limit(series: Series) -> float | None:
     if series.trait.unit == _SHARE:
         return 1.0
     ceiling = series.trait.ceiling
-    return ceiling if ceiling is not None and 0 < ceiling < _MOST else None
+    return ceiling if ceiling is not None and 0 < ceiling < _MAX_VALUE else None
 
 
 def _name(series: Series) -> str:

@@ -18,7 +18,7 @@ def _counted(metric: str, each: Floats, apart: float, object_name: str = "") -> 
     return readings(metric, np.cumsum(each).astype(np.uint64), apart, object=object_name)
 
 
-def _told(kind: str, sent: Floats, lost: Floats, apart: float) -> tuple[Series, ...]:
+def _series_of(kind: str, sent: Floats, lost: Floats, apart: float) -> tuple[Series, ...]:
     """How a kind is told: by two counters, or by the rate of what came back."""
     back = np.maximum(sent - lost, 0)
     if kind == "packets":
@@ -66,7 +66,7 @@ def losses(
             at_s = float(rng.uniform(begin, max(begin, until - 2 * stop_s)))
             covered = np.clip(np.minimum(t + apart, at_s + stop_s) - np.maximum(t, at_s), 0, apart) / apart
             lost = np.maximum(lost, np.round(sent * covered) if kind != "pings" else sent * (covered > 0.5))
-        reported = _told(kind, sent, lost, apart)
+        reported = _series_of(kind, sent, lost, apart)
         names = ("baseline", "soak", "stress" if where == "stress" else "load", "cooldown")
         cut = tuple(Phase(names[i], Window(round(edges[i] * S), round(edges[i + 1] * S))) for i in range(4))
         probes, load = (

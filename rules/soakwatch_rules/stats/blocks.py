@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 Statistic = Literal["mean", "min", "median"]
 Floats = NDArray[np.float64]
 
-MOST: Final = 96
-LEAST: Final = 16
+MAX_BLOCKS: Final = 96
+MIN_SAMPLES: Final = 16
 _TRIM: Final = 0.15  # of a block's readings, at each end
 _FILLED: Final = 0.3  # a block with fewer than this share of the usual readings counts as missing
 _WINDOW: Final = 0.18  # of the run, for the running median
@@ -40,7 +40,7 @@ class Blocks:
         return float(self.time_s[-1] - self.time_s[0]) * len(self) / max(len(self) - 1, 1)
 
 
-def how_many(readings: int, most: int = MOST) -> int:
+def how_many(readings: int, most: int = MAX_BLOCKS) -> int:
     """Blocks for a number of readings: about one each up to ``most``, equal shares of them beyond.
 
     From 48 on in eights, so that few tables of shapes are needed.

@@ -14,10 +14,10 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import binned
 
 _JUMP = 0.02  # of the command between two readings: nobody knows when it changed
-_LEAST_BINS = 8
-_LEAST_COUNT = 100.0  # of which one is one per cent
+_MIN_BINS = 8
+_MIN_COUNT = 100.0  # of which one is one per cent
 _IDLE = 0.8  # of the connections
-_MOST = 1e200
+_MAX_VALUE = 1e200
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def shortfall(
     failures of a generator that waits for answers) only stretches count in which it was surely not waiting.
     """
     good = reported.between(window.begin_ns, window.end_ns).finite()
-    if len(good) <= _LEAST_BINS:
+    if len(good) <= _MIN_BINS:
         return None
     rate = good.values
     with np.errstate(over="ignore", invalid="ignore"):
@@ -52,15 +52,15 @@ def shortfall(
         steady = np.abs(np.diff(rate)) <= _JUMP * np.abs(commanded)
         commanded = commanded * np.diff(good.time_ns) * 1e-9
         achieved = binned(did, good.time_ns)
-        usable = steady & np.isfinite(achieved) & np.isfinite(commanded) & (commanded >= 0) & (commanded < _MOST)
+        usable = steady & np.isfinite(achieved) & np.isfinite(commanded) & (commanded >= 0) & (commanded < _MAX_VALUE)
         if waits is not None:
             usable &= _idle(good, waits, achieved)
         total = float(np.sum(commanded[usable]))
         done = float(np.sum(achieved[usable]))
-    if int(usable.sum()) < _LEAST_BINS or not _LEAST_COUNT <= total < _MOST or not np.isfinite(done):
+    if int(usable.sum()) < _MIN_BINS or not _MIN_COUNT <= total < _MAX_VALUE or not np.isfinite(done):
         return None
     noise = 3 / math.sqrt(total) + 1 / int(usable.sum())
-    return Shortfall(window, phase, min(max(done / total, -_MOST), _MOST), noise)
+    return Shortfall(window, phase, min(max(done / total, -_MAX_VALUE), _MAX_VALUE), noise)
 
 
 def _idle(reported: Series, waits: Sequence[Series], achieved: NDArray[np.float64]) -> NDArray[np.bool_]:

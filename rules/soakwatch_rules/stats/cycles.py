@@ -16,13 +16,13 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 _FINE: Final = 480  # blocks in which falls are looked for
-_FEWEST: Final = 32
+_MIN_BLOCKS: Final = 32
 _FALL: Final = 0.3  # of the range between the 2nd and the 98th percentile
 _PARTS: Final = 4
 _SIGMAS: Final = 5.0
 _QUANTA: Final = 3.0
 DAY_S: Final = 86400.0
-_LEAST_OF_A_DAY: Final = 16
+_MIN_BLOCKS_OF_A_DAY: Final = 16
 _UNEXPLAINED: Final = 0.1  # of the variance
 _BENDS: Final = 9
 _APART: Final = 4  # blocks between falls: faster cycles vanish in the block means
@@ -57,13 +57,13 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
     that lies above the floors by a quarter of the range.
     """
     number = min(_FINE, value.size // 2)
-    if number < _FEWEST:
+    if number < _MIN_BLOCKS:
         return None
     edges = np.linspace(begin_s, end_s, number + 1)
     positions = np.searchsorted(time_s, edges[:-1])
     counts = np.diff(np.append(positions, value.size))
     filled = counts > 0
-    if filled.sum() < _FEWEST:
+    if filled.sum() < _MIN_BLOCKS:
         return None
     means = np.add.reduceat(value, positions[filled]) / counts[filled]
     centre = 0.5 * (edges[1:] + edges[:-1])[filled]
@@ -211,7 +211,7 @@ def _climb(cycle: Floats) -> float:
 def of_a_day(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
     """Whether one sine of a day explains nearly all of it, more than a straight line does, and no less than a line with
     one bend, which has as many parameters: what begins to grow in mid-run looks like half of a sine, too."""
-    if value.size < _LEAST_OF_A_DAY:
+    if value.size < _MIN_BLOCKS_OF_A_DAY:
         return False
     turn = 2 * np.pi * seconds / DAY_S
     ones, whole = np.ones(value.size), float(np.sum((value - value.mean()) ** 2))

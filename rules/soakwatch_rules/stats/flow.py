@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.series import Series
 
-_MOST = 1e120  # no counter counts this much in one reading; sums and squares of it stay finite
+_MAX_COUNT = 1e120  # no counter counts this much in one reading; sums and squares of it stay finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ def steps(series: Series) -> Steps:
             count[restarted] = value[1:][restarted]
         else:
             count = value[1:] * np.diff(good.time_ns) * 1e-9
-    count[~(np.abs(count) < _MOST)] = np.nan
+    count[~(np.abs(count) < _MAX_COUNT)] = np.nan
     return Steps(good.time_ns[:-1], good.time_ns[1:], count)
 
 

@@ -13,7 +13,7 @@ from soakwatch_rules.series import Series
 
 Floats = NDArray[np.float64]
 
-_FEWEST: Final = 24  # block pairs
+_MIN_PAIRS: Final = 24  # block pairs
 _VARIES: Final = 0.02  # of its mean that a load's spread must have to explain anything
 _OWN: Final = 0.05  # of its variance that a load must have beside its straight line
 _BASELESS: Final = 1.15
@@ -83,7 +83,7 @@ def _on(centres_ns: NDArray[np.int64], series: Series) -> Floats | None:
     positions = np.searchsorted(series.time_ns, edges)
     if series.metric in _COUNTED:
         taken = np.unique(np.clip(positions, 0, max(len(series) - 1, 0)))
-        if len(series) < 2 or taken.size < _FEWEST:
+        if len(series) < 2 or taken.size < _MIN_PAIRS:
             return None
         thin = Series(
             series.target, series.metric, series.object, series.trait, series.time_ns[taken], series.value[taken]
@@ -91,13 +91,13 @@ def _on(centres_ns: NDArray[np.int64], series: Series) -> Floats | None:
         middle, result = 0.5 * (series.time_ns[taken][1:] + series.time_ns[taken][:-1]), thin.values
     else:
         filled = np.diff(positions) > 0
-        if filled.sum() < _FEWEST:
+        if filled.sum() < _MIN_PAIRS:
             return None
         inner = series.values[positions[0] : positions[-1]]
         result = np.add.reduceat(inner, (positions[:-1] - positions[0])[filled]) / np.diff(positions)[filled]
         middle = centres_ns[filled].astype(np.float64)
     good = np.isfinite(result)
-    if good.sum() < _FEWEST or good.sum() < 0.75 * centres_ns.size:
+    if good.sum() < _MIN_PAIRS or good.sum() < 0.75 * centres_ns.size:
         return None
     return np.interp(centres_ns.astype(np.float64), middle[good], result[good])
 

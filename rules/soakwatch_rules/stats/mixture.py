@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.stats.distributions import normal_cdf, student_cdf
 from soakwatch_rules.stats.shapes import FAMILIES, PERIODS, RHO, SEEN, Table, edge, table, whitened
-from soakwatch_rules.stats.stairs import MOST, chances, stairs
+from soakwatch_rules.stats.stairs import MAX_STEPS, chances, stairs
 
 Floats = NDArray[np.float64]
 
 _SHIFT: Final = 0.25  # prior probability of one more lasting step than the shape has
-_LEAST_WEIGHT: Final = 1e-6
+_MIN_WEIGHT: Final = 1e-6
 _MANY: Final = 300  # parts that are enough for an interval
 _FREE: Final = np.array([family.free for family in FAMILIES])
 _TURNS: Final = np.array([family.turns for family in FAMILIES])
@@ -230,7 +230,7 @@ def _stairs(table: Table, white: Floats, total: Floats, floor: float, quantum: f
     """Two steps and more, each number with its share of the family's prior, spread over all places of the steps."""
     n, places = white.shape[1], table.steps.shape[1]
     weights = np.array([family.prior for family in FAMILIES])
-    prior = float(np.log(weights[_STAIRS] / weights.sum() / (MOST - 1)))
+    prior = float(np.log(weights[_STAIRS] / weights.sum() / (MAX_STEPS - 1)))
     along = np.matmul(table.steps, white[:, :, None])[:, :, 0]
     memory = 0.5 * np.log(1 - RHO**2)
     for match in stairs(along, table.gram, total, n, floor, quantum):
@@ -255,7 +255,7 @@ def _weighed(columns: list[Floats]) -> Mixture:
     score, middle, scale, freedom, family, bend, steepest, rho = columns
     weight = np.exp(score - score.max())
     weight /= weight.sum()
-    kept = weight > _LEAST_WEIGHT
+    kept = weight > _MIN_WEIGHT
     weight = weight[kept] / weight[kept].sum()
     return Mixture(
         weight,

@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 _SIGMAS = 5.0  # of the calm before, above which a bin lost something
 _SHARE = 0.005  # of what was sent in a bin
-_LEAST = 2.0  # packets: one or two are on their way when counters are read
+_MIN_LOST = 2.0  # packets: one or two are on their way when counters are read
 _CALM_BINS = 3
 _LATE_S = 1.0
 _SOME = 0.5  # packets: less is a count that was read a little earlier than another
@@ -134,12 +134,12 @@ def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | 
     """
     known = np.isfinite(observed.sent) & np.isfinite(observed.lost)
     width = observed.seconds
-    if int(known.sum()) < 2 or float(observed.sent[known].sum()) <= _LEAST:
+    if int(known.sum()) < 2 or float(observed.sent[known].sum()) <= _MIN_LOST:
         return None
     share, sigma, rate = _usual(calm)
     beyond = np.where(known, observed.lost - share * observed.sent, 0.0)
     kept = settled(beyond, observed)
-    limit = np.maximum(_SIGMAS * sigma, np.maximum(least_share * observed.sent, _LEAST))
+    limit = np.maximum(_SIGMAS * sigma, np.maximum(least_share * observed.sent, _MIN_LOST))
     lossy = known & (kept > limit)
     lossy |= _stood(observed, known, kept, limit)
     edge = known & (kept >= _SOME) & (share <= 0) & (sigma <= 0)
@@ -155,7 +155,7 @@ def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | 
         here.size - _ahead(observed) :
     ]  # what is under way at the end is not lost
     lost = max(0.0, float(kept[here].sum()))
-    error = max(_LEAST, _SIGMAS * sigma * math.sqrt(max(int(lossy.sum()), 1)))
+    error = max(_MIN_LOST, _SIGMAS * sigma * math.sqrt(max(int(lossy.sum()), 1)))
     thin = known & (observed.sent < _IDLE * rate * width)
     return Outage(
         lost,

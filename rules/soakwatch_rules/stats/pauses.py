@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from soakwatch_rules.stats.distributions import gamma_cdf
 from soakwatch_rules.stats.level import MAD_TO_SIGMA
 
-LEAST = 8
+MIN_INTERVALS = 8
 """Intervals that a rhythm takes."""
 REGULAR = 0.6
 """Interquartile range of the intervals / their median below which events are periodic; of Poisson events it is 1.58."""
 CHANCE = 0.01
 """Probability below which intervals are too even to be those of independent events."""
-_LONGEST = 3.0  # medians: longer intervals (a gap, a missed event) count as so long
+_MAX_INTERVAL = 3.0  # medians: longer intervals (a gap, a missed event) count as so long
 _PER_MEDIAN = 1.2533  # standard error of a median in those of a mean, sqrt(pi / 2)
 _NORMAL_97 = 1.96
 _LEVEL_BLOCKS = 5  # a pause of up to two blocks does not become the level
@@ -52,7 +52,7 @@ class Dip:
     depth: float
 
 
-def rhythm(at_s: NDArray[np.float64], *, least: int = LEAST, regular: float = REGULAR) -> Rhythm | None:
+def rhythm(at_s: NDArray[np.float64], *, least: int = MIN_INTERVALS, regular: float = REGULAR) -> Rhythm | None:
     """The rhythm of events at these times (any order; equal times are one event); None with under two of them.
 
     Periodic if there are ``least`` intervals, their interquartile range is below ``regular`` medians, and intervals of
@@ -82,7 +82,7 @@ def by_chance(apart: NDArray[np.float64]) -> float:
     division of an interval II, JRSS B 13, 1951). Intervals over three medians count as three, so that one gap does
     not hide a rhythm.
     """
-    kept, n = np.minimum(apart / np.median(apart), _LONGEST), apart.size
+    kept, n = np.minimum(apart / np.median(apart), _MAX_INTERVAL), apart.size
     uneven = max(0.0, float(np.log(np.mean(kept)) - np.mean(np.log(kept))))
     return float(gamma_cdf((n - 1) / 2, n * uneven / (1 + (n + 1) / (6 * n)))) if n > 1 else 1.0
 

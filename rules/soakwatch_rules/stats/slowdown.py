@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 _STEEPEST: Final = 3.0  # latency grows at most with the third power of the load; steeper is no fit, but chance
 _APART: Final = 0.1  # of the log of the load: nearer pairs tell nothing of a slope
-_MOST: Final = 240  # blocks from whose pairs the slope is taken
+_MAX_BLOCKS: Final = 240  # blocks from whose pairs the slope is taken
 _LIKE: Final = 0.1  # of the log of the load: blocks so near have the same load
 _ENOUGH: Final = 3  # blocks of the same load that tell what is usual there
 
@@ -50,8 +50,8 @@ def load_slope(log_load: Floats, log_value: Floats) -> float:
     (2.0, 0.0, 0.0)
     """
     known = np.flatnonzero(np.isfinite(log_load) & np.isfinite(log_value))
-    if known.size > _MOST:
-        known = known[np.linspace(0, known.size - 1, _MOST).astype(np.int64)]
+    if known.size > _MAX_BLOCKS:
+        known = known[np.linspace(0, known.size - 1, _MAX_BLOCKS).astype(np.int64)]
     values, two = np.triu_indices(known.size, 1)
     across = log_load[known][two] - log_load[known][values]
     far = (np.abs(across) > _APART) & (two - values <= known.size // 4)

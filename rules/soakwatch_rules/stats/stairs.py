@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-MOST: Final = 6
+MAX_STEPS: Final = 6
 """Steps that are looked for at most."""
 
 FEW: Final = 3
@@ -55,7 +55,7 @@ class Stairs:
 
 
 def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, quantum: float = 0.0) -> Iterator[Stairs]:
-    """The best stairs of two to ``MOST`` steps.
+    """The best stairs of two to ``MAX_STEPS`` steps.
 
     ``along[r, p]`` are the products of the whitened values with the whitened step at each place, ``gram[r, p, q]``
     those of the steps with each other, ``total[r]`` the squares of the values, ``n`` their number; squares that remain
@@ -66,7 +66,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
     """
     r = np.arange(along.shape[0])
     chosen: list[Places] = []
-    for _ in range(min(MOST, along.shape[1] - 1)):
+    for _ in range(min(MAX_STEPS, along.shape[1] - 1)):
         gains, _ = _beside(along, gram, chosen, r)
         chosen.append(np.argmax(gains, axis=1))
         if len(chosen) < 2:

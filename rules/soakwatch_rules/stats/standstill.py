@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from soakwatch_rules.stats.distributions import gamma_cdf
 from soakwatch_rules.stats.level import MAD_TO_SIGMA, robust
 from soakwatch_rules.stats.outage import Bins
-from soakwatch_rules.stats.pauses import LEAST, level_without
+from soakwatch_rules.stats.pauses import MIN_INTERVALS, level_without
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ _SIGMAS = 5.0
 _CHANCE = 0.01
 _CARRIED = 3  # readings that show a level
 _SLOPE = 5  # readings, or parts, over which a load that is turned down falls
-_LONGEST_SLOPE = 600  # readings
+_MAX_SLOPE = 600  # readings
 _FULL = 0.9
 
 
@@ -148,7 +148,7 @@ def _rare(low: NDArray[np.bool_], width: Floats, seconds: float) -> set[tuple[in
     """
     runs = _runs(low)
     lasts = {r: float(width[r[0] : r[1]].sum()) >= 0.999 * seconds for r in runs}
-    apart = [r for r in runs if lasts[r] and r[1] - r[0] >= LEAST]
+    apart = [r for r in runs if lasts[r] and r[1] - r[0] >= MIN_INTERVALS]
     matches: set[tuple[int, int]] = set()
     while True:
         outside, after_low = low.size, 0
@@ -189,7 +189,7 @@ def _long(low: NDArray[np.bool_], width: Floats, seconds: float) -> NDArray[np.b
 
 def _falls(rate: Floats, level: Floats, first: int) -> bool:
     """Whether the readings before a stop fell step by step from near the level."""
-    before = rate[max(first - _LONGEST_SLOPE, 0) : first] / max(float(level[max(first - 1, 0)]), 1e-300)
+    before = rate[max(first - _MAX_SLOPE, 0) : first] / max(float(level[max(first - 1, 0)]), 1e-300)
     high = np.flatnonzero(before >= _FULL)
     slope = before[int(high[-1]) :] if high.size else before[:0]
     if slope.size < _SLOPE:

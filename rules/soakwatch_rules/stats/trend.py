@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.rule import InconclusiveReason, Outcome
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
-from soakwatch_rules.stats.blocks import LEAST, Blocks, Statistic, blocks, how_many, winsorised
+from soakwatch_rules.stats.blocks import MIN_SAMPLES, Blocks, Statistic, blocks, how_many, winsorised
 from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
 from soakwatch_rules.stats.floors import FEW, jumped, of_floors, rose
 from soakwatch_rules.stats.level import level_before_growth
@@ -99,7 +99,7 @@ def may_grow(time_s: Floats, value: Floats, allowed_per_s: float) -> bool:
     For block means (some hundred at most): the upper 95 % bound of their AR(1)-corrected slope, or of their last
     half's.
     """
-    if value.size < LEAST:
+    if value.size < MIN_SAMPLES:
         return False
     size = float(np.max(np.abs(value))) or 1.0
     with np.errstate(all="ignore"):
@@ -121,7 +121,7 @@ class _Question:
 
     def answer(self, *, floors: bool) -> Trend:
         """Too few, constant, too thin, by the floors of its cycles, or by its blocks."""
-        if self.value.size < LEAST or not self.span_s > 0:
+        if self.value.size < MIN_SAMPLES or not self.span_s > 0:
             level = float(np.median(self.value)) if self.value.size else 0.0
             allowed = self.tolerance.per_second(level, self.span_s)
             return Trend(
@@ -184,7 +184,7 @@ class _Question:
         rises = fit.low(wanted.guard) > trend.allowed and lately > trend.allowed
         trend = replace(trend, smallest_detectable=fit.detectable(wanted.guard), correlation=fit.correlation)
         trend = replace(trend, line=_line(fit, cycles.time_s, cycles.floor + height))
-        if count < LEAST:
+        if count < MIN_SAMPLES:
             few = of_floors(cycles.time_s / self.span_s, cycles.floor, trend.allowed * self.span_s, _FINE * height)
             trend = replace(
                 trend,
@@ -334,7 +334,7 @@ class _Question:
     def _grew(self, times: Floats, value: Floats, allowed: float) -> bool:
         """Whether the last half of what came before a step had a slope above what is allowed."""
         half = value.size // 2
-        return value.size >= 2 * LEAST and slope(times[half:], value[half:]).low(self.thresholds.guard) > allowed
+        return value.size >= 2 * MIN_SAMPLES and slope(times[half:], value[half:]).low(self.thresholds.guard) > allowed
 
     def _after_release(self, trend: Trend, value: Floats) -> Trend:
         """Growth since an abrupt release: maybe a long sawtooth, which one release that took all of it shows."""

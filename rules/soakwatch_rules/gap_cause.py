@@ -11,8 +11,8 @@ import numpy as np
 from soakwatch_rules.boots import reboots
 from soakwatch_rules.forwarding import Forwarding, lost_share
 from soakwatch_rules.rule import Case, Event, Ledger, Silence, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import of_monitor, silent_all, speaks_of, unheard
 from soakwatch_rules.wording.words import quantity
 

@@ -10,7 +10,7 @@ import pytest
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
 from soakwatch_rules.detectors.recovery import Recovery
-from soakwatch_rules.lent import DOUBT
+from soakwatch_rules.imported_baseline import BASELINE_DOUBT
 from soakwatch_rules.rule import Case, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
@@ -48,7 +48,7 @@ def test_recovery_without_a_calm_of_its_own_takes_the_lent_one(level: float, out
     """And says that it did; without it nothing is known."""
     (finding,) = Recovery().judge(stressed((LENT,), after_stress(level)))
     assert finding.outcome is outcome, finding.reason
-    assert f"{DOUBT}, whose load is not known here" in finding.doubts
+    assert f"{BASELINE_DOUBT}, whose load is not known here" in finding.doubts
     (unknown,) = Recovery().judge(stressed((), after_stress(level)))
     assert (unknown.outcome, unknown.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
 
@@ -72,7 +72,7 @@ def test_recovery_prefers_its_own_calm() -> None:
     case = Case("dut", "", Window(BEGIN, index + 4200 * S), (own,), phases=phases, baseline=(LENT,))
     (finding,) = Recovery().judge(case)
     assert finding.outcome is Outcome.PASS
-    assert not [doubt for doubt in finding.doubts if DOUBT in doubt]
+    assert not [doubt for doubt in finding.doubts if BASELINE_DOUBT in doubt]
 
 
 def test_management_is_held_against_the_lent_round_trip_where_the_load_was_always_high() -> None:
@@ -86,7 +86,7 @@ def test_management_is_held_against_the_lent_round_trip_where_the_load_was_alway
     assert "only absolute limits were judged" in alone.doubts[0]
     (held,) = ManagementIsolation().judge(replace(case, baseline=(series,)))
     assert held.outcome is Outcome.WARN
-    assert DOUBT in held.doubts
+    assert BASELINE_DOUBT in held.doubts
 
 
 def test_a_spike_is_held_against_the_lent_level() -> None:
@@ -96,4 +96,4 @@ def test_a_spike_is_held_against_the_lent_level() -> None:
     (alone,) = CpuSpike().judge(case)
     (held,) = CpuSpike().judge(replace(case, baseline=(noisy("system.cpu.utilization", np.full(200, 0.3), 0, 1.0),)))
     assert (alone.outcome, held.outcome) == (Outcome.INCONCLUSIVE, Outcome.FAIL)
-    assert DOUBT in held.doubts
+    assert BASELINE_DOUBT in held.doubts

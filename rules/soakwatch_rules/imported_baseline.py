@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from soakwatch_rules.rule import Case
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 
-DOUBT: Final = "compared with the baseline of an earlier run"
+BASELINE_DOUBT: Final = "compared with the baseline of an earlier run"
 _ALIKE: Final = 2.0  # noise over thirty readings can only be compared where they lie about as far apart
 
 
-def doubt(case: Case) -> tuple[str, ...]:
+def baseline_doubt(case: Case) -> tuple[str, ...]:
     """What is to be told where the baseline is lent."""
-    return (DOUBT,) if any(_before(case, series) for series in case.baseline) else ()
+    return (BASELINE_DOUBT,) if any(_before(case, series) for series in case.baseline) else ()
 
 
-def lent(case: Case, series: Series, *, alike: bool = False) -> Series | None:
+def imported_baseline(case: Case, series: Series, *, alike: bool = False) -> Series | None:
     """The lent readings of one series, None where there are none; ``alike``: and none that lie twice or half as far
     apart as its own."""
     for other in case.baseline:

@@ -12,7 +12,7 @@ _WHOLE = 0.9  # of what is sent in an outage that is one of all traffic
 _PROBES = 3
 
 
-def told(event_impact: Impact, load: Traffic | None) -> str:
+def summary(event_impact: Impact, load: Traffic | None) -> str:
     """One event in one sentence."""
     parts = [_outage(event_impact, load)]
     probes = sorted(event_impact.probes, key=lambda p: -p.time_s)

@@ -18,12 +18,12 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.spans import overlap_s
 
 DURATION: Final = "source.poll.duration"
-_MOST_S: Final = 1e9  # a longer one is nonsense
+_MAX_DURATION_S: Final = 1e9  # a longer one is nonsense
 _OWN: Final = ("missed", "gap")  # the monitor was late, or did not run
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class PollLatency:
     """The looks in some stretches: answered ones by their lengths in seconds, and single ones without an answer.
 
     ``lost`` counts those that were due outside of the silences (three intervals and more), less those that the monitor
@@ -38,19 +38,19 @@ class Looks:
     lost: float
 
 
-def looks(series: Series, ledger: Ledger | None, spans: Sequence[Window]) -> Looks | None:
+def poll_latency(series: Series, ledger: Ledger | None, spans: Sequence[Window]) -> PollLatency | None:
     """The looks of one source in some stretches, apart and in order; None where none was answered."""
     parts = [series.between(w.begin_ns, w.end_ns).values for w in spans]
     took: NDArray[np.float64] = np.concatenate(parts) if parts else np.empty(0)
-    took = took[np.isfinite(took) & (took >= 0) & (took < _MOST_S)]
+    took = took[np.isfinite(took) & (took >= 0) & (took < _MAX_DURATION_S)]
     if not took.size:
         return None
     due, lost = (0.0, 0.0) if ledger is None else _account(series, ledger, spans)
     quarter, median, late = (float(x) for x in np.quantile(took, (0.25, 0.5, 0.95)))
-    return Looks(quarter, median, late, int(took.size), due, lost)
+    return PollLatency(quarter, median, late, int(took.size), due, lost)
 
 
-def slower(high: Looks, low: Looks) -> float:
+def slowdown(high: PollLatency, low: PollLatency) -> float:
     """How many times as long looks took: the median or the quarter of shortest ones, whichever says less.
 
     More surveys among the looks make the median longer, and leave the shortest ones as they were.
