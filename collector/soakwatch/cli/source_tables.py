@@ -15,7 +15,7 @@ from soakwatch.sources.registry import poller_module
 
 
 def show_sources(shelf: PluginFolder) -> None:
-    """The list of a shelf."""
+    """Print the names of a plugin folder, each with its summary."""
     names = shelf.names()
     if not names:
         click.echo(f"no {shelf.word} is installed")
@@ -24,7 +24,7 @@ def show_sources(shelf: PluginFolder) -> None:
 
 
 def show_source(shelf: PluginFolder, name: str, registry: Registry = INSTALLED) -> None:
-    """One source: its docstring and its keys. Raises PlanError for a name that is not on the shelf."""
+    """Print one source: its docstring and its keys. Raises PlanError for a name that is not installed."""
     if name not in shelf.names():
         raise PlanError(f"unknown {shelf.word} {name!r}{hint(name, shelf.names())}")
     config = poller_module(name, registry).config
@@ -34,7 +34,7 @@ def show_source(shelf: PluginFolder, name: str, registry: Registry = INSTALLED) 
     for own, field in config.model_fields.items():
         key = field.alias or own
         default: object = field.get_default(call_default_factory=True, validated_data={})
-        shown = "(needed)" if field.is_required() else _default(default, _dict(schema.get(key)))
+        shown = "(required)" if field.is_required() else _default(default, _dict(schema.get(key)))
         rows.append((key, shown, _form(_dict(schema.get(key))), field.description or "-"))
     show_table(("key", "default", "form", "meaning"), rows)
 
@@ -67,8 +67,8 @@ def _one_form(schema: dict[str, object]) -> str:
     if "env:" in pattern:
         return "env:NAME, file:PATH"
     words = {"string": "text", "integer": "whole number", "boolean": "true, false", "array": "list"}
-    told = schema.get("type", "keys and values")
-    kinds = [str(kind) for kind in (_list(told) or [told])]
+    declared = schema.get("type", "keys and values")
+    kinds = [str(kind) for kind in (_list(declared) or [declared])]
     return " or ".join(words.get(kind, "keys and values" if kind == "object" else kind) for kind in kinds)
 
 

@@ -63,7 +63,7 @@ def test_a_run_is_watched_left_alone_stopped_and_its_end_seen(on_terminal: Termi
     assert max(len(line) for line in visitor.text.splitlines()) < 60
     visitor.interrupt()
     assert visitor.end() == 130
-    assert "the run goes on" in visitor.text
+    assert "the run continues" in visitor.text
     assert not visitor.screen.cursor.hidden
     witness = on_terminal("watch", "run", "--verdict", columns=120)
     witness.until(lambda text: "phase soak" in text, "the phase")
@@ -173,8 +173,8 @@ def test_a_reason_is_short_and_a_record_alone_cannot_be_stopped(tmp_path: Path) 
         record.set_meta("start_ns", str(time.time_ns() + 3600 * 10**9))
         with pytest.raises(EventConflictError, match="waits for its start"):
             end_run(tmp_path / "later", "", "a test", time.time_ns())
-        assert RecordedRun(tmp_path / "later").look().status.standing == "waiting"
-    look = RecordedRun(tmp_path / "run").look()
+        assert RecordedRun(tmp_path / "later").read().status.standing == "waiting"
+    look = RecordedRun(tmp_path / "run").read()
     assert look.over
     assert look.status.standing == "broken off"
     assert look.exit_code == 4
