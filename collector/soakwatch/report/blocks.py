@@ -133,6 +133,11 @@ def shown_in(blocks: Sequence[Block], form: Format) -> tuple[Block, ...]:
     return tuple(block for block in blocks if form in block.formats)
 
 
+def stands_alone(blocks: Sequence[Block]) -> bool:
+    """Whether the blocks are one plain sentence, which needs no heading where there is little room."""
+    return len(blocks) == 1 and isinstance(blocks[0], Text) and not blocks[0].label and blocks[0].outcome is None
+
+
 def columns_in(table: Table, form: Format) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
     """The columns that a format shows, and all rows cut down to them.
 

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from soakwatch.core.formatting import SYMBOLS
-from soakwatch.report.blocks import Block, Cell, Curves, Folded, Format, Preformatted, Table, Text, Tone, columns_in
+from soakwatch.report.blocks import (
+    Block,
+    Cell,
+    Curves,
+    Folded,
+    Format,
+    Preformatted,
+    Table,
+    Text,
+    Tone,
+    columns_in,
+    stands_alone,
+)
 from soakwatch.report.console import ConsoleWriter, Part
 from soakwatch.report.page import Page
 from soakwatch.report.section import Section
@@ -33,7 +45,7 @@ def print_section(writer: ConsoleWriter, section: Section, page: Page) -> None:
     blocks = section.blocks_in(page, form)
     if not blocks:
         return
-    if section.title and not (len(blocks) == 1 and isinstance(blocks[0], Text)):
+    if section.title and not stands_alone(blocks):
         writer.title(section.title)
     else:
         writer.gap()

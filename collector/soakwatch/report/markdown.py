@@ -10,7 +10,7 @@ from soakwatch.core.formatting import SYMBOLS, printable, quantity, subject, utc
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
-from soakwatch.report.blocks import Block, Cell, Curves, Folded, Preformatted, Table, Text, columns_in
+from soakwatch.report.blocks import Block, Cell, Curves, Folded, Preformatted, Table, Text, columns_in, stands_alone
 from soakwatch.report.headline import headline
 from soakwatch.report.page import Page, open_page
 from soakwatch.report.section import Section, all_sections
@@ -93,8 +93,7 @@ def _section(title: str, blocks: Sequence[Block], window: Window) -> list[str]:
     """A section's lines: several sentences are a list; a single one needs no heading."""
     if not blocks:
         return []
-    alone = len(blocks) == 1 and isinstance(blocks[0], Text)
-    lines = [] if alone or not title else ["", f"### {_text(title)}"]
+    lines = [] if stands_alone(blocks) or not title else ["", f"### {_text(title)}"]
     for sentences, group in groupby(blocks, key=lambda block: isinstance(block, Text)):
         some = list(group)
         lines.append("")

@@ -275,7 +275,7 @@ def test_a_slow_card_is_flagged(page: str) -> None:
 def test_what_could_not_be_judged_has_its_place(page: str) -> None:
     """Inconclusive and not applicable findings, silent targets and unreadable metrics are listed with reasons."""
     text = Outline(page).text
-    part = text[text.index("What could not be judged") :].partition("Coverage")[0]
+    part = text[text.rindex("What could not be judged") :].partition("Coverage")[0]
     for word in (
         "the kernel log may not be read",
         "run as root",
