@@ -61,3 +61,16 @@ def test_a_source_that_is_not_required_only_warns() -> None:
     """Holes in an optional source are told and hold up nothing."""
     optional = Ledger("monitor", "monitor", 5.0, 100, 50, {"failed": 50}, None, required=False)
     assert Coverage().judge(Case("monitor", "", Window(0, 500 * S), ledgers=(optional,)))[0].outcome is Outcome.WARN
+
+
+OUTCOMES = """
+silence                          | coverage
+no silence                       | P
+hang of 5 min                    | P
+pinned CPU, nothing forwarded    | P
+management silent, forwarding on | P
+one protocol silent              | P
+monitor late                     | P
+silent for a fifth of the run    | I
+reboot with its silence          | P
+"""

@@ -180,3 +180,35 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="cpu_saturation"):
         CpuSaturation(**bad)
+
+
+OUTCOMES = """
+cpu                            | cpu_saturation
+quiet 30 %                     | P
+quiet 30 %, each second        | P
+bursts of 2 s                  | P
+60 % bursty                    | P
+wave of a day 40 ± 25 %        | P
+busy 85 ± 8 %                  | PW
+poll mode 100 %                | W
+poll mode 99 %                 | W
+half polling 97 %              | W
+core in poll mode              | N
+20 s of each minute at the top | P
+climbs to the top              | W
+spike 5 s each second          | P
+spike 11 s each second         | P
+spike 15 s each 5 s            | P
+spike 10 s each 10 s           | P
+spike 20 s each 10 s           | P
+spike 120 s each 60 s          | P
+spike 10 min                   | W
+spike 2 h                      | W
+spike to 90 %                  | P
+peg of 3 readings, 10 s        | P
+peg of 3 readings, 60 s        | PW
+plateau 95 ± 2 %               | P
+spike that was asked for       | P
+20 min at the top              | W
+20 min at the top, drops       | F
+"""

@@ -345,3 +345,35 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="cpu_spike"):
         CpuSpike(**bad)
+
+
+OUTCOMES = """
+cpu                            | cpu_spike
+quiet 30 %                     | P
+quiet 30 %, each second        | P
+bursts of 2 s                  | P
+60 % bursty                    | PIW
+wave of a day 40 ± 25 %        | P
+busy 85 ± 8 %                  | PIW
+poll mode 100 %                | I
+poll mode 99 %                 | I
+half polling 97 %              | I
+core in poll mode              | N
+20 s of each minute at the top | P
+climbs to the top              | I
+spike 5 s each second          | P
+spike 11 s each second         | F
+spike 15 s each 5 s            | F
+spike 10 s each 10 s           | PF
+spike 20 s each 10 s           | F
+spike 120 s each 60 s          | F
+spike 10 min                   | F
+spike 2 h                      | F
+spike to 90 %                  | P
+peg of 3 readings, 10 s        | F
+peg of 3 readings, 60 s        | F
+plateau 95 ± 2 %               | F
+spike that was asked for       | P
+20 min at the top              | F
+20 min at the top, drops       | F
+"""

@@ -202,3 +202,14 @@ def test_a_burst_of_broken_frames_in_one_phase_is_not_diluted() -> None:
     series = replace(dropped({100: 500}), metric="system.network.errors")
     cut = (phase("soak", 0, 90), phase("ramp", 90, 140), phase("recovery", 140, 600))
     assert judge(series, *cut, load=(sent(), calibrated(0.002))).outcome is Outcome.FAIL
+
+
+OUTCOMES = """
+drops                    | drops
+no drop                  | P
+three drops              | F
+a trickle of 1 ppm       | F
+drops under stress only  | P
+counter of 32 bits wraps | F
+counter begins anew      | P
+"""

@@ -334,3 +334,21 @@ def test_several_devices_leave_a_doubt_and_generators_are_not_judged() -> None:
     finding = judge(failover(), load=packets(stopped(AT, 3.0)), devices=2)
     assert any("2 devices share the load" in doubt for doubt in finding.doubts)
     assert EventImpact().judge(Case("tg", "", Window(0, S), role="generator")) == ()
+
+
+OUTCOMES = """
+events                      | event_impact
+no event                    | N
+failover without loss       | P
+failover of 300 ms          | P
+failover of 3 s             | P
+failover of 10 s            | F
+half of the flows for 6 s   | P
+probed failover of 3 s      | PI
+probed failover of 10 s     | F
+load and probes, 3 s        | P
+ten failovers of 1 to 3.2 s | P
+one of ten lasts 8 s        | F
+not back by its deadline    | F
+nothing tells of traffic    | I
+"""

@@ -275,3 +275,15 @@ def test_what_it_loses_by_itself_is_told_beside_what_was_lost(own: float, words:
     (doubt,) = [d for d in finding.doubts if "its own loss" in d]
     assert doubt == f"0.05 % of the packets did not come back, up to {100 * own:.3g} % are its own loss: {words}"
     assert not [d for d in judge(told(), sent(), sent(metric="load.rx.packets"), once).doubts if "own loss" in d]
+
+
+OUTCOMES = """
+generator               | generator_health
+healthy generator       | P
+3 % below what was told | I
+queue full              | I
+CPU at 97 %             | I
+counters fall           | I
+no headroom             | I
+not drained             | PI
+"""

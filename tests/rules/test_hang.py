@@ -260,3 +260,16 @@ def test_odd_readings_and_accounts_raise_nothing(seed: int) -> None:
     )
     for finding in Hang().judge(made):
         check_complete(Hang(), made, finding)
+
+
+OUTCOMES = """
+silence                          | hang
+no silence                       | P
+hang of 5 min                    | F
+pinned CPU, nothing forwarded    | F
+management silent, forwarding on | PW
+one protocol silent              | P
+monitor late                     | P
+silent for a fifth of the run    | P
+reboot with its silence          | PN
+"""

@@ -70,3 +70,24 @@ def test_a_log_that_was_not_read_is_not_judged_and_one_that_broke_off_not_passed
     assert unread.outcome is Outcome.NOT_APPLICABLE
     assert unread.reason == "the kernel's log was not read: the kernel log cannot be read: permission denied"
     assert said(series=(alarms().between(0, 100 * S),)).outcome is Outcome.INCONCLUSIVE
+
+
+OUTCOMES = """
+crash                         | kernel_fault
+calm device                   | P
+restart                       | P
+restart that no event tells   | P
+restart that was announced    | P
+process gone                  | P
+reboot                        | P
+reboot seen by uptime only    | P
+reboot that was announced     | P
+uptime wraps after 497 days   | P
+agent begins anew             | P
+clock step                    | P
+core file                     | P
+killed for want of memory     | P
+segfault without a core       | F
+segfault of another tenant    | W
+lockup that the counter shows | F
+"""

@@ -196,3 +196,24 @@ def test_the_arithmetic_by_hand() -> None:
     same = alike(np.where(first, 0.0, 1.0), np.zeros(40), 20, 40, np.ones(40, dtype=bool))
     assert same.off == pytest.approx(1.0)
     assert (same.share, same.above) == (1.0, False)
+
+
+OUTCOMES = """
+latency                                | latency
+heavy tails                            | P
+follows a load that halves and doubles | P
+follows the square of the load         | PW
+a wave of its own, load unknown        | PWI
+cold caches                            | PW
+a job doubles it for an hour           | PW
+twenty times under stress              | P
+ping of 0.3 ms, doubled                | P
+doubled to the end                     | F
+doubled from .3 on                     | F
+doubled to the end, load wave          | F
+doubled for 5 h                        | F
+doubled after the baseline             | F
+twenty times to the end                | F
+twenty times for 15 min                | F
+ping twenty times to the end           | F
+"""

@@ -206,3 +206,35 @@ def test_connections_are_those_of_a_linux_and_of_a_device() -> None:
     assert [(f.metric, f.outcome) for f in findings] == [("system.sessions", Outcome.FAIL)]
     bare = rule.judge(replace(case, series=(track,)))
     assert bare[0].why is InconclusiveReason.NO_REFERENCE, "nothing states the size of the only table"
+
+
+OUTCOMES = """
+cpu                            | level
+quiet 30 %                     | P
+quiet 30 %, each second        | P
+bursts of 2 s                  | PF
+60 % bursty                    | PF
+wave of a day 40 ± 25 %        | P
+busy 85 ± 8 %                  | F
+poll mode 100 %                | F
+poll mode 99 %                 | F
+half polling 97 %              | F
+core in poll mode              | I
+20 s of each minute at the top | F
+climbs to the top              | F
+spike 5 s each second          | F
+spike 11 s each second         | F
+spike 15 s each 5 s            | PF
+spike 10 s each 10 s           | P
+spike 20 s each 10 s           | PF
+spike 120 s each 60 s          | PF
+spike 10 min                   | F
+spike 2 h                      | F
+spike to 90 %                  | P
+peg of 3 readings, 10 s        | F
+peg of 3 readings, 60 s        | F
+plateau 95 ± 2 %               | F
+spike that was asked for       | PF
+20 min at the top              | F
+20 min at the top, drops       | F
+"""

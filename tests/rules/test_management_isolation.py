@@ -393,3 +393,29 @@ def test_a_reading_that_is_no_number_is_no_answer_of_the_peer() -> None:
     """What was not measured is neither sent nor answered."""
     up = readings("reach.up", np.array([1.0, np.nan, 0.0, np.nan]), 1.0)
     assert peers.requests({"reach.up": up}, [Window(0, 10 * 10**9)]) == (2.0, 1.0)
+
+
+OUTCOMES = """
+isolation                     | management_isolation
+answers as before             | P
+three times as late           | P
+round trip of 20 ms           | W
+round trip of 2 s             | F
+20 % of requests lost         | F
+2 % of requests lost          | P
+starved at 100 % CPU          | F
+path cut while data flows     | WP
+one source silent             | P
+late monitor under stress     | P
+reboot under stress           | P
+no pressure told              | N
+looks as long as before       | P
+looks as long, but wandering  | P
+looks four times as long      | P
+twice as many surveys         | P
+looks 14 times as long, 0.7 s | W
+looks 60 times as long, 3 s   | F
+looks of 3 s, twice as long   | W
+20 % of looks lost            | F
+2 % of looks lost             | P
+"""

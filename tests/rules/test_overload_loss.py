@@ -296,3 +296,14 @@ def test_a_rest_that_is_still_called_spike_is_part_of_it() -> None:
     lossy = traffic([(300, 20), (1500, 30), (300, 100)], collapsed=0.1)
     cut = phases(("baseline", 20), ("spike", 30), ("spike", 33), ("recovery", 100))
     assert judge(OverloadLoss(capacity=CAPACITY), lossy, cut).outcome is Outcome.FAIL, "and hides no collapse"
+
+
+OUTCOMES = """
+overload         | overload_loss
+healthy at 120 % | PI
+healthy at 200 % | PI
+excess of 2 %    | PIF
+excess of 5 %    | F
+excess of 20 %   | F
+capacity unknown | I
+"""

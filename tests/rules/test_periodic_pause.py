@@ -279,3 +279,34 @@ def test_parameters_are_refused(name: str, value: float) -> None:
     """Depth is a share, and what is tolerated is shorter than what fails."""
     with pytest.raises(ValueError, match="periodic_pause"):
         replace(PeriodicPause(), **{name: value})
+
+
+OUTCOMES = """
+throughput                   | periodic_pause
+steady                       | P
+checkpoint waves             | P
+comes up                     | PW
+one stop of a minute         | PWFI
+offered load halves          | PWI
+declines 15 % a day          | P
+declines 40 % a day          | P
+declines faster and faster   | P
+falls by half                | PWIF
+declines 40 % a day in waves | P
+
+pauses                     | periodic_pause
+no pause                   | P
+no pause, AR noise         | P
+random 60 s                | WF
+random 300 s               | WF
+each 60 s, jitter 2 %      | WF
+each 60 s, jitter 10 %     | WF
+each 60 s, jitter 30 %     | WF
+each 300 s, jitter 2 %     | WF
+each 300 s, jitter 10 %    | WF
+each 300 s, read each 10 s | WF
+each 900 s                 | WF
+each 60 s of 50 ms         | P
+told by a log, each 300 s  | WF
+told by a log, random      | WF
+"""

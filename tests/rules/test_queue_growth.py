@@ -154,3 +154,16 @@ def test_parameters_are_refused(name: str, value: float) -> None:
     """A tolerance is a share above 0."""
     with pytest.raises(ValueError, match="queue_growth"):
         replace(QueueGrowth(), **{name: value})
+
+
+OUTCOMES = """
+queue                              | queue_growth
+idle                               | P
+utilisation .8                     | P
+utilisation .95                    | PI
+stands at 30                       | P
+slots leak 50 % of the limit a day | F
+slots leak 20 % of the limit a day | F
+utilisation creeps .7 to .97       | PI
+full at the end                    | FIW
+"""

@@ -390,3 +390,19 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="recovery"):
         Recovery(**bad)
+
+
+OUTCOMES = """
+recovery                    | recovery
+back after a step           | P
+back slowly                 | P
+back swinging               | P
+back swinging fast          | P
+back, relapse, back         | P
+back after a step, AR noise | PI
+residue 5 %                 | PIF
+residue 10 %                | WF
+residue 20 %                | F
+never back                  | F
+seen for 2 min after        | I
+"""

@@ -328,3 +328,18 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="run_difference"):
         RunDifference(**bad)
+
+
+OUTCOMES = """
+runs                            | run_difference
+no earlier run                  | N
+one earlier run                 | I
+five earlier, spread 2 %, same  | PIw
+five earlier, spread 2 %, +10 % | FWI
+five earlier, spread 2 %, -10 % | PWI
+five earlier, spread 5 %, same  | PIw
+five earlier, spread 5 %, +10 % | FWPI
+five earlier, spread 5 %, +30 % | FWI
+ten earlier, spread 2 %, same   | PIw
+ten earlier, spread 2 %, +10 %  | FWI
+"""

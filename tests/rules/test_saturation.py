@@ -163,3 +163,30 @@ def test_what_is_read_less_often_than_the_polls_lacks_no_reading() -> None:
         part = replace(slow, time_ns=slow.time_ns[taken], value=slow.value[taken])
         found = Saturation().judge(Case("dut", part.object, Window(0, 1200 * S), (part,)))[0]
         assert found.outcome is outcome, found.reason
+
+
+OUTCOMES = """
+queue                              | saturation
+idle                               | P
+utilisation .8                     | P
+utilisation .95                    | P
+stands at 30                       | P
+slots leak 50 % of the limit a day | W
+slots leak 20 % of the limit a day | PW
+utilisation creeps .7 to .97       | PW
+full at the end                    | F
+
+limits                   | saturation
+half full                | P
+bursts of one reading    | P
+full under stress        | W
+no limit stated          | N
+read-only image          | N
+stands at 97 %           | W
+sessions full for 5 min  | F
+connections full for 1 h | F
+queue full to the end    | F
+queue at 97 % for 30 min | F
+file system fills        | F
+sessions climb to 80 %   | W
+"""

@@ -12,8 +12,8 @@ import pytest
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP
 from soakwatch.judge.verdict import Verdict, fold
+from soakwatch.record.meta import setup_of
 from soakwatch.record.model import StoredEvent
-from soakwatch.record.setup import setup_of
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.headline import headline
 from soakwatch.report.headroom import rooms

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from soakwatch.core.leaves import leaves, tree_of
-from soakwatch.record.setup import EARLIER, SETUP, setup_of
+from soakwatch.record.meta import EARLIER, SETUP, setup_of
 from soakwatch.record.source import ReportSource
 from soakwatch.report.blocks import CONSOLE, HTML, Block, Column, Preformatted, Table, Text
 from soakwatch.report.page import Page

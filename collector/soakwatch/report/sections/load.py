@@ -19,6 +19,7 @@ from soakwatch.report.load import (
 )
 from soakwatch.report.page import POINTS, Page
 from soakwatch_rules.rule import Outcome, Window
+from soakwatch_rules.traits import traits_of
 
 ORDER = 34
 TITLE = "Generator and load"
@@ -74,7 +75,7 @@ def blocks(page: Page) -> Sequence[Block]:
         found.append(Text(figures or "no sample", label=line.name, formats=CONSOLE))
     if len(lines) > _BRIEF:
         found.append(Text(f"… and {len(lines) - _BRIEF} more streams in the report", tone="soft", formats=CONSOLE))
-    health = [f for f in page.verdict.findings if f.rule == "generator_health" and lines]
+    health = [f for f in page.verdict.findings if lines and traits_of(f.rule).generator]
     found += [
         Text(f"{finding.target}: {finding.reason}", outcome=finding.outcome, formats=CONSOLE)
         for finding in health

@@ -1,34 +1,54 @@
-"""Tail: what was written into a record since the last look, as columns, for whoever follows a run while it goes on.
+"""Following a record while it is written: what is new since the last call, as columns.
 
-A look costs what is new, not what is there. Each opens the record, copies what is new and closes it again, so that the
-write-ahead log can shrink between two looks however long the follower thinks about what it was given.
+A call costs what is new, not what is there. Each opens the record, copies what is new and closes it again, so that the
+write-ahead log can shrink between two calls however long the follower works on what it was given.
+
+What a follower needs to come to the same result as a reader of the whole record is here as well: which poll counts for
+each due time (``effective_polls``), the ledger of a source (``ledger_of``), and whose readings count (``Owner``).
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.accounted import Accounted, PollColumns, accounted
-from soakwatch.record.blocks import Values, decode, decode_ints
-from soakwatch.record.columns import Columns
-from soakwatch.record.files import record_file
-from soakwatch.record.model import SeriesKey, Source, StoredEvent, StoredFault
-from soakwatch.record.recent import POLL_COLUMNS, Ints, PollRow, unpack
-from soakwatch.record.rows import EVENT_COLUMNS, event_of, sources_of
-from soakwatch.record.snapshot import open_snapshot
-from soakwatch.record.trouble import as_record_error, damaged
+from soakwatch.record._blocks import decode, decode_ints
+from soakwatch.record._columns import Columns
+from soakwatch.record._effective_polls import EffectivePolls, PollColumns, effective_polls, in_order
+from soakwatch.record._files import record_file
+from soakwatch.record._ledger import ledger_of
+from soakwatch.record._owners import Owner, silence_ns
+from soakwatch.record._recent import POLL_COLUMNS, PollRow, unpack
+from soakwatch.record._rows import EVENT_COLUMNS, event_of, sources_of
+from soakwatch.record._snapshot import snapshot
+from soakwatch.record.model import Ints, SeriesKey, Source, StoredEvent, StoredFault, Values
+
+__all__ = [
+    "Batch",
+    "EffectivePolls",
+    "NewSeries",
+    "News",
+    "Owner",
+    "PollColumns",
+    "Table",
+    "Tail",
+    "Words",
+    "effective_polls",
+    "in_order",
+    "ledger_of",
+    "polls_due",
+    "silence_ns",
+]
 
 Words = NDArray[np.uint64]
 
-_AT_ONCE = 1_000_000  # samples: 8 MB of words, what one look hands out at most (and one chunk more)
-_OPEN_EVENTS = 500  # events without an end are read again, the newest of them
+_MAX_SAMPLES = 1_000_000  # samples: 8 MB of words, what one look hands out at most (and one chunk more)
+_MAX_OPEN_EVENTS = 500  # events without an end are read again, the newest of them
 _WORD = {"f": "d", "i": "q", "u": "Q"}
 
 
@@ -116,26 +136,13 @@ class Tail:
 
     def news(self) -> News:
         """What was written since the last call."""
-        with ExitStack() as stack:
-            sql = open_snapshot(self.path, stack)
-            try:
-                return self._news(sql)
-            except sqlite3.Error as error:
-                raise as_record_error(error, self.path) from None
-            except (ValueError, LookupError, TypeError) as error:
-                raise damaged(self.path, str(error)) from None
+        with snapshot(self.path) as sql:
+            return self._news(sql)
 
-    def polls(self, source: int) -> Accounted:
-        """All polls of a source that were handed out so far, one for each due time: for looks that came late."""
-        with ExitStack() as stack:
-            sql = open_snapshot(self.path, stack)
-            try:
-                whole = Columns(sql).polls_as_they_came(source, 0, 2**63 - 1)
-            except sqlite3.Error as error:
-                raise as_record_error(error, self.path) from None
-            except (ValueError, LookupError, TypeError) as error:
-                raise damaged(self.path, str(error)) from None
-        return accounted(whole.of(slice(self._read.get(source, 0))))  # they are numbered from 1 without a hole
+    def polls(self, source: int) -> EffectivePolls:
+        """All polls of a source that were handed out so far, one for each due time: for polls that came late."""
+        whole = polls_due(self.path, source, 0, 2**63 - 1)
+        return effective_polls(whole.of(slice(self._read.get(source, 0))))  # they are numbered from 1 without a gap
 
     def _news(self, sql: sqlite3.Connection) -> News:
         series = tuple(
@@ -189,7 +196,7 @@ class Tail:
         ended = {row[0] for row in again}
         new = self._rows(sql, "event", EVENT_COLUMNS)
         still = [number for number in self._open if number not in ended]
-        self._open = [*still, *(row[0] for row in new if row[6] is None)][-_OPEN_EVENTS:]
+        self._open = [*still, *(row[0] for row in new if row[6] is None)][-_MAX_OPEN_EVENTS:]
         return tuple(event_of(row) for row in (*again, *new))
 
     # --- polls ---------------------------------------------------------------------------------------------------
@@ -201,7 +208,7 @@ class Tail:
             for batch in self._of(sql, source.id):
                 batches.append(batch)
                 samples += sum(table.words.size for table in batch.tables)
-                if samples >= _AT_ONCE:
+                if samples >= _MAX_SAMPLES:
                     return batches, True
         return batches, False
 
@@ -279,6 +286,15 @@ class Tail:
         self._read[source] = first_seq + polls - 1
         polls_of = PollColumns(due, columns.starts(chunk)[low:], outcome, error)
         return Batch(source, polls_of, last_ns, tuple(tables), duration, due_seq)
+
+
+def polls_due(folder_or_file: Path, source: int, begin_ns: int, end_ns: int) -> PollColumns:
+    """The polls of a source that were due in begin <= time < end (UTC ns), in the order in which they came.
+
+    Raises RecordError.
+    """
+    with snapshot(folder_or_file) as sql:
+        return Columns(sql).polls_as_they_came(source, begin_ns, end_ns)
 
 
 def _alike(columns: Sequence[int], start_ns: Ints, offsets: Ints) -> list[tuple[list[int], Ints]]:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.blocks import Values
-from soakwatch.record.recent import Ints
+from soakwatch.record.model import Ints, Values
 
 
 def in_time(times: Ints, values: Values) -> tuple[Ints, Values]:

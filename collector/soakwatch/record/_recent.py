@@ -9,11 +9,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.blocks import Values
+from soakwatch.record.model import Ints, Values
 
 POLL_COLUMNS = "seq, due_ns, start_ns, duration_ns, outcome, error, layout, offsets, data"
 PollRow = tuple[int, int, int, int, int, int, int, bytes | None, bytes]
-Ints = NDArray[np.int64]
 
 _EXACT = 2**53
 

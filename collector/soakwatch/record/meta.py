@@ -1,12 +1,45 @@
-"""The set-up that a record tells of: software, hardware and configuration of each target."""
+"""Texts that a run leaves in its record beside what it polled: their keys, and the set-up that they tell of.
+
+``encode``, ``decode`` and ``decode_ints`` are the codec of the record's blocks, for readings that such a text holds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from soakwatch.core.event_kinds import IDENTITY
+from soakwatch.record._blocks import decode, decode_ints, encode
 from soakwatch.record.source import ReportSource
 
+__all__ = [
+    "EARLIER",
+    "GROWTH_KEY",
+    "IMPORTED_KEY",
+    "LEFT_OUT",
+    "RULES_KEY",
+    "SETUP",
+    "UNPOLLED",
+    "UNREAD",
+    "decode",
+    "decode_ints",
+    "encode",
+    "setup_of",
+]
+
+LEFT_OUT = "left_out"
+"""The key of the columns of which readings were left out, since their metric cannot be so."""
+UNREAD = "unread"
+"""The key below which the record's account of an imported file lists the columns that the catalogue does not know."""
+
+RULES_KEY = "rules"
+"""The meta that holds, as JSON, the rules that were named when a table was imported."""
+GROWTH_KEY = "growth"
+"""The meta that holds, as JSON by metric, the bad direction of series outside of the catalogue."""
+IMPORTED_KEY = "imported"
+"""The meta that tells, as JSON, which files were imported and what their columns became. Of what was imported nobody
+owns a series: the files are what they are."""
+UNPOLLED = "table"
+"""The name of a source of imported readings without a pace, written when something happened: none was ever due."""
 EARLIER = "earlier"
 """The meta of a record that holds the set-up of a run that was named when it began: JSON with the keys of ``SETUP``,
 ``run`` (its folder) and ``identities`` (by target, key and text)."""

@@ -15,23 +15,26 @@ from pathlib import Path
 
 import numpy as np
 
-from soakwatch.record.blocks import Values, decode, decode_ints
-from soakwatch.record.columns import Columns
-from soakwatch.record.files import record_file
-from soakwatch.record.held_blocks import Blocks, Counted, File
-from soakwatch.record.model import SeriesKey, Source
-from soakwatch.record.owners import Owner, silence_ns
-from soakwatch.record.parts import between, in_time, unified
-from soakwatch.record.reader import IMPORTED_KEY, trait_of
-from soakwatch.record.recent import Ints, Recent, typed_runs
-from soakwatch.record.rows import last_time, sources_of
-from soakwatch.record.snapshot import open_snapshot
-from soakwatch.record.trouble import as_record_error, damaged
+from soakwatch.record._block_cache import BlockCache, Counted, File
+from soakwatch.record._blocks import decode, decode_ints
+from soakwatch.record._columns import Columns
+from soakwatch.record._files import record_file
+from soakwatch.record._owners import Owner, silence_ns
+from soakwatch.record._recent import Recent, typed_runs
+from soakwatch.record._rows import last_time, sources_of
+from soakwatch.record._snapshot import open_snapshot
+from soakwatch.record._sqlite_errors import as_record_error, damaged
+from soakwatch.record.merge import between, in_time, unified
+from soakwatch.record.meta import IMPORTED_KEY
+from soakwatch.record.model import Ints, SeriesKey, Source, Values
+from soakwatch.record.reader import trait_of
 from soakwatch_rules.series import Series
 
-_AT_ONCE = 500  # blocks that are fetched by one statement
+__all__ = ["BlockCache", "CachedView", "Known", "cached_view"]
+
+_MAX_BLOCKS_AT_ONCE = 500  # blocks that are fetched by one statement
 _PAGES_KIB = 32 * 1024
-_ROWS = 20_000  # of blocks that are counted at a time
+_MAX_ROWS_AT_ONCE = 20_000  # of blocks that are counted at a time
 
 _Part = tuple[int, tuple[Ints, Values]]  # who brought it
 
@@ -47,13 +50,13 @@ class Known:
     cadence_s: float | None
 
 
-class HeldView:
-    """One snapshot of a record that knows the blocks which were decoded before; ``held_view`` gives it.
+class CachedView:
+    """One snapshot of a record that knows the blocks which were decoded before; ``cached_view`` gives it.
 
     Every method raises RecordError for a file that is damaged.
     """
 
-    def __init__(self, path: Path, sql: sqlite3.Connection, blocks: Blocks) -> None:
+    def __init__(self, path: Path, sql: sqlite3.Connection, blocks: BlockCache) -> None:
         self.path = path
         self._sql, self._blocks = sql, blocks
         self._columns = Columns(sql)
@@ -196,8 +199,8 @@ class HeldView:
         return [(times[stretch], values) for stretch, values in typed_runs(column)]
 
     def _decoded(self, numbers: list[int]) -> Iterator[tuple[int, Values]]:
-        for first in range(0, len(numbers), _AT_ONCE):
-            some = numbers[first : first + _AT_ONCE]
+        for first in range(0, len(numbers), _MAX_BLOCKS_AT_ONCE):
+            some = numbers[first : first + _MAX_BLOCKS_AT_ONCE]
             marks = ",".join("?" * len(some))
             for number, data in self._sql.execute(f"SELECT id, data FROM block WHERE id IN ({marks})", some):  # noqa: S608
                 yield number, decode(data)
@@ -217,7 +220,7 @@ class HeldView:
         readings[: before.readings.size] = before.readings
         until = before.until
         rows = self._sql.execute("SELECT id, series, axis FROM block WHERE id>? ORDER BY id", (until,))
-        while some := rows.fetchmany(_ROWS):
+        while some := rows.fetchmany(_MAX_ROWS_AT_ONCE):
             columns = np.array(some, dtype=np.int64).T
             readings += np.bincount(columns[1], axes[columns[2]], readings.size).astype(np.int64)
             until = int(columns[0, -1])
@@ -264,8 +267,8 @@ def _joined(parts: Sequence[_Part]) -> tuple[Ints, Values]:
 
 
 @contextmanager
-def held_view(folder_or_file: Path, blocks: Blocks) -> Iterator[HeldView]:
+def cached_view(folder_or_file: Path, blocks: BlockCache) -> Iterator[CachedView]:
     """A record as it is now, for one question. Raises RecordError."""
     path = record_file(folder_or_file)
     with ExitStack() as stack:
-        yield HeldView(path, open_snapshot(path, stack), blocks)
+        yield CachedView(path, open_snapshot(path, stack), blocks)

@@ -19,10 +19,10 @@ from itertools import compress
 
 import numpy as np
 
-from soakwatch.record.layout import EXACT, Choices, Layout, Packed, Reading, Shape, bounds, offsets_of, times_of
+from soakwatch.record._layout import EXACT, Choices, Layout, Packed, Reading, Shape, bounds, offsets_of, times_of
+from soakwatch.record._owners import NEVER, Mask, Owners
+from soakwatch.record._rows import storable
 from soakwatch.record.model import KEPT, Source
-from soakwatch.record.owners import NEVER, Mask, Owners
-from soakwatch.record.text import storable
 from soakwatch_agent.metric import BY_NAME, clipped, fault_of
 from soakwatch_agent.sample import Fault, Poll, Sample
 
@@ -31,8 +31,8 @@ AHEAD_NS = 3_600_000_000_000
 would make every later reading of the series come too early."""
 
 _PLAIN = frozenset({int, float, bool})
-_REMEMBERED = 256  # shapes of polls; more means that they do not repeat
-_CHOICES = 64  # of the readings of one shape
+_MAX_SHAPES = 256  # shapes of polls; more means that they do not repeat
+_MAX_CHOICES = 64  # of the readings of one shape
 
 
 class PollPacker:
@@ -170,14 +170,14 @@ class PollPacker:
         series[taken] = [reading.series for reading in readings]
         if len(set(series.tolist())) < count:
             return  # a series more than once
-        if len(self._shapes) >= _REMEMBERED:
+        if len(self._shapes) >= _MAX_SHAPES:
             self._shapes.clear()
         if not self._owners.shared(source.target):
             assert layout is not None
             self._shapes[shape] = layout
             return
         known = self._shapes.get(shape)
-        choices = known if isinstance(known, Choices) and len(known.layouts) < _CHOICES else Choices(series)
+        choices = known if isinstance(known, Choices) and len(known.layouts) < _MAX_CHOICES else Choices(series)
         choices.layouts[taken.tobytes()] = layout
         self._shapes[shape] = choices
 

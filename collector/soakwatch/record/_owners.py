@@ -18,17 +18,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.blocks import Values
-from soakwatch.record.model import Source, source_label
-from soakwatch.record.parts import in_time, unified
-from soakwatch.record.recent import Ints
+from soakwatch.record.merge import in_time, unified
+from soakwatch.record.model import Ints, Source, Values, source_label
 
 GRACE_NS = 60_000_000_000
 INTERVALS = 5
 NEVER = int(np.iinfo(np.int64).min)
 
 _NOBODY, _ANYBODY = 0, -1  # stand in; sources are numbered from 1. Who it was before a resume is not kept
-_GAPS = 8  # silences of the owner that are remembered of a series, for looks of others that come late
+_MAX_GAPS = 8  # silences of the owner that are remembered of a series, for looks of others that come late
 
 Mask = NDArray[np.bool_]
 Part = tuple[Ints, Values]
@@ -156,7 +154,7 @@ class Owners:
         else:
             back = mine & (silent | (who != _NOBODY))
             for at in np.flatnonzero(back & silent).tolist():
-                gaps = self._gaps.setdefault(int(series[at]), deque(maxlen=_GAPS))
+                gaps = self._gaps.setdefault(int(series[at]), deque(maxlen=_MAX_GAPS))
                 gaps.append((int(brought[at]), int(times[at]), int(who[at])))
             self._stand_in[series[back]] = _NOBODY
         standing_in = ~mine & silent

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from soakwatch.record.columns import Columns
-from soakwatch.record.files import record_file
-from soakwatch.record.model import SeriesKey
-from soakwatch.record.recent import Ints
-from soakwatch.record.snapshot import open_snapshot
-from soakwatch.record.trouble import as_record_error, damaged
+from soakwatch.record._columns import Columns
+from soakwatch.record._snapshot import snapshot
+from soakwatch.record.model import Ints, SeriesKey
 
 _SHARED = (
     "SELECT block.series FROM block JOIN axis ON axis.id = block.axis JOIN chunk ON chunk.id = axis.chunk"
@@ -25,7 +21,7 @@ _INTEGERS = {b"q", b"Q"}  # the first byte of a block that holds integers
 
 
 @dataclass(frozen=True, slots=True)
-class SeriesExtent:
+class SeriesInventory:
     """One series: who brings it, what the record says of it, whether all its readings are integers, and how many
     times it has readings of (of all sources, each time once). ``shared_ns`` has these times where several sources
     brought some; else it is None."""
@@ -40,28 +36,23 @@ class SeriesExtent:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """All series by their numbers, the due times by source, and the texts why polls were lost."""
+class Inventory:
+    """All series by their numbers, the number of due times by source, the texts why polls were lost, and the phases as
+    they were written: name, begin and end in UTC ns, None for one that is open."""
 
-    series: tuple[SeriesExtent, ...]
+    series: tuple[SeriesInventory, ...]
     polls: dict[int, int]
     errors: tuple[str, ...]
+    phases: tuple[tuple[str, int, int | None], ...]
 
 
-def extent_of(folder_or_file: Path) -> Extent:
+def inventory_of(folder_or_file: Path) -> Inventory:
     """Count what a record holds; no reading is decoded of what is sealed. Raises RecordError."""
-    path = record_file(folder_or_file)
-    with ExitStack() as stack:
-        sql = open_snapshot(path, stack)
-        try:
-            return _counted(sql)
-        except sqlite3.Error as error:
-            raise as_record_error(error, path) from None
-        except (ValueError, LookupError, TypeError) as error:
-            raise damaged(path, str(error)) from None
+    with snapshot(folder_or_file) as sql:
+        return _counted(sql)
 
 
-def _counted(sql: sqlite3.Connection) -> Extent:
+def _counted(sql: sqlite3.Connection) -> Inventory:
     columns = Columns(sql)
     sources = sql.execute("SELECT id, target FROM source ORDER BY id").fetchall()
     axes: dict[int, list[int]] = {}
@@ -83,9 +74,10 @@ def _counted(sql: sqlite3.Connection) -> Extent:
             shared_ns = time_ns if len(here) > 1 else None
         else:
             readings = _times(columns, tuple(axes.get(number, ())), known)
-        found.append(SeriesExtent(SeriesKey(target, metric, name), source, unit, kind, whole, readings, shared_ns))
+        found.append(SeriesInventory(SeriesKey(target, metric, name), source, unit, kind, whole, readings, shared_ns))
     errors = tuple(text for (text,) in sql.execute("SELECT text FROM error ORDER BY id"))
-    return Extent(tuple(found), {one: columns.due_times(one) for one, _ in sources}, errors)
+    phases = sql.execute("SELECT name, begin_ns, end_ns FROM phase ORDER BY begin_ns, id").fetchall()
+    return Inventory(tuple(found), {one: columns.due_times(one) for one, _ in sources}, errors, tuple(phases))
 
 
 def _times(columns: Columns, axes: Sequence[int], known: dict[tuple[int, ...], int]) -> int:

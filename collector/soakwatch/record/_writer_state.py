@@ -8,20 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
-from soakwatch.record.intake import PollPacker
-from soakwatch.record.model import Source
-from soakwatch.record.rows import OUTCOME_NUMBERS, last_time, sources_of
-from soakwatch.record.sealing import count_recent
-from soakwatch.record.text import storable
+from soakwatch.record._packer import PollPacker
+from soakwatch.record._rows import last_time, sources_of, storable
+from soakwatch.record._sealing import count_recent
+from soakwatch.record.model import OUTCOME_NUMBERS, Source
 from soakwatch_agent.sample import Event as ProbeEvent
 from soakwatch_agent.sample import Fault, Poll
 from soakwatch_rules.rule import Event
 
-REASONS = 16
+MAX_REASONS = 16
 """So many different reasons are kept for one metric of one object; a reason that carries a changing number would
 otherwise add a row a poll. What comes on top is counted in one last row that quotes the first of them."""
 
-_REMEMBERED = 1000  # error texts
+_MAX_ERROR_TEXTS = 1000  # error texts
 
 NewPoll = tuple[int, int, int, int, int, int, int, int, bytes | None, bytes]
 POLL_INSERT = (
@@ -100,7 +99,7 @@ class WriterState:
             kept = storable(text)
             self._sql.execute("INSERT OR IGNORE INTO error (text) VALUES (?)", (kept,))
             known = int(self._sql.execute("SELECT id FROM error WHERE text=?", (kept,)).fetchone()[0])
-            if len(self._errors) >= _REMEMBERED:
+            if len(self._errors) >= _MAX_ERROR_TEXTS:
                 self._errors.clear()
             self._errors[text] = known
         return known
@@ -116,9 +115,9 @@ class WriterState:
         if self._sql.execute(again + "text=?", (*found, text)).rowcount:
             return
         kept = self._reasons.get(identity, 0)
-        if kept > REASONS and self._sql.execute(again + "text LIKE 'further reasons%'", found).rowcount:
+        if kept > MAX_REASONS and self._sql.execute(again + "text LIKE 'further reasons%'", found).rowcount:
             return
-        if kept == REASONS:
+        if kept == MAX_REASONS:
             text = f"further reasons, the first of them: {text}"
         self._reasons[identity] = kept + 1
         self._sql.execute(

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from soakwatch.core.errors import RecordError
-from soakwatch.record.blocks import Values, decode, decode_ints
-from soakwatch.record.columns import Columns
-from soakwatch.record.recent import Ints, typed_runs
-from soakwatch.record.rows import OUTCOMES
+from soakwatch.record._blocks import decode, decode_ints
+from soakwatch.record._columns import Columns
+from soakwatch.record._recent import typed_runs
+from soakwatch.record.backlog import cursor_numbers, cursor_text
+from soakwatch.record.model import OUTCOMES, Ints, Values
 from soakwatch_agent.sample import NOTHING, Answer, Poll, Sample
 
 Names = Mapping[int, tuple[str, str]]  # series -> metric, object
@@ -57,7 +57,7 @@ class Replay:
 
     def after(self, cursor: str, limit: int) -> tuple[tuple[Poll, ...], str]:
         """At most ``limit`` polls of one source and the cursor behind them; no polls: all have been read."""
-        read = _parsed(cursor)
+        read = cursor_numbers(cursor)
         sources = [row[0] for row in self._sql.execute("SELECT id FROM source ORDER BY id")]
         stretch = self._next_chunk(sources, read) or self._next_recent(sources, read)
         if stretch is None:
@@ -65,7 +65,7 @@ class Replay:
         low = max(0, read.get(stretch.source, 0) + 1 - stretch.first_seq)
         high = min(low + limit, stretch.start_ns.size)
         read[stretch.source] = stretch.first_seq + high - 1
-        return self._polls(stretch, low, high), " ".join(f"{source}:{seq}" for source, seq in sorted(read.items()))
+        return self._polls(stretch, low, high), cursor_text(read)
 
     def _next_chunk(self, sources: Sequence[int], read: Mapping[int, int]) -> _Stretch | None:
         """The oldest chunk of any source that has not been read to its end."""
@@ -149,11 +149,3 @@ class Replay:
             )
             for due, start, duration, outcome, error, brought in rows
         )
-
-
-def _parsed(cursor: str) -> dict[int, int]:
-    try:
-        pairs = [part.split(":") for part in cursor.split()]
-        return {int(source): int(seq) for source, seq in pairs}
-    except ValueError:
-        raise RecordError(f"{cursor!r} is no cursor of a record: begin again with an empty one") from None

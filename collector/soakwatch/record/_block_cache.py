@@ -16,12 +16,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.blocks import Values
-from soakwatch.record.recent import Ints
+from soakwatch.record.model import Ints, Values
 
-LARGEST = 64 * 2**20
+MAX_BYTES = 64 * 2**20
 """Bytes of decoded blocks that are kept: those of about 25 series of 72 h at 1 s."""
-_MOST_FILES, _MOST_PLACES = 8, 500
+_MAX_FILES, _MAX_INDEXES = 8, 500
 _NOWHERE: Ints = np.zeros((2, 0), dtype=np.int64)
 
 File = tuple[str, int, int, str]
@@ -68,10 +67,10 @@ class Counted:
     readings: Ints
 
 
-class Blocks:
+class BlockCache:
     """Arrays that were decoded of sealed blocks, by file and number, the last used ones; for several threads."""
 
-    def __init__(self, largest: int = LARGEST) -> None:
+    def __init__(self, largest: int = MAX_BYTES) -> None:
         self._largest, self._size = largest, 0
         self._arrays: OrderedDict[_Key, Values] = OrderedDict()
         self._counts: OrderedDict[File, Counted] = OrderedDict()
@@ -110,7 +109,7 @@ class Blocks:
     def keep_counted(self, file: File, counted: Counted) -> None:
         """Remember a count, of a few files."""
         with self._lock:
-            _put(self._counts, file, counted, _MOST_FILES)
+            _put(self._counts, file, counted, _MAX_FILES)
 
     def places(self, file: File, series: int, sql: sqlite3.Connection) -> Ints:
         """Numbers and axes of all blocks of a series, shape (2, n), at least those that this snapshot sees."""
@@ -121,7 +120,7 @@ class Blocks:
         if rows:
             held = np.concatenate([held, np.array(rows, dtype=np.int64).T], axis=1)
         with self._lock:
-            _put(self._places, (file, series), held, _MOST_PLACES)
+            _put(self._places, (file, series), held, _MAX_INDEXES)
         return held
 
     def axes(self, file: File, sql: sqlite3.Connection) -> Axes:
@@ -141,7 +140,7 @@ class Blocks:
             grown[:, new[0] - until - 1] = new[1:]
             held = Axes(np.concatenate([held.columns, grown], axis=1))
             with self._lock:
-                _put(self._axes, file, held, _MOST_FILES)
+                _put(self._axes, file, held, _MAX_FILES)
         return held
 
     def _keep(self, file: File, kind: str, made: Mapping[int, Values]) -> None:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.recent import Ints
-from soakwatch.record.rows import OUTCOME_NUMBERS
+from soakwatch.record.model import OUTCOME_NUMBERS, Ints
 from soakwatch_agent.sample import PollOutcome
 
 _OK = OUTCOME_NUMBERS[PollOutcome.OK]
@@ -34,16 +33,16 @@ class PollColumns:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Accounted:
+class EffectivePolls:
     """Polls of one source, one for each due time, sorted by it; ``late`` says which of them had been lost first."""
 
     polls: PollColumns
     late: NDArray[np.bool_]
 
-    def between(self, begin_ns: int, end_ns: int) -> Accounted:
+    def between(self, begin_ns: int, end_ns: int) -> EffectivePolls:
         """Those that were due in begin <= time < end."""
         low, high = np.searchsorted(self.polls.due_ns, [begin_ns, end_ns])
-        return Accounted(self.polls.of(slice(low, high)), self.late[low:high])
+        return EffectivePolls(self.polls.of(slice(low, high)), self.late[low:high])
 
 
 def in_order(due_ns: Ints, last_ns: int | None = None) -> bool:
@@ -53,7 +52,7 @@ def in_order(due_ns: Ints, last_ns: int | None = None) -> bool:
     return (last_ns is None or int(due_ns[0]) > last_ns) and bool((due_ns[1:] > due_ns[:-1]).all())
 
 
-def accounted(polls: PollColumns) -> Accounted:
+def effective_polls(polls: PollColumns) -> EffectivePolls:
     """The account of polls in the order in which they came.
 
     A poll is late if one that was due no earlier came before it. A late answer belongs to the due time that equals
@@ -61,7 +60,7 @@ def accounted(polls: PollColumns) -> Accounted:
     several answers for one due time the first counts, and any of them counts before a loss.
     """
     if in_order(polls.due_ns):
-        return Accounted(polls, np.zeros(polls.due_ns.size, dtype=np.bool_))
+        return EffectivePolls(polls, np.zeros(polls.due_ns.size, dtype=np.bool_))
     highest = np.maximum.accumulate(polls.due_ns)
     late = np.append(False, polls.due_ns[1:] <= highest[:-1])
     grid = polls.due_ns[~late]
@@ -77,4 +76,4 @@ def accounted(polls: PollColumns) -> Accounted:
     lost_ns = np.unique(due_ns[polls.outcome != _OK])
     answered = polls.outcome[kept] == _OK
     one = PollColumns(due_ns[kept], polls.start_ns[kept], polls.outcome[kept], polls.error[kept])
-    return Accounted(one, answered & np.isin(one.due_ns, lost_ns))
+    return EffectivePolls(one, answered & np.isin(one.due_ns, lost_ns))

@@ -10,19 +10,19 @@ import pytest
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record import Record, RecordView, SeriesKey
-from soakwatch.record.blocks import Values, decode
-from soakwatch.record.held import held_view
-from soakwatch.record.held_blocks import Blocks
+from soakwatch.record._blocks import decode
+from soakwatch.record.model import Values
+from soakwatch.record.series_cache import BlockCache, cached_view
 from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.series import Series
 
 
 def held(
-    folder: Path, key: SeriesKey, blocks: Blocks, begin_ns: int | None = None, end_ns: int | None = None
+    folder: Path, key: SeriesKey, blocks: BlockCache, begin_ns: int | None = None, end_ns: int | None = None
 ) -> Series:
     """A series as the page reads it."""
-    with held_view(folder, blocks) as view:
+    with cached_view(folder, blocks) as view:
         known = view.known(key)
         assert known is not None
         return view.series(key, known, begin_ns, end_ns)
@@ -54,7 +54,7 @@ def look(source: int, at: int, value: float, late_s: float) -> Poll:
 
 def test_it_is_what_a_view_reads_while_the_record_grows(tmp_path: Path) -> None:
     """Seeded: two sources of one target, sealed now and then; every stretch is equal, asked again and again."""
-    rng, blocks = random.Random(7), Blocks()
+    rng, blocks = random.Random(7), BlockCache()
     memory = SeriesKey("dut", "system.memory.usage", "")
     with Record.create(tmp_path) as record:
         record.target("dut", "dut")
@@ -89,8 +89,8 @@ def test_only_blocks_of_the_stretch_are_decoded_and_each_once(tmp_path: Path, mo
         decoded.append(len(data))
         return decode(data)
 
-    monkeypatch.setattr("soakwatch.record.held.decode", counting)
-    blocks = Blocks()
+    monkeypatch.setattr("soakwatch.record.series_cache.decode", counting)
+    blocks = BlockCache()
     found = held(tmp_path, KEYS[3], blocks, T0 + 210 * SECOND, T0 + 360 * SECOND)
     assert (len(found), len(decoded)) == (150, 2)
     held(tmp_path, KEYS[3], blocks, T0 + 250 * SECOND, T0 + 399 * SECOND)
@@ -105,7 +105,7 @@ def test_what_is_kept_is_bounded_and_still_right(tmp_path: Path) -> None:
         for part in range(10):
             record.put([small_poll(1, at) for at in range(100 * part, 100 * part + 100)])
             record.seal(final=True)
-    blocks = Blocks(largest=4000)
+    blocks = BlockCache(largest=4000)
     for key in KEYS[:10]:
         assert same(held(tmp_path, key, blocks), viewed(tmp_path, key))
         assert blocks.size <= 4000
@@ -113,10 +113,10 @@ def test_what_is_kept_is_bounded_and_still_right(tmp_path: Path) -> None:
 
 def test_readings_are_counted_and_counted_on(tmp_path: Path) -> None:
     """Sealed ones once and for all, the others anew."""
-    blocks = Blocks()
+    blocks = BlockCache()
 
     def counts() -> set[int]:
-        with held_view(tmp_path, blocks) as view:
+        with cached_view(tmp_path, blocks) as view:
             return set(view.readings().values())
 
     with small_record(tmp_path, 30) as record:
@@ -135,7 +135,7 @@ def test_newest_readings_are_of_the_present_only(tmp_path: Path) -> None:
         for sealed in (False, True):
             if sealed:
                 record.seal(final=True)
-            with held_view(tmp_path, Blocks()) as view:
+            with cached_view(tmp_path, BlockCache()) as view:
                 newest, left = view.newest(lambda _: T0 + 39 * SECOND, 20)
                 assert [value for _, _, value in newest] == [39 * 4096 + n for n in sorted(range(50), key=str)[:20]]
                 assert left == 30
@@ -144,7 +144,7 @@ def test_newest_readings_are_of_the_present_only(tmp_path: Path) -> None:
 
 def test_another_record_of_the_same_name_is_another(tmp_path: Path) -> None:
     """A run that was deleted and made again is not read from what was kept of the first."""
-    blocks = Blocks()
+    blocks = BlockCache()
     for offset in (0, 5):
         folder = tmp_path / "run"
         with Record.create(folder) as record:
@@ -162,6 +162,6 @@ def test_a_damaged_block_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Mon
     """As of any other reader."""
     with small_record(tmp_path, 20) as record:
         record.seal(final=True)
-    monkeypatch.setattr("soakwatch.record.held.decode", lambda data: decode(data[:-1]))
+    monkeypatch.setattr("soakwatch.record.series_cache.decode", lambda data: decode(data[:-1]))
     with pytest.raises(RecordError, match="is damaged"):
-        held(tmp_path, KEYS[0], Blocks())
+        held(tmp_path, KEYS[0], BlockCache())

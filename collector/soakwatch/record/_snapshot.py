@@ -7,13 +7,14 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from soakwatch.core.units import show_bytes
-from soakwatch.record.files import BESIDE, BUSY_S, lies_beside
-from soakwatch.record.schema import SCHEMA_VERSION, migrate, version_of
-from soakwatch.record.trouble import as_record_error, damaged
+from soakwatch.record._files import BUSY_S, SIDE_SUFFIXES, has_side_file, record_file
+from soakwatch.record._schema import SCHEMA_VERSION, migrate, version_of
+from soakwatch.record._sqlite_errors import as_record_error, damaged
 
 
 def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
@@ -38,17 +39,34 @@ def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
     return connection
 
 
+@contextmanager
+def snapshot(folder_or_file: Path) -> Iterator[sqlite3.Connection]:
+    """``open_snapshot`` of the record in a folder, or of a record's file, for a few questions.
+
+    What SQLite and the codec raise within the block leaves it as RecordError.
+    """
+    path = record_file(folder_or_file)
+    with ExitStack() as stack:
+        sql = open_snapshot(path, stack)
+        try:
+            yield sql
+        except sqlite3.Error as error:
+            raise as_record_error(error, path) from None
+        except (ValueError, LookupError, TypeError) as error:
+            raise damaged(path, str(error)) from None
+
+
 def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse a file whose last page is cut: SQLite notices only when it needs that page."""
     pages, page = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
     size = path.stat().st_size
-    if size < pages * page and not any(lies_beside(path, suffix) for suffix in BESIDE):
+    if size < pages * page and not any(has_side_file(path, suffix) for suffix in SIDE_SUFFIXES):
         raise damaged(path, f"only {show_bytes(size)} of its {show_bytes(pages * page)} are there")
 
 
 def _is_still(path: Path) -> bool:
     """Nothing lies beside it and nothing can be put there: nobody writes it."""
-    return not os.access(path.parent, os.W_OK) and not any(lies_beside(path, suffix) for suffix in BESIDE)
+    return not os.access(path.parent, os.W_OK) and not any(has_side_file(path, suffix) for suffix in SIDE_SUFFIXES)
 
 
 def _uri(path: Path, *, immutable: bool) -> str:
@@ -65,7 +83,7 @@ def _begin(uri: str, stack: ExitStack) -> sqlite3.Connection:
 
 def _copied(path: Path, stack: ExitStack) -> Path:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soakwatch-")))
-    for suffix in ("", *BESIDE):
+    for suffix in ("", *SIDE_SUFFIXES):
         with suppress(FileNotFoundError):
             shutil.copyfile(path.with_name(path.name + suffix), folder / (path.name + suffix))
     return folder / path.name

@@ -6,16 +6,16 @@ import re
 import sqlite3
 import zlib
 
+from soakwatch.record._rows import storable
 from soakwatch.record.model import Artifact, ArtifactEntry
-from soakwatch.record.text import storable
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """All artifacts of a record together, compressed: evidence must not fill the disk that the readings need."""
-MOST_OUTPUTS = 5000
+MAX_OUTPUTS = 5000
 """So many outputs of scripts and hooks are kept, and in half of the room: the rest is for evidence."""
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 _OUTPUTS = frozenset({"script", "hook"})
-_LEVEL = 1  # core files are mostly zeros: a higher level costs seconds and brings little
+_ZLIB_LEVEL = 1  # core files are mostly zeros: a higher level costs seconds and brings little
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+@=-]+")
 
 
@@ -26,7 +26,7 @@ def artifact_name(*parts: str) -> str:
     'capture/fw_1/show_tech'
     """
     safe = [_UNSAFE.sub("_", part).strip("_-.")[:80].strip("_-.") or "x" for part in parts]
-    return "/".join(safe)[:LONGEST_NAME].rstrip("/_-.")
+    return "/".join(safe)[:MAX_NAME_LENGTH].rstrip("/_-.")
 
 
 def keep(sql: sqlite3.Connection, artifact: Artifact, packed: bytes) -> bool:
@@ -36,7 +36,7 @@ def keep(sql: sqlite3.Connection, artifact: Artifact, packed: bytes) -> bool:
         "SELECT coalesce(sum(length(data)), 0), count(*) FROM artifact WHERE name<>?", (name,)
     ).fetchone()
     output = artifact.kind in _OUTPUTS
-    if others + len(packed) > (MOST_BYTES // 2 if output else MOST_BYTES) or (output and number >= MOST_OUTPUTS):
+    if others + len(packed) > (MAX_BYTES // 2 if output else MAX_BYTES) or (output and number >= MAX_OUTPUTS):
         return False
     sql.execute(
         "INSERT OR REPLACE INTO artifact (name, media, data, time_ns, kind, about, size) VALUES (?,?,?,?,?,?,?)",
@@ -47,7 +47,7 @@ def keep(sql: sqlite3.Connection, artifact: Artifact, packed: bytes) -> bool:
 
 def packed(data: bytes) -> bytes:
     """The bytes as the record keeps them."""
-    return zlib.compress(data, _LEVEL)
+    return zlib.compress(data, _ZLIB_LEVEL)
 
 
 def entries(sql: sqlite3.Connection) -> tuple[ArtifactEntry, ...]:

@@ -1,30 +1,29 @@
-"""Rows of the record's small tables as the types that cross seams."""
+"""Rows of the record's small tables as the types that cross seams, and texts as SQLite can keep them."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
 
 from soakwatch.record.model import Source, StoredEvent
-from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Event
-
-OUTCOMES: Mapping[int, PollOutcome] = {
-    0: PollOutcome.OK,
-    1: PollOutcome.FAILED,
-    2: PollOutcome.TIMEOUT,
-    3: PollOutcome.OVERRUN,
-    4: PollOutcome.MISSED,
-    5: PollOutcome.HELD_BACK,
-    6: PollOutcome.GAP,
-}
-"""The numbers under which outcomes are stored; never renumbered."""
-OUTCOME_NUMBERS: Mapping[PollOutcome, int] = {outcome: number for number, outcome in OUTCOMES.items()}
 
 CADENCES = "cadences:"  # and the source's number: a key of meta
 EVENT_COLUMNS = "id, origin, target, kind, object, begin_ns, end_ns, detail, expect, deadline_ns"
 EventRow = tuple[int, str, str, str, str, int, int | None, str, str, int | None]
+
+
+def storable(text: str) -> str:
+    r"""The text, with what UTF-8 cannot carry (half of a surrogate pair, as in undecodable file names) escaped.
+
+    >>> storable("a\udcffb")
+    'a\\udcffb'
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="backslashreplace").decode()
+    return text
 
 
 def event_of(row: EventRow) -> StoredEvent:

@@ -9,20 +9,21 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from soakwatch.record.accounted import Accounted, PollColumns, accounted, in_order
-from soakwatch.record.blocks import Values, decode, decode_ints
-from soakwatch.record.owners import NEVER, Owner
-from soakwatch.record.parts import between, in_time, unified
-from soakwatch.record.recent import POLL_COLUMNS, Ints, Recent, typed_runs, unpack
-from soakwatch.record.sealing import layouts_of
+from soakwatch.record._blocks import decode, decode_ints
+from soakwatch.record._effective_polls import EffectivePolls, PollColumns, effective_polls, in_order
+from soakwatch.record._owners import NEVER, Owner
+from soakwatch.record._recent import POLL_COLUMNS, Recent, typed_runs, unpack
+from soakwatch.record._sealing import layouts_of
+from soakwatch.record.merge import between, in_time, unified
+from soakwatch.record.model import Ints, Values
 
-_CACHED = 32 * 2**20  # bytes of decoded times that a view keeps: the axes of about 20 days of one source at 1 s
+_MAX_CACHED_BYTES = 32 * 2**20  # of decoded times: the axes of about 20 days of one source at 1 s
 _EMPTY: Ints = np.empty(0, dtype=np.int64)
 
 K = TypeVar("K")
 
 
-class _Kept(Generic[K]):
+class _ArrayCache(Generic[K]):
     """Arrays that were decoded last, up to a number of bytes."""
 
     def __init__(self, limit: int) -> None:
@@ -46,9 +47,9 @@ class Columns:
 
     def __init__(self, sql: sqlite3.Connection) -> None:
         self._sql = sql
-        self._starts: _Kept[int] = _Kept(_CACHED // 4)
-        self._axes: _Kept[int] = _Kept(_CACHED // 2)
-        self._joined: _Kept[tuple[int, ...]] = _Kept(_CACHED // 4)
+        self._starts: _ArrayCache[int] = _ArrayCache(_MAX_CACHED_BYTES // 4)
+        self._axes: _ArrayCache[int] = _ArrayCache(_MAX_CACHED_BYTES // 2)
+        self._joined: _ArrayCache[tuple[int, ...]] = _ArrayCache(_MAX_CACHED_BYTES // 4)
         self._recent: dict[int, Recent] = {}
         self._layouts: dict[int, tuple[list[int], str]] | None = None
 
@@ -83,10 +84,10 @@ class Columns:
             self._recent[source] = unpack(rows, self._layouts)
         return self._recent[source]
 
-    def polls(self, source: int, interval_ns: int, begin_ns: int, end_ns: int) -> Accounted:
+    def polls(self, source: int, interval_ns: int, begin_ns: int, end_ns: int) -> EffectivePolls:
         """The polls of a source that were due in begin <= time < end, one for each due time, sorted by it."""
         # One interval more on either side: a late answer may be kept under a due time just outside.
-        return accounted(self.polls_as_they_came(source, begin_ns - interval_ns, end_ns + interval_ns)).between(
+        return effective_polls(self.polls_as_they_came(source, begin_ns - interval_ns, end_ns + interval_ns)).between(
             begin_ns, end_ns
         )
 

@@ -7,19 +7,17 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.accounted import Accounted, PollColumns
-from soakwatch.record.model import Source
-from soakwatch.record.recent import Ints
-from soakwatch.record.rows import OUTCOME_NUMBERS, OUTCOMES
+from soakwatch.record._effective_polls import EffectivePolls, PollColumns
+from soakwatch.record.model import OUTCOME_NUMBERS, OUTCOMES, Ints, Source
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Ledger, Silence, Window
 
-_SHOWN_ERRORS = 3
+_MAX_ERRORS = 3
 _SILENT_INTERVALS = 3
-_MOST_SILENCES = 1000
+_MAX_SILENCES = 1000
 
 
-def ledger_of(source: Source, shown: str, account: Accounted, errors: Mapping[int, str], window: Window) -> Ledger:
+def ledger_of(source: Source, shown: str, account: EffectivePolls, errors: Mapping[int, str], window: Window) -> Ledger:
     """Count the polls that were due in the window, by how they ended; ``shown`` is the source's label."""
     polls = account.polls
     answered = polls.outcome == OUTCOME_NUMBERS[PollOutcome.OK]
@@ -51,7 +49,7 @@ def _silences(
     edges = np.concatenate([[window.begin_ns], np.clip(answers_ns, window.begin_ns, window.end_ns), [window.end_ns]])
     lengths = np.diff(edges)
     long = np.flatnonzero(lengths >= _SILENT_INTERVALS * interval_ns)
-    long = np.sort(long[np.argsort(-lengths[long], kind="stable")[:_MOST_SILENCES]])
+    long = np.sort(long[np.argsort(-lengths[long], kind="stable")[:_MAX_SILENCES]])
     due_ns, outcome = polls.due_ns[lost], polls.outcome[lost]
     return tuple(
         Silence(
@@ -73,5 +71,5 @@ def _longest_gap(answers_ns: Ints, window: Window) -> Window | None:
 
 def _most_frequent(numbers: Ints, errors: Mapping[int, str]) -> tuple[str, ...]:
     found, counts = np.unique(numbers[numbers > 0], return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:_SHOWN_ERRORS]
+    order = np.argsort(-counts, kind="stable")[:_MAX_ERRORS]
     return tuple(errors[int(found[at])] for at in order)

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from soakwatch.record.blocks import encode
-from soakwatch.record.recent import POLL_COLUMNS, Column, Ints, PollRow, Recent, typed_runs, unpack
+from soakwatch.record._blocks import encode
+from soakwatch.record._recent import POLL_COLUMNS, Column, PollRow, Recent, typed_runs, unpack
+from soakwatch.record.model import Ints
 
 SEAL_POLLS = 3600
 SEAL_SAMPLES = 320_000  # 2.6 MB of words: bounds the memory and the stall of one sealing

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.recent import Ints
+from soakwatch.record.model import Ints
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Fault, Sample
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pcodec import ChunkConfig, standalone
 
-Values = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
+from soakwatch.record.model import Values
 
 _HEAD = struct.Struct("<cI")  # how it is packed, CRC-32 of that and of what follows
 _LENGTH = struct.Struct("<I")

@@ -1,4 +1,4 @@
-"""The file of a record: where it is, how it is opened for writing, and the lock that keeps a second writer out.
+"""The file of a record: where it is, and how it is opened for writing.
 
 Nothing here opens the record's file but SQLite: closing any other descriptor of it would drop the POSIX locks that
 this process's connections hold, and another process could then take the write-ahead log away under the writer.
@@ -6,18 +6,15 @@ this process's connections hold, and another process could then take the write-a
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
-from soakwatch.record.schema import RECORD_NAME, version_of
-from soakwatch.record.trouble import as_record_error
+from soakwatch.record._schema import RECORD_NAME, version_of
 
 BUSY_S = 10.0  # a reader that copies, or an event from outside, is done long before
-BESIDE = ("-wal", "-journal")
+SIDE_SUFFIXES = ("-wal", "-journal")
 _WAL_LIMIT = 16 * 2**20
 
 
@@ -38,7 +35,7 @@ def size_of(path: Path) -> int:
     return total
 
 
-def lies_beside(path: Path, suffix: str) -> bool:
+def has_side_file(path: Path, suffix: str) -> bool:
     """Whether the file with this suffix is there and not empty."""
     with suppress(OSError):
         return path.with_name(path.name + suffix).stat().st_size > 0
@@ -65,33 +62,3 @@ def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def take_lock(path: Path) -> int:
-    """Lock a record for one writer; returns the descriptor to give to ``release_lock``.
-
-    The lock dies with the process. Raises RecordError if another writer has it, RecordFullError if its file cannot be
-    written.
-    """
-    name = path.with_suffix(".lock")
-    try:
-        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise as_record_error(error, path) from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        owner = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
-        os.close(descriptor)
-        raise RecordError(
-            f"{path} is being written by pid {owner}: wait until that run ends, or stop it with `kill -INT {owner}`"
-        ) from None
-    with suppress(OSError):  # on a full disk the lock holds all the same
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-    return descriptor
-
-
-def release_lock(descriptor: int) -> None:
-    """Give the lock up. Its file stays, for another process may be about to lock it."""
-    os.close(descriptor)

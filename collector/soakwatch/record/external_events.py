@@ -9,21 +9,17 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from soakwatch.record.files import connect, record_file
-from soakwatch.record.model import StoredEvent
-from soakwatch.record.rows import EVENT_COLUMNS, event_of
-from soakwatch.record.schema import SCHEMA_VERSION, version_of
-from soakwatch.record.standing import insert_event
-from soakwatch.record.text import storable
-from soakwatch.record.trouble import as_record_error
+from soakwatch.record._files import connect, record_file
+from soakwatch.record._rows import EVENT_COLUMNS, event_of, storable
+from soakwatch.record._schema import SCHEMA_VERSION, version_of
+from soakwatch.record._sqlite_errors import as_record_error
+from soakwatch.record._writer_state import insert_event
+from soakwatch.record.model import USER_ORIGIN, StoredEvent
 from soakwatch.record.writer import Record
 from soakwatch_rules.rule import Event
 
-ORIGIN = "user"
-"""Who told of an event that is no probe, no plan and not the monitor."""
 
-
-class Marks:
+class ExternalEvents:
     """The events of one record within one transaction: what is looked at stays so until what is written is kept."""
 
     def __init__(self, sql: sqlite3.Connection) -> None:
@@ -40,7 +36,7 @@ class Marks:
 
     def number(self) -> int:
         """How many events were told by others than probes, the plan and the monitor."""
-        return int(self._sql.execute("SELECT count(*) FROM event WHERE origin=?", (ORIGIN,)).fetchone()[0])
+        return int(self._sql.execute("SELECT count(*) FROM event WHERE origin=?", (USER_ORIGIN,)).fetchone()[0])
 
     def events(self, kind: str, target: str, thing: str) -> tuple[StoredEvent, ...]:
         """Events of one kind, target and object, whoever told them, oldest first."""
@@ -51,11 +47,11 @@ class Marks:
     def opened(self) -> tuple[StoredEvent, ...]:
         """Events that somebody began and nobody has ended yet, oldest first."""
         query = f"SELECT {EVENT_COLUMNS} FROM event WHERE origin=? AND end_ns IS NULL ORDER BY id"  # noqa: S608
-        return tuple(event_of(row) for row in self._sql.execute(query, (ORIGIN,)).fetchall())
+        return tuple(event_of(row) for row in self._sql.execute(query, (USER_ORIGIN,)).fetchall())
 
     def add(self, event: Event) -> StoredEvent:
         """Keep a new event."""
-        return StoredEvent(insert_event(self._sql, event.target, event, ORIGIN), ORIGIN, event)
+        return StoredEvent(insert_event(self._sql, event.target, event, USER_ORIGIN), USER_ORIGIN, event)
 
     def end(self, stored: StoredEvent, end_ns: int, labels: Mapping[str, str]) -> StoredEvent:
         """Say when an event ended, and what is worth knowing of it since."""
@@ -65,7 +61,7 @@ class Marks:
 
 
 @contextmanager
-def marks(path: Path) -> Iterator[Marks]:
+def external_events(path: Path) -> Iterator[ExternalEvents]:
     """The marks of the record in a folder, or of a record's file; kept together when the block ends, or not at all.
 
     A run that writes waits no longer than the block takes. Raises RecordError.
@@ -76,12 +72,12 @@ def marks(path: Path) -> Iterator[Marks]:
             if version_of(connection, file) < SCHEMA_VERSION:
                 connection.close()
                 Record.open(file).close()  # an older file is brought up to date
-                with marks(path) as made:
+                with external_events(path) as made:
                     yield made
                 return
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield Marks(connection)
+                yield ExternalEvents(connection)
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
