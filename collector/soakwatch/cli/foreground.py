@@ -26,9 +26,7 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import MONITOR_ORIGIN as ORIGIN
-from soakwatch.report.closer import closer_looks
 from soakwatch.report.files import REPORT_FILES
-from soakwatch.report.sinks import sink_accounts
 from soakwatch.runs.watching import course_words
 from soakwatch.sinks.beside import SinksBeside
 from soakwatch.web.beside import web_beside
@@ -72,15 +70,7 @@ def run_to_the_end(
                 if verdict_shown:
                     from soakwatch.report.terminal import print_verdict  # heavy: no running collector needs it
 
-                    print_verdict(
-                        verdict,
-                        console,
-                        withdrawn=view.withdrawn(),
-                        closer=closer_looks(view.events()),
-                        files=view.artifact_entries(),
-                        sinks=sink_accounts(view),
-                        source=view,
-                    )
+                    print_verdict(view, verdict, console)
             sinks.finish()
             _finish_notifying(soak, record, console)
     except RecordError as error:

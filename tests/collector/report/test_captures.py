@@ -1,4 +1,4 @@
-"""The closer looks in the reports: the flight recorder's curves are drawn, with what they were fetched for."""
+"""Flight-recorder captures in the reports: the curves are drawn, with the reasons for the capture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tests.collector.report.conftest import BEGIN, LENGTH, MemoryRecord, finding
 
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record.model import StoredEvent
-from soakwatch.report.closer import closer_looks
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
@@ -50,7 +49,7 @@ def recorded(*windows: Event) -> tuple[MemoryRecord, Verdict]:
     record.stored = [StoredEvent(n, "probe", event) for n, event in enumerate((happened, *windows), 1)]
     fails = finding(Outcome.FAIL, "dut", "cpu_spike", "system.cpu.utilization", marks=(Mark(MINUTE, None, "spike"),))
     passes = finding(Outcome.PASS, "dut", "growth", "system.cpu.utilization")
-    return record, fold("closer", record.window(), record.names, [fails, passes], (), ())
+    return record, fold("captures", record.window(), record.names, [fails, passes], (), ())
 
 
 def section(page: str, name: str) -> str:
@@ -62,15 +61,15 @@ def test_the_curves_are_drawn_with_what_caused_the_look() -> None:
     """CPU with its pinned core and drops as plots of a minute; what rests in words; the cause as a mark."""
     record, verdict = recorded(window(0, "link.down interface=eth0; fail: cpu_spike system.cpu.utilization", more="4"))
     page = render_html(record, verdict)
-    told = section(page, "closer")
+    told = section(page, "captures")
     assert told.count('class="plot"') == 2
     assert re.search(r"<ol.*<b>link.down interface=eth0</b>.*<b>fail: cpu_spike system.cpu.utilization</b>", told)
-    assert "and 4 more that happened meanwhile" in told
+    assert "and 4 more events in this time" in told
     assert "no packet was dropped (receive)" in told
     assert "queues of TCP: 8.0 KiB throughout" in told
     pieces = re.findall(r'class="plot-piece" data-element="[^"]+">(.*?)</script>', page, re.DOTALL)
     document = "".join(pieces)
-    for words in ("all cores", "core 2", "softnet", '"value":"what it was fetched for"', "link.down interface=eth0"):
+    for words in ("all cores", "core 2", "softnet", '"value":"reason for the capture"', "link.down interface=eth0"):
         assert words in document
     starts = re.findall(r'"attributes":{"name":"time\S*?","start":(\d+),"end":(\d+)}', document)
     assert (str((MINUTE - 30 * S) // 10**6), str((MINUTE + 30 * S) // 10**6 + 1)) in starts
@@ -82,9 +81,9 @@ def test_a_finding_and_its_look_name_each_other() -> None:
     record, verdict = recorded(window(0, "link.down interface=eth0"), window(30, "rollout"))
     page = render_html(record, verdict)
     card = section(page, "findings").partition("<article")[2].partition("</article>")[0]
-    assert '<a href="#closer-1">' in card
-    assert '<a href="#closer-2">' not in card
-    assert 'href="#finding-1">cpu_spike</a>' in section(page, "closer")
+    assert '<a href="#capture-1">' in card
+    assert '<a href="#capture-2">' not in card
+    assert 'href="#finding-1">cpu_spike</a>' in section(page, "captures")
     assert "recorder.window" not in section(page, "findings")
 
 
@@ -92,31 +91,30 @@ def test_many_looks_are_a_table_behind_the_first() -> None:
     """Twelve have a card, that of the failure among them; none is without its line."""
     looks = [window(minute, "rollout") for minute in range(-40, 0, 2)] + [window(0, "link.down")]
     record, verdict = recorded(*looks)
-    told = section(render_html(record, verdict), "closer")
-    assert len(re.findall(r'<div class="card" id="closer-\d+"', told)) == 12
-    assert len(re.findall(r'<tr id="closer-\d+"', told)) == len(looks) - 12
-    assert '<div class="card" id="closer-21"' in told
+    told = section(render_html(record, verdict), "captures")
+    assert len(re.findall(r'<div class="card" id="capture-\d+"', told)) == 12
+    assert len(re.findall(r'<tr id="capture-\d+"', told)) == len(looks) - 12
+    assert '<div class="card" id="capture-21"' in told
 
 
 def test_without_a_look_there_is_no_section() -> None:
     """Nothing is said of what nobody has."""
     record, verdict = recorded()
-    assert section(render_html(record, verdict), "closer") == ""
-    assert "closer look" not in render_markdown(verdict, (), closer_looks(record.events()))
+    assert section(render_html(record, verdict), "captures") == ""
+    assert "flight-recorder capture" not in render_markdown(record, verdict)
 
 
 def test_terminal_and_markdown_name_it_in_a_line() -> None:
     """How many, where, and why of the first few."""
     looks = [window(minute, "link.down") for minute in range(5)]
     record, verdict = recorded(*looks)
-    closer = closer_looks(record.events())
     target = io.StringIO()
-    print_verdict(verdict, Console(file=target, width=60), (), (), closer)
-    (line,) = [line for line in target.getvalue().splitlines() if "closer look" in line]
-    assert line.startswith("5 closer looks of the flight recorder in the report: dut at 2026-11-20 ")
+    print_verdict(record, verdict, Console(file=target, width=60))
+    (line,) = [line for line in target.getvalue().splitlines() if "flight-recorder capture" in line]
+    assert line.startswith("5 flight-recorder captures in the report: dut at 2026-11-20 ")
     assert line.endswith("(link.down) and 2 more")
-    text = render_markdown(verdict, (), closer)
-    assert sum("5 closer looks" in line for line in text.splitlines()) == 1
+    text = render_markdown(record, verdict)
+    assert sum("5 flight-recorder captures" in line for line in text.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -135,6 +133,6 @@ def test_a_window_that_tells_nonsense_is_shown_as_text(detail: dict[str, str]) -
     open_ended = Event("recorder.window", "dut", "", MINUTE, None, detail)
     record, verdict = recorded(event, open_ended)
     page = render_html(record, verdict)
-    assert section(page, "closer").count("<article") == 0
-    assert '<div class="card" id="closer-1"' in page
+    assert section(page, "captures").count("<article") == 0
+    assert '<div class="card" id="capture-1"' in page
     assert "<img" not in page

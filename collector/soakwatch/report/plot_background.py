@@ -23,10 +23,8 @@ from bokeh.models import (
 from bokeh.models.annotations import LegendItem
 
 from soakwatch.report.curves import Curve
-from soakwatch.report.dressing import dress_axis
-from soakwatch.report.lettering import name_of, plain
 from soakwatch.report.palette import BLACK, DASHES, GREY, HALO, NAME, PHASES, PURPLE, VERMILION
-from soakwatch.report.strokes import put, words
+from soakwatch.report.plot_style import dress_axis, name_of, plain, put, words
 from soakwatch_rules.rule import Event, Mark, Phase, Window
 
 _MOST_EVENTS = 200

@@ -27,6 +27,11 @@ class ConsoleWriter:
         self.blocks = spells(console.encoding, BLOCKS + "▲█░")
 
     @property
+    def spark_width(self) -> int:
+        """How wide spark lines are, in cells: what the terminal leaves beside their words."""
+        return min(max(self.width - 40, 20), 60) if self.terminal else 40
+
+    @property
     def steps(self) -> str:
         """The signs of spark lines, lowest first."""
         return BLOCKS if self.blocks else PLAIN

@@ -1,4 +1,4 @@
-"""The section ``held_against``: the ceilings of the generators and the frozen baseline, or nothing."""
+"""The section ``reference_and_baseline``: the ceilings of the generators and the frozen baseline, or nothing."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def section_of(night: tuple[WithMetas, Verdict], **metas: str) -> str | None:
     changed = copy(record)
     changed.metas = {**record.metas, **metas}
     page = render_html(changed, verdict)
-    if 'id="held_against"' not in page:
+    if 'id="reference_and_baseline"' not in page:
         return None
-    return page[page.index('<section id="held_against">') :].partition("</section>")[0]
+    return page[page.index('<section id="reference_and_baseline">') :].partition("</section>")[0]
 
 
 def test_it_is_left_out_where_a_run_had_neither(night: tuple[WithMetas, Verdict]) -> None:

@@ -8,35 +8,34 @@ from dataclasses import replace
 
 import jsonschema
 from rich.console import Console
+from tests.collector.report.conftest import MemoryRecord
 
 from soakwatch.judge.verdict import Verdict, fold
-from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
 from soakwatch.report.json import render_json, verdict_schema
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
-from soakwatch.report.told import Withdrawn
 
-Told = tuple[ReportSource, Verdict]
+Told = tuple[MemoryRecord, Verdict]
 
 
-def printed(verdict: Verdict, withdrawn: Withdrawn = ()) -> list[str]:
-    """The lines that are printed where nobody looks."""
+def printed(night: Told) -> list[str]:
+    """The lines that are printed in a pipe."""
     target = io.StringIO()
-    print_verdict(verdict, Console(file=target, width=60), (), withdrawn)
+    print_verdict(*night, Console(file=target, width=60))
     return target.getvalue().splitlines()
 
 
 def test_the_terminal_tells_causes_and_not_rows(eventful: Told) -> None:
     """A reboot with its witnesses is one entry with its time line; fourteen doubts are one; the forecast is there."""
-    lines = printed(eventful[1], eventful[0].withdrawn())
+    lines = printed(eventful)
     at = lines.index("✗ fail  twin  reboot  one incident, 3 findings, confidence over 99 %")
     assert lines[at + 1] == "    1 reboot; with it: cpu_spike, gap"
     assert lines[at + 2] == "    2026-11-21 00:12:20  cpu_spike: 100 % for 50 s"
     assert lines[at + 3].split() == ["+1", "min", "reboot:", "new", "boot", "id"]
     assert lines[at + 4].split() == ["+1", "min", "2", "s", "gap", "local:", "silent"]
     assert "    ! warn  gap local: 97 s of silence" in lines
-    assert "    if it goes on: system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)" in lines
+    assert "    forecast: system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)" in lines
     assert "? inconclusive  leaker  growth: 14 series: too short; needs 2 more hours (not required)" in lines
     assert "✓ pass  memory_growth: 1 check passed; smallest detectable 5 %" in lines
     assert sum(line.startswith("withdrawn: twin growth system.memory.usage: warn withdrawn at") for line in lines) == 1
@@ -45,22 +44,23 @@ def test_the_terminal_tells_causes_and_not_rows(eventful: Told) -> None:
 
 def test_an_owner_and_an_event_are_named(eventful: Told) -> None:
     """The process that owns the host's growth, and the failover before the step, stand in the headlines."""
-    for text in ("\n".join(printed(eventful[1])), render_html(eventful[0], eventful[1])):
+    for text in ("\n".join(printed(eventful)), render_html(eventful[0], eventful[1])):
         assert "process httpd owns 92 % of it" in text
         assert "after failover at 2026-11-20 22:00:00 UTC: it rose" in text
 
 
 def test_markdown_tells_causes_in_a_line_each(eventful: Told) -> None:
     """Chain, confidence, forecast and withdrawn warnings are in it; it keeps its 60 lines."""
-    text = render_markdown(eventful[1], eventful[0].withdrawn())
+    text = render_markdown(*eventful)
     assert len(text.splitlines()) <= 60
     assert (
         "100 % for 50 s → +1 min reboot: new boot id → +1 min 2 s gap local: silent (one cause with over 99 %" in text
     )
     assert "exhausted in 31 h ± 6 h (90 %)" in text
-    assert "1 withdrawn while the run went on" in text
+    assert "1 withdrawn during the run" in text
     assert text.count("growth: 14 series") == 1
-    assert len(render_markdown(eventful[1], eventful[0].withdrawn() * 50).splitlines()) <= 60
+    crowd = replace(eventful[0], gone=list(eventful[0].withdrawn()) * 50)
+    assert len(render_markdown(crowd, eventful[1]).splitlines()) <= 60
 
 
 def test_verdict_json_has_causes_by_place(eventful: Told) -> None:
@@ -99,6 +99,7 @@ def test_two_hundred_findings_stay_readable(eventful: Told) -> None:
     """Where 200 series fail by themselves the terminal tells a dozen and counts the others."""
     verdict = eventful[1]
     bad = [replace(verdict.findings[0], rule="own", object=f"interface=e{n}", marks=()) for n in range(200)]
-    lines = printed(fold("bad", verdict.window, {"leaker": "dut", "twin": "dut"}, bad, verdict.ledgers, ()))
+    crowd = fold("bad", verdict.window, {"leaker": "dut", "twin": "dut"}, bad, verdict.ledgers, ())
+    lines = printed((eventful[0], crowd))
     assert "… and 188 more causes (188 findings) in the report" in lines
-    assert len(lines) < 80
+    assert len(lines) < 110  # with the timeline, headroom, coverage, load and set-up of the record

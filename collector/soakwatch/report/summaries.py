@@ -1,4 +1,4 @@
-"""What the reports tell of causes, passes and withdrawn warnings, in words that all of them share."""
+"""Causes, passes and withdrawn warnings in words that all formats of the report share."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _KINDS = {
     CauseKind.GROWTH: "one growth",
     CauseKind.GENERATOR: "generator at fault",
     CauseKind.UNSETTLED: "one reason",
-    CauseKind.FINDING: "alone",
+    CauseKind.FINDING: "single finding",
 }
 Withdrawn = Sequence[tuple[int, Finding]]
-"""Warnings of live judging that a later look did not find again, each with the time (UTC ns) of that look."""
+"""Warnings of the live judge that a later evaluation did not confirm, each with the time (UTC ns) of that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ def _detectable(findings: Iterable[Finding]) -> str:
     return ", ".join(extent(min(values), max(values), unit) for unit, values in sorted(by_unit.items()))
 
 
-def framed(verdict: Verdict, cause: Cause) -> bool:
-    """Whether a cause has more to tell than its one finding does."""
+def has_own_frame(verdict: Verdict, cause: Cause) -> bool:
+    """Whether a cause has more to show than its one finding does."""
     return len(cause.findings) > 1 or len(cause.timeline) > len(verdict.findings[cause.leading].marks)
 
 
 def members(verdict: Verdict, cause: Cause) -> tuple[Finding, ...]:
     """The findings of a cause, the leading one first."""
-    return tuple(verdict.findings[place] for place in cause.findings)
+    return tuple(verdict.findings[index] for index in cause.findings)
 
 
 def kind_words(cause: Cause) -> str:
@@ -72,7 +72,7 @@ def kind_words(cause: Cause) -> str:
 
 
 def confidence_text(confidence: float) -> str:
-    """How sure it is that findings belong together; never all of it.
+    """How sure it is that findings belong together, as a percentage that is never 100 %.
 
     >>> confidence_text(0.99999), confidence_text(0.873)
     ('over 99 %', '87 %')
@@ -82,8 +82,8 @@ def confidence_text(confidence: float) -> str:
 
 def chain(cause: Cause, most: int) -> tuple[tuple[str, Mark], ...]:
     """The first few moments of a cause: the time of the first, and how much later the others came."""
-    told = [(utc(mark.begin_ns) if n == 0 else lag, mark) for n, (lag, mark) in enumerate(lags(cause)[:most])]
-    return tuple(told)
+    moments = lags(cause)[:most]
+    return tuple((utc(mark.begin_ns) if n == 0 else lag, mark) for n, (lag, mark) in enumerate(moments))
 
 
 def about(finding: Finding) -> str:
@@ -91,25 +91,27 @@ def about(finding: Finding) -> str:
     return " ".join(part for part in (finding.rule, subject(finding.metric, finding.object)) if part)
 
 
-def standing(finding: Finding) -> str:
-    """The outcome, and in a word why it is in doubt."""
+def outcome_words(finding: Finding) -> str:
+    """The outcome, and in a word why it is undecided."""
     return finding.outcome.value + (f" ({finding.why.value})" if finding.why is not None else "")
 
 
 def figures(finding: Finding) -> list[str]:
     """Measured value, limit, samples and the smallest effect that could have been seen."""
-    told = []
+    texts = []
     if finding.measured is not None:
-        told.append(f"measured {quantity(finding.measured, finding.unit)}")
+        texts.append(f"measured {quantity(finding.measured, finding.unit)}")
     if finding.limit is not None:
-        told.append(f"limit {quantity(finding.limit, finding.unit)}")
-    of = "" if finding.expected is None else f" of {finding.expected}"
-    told.append(f"{finding.samples}{of} samples")
+        texts.append(f"limit {quantity(finding.limit, finding.unit)}")
+    expected = "" if finding.expected is None else f" of {finding.expected}"
+    texts.append(f"{finding.samples}{expected} samples")
     if finding.smallest_detectable is not None:
-        told.append(f"smallest detectable {quantity(finding.smallest_detectable, finding.detectable_unit)}")
-    return told
+        texts.append(f"smallest detectable {quantity(finding.smallest_detectable, finding.detectable_unit)}")
+    return texts
 
 
-def withdrawn_text(at_ns: int, finding: Finding) -> str:
-    """A warning that was said while the run went on and did not last."""
-    return f"{finding.target} {about(finding)}: {finding.outcome.value} withdrawn at {utc(at_ns)} UTC: {finding.reason}"
+def withdrawn_text(time_ns: int, finding: Finding) -> str:
+    """A warning that was reported while the run went on and did not last."""
+    return (
+        f"{finding.target} {about(finding)}: {finding.outcome.value} withdrawn at {utc(time_ns)} UTC: {finding.reason}"
+    )
