@@ -21,7 +21,7 @@ from soakwatch.sources.abc import Poller, SourceContext, SourceError, WatchedPro
 from soakwatch.sources.transport.ssh.seam import CliWish, Line
 from soakwatch.testing.sshd import Sshd, fingerprint_of
 from soakwatch.testing.tcp_relay import TcpRelay
-from soakwatch_agent.place import SECOND
+from soakwatch_agent.context import SECOND
 from soakwatch_agent.sample import NOTHING, Answer
 
 Make = Callable[..., Sshd]

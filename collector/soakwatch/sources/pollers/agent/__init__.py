@@ -315,7 +315,7 @@ class AgentPoller:
             frame.epoch, self._offset
         )  # of an earlier boot that we never spoke to: the best guess
         assert self._origin_ns is not None
-        return in_our_time(decode(frame.look), offset.steady_ns, self._interval_ns, self._origin_ns)
+        return in_our_time(decode(frame.poll), offset.steady_ns, self._interval_ns, self._origin_ns)
 
     def _state(self, body: Object, now_ns: int) -> tuple[list[Sample], list[Event]]:
         lost = self._following.missing  # the agent's own count holds what we fetched and had not acknowledged yet

@@ -13,8 +13,8 @@ from soakwatch_agent.framing import (
     DONE,
     ERROR,
     HELLO,
-    LOOK,
     MAX_LINE,
+    POLL,
     PROTOCOL,
     Frame,
     FrameError,
@@ -102,7 +102,7 @@ async def gather(lines: AsyncIterator[bytes], number: int) -> Reply:
     looks: list[Frame] = []
     async for line in lines:
         frame = _frame(line)
-        if frame.word == LOOK:
+        if frame.word == POLL:
             looks.append(frame)
             if len(looks) > _MOST_FRAMES:
                 raise SourceError("the agent sends more than it was asked for: what answers is no agent")

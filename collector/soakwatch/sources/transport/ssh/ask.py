@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol
 
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 
 _LONGEST = 2000
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 
 METRICS: tuple[str, ...] = ()

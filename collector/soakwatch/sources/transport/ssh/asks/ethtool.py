@@ -6,7 +6,7 @@ import re
 import shlex
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines, whole
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -45,7 +45,7 @@ class Ethtool:
         for line in [*lines(text), "# "]:
             if line.startswith("# "):
                 for name in sorted(found, key=lambda each: (found[each] == 0, each))[:_MOST]:
-                    thing = object_text(place=clean(card), reason=clean(name))
+                    thing = object_text(context=clean(card), reason=clean(name))
                     notes.sample("system.forwarding.dropped", thing, found[name])
                 card, found = line[2:].strip(), {}
                 continue

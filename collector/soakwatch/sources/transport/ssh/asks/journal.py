@@ -6,8 +6,8 @@ import re
 import shlex
 
 from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed
+from soakwatch_agent.context import Notes
 from soakwatch_agent.kernlog import alarm_of
-from soakwatch_agent.place import Notes
 from soakwatch_agent.procfs import clean
 
 METRICS: tuple[str, ...] = ()

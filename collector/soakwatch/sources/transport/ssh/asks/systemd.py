@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from soakwatch.sources.transport.ssh.ask import Wants, whole
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 

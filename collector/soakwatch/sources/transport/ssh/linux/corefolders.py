@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from soakwatch.sources.transport.ssh.linux.mirror import Mirror
-from soakwatch_agent.corefiles import CRASH_FOLDERS, nests_of_pattern
+from soakwatch_agent.corefiles import CRASH_FOLDERS, locations_of_pattern
 
 _FILE = 0o100000
 _KIND = 0o170000
@@ -30,7 +30,7 @@ class CoreFolders:
         wanted: dict[str, str] = dict.fromkeys(self._configured, "*")
         pattern = os.fsdecode(self._mirror.read("/proc/sys/kernel/core_pattern")).rstrip("\n")
         uses_pid = self._mirror.read("/proc/sys/kernel/core_uses_pid").strip() not in (b"", b"0")
-        for nest in nests_of_pattern(pattern, uses_pid=uses_pid):
+        for nest in locations_of_pattern(pattern, uses_pid=uses_pid):
             if nest.folder is not None:
                 wanted.setdefault(nest.folder, "*")
                 continue

@@ -22,8 +22,8 @@ from soakwatch.sources.transport.ssh.linux.script import Need, details_script, f
 from soakwatch.sources.transport.ssh.linux.survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
 from soakwatch.sources.transport.ssh.linux.turns import Turns
 from soakwatch.sources.transport.ssh.shell import Reply, Shell, part
+from soakwatch_agent.context import Notes, Periodic, Watch
 from soakwatch_agent.host import probe_names, source
-from soakwatch_agent.place import Notes, Turn, Watch
 from soakwatch_agent.sample import NOTHING, Answer, object_text
 
 _SURVEY_S = 600.0
@@ -54,7 +54,7 @@ class LinuxPoller:
         self._replica = Replica(wish.watches, wish.interfaces, wish.core_folders, wish.probes)
         self._notes = Notes()
         self._turns = Turns()
-        self._survey_turn = Turn(_SURVEY_S)
+        self._survey_turn = Periodic(_SURVEY_S)
         self._survey: Survey | None = None
         self._generation = -1
         self._cost = Cost()
@@ -138,7 +138,7 @@ class LinuxPoller:
         self._deadline = time.monotonic() + self._line.device_timeout_s
         self._generation = self._shell.opened
         if again:
-            self._survey_turn = Turn(_SURVEY_S)
+            self._survey_turn = Periodic(_SURVEY_S)
             self._survey_turn.due(now_ns)
         survey = self._survey = survey_of(reply.parts)
         if survey.facts.get("version", "").partition(" ")[0] != "Linux":
@@ -244,7 +244,7 @@ class LinuxPoller:
                     trouble = "its output is not understood"
             for metric in each.metrics:
                 if trouble is None:
-                    notes.mended(metric, "")
+                    notes.recovered(metric, "")
                 else:
                     notes.fault(metric, "", f"{each.name} brought nothing: {trouble}")
 

@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from soakwatch.sources.transport.ssh.ask_folder import Asked
-from soakwatch_agent.place import Turn
+from soakwatch_agent.context import Periodic
 
 
 @dataclass
 class Turns:
     """Periods are those of the probes that read the files (see soakwatch_agent.probes): they must not lag behind."""
 
-    slow: Turn = field(default_factory=lambda: Turn(10))
-    cores: Turn = field(default_factory=lambda: Turn(2))
-    limits: Turn = field(default_factory=lambda: Turn(60))
-    faces: Turn = field(default_factory=lambda: Turn(60))
-    clock: Turn = field(default_factory=lambda: Turn(60))
-    asks: dict[str, Turn] = field(default_factory=dict)
+    slow: Periodic = field(default_factory=lambda: Periodic(10))
+    cores: Periodic = field(default_factory=lambda: Periodic(2))
+    limits: Periodic = field(default_factory=lambda: Periodic(60))
+    faces: Periodic = field(default_factory=lambda: Periodic(60))
+    clock: Periodic = field(default_factory=lambda: Periodic(60))
+    asks: dict[str, Periodic] = field(default_factory=dict)
 
     def due_asks(self, asked: Sequence[Asked], present: frozenset[str], now_ns: int) -> tuple[Asked, ...]:
         """The programs that are asked now."""
         return tuple(
             each
             for each in asked
-            if each.name in present and self.asks.setdefault(each.name, Turn(each.ask.every_s)).due(now_ns)
+            if each.name in present and self.asks.setdefault(each.name, Periodic(each.ask.every_s)).due(now_ns)
         )
