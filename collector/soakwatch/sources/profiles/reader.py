@@ -12,7 +12,7 @@ from soakwatch.sources.profiles.discovery import discover
 from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, raw
 from soakwatch.sources.profiles.expression import MissingError, UndefinedError
 from soakwatch.sources.profiles.model import Group, Profile
-from soakwatch.sources.profiles.processes import look, watching, without_table
+from soakwatch.sources.profiles.processes import poll_processes, watch_state, without_table
 from soakwatch.sources.profiles.survey import Fold, Reading, Survey, Table, Traced, Want
 from soakwatch.sources.profiles.value import Number, Value
 from soakwatch_agent.sample import Fault, Sample
@@ -205,7 +205,7 @@ class Reader:
         without: frozenset[str] = frozenset(),
     ) -> None:
         self._asker, self._profile, self._interfaces, self._without = asker, profile, interfaces, without
-        self._state, self._watching = State(), watching(processes)
+        self._state, self._watched = State(), watch_state(processes)
         self._gone: tuple[Fault, ...] = ()
         self._found_ns = 0
         self._patience_ns = SETTLE_NS
@@ -230,7 +230,7 @@ class Reader:
             self._asker,
             self._profile,
             self._interfaces,
-            processes=bool(self._watching.seats),
+            processes=bool(self._watched.watches),
             without=self._without,
             before=before,
             now_ns=now_ns,
@@ -271,14 +271,14 @@ class Reader:
         return replace(answers, stale=answers.stale or answers.absent) if absent else answers
 
     async def _look_at_processes(self, survey: Survey, now_ns: int) -> Reading:
-        if not self._watching.seats:
+        if not self._watched.watches:
             return Reading((), ())
         if not survey.processes:
-            return Reading((), without_table(self._watching))
+            return Reading((), without_table(self._watched))
         group = survey.processes[0]
         if not self._state.due(group, now_ns):
             return Reading((), ())
-        reading = await look(self._asker, group, self._watching, now_ns)
+        reading = await poll_processes(self._asker, group, self._watched, now_ns)
         self._state.seen(group, now_ns)
         return reading
 

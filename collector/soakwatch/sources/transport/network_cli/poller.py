@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError
-from soakwatch.sources.transport.network_cli.crew import crew
+from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.life import SECOND, Seen, crash_of, life
 from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed
 from soakwatch.sources.transport.network_cli.platform import Command, Platform
@@ -60,7 +60,7 @@ class CliPoller:
     ):
         self._platform, self._session, self._line, self._site = platform, session, line, site
         self._turns = [Turn(command) for command in commands if site.processes or not _only_processes(command)]
-        self._crew = crew(site.processes)
+        self._processes = WatchedProcesses(site.processes)
         self._facts: dict[str, str] = {}
         self._seen: Seen | None = None
         self._clock = ""  # the command that tells the uptime
@@ -190,7 +190,7 @@ class CliPoller:
             self._seen, sample, events = life(self._seen, parsed.uptime, at_ns, parsed.facts)
             look.samples.append(sample)
             look.events += events
-        samples, events, faults = self._crew.look(command.name, parsed.processes, at_ns, whole=parsed.whole)
+        samples, events, faults = self._processes.take(command.name, parsed.processes, at_ns, whole=parsed.whole)
         look.samples += samples
         look.events += events
         look.faults += faults
