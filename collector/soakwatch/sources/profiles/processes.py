@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from soakwatch.sources.abc import WatchedProcess
-from soakwatch.sources.profiles.asker import Asker
 from soakwatch.sources.profiles.compile import NAMED
 from soakwatch.sources.profiles.evaluate import FaultError, change, level, raw
 from soakwatch.sources.profiles.expression import SECONDS, MissingError, UndefinedError
@@ -14,7 +13,7 @@ from soakwatch.sources.profiles.model import Column, Group, Line
 from soakwatch.sources.profiles.rows import Rows, by_column
 from soakwatch.sources.profiles.survey import Cell, Reading, Traced, Want
 from soakwatch.sources.profiles.template import Template
-from soakwatch.sources.profiles.value import Number, Value
+from soakwatch.sources.profiles.value import Asker, Number, Value
 from soakwatch.sources.profiles.watched import ProcessChange, ProcessRow, ProcessWatch, Running
 from soakwatch_agent.metric import BY_NAME, COUNTER
 from soakwatch_agent.sample import Event, Fault, Sample, object_text

@@ -7,21 +7,20 @@ from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.aside import run_in_thread_if_large
-from soakwatch.sources.profiles.asker import Asker
 from soakwatch.sources.profiles.discovery import discover
 from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, raw
 from soakwatch.sources.profiles.expression import MissingError, UndefinedError
 from soakwatch.sources.profiles.model import Group, Profile
 from soakwatch.sources.profiles.processes import poll_processes, watch_state, without_table
 from soakwatch.sources.profiles.survey import Fold, Reading, Survey, Table, Traced, Want
-from soakwatch.sources.profiles.value import Number, Value
+from soakwatch.sources.profiles.value import Asker, Number, Value
 from soakwatch_agent.sample import Fault, Sample
 
 SECOND = 1_000_000_000
 EARLY = 0.95  # a poll that comes a little early still counts as due
 REDISCOVER_NS = 600 * SECOND
 SETTLE_NS = 30 * SECOND  # rows that come and go all the time are looked for at most this often
-MOST_FAULTS = 200
+MAX_FAULTS = 200
 ANEW = "the device began anew"
 GONE = "the device does not answer it any more"
 
@@ -185,7 +184,7 @@ class _Look:
 
     def _fault(self, part: Want | Fold, words: str) -> None:
         key = (part.line.metric, part.object)
-        if self._state.told.get(key) != words and len(self.faults) < MOST_FAULTS:  # the others: at the next polls
+        if self._state.told.get(key) != words and len(self.faults) < MAX_FAULTS:  # the others: at the next polls
             self._state.told[key] = words
             self.faults.append(Fault(*key, words))
 

@@ -7,9 +7,9 @@ import pytest
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.transport.network_cli import shelf
-from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.life import SECOND, Seen, life
 from soakwatch.sources.transport.network_cli.parsed import Process
+from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.units import Length
 
 

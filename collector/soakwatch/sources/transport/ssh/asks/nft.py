@@ -11,7 +11,7 @@ from soakwatch_agent.sample import object_text
 
 METRICS = ("system.forwarding.denied",)
 _LOSS = ("drop", "reject", "deny", "denied", "block")
-_MOST = 500
+_MAX_RULES = 500
 
 
 class Nft:
@@ -42,7 +42,7 @@ class Nft:
                 reason, context = name, f"nft {counter.get('family')} {counter.get('table')}"
             else:
                 continue
-            if packets is not None and len(found) < _MOST:
+            if packets is not None and len(found) < _MAX_RULES:
                 thing = object_text(context=clean(context), reason=clean(reason))
                 found[thing] = found.get(thing, 0) + packets  # rules of one comment are one reason
         for thing, packets in found.items():

@@ -13,7 +13,7 @@ from soakwatch_agent.corefiles import CRASH_FOLDERS, locations_of_pattern
 _FILE = 0o100000
 _KIND = 0o170000
 _LINE = re.compile(r"([0-9a-f]{1,8}) (\d{1,19}) (\d{1,12}) (\d{1,20}) (.+)")
-_MOST = 32
+_MAX_FOLDERS = 32
 
 
 class CoreFolders:
@@ -43,7 +43,7 @@ class CoreFolders:
                 wanted.setdefault(cwd, f"{begin if begin != chr(39) * 2 else ''}*")
         for folder in CRASH_FOLDERS:
             wanted.setdefault(folder, "* */*")
-        return tuple(list(wanted.items())[:_MOST])
+        return tuple(list(wanted.items())[:_MAX_FOLDERS])
 
     def take(self, folders: Sequence[tuple[str, str]], parts: Mapping[str, bytes]) -> None:
         """Takes the listings of a look."""

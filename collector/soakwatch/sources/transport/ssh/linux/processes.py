@@ -15,7 +15,7 @@ _BEGIN = re.compile(rb"^(\d{1,10}) \(", re.MULTILINE)
 _LINK = re.compile(r"(/proc/\d+/(?:exe|cwd)) -> (.+)")
 _FIELDS = 22  # state is the first after the name; start time the twentieth, size the twenty-first
 YOUNG_S = 3.0  # until this age a process may still become another program
-MOST_FACES = 256  # processes looked at closely in one look, but all of them in the first
+MAX_EXAMINED = 256  # processes looked at closely in one look, but all of them in the first
 
 Age = Callable[[int], float]  # seconds since a start in ticks after boot
 

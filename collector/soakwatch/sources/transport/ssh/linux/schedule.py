@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from soakwatch.sources.transport.ssh.ask_folder import Asked
+from soakwatch.sources.transport.ssh.asks import Asked
 from soakwatch_agent.context import Periodic
 
 
