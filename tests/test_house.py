@@ -16,7 +16,7 @@ import pytest
 
 from soakwatch.cli.main import COMMANDS
 from soakwatch.core.registry import INSTALLED, camel_case, rule_class
-from soakwatch.report.html import all_sections
+from soakwatch.report.section import all_sections
 from soakwatch.sources.profiles import load_profiles
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.host import probe_names, source
@@ -131,7 +131,7 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
     assert tracked <= packed
     for package in PACKAGES:
         assert f"{package}/py.typed" in packed
-    for data in ("verdict.schema.json", "style.css", "page.html.jinja", "macros.html.jinja"):
+    for data in ("verdict.schema.json", "style.css", "page.html.jinja", "macros.html.jinja", "blocks.html.jinja"):
         assert f"soakwatch/report/{data}" in packed
 
 
@@ -363,9 +363,9 @@ def test_every_file_on_a_shelf_has_a_test_that_names_it() -> None:
     unnamed += [f"probe {n}" for n in probe_names() if not any(metric in agent for metric in source(n).metrics)]
     report = named_in("collector/report", "e2e")
     unnamed += [
-        f"section {name}"
-        for name, section in all_sections()
-        if not re.search(rf"""["'>]({name}|{section.TITLE})["'<]""", report)
+        f"section {section.name}"
+        for section in all_sections()
+        if not re.search(rf"""["'>]({section.name}|{section.title})["'<]""", report)
     ]
     assert unnamed == []
 

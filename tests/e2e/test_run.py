@@ -283,7 +283,7 @@ def test_a_truncated_record_is_one_sentence(soakwatch: Command, tmp_path: Path, 
         ),
         (("judge", "last"), "there is no run in runs/"),
         (("judge", "nowhere"), "nowhere is not a run"),
-        (("event", "last", "failover", "--begin", "--end"), "begins and ends"),
+        (("event", "last", "failover", "--begin", "--end"), "exclude each other"),
         (("jugde", "last"), "judge"),
     ],
 )

@@ -10,7 +10,7 @@ from soakwatch.core.subjects import subject_words
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import NOT_REQUIRED, Verdict
 from soakwatch.report.load import Generator, figure_of
-from soakwatch.report.moments import first_failure_ns, told_moments
+from soakwatch.report.moments import first_failure_ns, outcomes_by_moment
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, plain_words, traits_of
 from soakwatch_rules.wording.words import counted
@@ -55,7 +55,7 @@ def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
 
 def _when(verdict: Verdict, span: str) -> str:
     """When the first failure was; where what failed has no moment (growth), over which time."""
-    failed_ns = first_failure_ns(verdict, told_moments(verdict))
+    failed_ns = first_failure_ns(verdict, outcomes_by_moment(verdict))
     if failed_ns is None or failed_ns < verdict.window.begin_ns:
         return f"over {span}"
     return f"after {took((failed_ns - verdict.window.begin_ns) * 1e-9)} of {span}"
