@@ -190,7 +190,7 @@ class StepChange:
         many = counted(len(lifetimes), "lifetime")
         if longest < needed:
             reason = (
-                f"{counted(finding.samples, 'sample')} in {many}, the longest {duration(longest)}; "
+                f"{counted(finding.samples, 'sample')} in {many}, at most {duration(longest)} long: too short; "
                 f"{duration(needed)} needed"
             )
             settle = f"needs {duration(needed - longest)} more without a restart"
