@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from soakwatch_rules.detectors.drops import Drops
-from soakwatch_rules.offered import parts
+from soakwatch_rules.load.offered import parts
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import counter, gappy, readings
 from soakwatch_rules.series import Series

@@ -11,7 +11,7 @@ from soakwatch_rules import peers
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
-from soakwatch_rules.pressure import pressure
+from soakwatch_rules.load.pressure import pressure
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Ledger, Outcome, Phase, Silence, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series

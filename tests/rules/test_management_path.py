@@ -18,7 +18,7 @@ from tests.rules.test_management_isolation import (
     probed,
 )
 
-from soakwatch_rules.gap_cause import UP
+from soakwatch_rules.management.gap_cause import UP
 from soakwatch_rules.rule import Finding, InconclusiveReason, Ledger, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_rules.operator_events import operator_events
+from soakwatch_rules.events.operator_events import operator_events
 from soakwatch_rules.rule import Event
 
 S = 10**9

@@ -15,7 +15,7 @@ from soakwatch_rules.detectors.memory_growth import MemoryGrowth
 from soakwatch_rules.detectors.oom_kill import OomKill
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
-from soakwatch_rules.incidents import Witness, incidents
+from soakwatch_rules.events.incidents import Witness, incidents
 from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Window
 from soakwatch_rules.sampling import unseen

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
+from soakwatch_rules.load.throughput import curve, flows
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.decline import fall
-from soakwatch_rules.throughput import curve, flows
 
 S = 10**9
 N = 12 * 360  # 12 h at 10 s

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from soakwatch_rules.detectors.step_change import StepChange
-from soakwatch_rules.explanations import median_load
+from soakwatch_rules.events.explanations import median_load
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import (
     LEVEL,

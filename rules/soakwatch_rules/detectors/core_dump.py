@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft, faults
-from soakwatch_rules.incidents import Incident, Witness
-from soakwatch_rules.intents import intents, reckon
+from soakwatch_rules.events.incidents import Incident, Witness
+from soakwatch_rules.events.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sampling import spacing, unseen

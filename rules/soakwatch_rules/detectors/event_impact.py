@@ -10,15 +10,15 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import draft
-from soakwatch_rules.expectations import Unkept, unkept
-from soakwatch_rules.impact import Back, Impact, Stretch, impact, stretches
-from soakwatch_rules.operator_events import operator_events
+from soakwatch_rules.events.expectations import Unkept, unkept
+from soakwatch_rules.events.impact import Back, Impact, Stretch, impact, stretches
+from soakwatch_rules.events.impact_summary import doubts, summary
+from soakwatch_rules.events.operator_events import operator_events
+from soakwatch_rules.load.traffic import Traffic, traffic
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sampling import spacing
-from soakwatch_rules.traffic import Traffic, traffic
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.impact import doubts, summary
 from soakwatch_rules.wording.words import counted, duration, whole
 
 _MAX_EVENTS = 300  # events of a kind: a log may tell of thousands

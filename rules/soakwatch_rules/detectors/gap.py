@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.gap_cause import BLAMED, LIVES, PATH, TOTAL, UP, Explained, causes
+from soakwatch_rules.management.gap_cause import BLAMED, LIVES, PATH, TOTAL, UP, Explained, causes
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec, Silence
 from soakwatch_rules.silences import to_the_end

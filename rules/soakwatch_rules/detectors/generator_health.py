@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.forwarding import Forwarding, lost_share
-from soakwatch_rules.offered import own_loss, parts
+from soakwatch_rules.load.forwarding import Forwarding, lost_share
+from soakwatch_rules.load.offered import own_loss, parts
+from soakwatch_rules.load.throughput import curve
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.saturation import Means, cover
-from soakwatch_rules.throughput import curve
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, whole
 

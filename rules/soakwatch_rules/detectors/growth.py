@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.growth_lives import GrowthOfLife, been_there, cut, excess, noted
-from soakwatch_rules.growth_load import load_followed, load_numbers, part_of_a_wave, with_load
+from soakwatch_rules.growth.lifetimes import GrowthOfLife, been_there, cut, excess, noted
+from soakwatch_rules.growth.load import load_followed, load_numbers, part_of_a_wave, with_load
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec

@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from soakwatch_rules.boots import reboots
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.forwarding import Forwarding, comes_back
-from soakwatch_rules.incidents import Witness, witnessed
+from soakwatch_rules.events.boots import reboots
+from soakwatch_rules.events.incidents import Witness, witnessed
+from soakwatch_rules.load.forwarding import Forwarding, comes_back
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import cadence

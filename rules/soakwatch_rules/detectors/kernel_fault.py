@@ -13,8 +13,8 @@ import numpy as np
 
 from soakwatch_rules.crash_kinds import KERNEL
 from soakwatch_rules.draft import draft, faults
-from soakwatch_rules.incidents import Incident, counts, deduplicated, incidents, witnessed
-from soakwatch_rules.intents import Intent, intents, reckon
+from soakwatch_rules.events.incidents import Incident, counts, deduplicated, incidents, witnessed
+from soakwatch_rules.events.intents import Intent, intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec

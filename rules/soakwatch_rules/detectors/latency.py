@@ -11,7 +11,7 @@ import numpy as np
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
 from soakwatch_rules.labels import label
-from soakwatch_rules.latency_blocks import (
+from soakwatch_rules.latency.blocks import (
     EARLY,
     MIN_REFERENCE_BLOCKS,
     READINGS,
@@ -21,16 +21,17 @@ from soakwatch_rules.latency_blocks import (
     baselines,
     grid_of,
     level_of,
+    name_of,
+    times_of,
 )
+from soakwatch_rules.latency.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.latency import name_of, times_of
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
 _LIMITS: Final = {

@@ -10,9 +10,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.crossing import DROPPED, PORTS
 from soakwatch_rules.draft import draft
-from soakwatch_rules.loss_account import (
+from soakwatch_rules.load.crossing import DROPPED, PORTS
+from soakwatch_rules.load.loss_account import (
     SIGMAS,
     Seen,
     Share,
@@ -32,15 +32,15 @@ from soakwatch_rules.loss_account import (
     touching,
     whose,
 )
-from soakwatch_rules.loss_blame import blamed
-from soakwatch_rules.offered import together
-from soakwatch_rules.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer, offers
+from soakwatch_rules.load.loss_blame import blamed
+from soakwatch_rules.load.offered import together
+from soakwatch_rules.load.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer, offers
+from soakwatch_rules.load.throughput import Curve
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import unseen
 from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
-from soakwatch_rules.throughput import Curve
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration
 

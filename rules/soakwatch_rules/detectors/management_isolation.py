@@ -10,8 +10,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.forwarding import Forwarding, alive_without_management, lost_share
-from soakwatch_rules.gap_cause import (
+from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
+from soakwatch_rules.labels import label
+from soakwatch_rules.load.forwarding import Forwarding, alive_without_management, lost_share
+from soakwatch_rules.load.pressure import Pressure, pressure, seconds
+from soakwatch_rules.management.gap_cause import (
     DEVICE,
     LIVES,
     MONITOR,
@@ -25,12 +28,9 @@ from soakwatch_rules.gap_cause import (
     causes,
     cuts,
 )
-from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
-from soakwatch_rules.labels import label
+from soakwatch_rules.management.poll_latency import DURATION, PollLatency, poll_latency, slowdown
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import cut_with_own, finite_numbers, interval, peer_name, requests, values_in
-from soakwatch_rules.poll_latency import DURATION, PollLatency, poll_latency, slowdown
-from soakwatch_rules.pressure import Pressure, pressure, seconds
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series

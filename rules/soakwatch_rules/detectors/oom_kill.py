@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from soakwatch_rules.draft import absent, draft, faults
-from soakwatch_rules.incidents import Incident, counts, deduplicated, incidents, witnessed
-from soakwatch_rules.intents import intents, reckon
+from soakwatch_rules.events.incidents import Incident, counts, deduplicated, incidents, witnessed
+from soakwatch_rules.events.intents import intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec

@@ -10,9 +10,9 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.crossing import DROPPED, PORTS, Crossing, Ports
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.offered import OVERLOADS, named, overloads, own_loss, parts
+from soakwatch_rules.load.crossing import DROPPED, PORTS, Crossing, Ports
+from soakwatch_rules.load.offered import OVERLOADS, named, overloads, own_loss, parts
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, Phase, RuleSpec
 from soakwatch_rules.sampling import cadence

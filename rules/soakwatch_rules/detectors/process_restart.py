@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.draft import draft, faults
-from soakwatch_rules.incidents import Incident, incidents
-from soakwatch_rules.intents import Intent, intents, reckon
+from soakwatch_rules.events.incidents import Incident, incidents
+from soakwatch_rules.events.intents import Intent, intents, reckon
+from soakwatch_rules.events.process_life import changes, downs, gone, of_child, reported
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.process_life import changes, downs, gone, of_child, reported
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series

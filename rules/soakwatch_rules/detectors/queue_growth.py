@@ -10,7 +10,7 @@ import numpy as np
 
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import lives
-from soakwatch_rules.offered import OVERLOADS, named
+from soakwatch_rules.load.offered import OVERLOADS, named
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series

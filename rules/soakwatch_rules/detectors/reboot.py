@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from soakwatch_rules.boots import MOVED_S, reboots
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.incidents import Incident, incidents, witnessed
-from soakwatch_rules.intents import intents, reckon
+from soakwatch_rules.events.boots import MOVED_S, reboots
+from soakwatch_rules.events.incidents import Incident, incidents, witnessed
+from soakwatch_rules.events.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import spacing, unseen

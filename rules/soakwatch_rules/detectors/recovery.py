@@ -11,7 +11,7 @@ import numpy as np
 
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.episodes import Episode, episodes
-from soakwatch_rules.explanations import commanded, median_load
+from soakwatch_rules.events.explanations import commanded, median_load
 from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
 from soakwatch_rules.labels import label
 from soakwatch_rules.lives import lives

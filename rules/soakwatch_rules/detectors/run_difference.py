@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.offered import named
+from soakwatch_rules.load.offered import named
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, RuleSpec
 from soakwatch_rules.series import Growth, Series

@@ -11,7 +11,7 @@ import numpy as np
 
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.labels import label
-from soakwatch_rules.offered import OVERLOADS
+from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import cadence, unseen

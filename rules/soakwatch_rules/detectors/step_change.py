@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.explanations import explanations
+from soakwatch_rules.events.explanations import explanations
 from soakwatch_rules.lives import Life, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec

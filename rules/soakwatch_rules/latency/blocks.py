@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.offered import OVERLOADS, named
+from soakwatch_rules.labels import label
+from soakwatch_rules.load.offered import OVERLOADS, named
 from soakwatch_rules.rule import Case, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import binned
@@ -144,3 +145,27 @@ def _reference(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[Fla
     early = np.zeros(usable.size, dtype=bool)
     early[positions[: max(MIN_REFERENCE_BLOCKS, round(EARLY * positions.size))]] = True
     return early, True
+
+
+def name_of(series: Series) -> str:
+    """As an engineer calls it.
+
+    >>> import numpy as np
+    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> name_of(readings("load.latency", np.zeros(0), 1.0, object="quantile=p99"))
+    'p99 latency'
+    """
+    if series.metric == ROUND_TRIP:
+        peer, protocol = label(series.object, "peer"), label(series.object, "protocol")
+        return f"round trip{f' to {peer}' if peer else ''}{f' ({protocol})' if protocol else ''}"
+    flow, text = label(series.object, "flow"), label(series.object, "quantile")
+    return f"{f'{text} ' if text else ''}latency{f' of flow {flow}' if flow else ''}"
+
+
+def times_of(times: float) -> str:
+    """A ratio, as "2.1 times".
+
+    >>> times_of(2.13), times_of(30.0)
+    ('2.1 times', '30 times')
+    """
+    return f"{times:.2g} times" if times < 10 else f"{times:.0f} times"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from soakwatch_rules.incidents import Witness
+from soakwatch_rules.events.incidents import Witness
 from soakwatch_rules.series import Series
 from soakwatch_rules.wording.words import duration, moment
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from soakwatch_rules.incidents import Incident
+from soakwatch_rules.events.incidents import Incident
 from soakwatch_rules.rule import Event, Window
 from soakwatch_rules.wording.words import counted, moment
 

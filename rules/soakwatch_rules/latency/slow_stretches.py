@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from soakwatch_rules.latency_blocks import ROUND_TRIP, Floats, Grid
+from soakwatch_rules.latency.blocks import ROUND_TRIP, Floats, Grid
 from soakwatch_rules.rule import Case, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.hysteresis import stretches

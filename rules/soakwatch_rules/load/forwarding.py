@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from soakwatch_rules.offered import named
+from soakwatch_rules.load.offered import named
 from soakwatch_rules.rule import Case, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.silences import to_the_end

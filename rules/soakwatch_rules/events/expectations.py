@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from soakwatch_rules.crash_kinds import KERNEL
-from soakwatch_rules.impact import Impact
+from soakwatch_rules.events.impact import Impact
 from soakwatch_rules.rule import Case, Ledger
 from soakwatch_rules.wording.words import counted, moment
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from soakwatch_rules.impact import Impact, Peak, Probed
-from soakwatch_rules.traffic import Traffic
+from soakwatch_rules.events.impact import Impact, Peak, Probed
+from soakwatch_rules.load.traffic import Traffic
 from soakwatch_rules.wording.words import counted, duration, moment, plural, quantity, whole
 
 _WHOLE = 0.9  # of what is sent in an outage that is one of all traffic

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from soakwatch_rules.boots import reboots
-from soakwatch_rules.forwarding import Forwarding, lost_share
+from soakwatch_rules.events.boots import reboots
+from soakwatch_rules.load.forwarding import Forwarding, lost_share
 from soakwatch_rules.rule import Case, Event, Ledger, Silence, Window
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series

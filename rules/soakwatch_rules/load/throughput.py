@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.offered import named
+from soakwatch_rules.load.offered import named
 from soakwatch_rules.rule import Case
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series

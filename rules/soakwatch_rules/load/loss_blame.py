@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from soakwatch_rules.crossing import Crossing, Ports
-from soakwatch_rules.loss_account import Seen, Share
-from soakwatch_rules.offers import Offer
+from soakwatch_rules.load.crossing import Crossing, Ports
+from soakwatch_rules.load.loss_account import Seen, Share
+from soakwatch_rules.load.offers import Offer
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.stats.outage import Bins
 

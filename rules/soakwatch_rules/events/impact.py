@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from soakwatch_rules.labels import label
-from soakwatch_rules.offered import OVERLOADS
+from soakwatch_rules.load.offered import OVERLOADS
+from soakwatch_rules.load.traffic import Traffic
 from soakwatch_rules.rule import Case, Event, Window
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, reference, returned
 from soakwatch_rules.stats.flow import steps
 from soakwatch_rules.stats.outage import Outage, Span, outage, silent
-from soakwatch_rules.traffic import Traffic
 
 _MIN_SAMPLES_BEFORE = 16
 _MIN_EFFECTIVE = 4.0

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.offered import named
+from soakwatch_rules.load.offered import named
+from soakwatch_rules.load.throughput import Curve, curve
 from soakwatch_rules.rule import Case
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.outage import Bins
-from soakwatch_rules.throughput import Curve, curve
 
 PACKETS, REQUESTS, CONNECTIONS, PINGS = "packets", "requests", "connections", "pings"
 _SENT = ("load.tx.packets", "load.tx.packet.rate")

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.labels import label
-from soakwatch_rules.offered import OVERLOADS, parts, together
-from soakwatch_rules.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer
+from soakwatch_rules.load.offered import OVERLOADS, parts, together
+from soakwatch_rules.load.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer
 from soakwatch_rules.peers import peer_name
 from soakwatch_rules.rule import Case, Event, Phase, Window
 from soakwatch_rules.stats.distributions import gamma_cdf, gamma_quantile

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from soakwatch_rules.incidents import Incident, Witness, deduplicated, witnessed
+from soakwatch_rules.events.incidents import Incident, Witness, deduplicated, witnessed
 from soakwatch_rules.rule import Event
 from soakwatch_rules.series import Series
 from soakwatch_rules.wording.words import duration
