@@ -24,7 +24,7 @@ class Acknowledgement:
     @property
     def words(self) -> str:
         """One line."""
-        return f"{self.reason or 'no reason was given'} ({utc(self.at_ns)} UTC)"
+        return f"{self.reason or 'no reason given'} ({utc(self.at_ns)} UTC)"
 
 
 def subject_of(finding: Finding) -> Subject:

@@ -228,7 +228,7 @@ def _drawn(
     scale = _scale(seen)
     several = len({one.key.metric for one in seen}) > 1
     read = min(there, MOST_READ)
-    notes = [f"{read} of {there} series were read whole: those with findings, then the highest"] if read < there else []
+    notes = [f"{read} of {there} series shown: those with findings, then the highest"] if read < there else []
     if topic.calm and read > len(seen):
         notes.append(f"{read - len(seen)} of {read} stayed at zero")
     heat = None
@@ -246,12 +246,12 @@ def _drawn(
             topic.how,
             seen[0].unit == "By",
         )
-        notes.insert(0, f"the {topic.how} of each {show_seconds(heat.bin_s)}, hatched where nothing was read")
+        notes.insert(0, f"the {topic.how} of each {show_seconds(heat.bin_s)}, hatched where samples are missing")
         if len(rows) < len(seen):
             notes.append(f"{len(rows)} of {len(seen)} series: those with findings, then the highest")
         shown = sorted(seen, key=lambda one: (one.key not in objected, -one.moved, order_of(one.key)))[:MOVING]
         shown.sort(key=lambda one: order_of(one.key))
-        notes.append(f"below, the {len(shown)} that moved most")
+        notes.append(f"below, the {len(shown)} that varied most")
     finest = min(points, FEW_POINTS) if len(shown) > _FEW else points
     curves = [curve_of(source.series(one.key, window.begin_ns, window.end_ns), finest, scale) for one in shown]
     if any(curve.rate for curve in curves):
@@ -286,7 +286,7 @@ def _limit(source: ReportSource, target: str, topic: Topic, scale: Scale, high: 
 
 
 def _calm(counted: int) -> str:
-    return f"nothing to see: {'the counter' if counted == 1 else f'all {counted} counters'} stayed at zero"
+    return f"{'the counter' if counted == 1 else f'all {counted} counters'} stayed at zero"
 
 
 def label(key: SeriesKey, *, several: bool) -> str:

@@ -105,7 +105,7 @@ class Drawing:
         load: bool = True,
         everywhere: bool = False,
         window: Window | None = None,
-        marked: str = "found here",
+        marked: str = "finding",
         small: bool = False,
         beside: Sequence[Curve] = (),
     ) -> str:

@@ -16,7 +16,7 @@ _OPEN = 4  # targets; the further ones are folded
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 <p class="soft">All plots share their time axis (UTC): zoom one, and all follow. Phases are shaded and named, grey is the load,
-dashed verticals are events, and what was found stands at the bottom of a plot with its number and shape.</p>
+dashed verticals are events, and findings are marked at the bottom of a plot by number and shape.</p>
 {% if findings %}<details><summary>The {{ findings|length }} findings by their numbers in the plots</summary><ol class="flags">
 {% for number, f, link in findings %}<li value="{{ number }}">{{ m.badge(f.outcome) }} <span class="name">{{ f.target }}</span> {% if link %}<a href="#{{ link }}">{{ f.rule }}</a>{% else %}{{ f.rule }}{% endif %} <span class="name">{{ subject(f.metric, f.object) }}</span></li>
 {% endfor %}</ol></details>{% endif %}
