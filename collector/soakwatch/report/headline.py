@@ -1,4 +1,4 @@
-"""The verdict in one sentence that needs no knowledge of the rules: who passed or failed, how long, under which load."""
+"""The verdict in one sentence for a reader who does not know the rules: who passed or failed, under which load."""
 
 from __future__ import annotations
 

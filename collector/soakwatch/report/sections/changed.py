@@ -56,7 +56,7 @@ def blocks(page: Page) -> Sequence[Block] | None:
         )
     if difference.plan:
         summary = f"The plan differs in {counted(len(difference.plan), 'line')}"
-        made += [Preformatted(summary, difference.plan[:_MAX_LINES]), Text(f"{summary}.", formats=CONSOLE)]
+        made += [Preformatted(summary, difference.plan[:_MAX_LINES], HTML), Text(f"{summary}.", formats=CONSOLE)]
     return made
 
 
