@@ -153,7 +153,7 @@ def test_a_crowd_costs_a_bounded_amount_and_hides_no_failure() -> None:
     finding = _finding(failing)
     panel = panels_of(source, findings=[finding])[0]  # type: ignore[arg-type]
     assert panel.heat is not None
-    assert len(panel.heat.names) <= heat.MOST_ROWS
+    assert len(panel.heat.names) <= heat.MAX_ROWS
     assert "e7777 receive" in panel.heat.names
     assert "e5 receive" in panel.heat.names
     assert "300 of 10000 series shown" in panel.note

@@ -77,16 +77,16 @@ def _reference(text: str | None) -> Mapping[str, object] | None:
         shape, rows = frozen["reference"], []
         for name in frozen["used"]:
             for kind in KINDS:
-                one = shape["generators"][name].get(kind.name)
-                if one is not None:
+                ceiling = shape["generators"][name].get(kind.name)
+                if ceiling is not None:
                     rows.append(
                         (
                             name,
-                            quantity(one["rate"], kind.unit),
-                            small_share(one.get("loss")),
-                            small_share(one.get("cpu")),
-                            number(one.get("queue_full")),
-                            small_share(one.get("level")),
+                            quantity(ceiling["rate"], kind.unit),
+                            small_share(ceiling.get("loss")),
+                            small_share(ceiling.get("cpu")),
+                            number(ceiling.get("queue_full")),
+                            small_share(ceiling.get("level")),
                         )
                     )
         return {

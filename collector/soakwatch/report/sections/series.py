@@ -16,8 +16,8 @@ from soakwatch_rules.rule import Finding, Outcome
 ORDER = 50
 TITLE = "Other judged series"
 HEIGHT, TALL = 230, 320
-_MOST_SINGLE, _CROWD, _LINES, _POINTS, _MOST_STILL, _MOST_RULES = 40, 6, 7, 500, 40, 12
-_OF_A_METRIC, _MOST_READ, _MOST_GROUPS, _MOST_ABOVE = 14, 1500, 40, 60
+_MAX_SINGLES, _CROWD, _LINES, _POINTS, _MAX_CONSTANT, _MAX_RULES = 40, 6, 7, 500, 40, 12
+_OF_A_METRIC, _MAX_SERIES_READ, _MAX_GROUPS, _MAX_ABOVE = 14, 1500, 40, 60
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 <p class="soft">All plots share their time axis (UTC): zoom one, and all follow. Phases are shaded and named, grey is the
@@ -76,16 +76,16 @@ def facts(page: Page) -> Mapping[str, object]:
     calm = Counter((k.target, k.metric) for k in apart if judged[k][0].outcome is Outcome.PASS)
     crowd = {k for k in apart if judged[k][0].outcome is Outcome.PASS and calm[k.target, k.metric] > _CROWD}
     passed = [k for k in apart if judged[k][0].outcome is Outcome.PASS]
-    unread = passed[_MOST_READ:]
+    unread = passed[_MAX_SERIES_READ:]
     apart = [k for k in apart if k not in set(unread)]
-    looked = {k: page.curve(k, _POINTS if k in crowd else POINTS) for k in passed[:_MOST_READ]}
-    still = {k: curve for k, curve in looked.items() if curve.constant}
+    curves_read = {k: page.curve(k, _POINTS if k in crowd else POINTS) for k in passed[:_MAX_SERIES_READ]}
+    still = {k: curve for k, curve in curves_read.items() if curve.constant}
     ranked = [key for key in apart if key not in still]
-    alone = [k for k in ranked if k not in crowd][:_MOST_SINGLE]
+    alone = [k for k in ranked if k not in crowd][:_MAX_SINGLES]
     singles = [_single(page, key, judged[key]) for key in alone]
     places = {key: place for place, key in enumerate(ranked)}
     others = sorted(set(ranked).difference(alone), key=lambda k: (k.metric, places[k]))
-    rest = _liveliest(page, others, crowd)[: _MOST_GROUPS * _LINES]
+    rest = _most_varying(page, others, crowd)[: _MAX_GROUPS * _LINES]
     groups = []
     for metric, keys in groupby(rest, key=lambda k: k.metric):
         alike = tuple(keys)
@@ -94,14 +94,14 @@ def facts(page: Page) -> Mapping[str, object]:
     return {
         "above": above,
         "still": [(k, curve.constant, curve.readings) for k, curve in still.items()],
-        "most_still": _MOST_STILL,
+        "most_still": _MAX_CONSTANT,
         "singles": singles,
         "groups": groups,
         "others": len(rest),
         "calmer": len(others) - len(rest),
         "most_alike": _OF_A_METRIC,
         "unread": len(unread),
-        "most_above": _MOST_ABOVE,
+        "most_above": _MAX_ABOVE,
         "undrawn": sorted(undrawn),
         "height": HEIGHT,
         "tall": TALL,
@@ -111,7 +111,7 @@ def facts(page: Page) -> Mapping[str, object]:
     }
 
 
-def _liveliest(page: Page, keys: Sequence[SeriesKey], crowd: Collection[SeriesKey]) -> list[SeriesKey]:
+def _most_varying(page: Page, keys: Sequence[SeriesKey], crowd: Collection[SeriesKey]) -> list[SeriesKey]:
     """All keys, but of the crowd of a metric on a target only those that moved most, measured by their size."""
     alike: dict[tuple[str, str], list[tuple[float, SeriesKey]]] = {}
     for key in keys:
@@ -134,7 +134,7 @@ def _single(page: Page, key: SeriesKey, findings: list[Finding]) -> dict[str, ob
         "key": key,
         "curve": curve,
         "outcome": findings[0].outcome,
-        "rules": [(f.rule, page.finding_anchors.get(id(f), "")) for f in findings[:_MOST_RULES]],
+        "rules": [(f.rule, page.finding_anchors.get(id(f), "")) for f in findings[:_MAX_RULES]],
         "element": page.drawing.draw([curve], marks=marks, height=HEIGHT) if curve.low is not None else "",
     }
 
@@ -144,11 +144,11 @@ def _groups(
 ) -> list[dict[str, object]]:
     """One plot a unit: the same metric may be large on one target and small on another."""
     curves = [page.curve(key, _POINTS) for key in keys]
-    made = []
+    plots = []
     for unit in sorted({curve.unit for curve in curves}):
         alike = [curve for curve in curves if curve.unit == unit]
         outcomes = [judged[curve.key][0].outcome for curve in alike]
-        made.append(
+        plots.append(
             {
                 "metric": metric,
                 "curves": len(alike),
@@ -156,4 +156,4 @@ def _groups(
                 "element": page.drawing.draw(alike, height=TALL),
             }
         )
-    return made
+    return plots
