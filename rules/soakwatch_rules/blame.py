@@ -61,7 +61,7 @@ def causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], E
         if of_monitor(silence.lost):
             return Explained(silence, MONITOR, "the monitor did not send its polls")
         if (kind := _announced(planned, window)) is not None:
-            return Explained(silence, PLANNED, f"{kind} was announced")
+            return Explained(silence, PLANNED, f"a planned {kind} was in progress")
         if any(begin <= window.end_ns and end >= window.begin_ns for begin, end in booted):
             return Explained(silence, REBOOT, "the device rebooted")
         cpu = _cpu_before(best[TOTAL], apart, window)

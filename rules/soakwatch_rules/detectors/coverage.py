@@ -102,10 +102,12 @@ class Coverage:
         silence = ledger.longest_gap
         beyond_s = 0.0 if silence is None else max(0.0, silence.seconds - ledger.interval_s)
         long = beyond_s > max(self.gap * case.window.seconds, _ONE_POLL * ledger.interval_s)
-        lost = ", ".join(f"{number} {how}" for how, number in sorted(ledger.lost.items(), key=lambda i: (-i[1], i[0])))
-        polls = f"{ledger.got} of {counted(ledger.due, 'due poll')}"
+        lost = ", ".join(
+            f"{number:,} {how}" for how, number in sorted(ledger.lost.items(), key=lambda i: (-i[1], i[0]))
+        )
+        polls = f"{ledger.got:,} of {counted(ledger.due, 'due poll')}"
         text = f"{ledger.source}: {polls} answered ({100 * share:.1f} %)"
-        text += f", {ledger.recovered} of them delivered late" if ledger.recovered else ""
+        text += f", {ledger.recovered:,} of them delivered late" if ledger.recovered else ""
         text += f", {lost}" if lost else ""
         if silence is not None and beyond_s > 0.5 * ledger.interval_s:
             text += f"; longest gap {duration(silence.seconds)} from {moment(silence.begin_ns)}"

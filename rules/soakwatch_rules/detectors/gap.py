@@ -56,8 +56,8 @@ class Gap:
     >>> case = Case("dut", "", Window(0, 1000 * 10**9), ledgers=(ledger("snmp", silence), ledger("ssh")))
     >>> for finding in Gap().judge(case):
     ...     print(finding.object, finding.outcome, "-", finding.reason.partition(":")[0])
-    snmp pass - 1 silence, 1 min unseen
-    ssh pass - no silence of 30 s or more
+    snmp pass - 1 silence, 1 min in total
+    ssh pass - no silence of 30 s or longer
 
     References: J. Mogul and K. Ramakrishnan, Eliminating Receive Livelock in an Interrupt-Driven Kernel, ACM TOCS 15,
     1997 (a device that is busy receiving answers nobody, so silence at a full CPU is the device's).

@@ -120,7 +120,7 @@ class KernelFault:
         made = draft(self, case, about)
         if not logs and not told and not any(key in KERNEL for e in case.events for key in e.expect):
             unread = faults(text for text in case.faults if "kernel log" in text)
-            reason = f"the kernel log could not be read: {unread}" if unread else "this target reports no kernel log"
+            reason = unread or "this target reports no kernel log"
             return (replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in logs), 0)
         seen = _Watched.of(case)

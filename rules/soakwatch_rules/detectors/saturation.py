@@ -215,7 +215,7 @@ class Saturation:
             )
         soon = made.forecast
         if soon is not None and soon.after_s <= self.ahead:
-            reason = f"{most}and rising: the limit is reached in {duration(soon.after_s)} at this rate"
+            reason = f"{most} and rising: the limit is reached in {duration(soon.after_s)} at this rate"
             return replace(made, outcome=Outcome.WARN, reason=reason)
         return replace(made, outcome=Outcome.PASS, reason=most)
 
@@ -350,5 +350,4 @@ def _amount(limit: float, series: Series) -> str:
     """
     if series.trait.unit == _SHARE:
         return "its size"
-    shown = quantity(limit, series.trait.unit)
-    return f"{shown}s" if series.trait.unit.startswith("{") else shown
+    return quantity(limit, series.trait.unit)
