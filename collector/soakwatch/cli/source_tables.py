@@ -1,10 +1,11 @@
-"""What ``soakwatch pollers`` and ``soakwatch loads`` print: the list, or one source with its keys."""
+"""What ``soakwatch pollers``, ``loads`` and ``sinks`` print: the list, or one of them with its keys."""
 
 from __future__ import annotations
 
 import typing
 
 import click
+from pydantic import BaseModel
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, PluginFolder, Registry
@@ -27,8 +28,12 @@ def show_source(shelf: PluginFolder, name: str, registry: Registry = INSTALLED) 
     """One source: its docstring and its keys. Raises PlanError for a name that is not on the shelf."""
     if name not in shelf.names():
         raise PlanError(f"unknown {shelf.word} {name!r}{hint(name, shelf.names())}")
-    config = poller_module(name, registry).config
-    click.echo(shelf.docstring(name).strip() + "\n")
+    show_keys(shelf.docstring(name), poller_module(name, registry).config)
+
+
+def show_keys(docstring: str, config: type[BaseModel]) -> None:
+    """What a source or a sink is, and its keys with default, form and meaning."""
+    click.echo(docstring.strip() + "\n")
     schema = _dict(config.model_json_schema().get("properties"))
     rows = []
     for own, field in config.model_fields.items():

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from soakwatch.plan.sink import REPLAY_S
+REPLAY_S = 30.0
 
 Read = Mapping[int, int]
 """How far each source of a record was read."""

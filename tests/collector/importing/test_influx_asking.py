@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.collector.sources.net.conftest import make
 
+from soakwatch.sinks.addresses import is_database
 from soakwatch.sinks.influxdb.read import asking
 from soakwatch.sinks.influxdb.read.address import Place, place_of
 from soakwatch.sinks.influxdb.read.asking import Influx, quoted, text
-from soakwatch.sinks.influxdb.read.words import is_database
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.testing.influxd import Influxd
 

@@ -10,16 +10,16 @@ import pytest
 from tests.collector.importing.influx_runs import T0, S, everything
 
 from soakwatch.judge.recorded import judge_record
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
 from soakwatch.record.inventory import inventory_of
 from soakwatch.report.json import render_json
 from soakwatch.sinks import account
 from soakwatch.sinks.account import account_lines
+from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.read import asking, copied
 from soakwatch.sinks.influxdb.read.address import Place, place_of
 from soakwatch.sinks.influxdb.read.own_run import read_run
-from soakwatch.sinks.pushing import push
+from soakwatch.sinks.push import push
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.testing.influxd import ORG, Influxd
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
@@ -37,7 +37,7 @@ def sent(folder: Path, influxd: Influxd, place: Place) -> None:
     """Send a run whole."""
     assert place.token is not None
     pushed = push(folder, place.run or "", Influxdb(influxd.url, ORG, place.bucket, place.token), 30)
-    assert (pushed.rejected, pushed.trouble) == (0, None)
+    assert (pushed.rejected, pushed.error) == (0, None)
 
 
 @pytest.mark.parametrize("at_once", [10**9, 2_000])

@@ -16,8 +16,9 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 import pytest
 
 from soakwatch.core.errors import PlanError
-from soakwatch.plan.sink import Influxdb
-from soakwatch.sinks.influxdb.write import LINES, Passing, Refused, Writer
+from soakwatch.sinks.abc import RefusedLine, SinkUnavailableError
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.influxdb.write import MAX_LINES, Writer
 
 Told = tuple[int, dict[str, str]] | tuple[int, dict[str, str], bytes]
 Answer = Callable[[bytes], Told]
@@ -52,7 +53,7 @@ def serving(answer: Answer) -> Iterator[Influxdb]:
 
 
 @contextmanager
-def writing(to: Influxdb, monkeypatch: pytest.MonkeyPatch, refused: list[Refused]) -> Iterator[Writer]:
+def writing(to: Influxdb, monkeypatch: pytest.MonkeyPatch, refused: list[RefusedLine]) -> Iterator[Writer]:
     monkeypatch.setenv("SINK_TOKEN", "x")
     writer = Writer(to, refused.append)
     try:
@@ -63,7 +64,7 @@ def writing(to: Influxdb, monkeypatch: pytest.MonkeyPatch, refused: list[Refused
 
 def test_a_batch_that_is_too_large_is_halved_until_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     stored: list[bytes] = []
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
 
     def answer(body: bytes) -> Told:
         if len(body) > 1000:
@@ -75,7 +76,7 @@ def test_a_batch_that_is_too_large_is_halved_until_it_fits(monkeypatch: pytest.M
     lines[77] = b'm text="' + b"x" * 2000 + b'" 77'
     with serving(answer) as to, writing(to, monkeypatch, refused) as writer:
         writer.write(lines)
-        assert writer.size < LINES
+        assert writer.size < MAX_LINES
         assert (writer.written, writer.refused) == (499, 1)
     assert stored == [one for one in lines if one is not lines[77]]
     assert [one.line for one in refused] == [lines[77]]
@@ -83,7 +84,7 @@ def test_a_batch_that_is_too_large_is_halved_until_it_fits(monkeypatch: pytest.M
 
 def test_a_busy_server_says_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(lambda _: (503, {"retry-after": "7"})) as to, writing(to, monkeypatch, []) as writer:
-        with pytest.raises(Passing, match="answers 503") as told:
+        with pytest.raises(SinkUnavailableError, match="answers 503") as told:
             writer.write([b"m value=1.0 1"])
         assert told.value.after_s == 7.0
 
@@ -96,9 +97,9 @@ def test_a_slow_server_is_sent_less_at_once(monkeypatch: pytest.MonkeyPatch) -> 
         return OK
 
     with serving(answer) as to, writing(to, monkeypatch, []) as writer:
-        with pytest.raises(Passing, match="did not answer within 1 s"):
+        with pytest.raises(SinkUnavailableError, match="did not answer within 1 s"):
             writer.write([b"m value=1.0 1"])
-        assert writer.size == LINES // 2
+        assert writer.size == MAX_LINES // 2
         hold.set()
 
 
@@ -149,12 +150,12 @@ LINES_OF_A_BATCH = [f"m value={n}.0 {n}".encode() for n in range(100)]
 def test_what_passes_is_waited_for_and_nothing_is_set_aside(
     status: int, told_of: str, wrong: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     with (
         serving(lambda _: (status, {}, json_body("a  sentence\x1b[2J"))) as to,
         writing(to, monkeypatch, refused) as writer,
     ):
-        with pytest.raises(Passing, match=re.escape(told_of)) as told:
+        with pytest.raises(SinkUnavailableError, match=re.escape(told_of)) as told:
             writer.write(LINES_OF_A_BATCH)
         assert told.value.wrong is wrong
         assert "\x1b" not in str(told.value)
@@ -170,28 +171,28 @@ def test_what_passes_is_waited_for_and_nothing_is_set_aside(
 def test_a_refusal_that_is_not_a_databases_costs_no_line(
     status: int, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     with serving(lambda _: (status, {}, body)) as to, writing(to, monkeypatch, refused) as writer:
-        with pytest.raises(Passing, match=f"answers {status}"):
+        with pytest.raises(SinkUnavailableError, match=f"answers {status}"):
             writer.write(LINES_OF_A_BATCH)
         assert refused == []
 
 
 @pytest.mark.parametrize("status", [400, 413])
 def test_who_refuses_every_line_gets_none_set_aside(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     with (
         serving(lambda _: (status, {}, json_body("no"))) as to,
         writing(to, monkeypatch, refused) as writer,
     ):
-        with pytest.raises(Passing, match="refuses every line"):
+        with pytest.raises(SinkUnavailableError, match="refuses every line"):
             writer.write(LINES_OF_A_BATCH)
         assert (refused, writer.refused) == ([], 0)
 
 
 def test_a_batch_that_is_dropped_as_a_whole_is_counted_without_many_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
 
     def answer(body: bytes) -> Told:
         asked.append(1)
@@ -205,7 +206,7 @@ def test_a_batch_that_is_dropped_as_a_whole_is_counted_without_many_questions(mo
 
 def test_a_great_many_bad_lines_cost_a_bounded_number_of_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
 
     def answer(body: bytes) -> Told:
         asked.append(1)
@@ -234,7 +235,7 @@ def test_a_token_does_not_follow_a_redirection(status: int, monkeypatch: pytest.
         with (
             serving(lambda _: (status, place)) as to,
             writing(to, monkeypatch, []) as writer,
-            pytest.raises(Passing, match="sends writers elsewhere, to http://127") as told,
+            pytest.raises(SinkUnavailableError, match="sends writers elsewhere, to http://127") as told,
         ):
             writer.write(LINES_OF_A_BATCH)
     assert "hunter2" not in str(told.value)
@@ -248,7 +249,7 @@ def test_a_token_does_not_follow_a_redirection(status: int, monkeypatch: pytest.
 )
 def test_an_answer_that_is_cut_off_is_asked_for_again(words: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     with talking(lambda connection: connection.sendall(words)) as to, writing(to, monkeypatch, []) as writer:
-        with pytest.raises(Passing, match="broke off before it had answered"):
+        with pytest.raises(SinkUnavailableError, match="broke off before it had answered"):
             writer.write(LINES_OF_A_BATCH)
         assert writer.written == 0
 
@@ -268,7 +269,7 @@ def test_an_endless_answer_is_not_read_to_its_end(packed: bool, monkeypatch: pyt
     with (
         talking(endless) as to,
         writing(to, monkeypatch, []) as writer,
-        pytest.raises(Passing, match="answers 500"),
+        pytest.raises(SinkUnavailableError, match="answers 500"),
     ):
         writer.write(LINES_OF_A_BATCH)
     assert sum(said) < 50_000_000
@@ -283,7 +284,7 @@ def test_an_answer_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch)
             connection.sendall(b"x")
 
     with talking(drip) as to, writing(to, monkeypatch, []) as writer:
-        with pytest.raises(Passing, match="did not answer within 1 s"):
+        with pytest.raises(SinkUnavailableError, match="did not answer within 1 s"):
             writer.write(LINES_OF_A_BATCH)
         over.set()
 
@@ -292,7 +293,7 @@ def test_a_server_that_accepts_and_never_answers_is_slow(monkeypatch: pytest.Mon
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         to = Influxdb(f"http://127.0.0.1:{deaf.getsockname()[1]}", "o", "b", "env:SINK_TOKEN", timeout_s=1)
         with writing(to, monkeypatch, []) as writer:
-            with pytest.raises(Passing, match="did not answer within 1 s") as told:
+            with pytest.raises(SinkUnavailableError, match="did not answer within 1 s") as told:
                 writer.write(LINES_OF_A_BATCH)
             assert told.value.slow
 
@@ -308,7 +309,7 @@ def test_no_tls_where_tls_is_meant_is_told_with_the_remedy(monkeypatch: pytest.M
     with (
         serving(lambda _: OK) as to,
         writing(replace(to, url=to.url.replace("http:", "https:")), monkeypatch, []) as writer,
-        pytest.raises(Passing, match="shows a certificate that is not trusted, or speaks no TLS"),
+        pytest.raises(SinkUnavailableError, match="shows a certificate that is not trusted, or speaks no TLS"),
     ):
         writer.write(LINES_OF_A_BATCH)
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
 from soakwatch.record.backlog import backlog
-from soakwatch.sinks.beside import SinksBeside
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch.testing.influxd import BUCKET, Influxd
 from soakwatch.testing.records import KEYS, T0, small_poll, small_record
 
@@ -46,7 +46,7 @@ def plan_of(to: Influxdb) -> str:
 class Fed:
     """A record that a sink is fed from while it grows."""
 
-    def __init__(self, record: Record, sinks: SinksBeside, said: list[str]) -> None:
+    def __init__(self, record: Record, sinks: SinkProcesses, said: list[str]) -> None:
         self.record, self.sinks, self.said = record, sinks, said
         self.polls = 0
 
@@ -67,7 +67,7 @@ def fed(folder: Path, to: Influxdb, *, again: bool = False) -> Iterator[Fed]:
     with Record.open(folder) if again else small_record(folder) as record:
         record.set_meta("plan", plan_of(to))
         record.target("dut", "dut")
-        sinks = SinksBeside([to], folder, record, lambda: T0, said.append)
+        sinks = SinkProcesses({"influxdb-1": to}, folder, record, lambda: T0, said.append)
         sinks.start()
         try:
             yield Fed(record, sinks, said)

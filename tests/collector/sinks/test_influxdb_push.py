@@ -12,11 +12,13 @@ from tests.collector.sinks.test_influxdb_answers import Told, serving
 
 from soakwatch.cli.main import run
 from soakwatch.core.errors import PlanError
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
-from soakwatch.sinks.influxdb.write import Pauses, Refused, Writer, influxdb_of
+from soakwatch.sinks.abc import RefusedLine
+from soakwatch.sinks.backoff import Backoff
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.influxdb.write import Writer, influxdb_of
 from soakwatch.sinks.lines import key, line
-from soakwatch.sinks.pushing import push
+from soakwatch.sinks.push import push
 from soakwatch.testing.influxd import Influxd, Row
 from soakwatch.testing.records import KEYS, SECOND, T0, small_record
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
@@ -73,7 +75,7 @@ def told(tmp_path: Path) -> Path:
 def test_every_figure_of_a_record_is_in_the_database(told: Path, bucket_of: BucketOf, influxd: Influxd) -> None:
     to = bucket_of("figures")
     pushed = push(told, told.name, to, 30)
-    assert (pushed.rejected, pushed.trouble) == (0, None)
+    assert (pushed.rejected, pushed.error) == (0, None)
     with RecordView.open(told) as view:
         assert view.keys() == tuple(sorted(KEYS))
         for one in KEYS:
@@ -195,10 +197,10 @@ def test_troubles_that_change_do_not_prolong_the_patience(told: Path, monkeypatc
         return 500, {"retry-after": "0"}, f'{{"message": "trouble {len(asked)}"}}'.encode()
 
     monkeypatch.setenv("SINK_TOKEN", "x")
-    monkeypatch.setattr(Pauses, "next_s", lambda *_: 0.05)
+    monkeypatch.setattr(Backoff, "next_s", lambda *_: 0.05)
     with serving(answer) as to:
         pushed = push(told, told.name, to, 0.5)
-    assert str(pushed.trouble).startswith(f"{to.url} answers 500: trouble")
+    assert str(pushed.error).startswith(f"{to.url} answers 500: trouble")
     assert len(asked) > 1
 
 
@@ -248,7 +250,7 @@ def test_no_name_breaks_a_line(influxd: Influxd, names: list[str]) -> None:
 def test_bad_lines_are_named_and_the_good_ones_written(bucket_of: BucketOf, influxd: Influxd) -> None:
     to = bucket_of("bad")
     influxd.write(b"clash value=1i 1", "bad")
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     writer = Writer(to, refused.append)
     lines = [f"good value={n}.0 {n + 1}".encode() for n in range(500)]
     lines[100] = b"clash value=1.5 7"
@@ -258,7 +260,7 @@ def test_bad_lines_are_named_and_the_good_ones_written(bucket_of: BucketOf, infl
     writer.write(lines)  # refused as a whole
     writer.close()
     assert [one.line for one in refused] == [b"clash value=1.5 7", b"clash value=2.5 8", b"no line at all"]
-    assert "conflict" in refused[0].why
+    assert "conflict" in refused[0].reason
     assert (writer.written, writer.refused) == (997, 3)
     assert influxd.influxql("SELECT count(value) FROM good", "bad")[0]["count"] == 499
 

@@ -13,11 +13,12 @@ import pytest
 from influxdb_client.client.influxdb_client import InfluxDBClient
 from tests.collector.sinks.test_influxdb_outage import until
 
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
-from soakwatch.sinks.beside import SinksBeside
-from soakwatch.sinks.influxdb.write import Passing, Refused, Writer
-from soakwatch.sinks.pushing import push
+from soakwatch.sinks.abc import RefusedLine, SinkUnavailableError
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.influxdb.write import Writer
+from soakwatch.sinks.push import push
+from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
@@ -26,7 +27,7 @@ BucketOf = Callable[[str], Influxdb]
 
 
 @contextmanager
-def writing(to: Influxdb, refused: list[Refused] | None = None) -> Iterator[Writer]:
+def writing(to: Influxdb, refused: list[RefusedLine] | None = None) -> Iterator[Writer]:
     writer = Writer(to, (refused if refused is not None else []).append)
     try:
         yield writer
@@ -56,7 +57,7 @@ def test_nothing_is_dropped_in_silence(
     org, bucket = ("no-such" if wrong == "org" else to.org), ("no-such" if wrong == "bucket" else to.bucket)
     bad = Influxdb(to.url, org, bucket, "env:WRONG" if wrong == "token" else to.token)
     with writing(bad) as writer:
-        with pytest.raises(Passing) as told:
+        with pytest.raises(SinkUnavailableError) as told:
             writer.write([b"m value=1.0 1"])
         assert told.value.wrong
         assert (writer.written, writer.refused) == (0, 0)
@@ -75,7 +76,9 @@ def test_one_dead_server_does_not_delay_a_healthy_one(
     with socket.create_server(("127.0.0.1", 0)) as deaf, small_record(tmp_path / "run", 100) as record:
         dead = Influxdb(f"http://127.0.0.1:{deaf.getsockname()[1]}", "o", "b", healthy.token, timeout_s=600)
         record.set_meta("plan", plan_of(dead, healthy))
-        sinks = SinksBeside([dead, healthy], tmp_path / "run", record, lambda: T0, said.append)
+        sinks = SinkProcesses(
+            {"influxdb-1": dead, "influxdb-2": healthy}, tmp_path / "run", record, lambda: T0, said.append
+        )
         sinks.start()
         try:
             until(lambda: "1:100" in sinks.all[1].cursor.split(), "the healthy one waits")
@@ -92,7 +95,7 @@ def test_an_outage_needs_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     said: list[str] = []
     with small_record(tmp_path / "run", 100) as record:
         record.set_meta("plan", plan_of(to))
-        sinks = SinksBeside([to], tmp_path / "run", record, lambda: T0, said.append)
+        sinks = SinkProcesses({"influxdb-1": to}, tmp_path / "run", record, lambda: T0, said.append)
         sinks.start()
         try:
             until(lambda: bool(said), "nothing is said")
@@ -120,12 +123,12 @@ def test_only_one_kind_of_exception_leaves_a_writer(own_influxd: Influxd, addres
     """SYNCHRONOUS raises ApiException or urllib3's errors as they come, and does not try again."""
     with writing(address) as writer:
         own_influxd.stop()
-        with pytest.raises(Passing, match="cannot be reached"):
+        with pytest.raises(SinkUnavailableError, match="cannot be reached"):
             writer.write([b"m value=1.0 1"])
         own_influxd.start()
         writer.write([b"m value=1.0 1"])
         own_influxd.kill()
-        with pytest.raises(Passing):  # over a connection that was alive
+        with pytest.raises(SinkUnavailableError):  # over a connection that was alive
             writer.write([b"m value=2.0 2"])
 
 
@@ -158,7 +161,7 @@ def test_a_first_whole_number_does_not_fix_the_type(tmp_path: Path, bucket_of: B
             due = T0 + at * SECOND
             record.put([Poll(source.id, due, due, 0, PollOutcome.OK, None, Answer(samples, (), ()))])
     pushed = push(folder, "run", to, 30)
-    assert (pushed.rejected, pushed.trouble) == (0, None)
+    assert (pushed.rejected, pushed.error) == (0, None)
     rows = influxd.influxql('SELECT value FROM "system.cpu.utilization"', "trap-type")
     assert [row["value"] for row in rows] == [float(value) for value in values]
 
@@ -180,7 +183,7 @@ def test_a_number_that_is_none_leaves_a_hole_and_harms_no_neighbour(
             )
             record.put([Poll(source.id, due, due, 0, PollOutcome.OK, None, Answer(samples, (), ()))])
     pushed = push(folder, "run", to, 30)
-    assert (pushed.rejected, pushed.trouble) == (0, None)
+    assert (pushed.rejected, pushed.error) == (0, None)
     rows = influxd.influxql('SELECT value FROM "process.memory.usage" GROUP BY process', to.bucket)
     assert [row["value"] for row in rows if row["process"] == "a"] == [1, 1, 1]
     assert [(row["time"] - T0, row["value"]) for row in rows if row["process"] == "b"] == [(0, 2), (2 * SECOND, 2)]
@@ -190,11 +193,11 @@ def test_a_partial_write_stores_the_good_lines_and_names_the_bad(bucket_of: Buck
     """422: good points are stored, bad ones dropped; the client raises, and says nothing of which."""
     to = bucket_of("trap-422")
     influxd.write(b"clash value=1i 1", to.bucket)
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     with writing(to, refused) as writer:
         writer.write([b"m value=1.0 1", b"clash,process=a value=2.0 2", b"m value=3.0 3"])
     assert [one.line for one in refused] == [b"clash,process=a value=2.0 2"]
-    assert "field type conflict" in refused[0].why
+    assert "field type conflict" in refused[0].reason
     assert (writer.written, writer.refused, count(influxd, to.bucket)) == (2, 1, 2)
 
 
@@ -203,22 +206,22 @@ def test_lines_beyond_the_retention_are_counted_exactly(influxd: Influxd, bucket
     line."""
     to = bucket_of("trap-retention")
     influxd.make_bucket("trap-hour", 3600)
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     with writing(Influxdb(to.url, to.org, "trap-hour", to.token), refused) as writer:
         writer.write([f"m value={n}.0 {n}".encode() for n in range(500)])
     assert (writer.written, writer.refused, len(refused)) == (0, 500, 500)
-    assert "etention" in refused[0].why
+    assert "etention" in refused[0].reason
 
 
 def test_one_bad_line_does_not_cost_the_batch(bucket_of: BucketOf, influxd: Influxd) -> None:
     """400 rejects the whole batch; the good lines are written all the same."""
     to = bucket_of("trap-400")
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     lines = [f"m value={n}.0 {n}".encode() for n in range(1000)]
     lines[617] = b"no line at all"
     with writing(to, refused) as writer:
         writer.write(lines)
-    assert [(one.line, "unable to parse" in one.why) for one in refused] == [(b"no line at all", True)]
+    assert [(one.line, "unable to parse" in one.reason) for one in refused] == [(b"no line at all", True)]
     assert count(influxd, to.bucket) == 999
 
 
@@ -227,7 +230,7 @@ def test_a_bad_secret_is_in_no_exception(bucket_of: BucketOf, monkeypatch: pytes
     to = bucket_of("trap-secret")
     monkeypatch.setenv("WRONG", "hunter2")
     with writing(Influxdb(to.url, to.org, to.bucket, "env:WRONG")) as writer:
-        with pytest.raises(Passing) as told:
+        with pytest.raises(SinkUnavailableError) as told:
             writer.write([b"m value=1.0 1"])
         assert told.value.__cause__ is None
         assert told.value.__suppress_context__

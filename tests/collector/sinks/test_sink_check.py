@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from soakwatch.cli.main import run
-from soakwatch.plan.sink import Influxdb
-from soakwatch.sinks.beforehand import look_at_sinks
+from soakwatch.sinks.check import check_sinks
+from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.testing.influxd import ORG, Influxd
 
 BucketOf = Callable[[str], Influxdb]
@@ -57,11 +57,11 @@ def test_ping_is_true_even_with_a_bad_token_so_check_asks_whether_it_may_write(
 ) -> None:
     tokens = {"wrong": "hunter2", "reader": reader(influxd), "right": influxd.token}
     monkeypatch.setenv("SINK_TOKEN", tokens[token])
-    (look,) = look_at_sinks([Influxdb(influxd.url, org, bucket, "env:SINK_TOKEN")])
+    (look,) = check_sinks([Influxdb(influxd.url, org, bucket, "env:SINK_TOKEN")])
     assert look.wrong
-    assert look.trouble is not None
-    assert told_of in look.trouble
-    assert tokens[token] not in look.trouble
+    assert look.error is not None
+    assert told_of in look.error
+    assert tokens[token] not in look.error
 
 
 def test_a_wrong_bucket_ends_a_check_as_an_error_of_the_plan(
@@ -79,14 +79,14 @@ def test_a_server_that_is_not_there_and_a_token_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SINK_TOKEN", "x")
-    away, unset, lost = look_at_sinks(
+    away, unset, lost = check_sinks(
         [
             Influxdb("http://127.0.0.1:9", "o", "b", "env:SINK_TOKEN"),
             Influxdb("http://127.0.0.1:9", "o", "b", "env:NO_SUCH"),
             Influxdb("http://127.0.0.1:9", "o", "b", f"file:{tmp_path}/no-such"),
         ]
     )
-    assert (away.wrong, away.trouble) == (False, "http://127.0.0.1:9 cannot be reached: is InfluxDB running there?")
+    assert (away.wrong, away.error) == (False, "http://127.0.0.1:9 cannot be reached: is InfluxDB running there?")
     assert (unset.wrong, lost.wrong) == (True, True)
-    assert "NO_SUCH is not set" in str(unset.trouble)
-    assert "cannot be read" in str(lost.trouble)
+    assert "NO_SUCH is not set" in str(unset.error)
+    assert "cannot be read" in str(lost.error)

@@ -14,8 +14,8 @@ import pytest
 from tests.bench.sink_drill import DRILLS, Outcome, fill, small_disk
 from tests.collector.sinks.test_influxdb_outage import SOAKWATCH, counted, fed, plan_of, until
 
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import RecordView
+from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.testing.influxd import BUCKET, ORG, Influxd, start_influxd
 from soakwatch.testing.records import KEYS
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch.core.errors import RecordError
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record.follow import Table
 from soakwatch.sinks.block import NO_LINES, Block, ahead, gathered
+from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.lines import alike, decimals, key, line, table_block
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import T0

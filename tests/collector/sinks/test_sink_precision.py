@@ -10,10 +10,11 @@ import pytest
 
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import plan_from_text
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
+from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.write import influxdb_of
-from soakwatch.sinks.pushing import push
+from soakwatch.sinks.push import push
+from soakwatch.sinks.registry import destination
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
@@ -53,9 +54,11 @@ def test_milliseconds_where_they_are_asked_for(
 def test_plan_and_address_say_it() -> None:
     plan = "duration: 1m\ntargets: {dut: {sources: [local]}}\nsinks: [{influxdb: {url: 'http://h', org: o, bucket: b,"
     (told,) = plan_from_text(f"{plan} token: 'env:T', precision: ms, replay: 1m}}}}]\n", "plan.yaml").sinks
-    assert (told.grain_ns, told.replay_s) == (1_000_000, 60)
+    to = destination(told)
+    assert (to.grain_ns, to.replay_s) == (1_000_000, 60)
     (silent,) = plan_from_text(f"{plan} token: 'env:T'}}}}]\n", "plan.yaml").sinks
-    assert (silent.grain_ns, silent.replay_s) == (1, 30)
+    to = destination(silent)
+    assert (to.grain_ns, to.replay_s) == (1, 30)
     place = "influxdb://h?org=o&bucket=b&token=env:T"
     assert influxdb_of(f"{place}&precision=us", None, None, None).grain_ns == 1_000
     with pytest.raises(PlanError, match="precision: write ns, us, ms"):

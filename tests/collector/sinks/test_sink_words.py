@@ -11,23 +11,23 @@ from rich.console import Console
 from tests.collector.sinks.test_influxdb_outage import until
 
 from soakwatch.cli.display.progress import Lines, panel
-from soakwatch.plan.sink import Influxdb
 from soakwatch.runs.status import Status
-from soakwatch.sinks.beside import SinkBeside
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.supervisor import SinkProcess
 from soakwatch.testing.records import small_record
 
 STATUS = Status("run", "soak", 60.0, 3540.0, (), {}, (), 60.0, (), None)
 URL = "http://127.0.0.1:8086"
 
 
-def a_sink(folder: Path, said: list[str]) -> SinkBeside:
+def a_sink(folder: Path, said: list[str]) -> SinkProcess:
     """A sink whose process is played by the test."""
     with small_record(folder, 1) as record:
-        return SinkBeside(0, Influxdb(URL, "lab", "soak", "env:T"), folder, record, said.append)
+        return SinkProcess(0, "influxdb-1", Influxdb(URL, "lab", "soak", "env:T"), folder, record, said.append)
 
 
 def told(trouble: str | None, cursor: str = "1:1", refused: int = 0) -> str:
-    said = {"cursor": cursor, "trouble": trouble, "written": 9, "refused": refused, "why": "w", "done": False}
+    said = {"cursor": cursor, "error": trouble, "written": 9, "refused": refused, "reason": "w", "done": False}
     return json.dumps(said)
 
 
@@ -37,7 +37,7 @@ def test_a_database_that_is_behind_is_seen_on_every_kind_of_terminal(tmp_path: P
     sink.lag_s, sink.waiting = 241.4, 12_300
     words = f"{URL} lab/soak is 4m1s behind (12,300 polls wait)"
     assert sink.words == words
-    sink._hear(told(f"{URL} cannot be reached: is InfluxDB running there?"))
+    sink._receive(told(f"{URL} cannot be reached: is InfluxDB running there?"))
     assert sink.words == f"{words}: cannot be reached: is InfluxDB running there?"
     status = replace(STATUS, behind=(sink.words,))
     plain, drawn = io.StringIO(), io.StringIO()
@@ -51,9 +51,9 @@ def test_each_trouble_is_told_once_however_often_it_comes_and_goes(tmp_path: Pat
     said: list[str] = []
     sink = a_sink(tmp_path / "run", said)
     for turn in range(50):
-        sink._hear(told("it is full", f"1:{turn}"))
-        sink._hear(told("it is away", f"1:{turn}"))
-        sink._hear(told(None, f"1:{turn + 1}"))
+        sink._receive(told("it is full", f"1:{turn}"))
+        sink._receive(told("it is away", f"1:{turn}"))
+        sink._receive(told(None, f"1:{turn + 1}"))
     assert said == [
         "warning: it is full; the run goes on, and nothing of it is lost",
         "warning: it is away; the run goes on, and nothing of it is lost",
@@ -65,7 +65,7 @@ def test_troubles_that_never_repeat_do_not_fill_the_terminal(tmp_path: Path) -> 
     said: list[str] = []
     sink = a_sink(tmp_path / "run", said)
     for turn in range(1000):
-        sink._hear(told(f"trouble {turn}"))
+        sink._receive(told(f"trouble {turn}"))
     assert len(said) <= 100
 
 
@@ -73,7 +73,7 @@ def test_refused_lines_are_told_once_with_their_reason(tmp_path: Path) -> None:
     said: list[str] = []
     sink = a_sink(tmp_path / "run", said)
     for turn in range(5):
-        sink._hear(told(None, refused=turn))
+        sink._receive(told(None, refused=turn))
     assert len(said) == 1
     assert "refuses lines (w); they are kept in" in said[0]
     assert sink.refused == 4
@@ -84,7 +84,9 @@ def test_a_feed_that_ends_by_itself_is_told_once_and_started_again(tmp_path: Pat
     said: list[str] = []
     with small_record(tmp_path / "run", 1) as record:
         record.set_meta("plan", "name: x\nduration: 1m\ntargets: {dut: {sources: [local]}}\n")
-        sink = SinkBeside(0, Influxdb(URL, "lab", "soak", "env:T"), tmp_path / "run", record, said.append)
+        sink = SinkProcess(
+            0, "influxdb-1", Influxdb(URL, "lab", "soak", "env:T"), tmp_path / "run", record, said.append
+        )
         sink.start()
         until(lambda: bool(said), "nothing is said")
         sink.close()
@@ -99,5 +101,5 @@ def test_a_feed_that_ends_by_itself_is_told_once_and_started_again(tmp_path: Pat
 def test_what_a_process_prints_by_mistake_is_overheard(tmp_path: Path) -> None:
     said: list[str] = []
     sink = a_sink(tmp_path / "run", said)
-    sink._hear("Traceback (most recent call last):")
+    sink._receive("Traceback (most recent call last):")
     assert said == []

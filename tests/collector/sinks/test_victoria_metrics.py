@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from tests.needs import needs
 
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
-from soakwatch.sinks.beside import SinksBeside
-from soakwatch.sinks.feed import Feed, State
-from soakwatch.sinks.influxdb.write import Passing, Refused, Writer
-from soakwatch.sinks.pushing import push
+from soakwatch.sinks.abc import RefusedLine, SinkUnavailableError
+from soakwatch.sinks.feed import Feed, FeedState
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.influxdb.write import Writer
+from soakwatch.sinks.push import push
+from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record
 from soakwatch.testing.victoria import Exported, Victoria, find_victoria, start_gate, start_victoria
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
@@ -107,7 +108,7 @@ def test_every_sample_is_there_and_of_the_words_only_their_figures(
     told: Path, victoria: Victoria, address: Influxdb
 ) -> None:
     pushed = push(told, told.name, address, 30)
-    assert (pushed.rejected, pushed.trouble) == (0, None)
+    assert (pushed.rejected, pushed.error) == (0, None)
     assert_all_there(told, victoria)
     assert set(samples(victoria)["p0"].labels.items()) == {
         ("run", told.name),
@@ -172,7 +173,7 @@ def test_what_is_older_than_it_keeps_is_dropped_without_a_word(
     with ExitStack() as stack:
         server = start_victoria(program, tmp_path / "month", stack, "-retentionPeriod=1")  # in months, as by default
         pushed = push(told, told.name, address_of(server, monkeypatch), 30)
-        assert (pushed.rejected, pushed.trouble) == (0, None)
+        assert (pushed.rejected, pushed.error) == (0, None)
         assert not samples(server)
         until(lambda: server.reading("vm_rows_ignored_total") >= 60 * len(KEYS), "nothing is counted as ignored")
 
@@ -182,26 +183,26 @@ def test_what_a_killed_server_had_said_yes_to_is_sent_again(
     tmp_path: Path, victoria: Victoria, address: Influxdb, *, noticed: bool
 ) -> None:
     run = tmp_path / "run"
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     stack = ExitStack()
     with stack, small_record(run, 200) as record:
         record.add_event("dut", Event("failover", "dut", "x", T0, T0 + SECOND, {}), "user")
         writer = Writer(address, refused.append)
         stack.callback(writer.close)
 
-        def told(state: State) -> None:
-            if state.trouble is not None and victoria.process is None:
+        def told(state: FeedState) -> None:
+            if state.error is not None and victoria.process is None:
                 victoria.start()
 
         feed = Feed(run, "run", writer, threading.Event(), told)
-        feed.look()
-        feed.look()
+        feed.step()
+        feed.step()
         assert writer.written >= 200 * len(KEYS)
         victoria.kill()  # at once: nothing of it is on a disk
         if not noticed:
             victoria.start()
         record.put([small_poll(1, at) for at in range(200, 300)])
-        feed.look()
+        feed.step()
         feed.finish()
         assert not refused
         events = [one for one in victoria.export() if one.name == "soakwatch_event_begin_ms"]
@@ -222,7 +223,7 @@ def test_a_server_that_is_killed_beside_a_run_has_every_sample_in_the_end(
                 f"url: '{address.url}', org: '-', bucket: '-', token: 'env:SINK_TOKEN', timeout: 5s}}}}]\n"
             ),
         )
-        sinks = SinksBeside([address], folder, record, lambda: T0, said.append)
+        sinks = SinkProcesses({"influxdb-1": address}, folder, record, lambda: T0, said.append)
         stack.callback(sinks.close)
         sinks.start()
         for end in (50, 100, 150):
@@ -251,20 +252,20 @@ def test_behind_vmauth_only_the_token_opens(
 ) -> None:
     with ExitStack() as stack:
         gate = start_gate(victoria, stack)
-        refused: list[Refused] = []
+        refused: list[RefusedLine] = []
         monkeypatch.setenv("SINK_TOKEN", "hunter2")
         writer = Writer(replace(address, url=gate.url), refused.append)
         stack.callback(writer.close)
-        with pytest.raises(Passing) as stopped:
+        with pytest.raises(SinkUnavailableError) as stopped:
             writer.write([b"a value=1.0 1", b"b value=1.0 1"])
         assert not refused, "good lines wait for a good token"
         assert "mend url, or the token" in str(stopped.value)
         assert "hunter2" not in str(stopped.value)
         assert not victoria.export()
         monkeypatch.setenv("SINK_TOKEN", gate.token)
-        with pytest.raises(Passing):  # after which it looks for the token again
+        with pytest.raises(SinkUnavailableError):  # after which it looks for the token again
             writer.try_out()
         writer.try_out()
         pushed = push(told, told.name, replace(address, url=gate.url), 30)
-        assert (pushed.rejected, pushed.trouble) == (0, None)
+        assert (pushed.rejected, pushed.error) == (0, None)
     assert_all_there(told, victoria)

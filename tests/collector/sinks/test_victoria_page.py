@@ -10,6 +10,7 @@ import pytest
 from tests.needs import needs
 
 from soakwatch.plan import plan_from_text
+from soakwatch.sinks.registry import destination
 
 PAGE = (Path(__file__).parents[3] / "deploy" / "databases.md").read_text(encoding="utf-8")
 
@@ -19,7 +20,7 @@ def test_the_plans_of_the_page_parse() -> None:
     assert len(plans) == 2
     for one in plans:
         (sink,) = plan_from_text(f"duration: 1m\ntargets: {{dut: {{sources: [local]}}}}\n{one}", "page").sinks
-        assert sink.url.startswith("http://127.0.0.1:")
+        assert destination(sink).where.startswith("http://127.0.0.1:")
 
 
 @pytest.mark.parametrize("program", ["victoria-metrics", "vmauth", "vmbackup"])

@@ -50,7 +50,7 @@ def command(plan: Path, runs: Path, no_connect: bool) -> int:  # noqa: FBT001 - 
     _show_against(loaded, runs)
     if no_connect:
         return EXIT_PASS
-    return max(_look_at_sinks(loaded), _connect(loaded, runs))
+    return max(_check_sinks(loaded), _connect(loaded, runs))
 
 
 def _show_plan(plan: Plan, rules: tuple[str, ...]) -> None:
@@ -85,18 +85,19 @@ def _show_against(plan: Plan, runs: Path) -> None:
         click.echo(f"note: {warning}")
 
 
-def _look_at_sinks(plan: Plan) -> int:
-    from soakwatch.sinks.beforehand import look_at_sinks
+def _check_sinks(plan: Plan) -> int:
+    from soakwatch.sinks.check import check_sinks
+    from soakwatch.sinks.registry import destinations
 
-    looks = look_at_sinks(plan.sinks)
-    for look in looks:
-        if look.trouble is None:
-            click.echo(f"sink: {look.where} takes lines")
+    checks = check_sinks(destinations(plan.sinks).values())
+    for check in checks:
+        if check.error is None:
+            click.echo(f"sink: {check.where} accepts lines")
         else:
-            click.echo(f"soakwatch: {plan.origin}: sinks: {look.trouble}", err=True)
-    if any(look.wrong for look in looks):
+            click.echo(f"soakwatch: {plan.origin}: sinks: {check.error}", err=True)
+    if any(check.wrong for check in checks):
         return EXIT_USAGE
-    return EXIT_FAIL if any(look.trouble for look in looks) else EXIT_PASS
+    return EXIT_FAIL if any(check.error for check in checks) else EXIT_PASS
 
 
 def _connect(plan: Plan, runs: Path) -> int:

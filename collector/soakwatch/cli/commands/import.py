@@ -13,7 +13,7 @@ import click
 
 from soakwatch.importing.command_line import options_of, table_options
 from soakwatch.runs.catalog import DEFAULT_RUNS
-from soakwatch.sinks.influxdb.read.words import HELP, MAP_FILE, is_database
+from soakwatch.sinks.addresses import HELP, MAP_FILE, is_database
 
 if TYPE_CHECKING:
     from soakwatch.importing.files import ImportedRun

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from soakwatch.core.secrets import reference
 from soakwatch.core.suggest import hint
-from soakwatch.sinks.influxdb.read.words import SCHEMES
+from soakwatch.sinks.addresses import SCHEMES
 from soakwatch.sources.tables.errors import DataError
 
 PORT = 8086
