@@ -121,9 +121,7 @@ class SinkProcess:
             if not (self._settled() or self._over.is_set()):
                 pause_s = _PAUSE_S if self.cursor != begin else min(_MAX_PAUSE_S, pause_s * 2)
                 if not self.broken:
-                    self._warn(
-                        f"the process that writes to {self.where} ended unexpectedly{self._defect}; restarting it"
-                    )
+                    self._warn(f"the process writing to {self.where} ended unexpectedly{self._defect}; restarting it")
                 self._woken.wait(pause_s)
                 self._woken.clear()
 

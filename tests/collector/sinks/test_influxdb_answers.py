@@ -137,9 +137,9 @@ LINES_OF_A_BATCH = [f"m value={n}.0 {n}".encode() for n in range(100)]
 @pytest.mark.parametrize(
     ("status", "told_of", "wrong"),
     [
-        (401, "does not let this token write into o/b: mend token, org or bucket", True),
-        (403, "does not let this token write into o/b", True),
-        (404, "has no bucket b in o: make it", True),
+        (401, "does not authorise this token for o/b: check token, org and bucket", True),
+        (403, "does not authorise this token for o/b", True),
+        (404, "has no bucket b in o: create it", True),
         (429, "answers 429: a sentence", False),
         (500, "answers 500: a sentence", False),
         (502, "answers 502", False),
@@ -235,7 +235,7 @@ def test_a_token_does_not_follow_a_redirection(status: int, monkeypatch: pytest.
         with (
             serving(lambda _: (status, place)) as to,
             writing(to, monkeypatch, []) as writer,
-            pytest.raises(SinkUnavailableError, match="sends writers elsewhere, to http://127") as told,
+            pytest.raises(SinkUnavailableError, match="redirects writes to http://127") as told,
         ):
             writer.write(LINES_OF_A_BATCH)
     assert "hunter2" not in str(told.value)
@@ -249,7 +249,7 @@ def test_a_token_does_not_follow_a_redirection(status: int, monkeypatch: pytest.
 )
 def test_an_answer_that_is_cut_off_is_asked_for_again(words: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     with talking(lambda connection: connection.sendall(words)) as to, writing(to, monkeypatch, []) as writer:
-        with pytest.raises(SinkUnavailableError, match="broke off before it had answered"):
+        with pytest.raises(SinkUnavailableError, match="closed the connection before it had answered"):
             writer.write(LINES_OF_A_BATCH)
         assert writer.written == 0
 
@@ -309,7 +309,7 @@ def test_no_tls_where_tls_is_meant_is_told_with_the_remedy(monkeypatch: pytest.M
     with (
         serving(lambda _: OK) as to,
         writing(replace(to, url=to.url.replace("http:", "https:")), monkeypatch, []) as writer,
-        pytest.raises(SinkUnavailableError, match="shows a certificate that is not trusted, or speaks no TLS"),
+        pytest.raises(SinkUnavailableError, match="has an untrusted certificate or does not speak TLS"),
     ):
         writer.write(LINES_OF_A_BATCH)
 

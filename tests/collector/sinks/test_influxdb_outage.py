@@ -91,7 +91,7 @@ def test_a_killed_server_loses_nothing(tmp_path: Path, own_influxd: Influxd, add
         one.grow(100)
         own_influxd.start()
         until(one.caught_up, f"it does not go on: {one.said}")
-        until(lambda: any("takes lines again" in line for line in one.said), f"nothing is said: {one.said}")
+        until(lambda: any("accepts lines again" in line for line in one.said), f"nothing is said: {one.said}")
         assert counted(own_influxd) == 300 * len(KEYS)
         assert one.sinks.all[0].refused == 0
 
@@ -128,7 +128,7 @@ def test_a_wrong_token_is_said_without_it_and_a_run_goes_on(
     with fed(tmp_path / "run", replace(address, token="env:WRONG")) as one:
         one.grow(10)
         until(lambda: bool(one.said), "nothing is said")
-        assert "does not let this token write into lab/soak" in one.said[0]
+        assert "does not authorise this token for lab/soak" in one.said[0]
         assert "hunter2" not in " ".join(one.said)
         assert backlog(tmp_path / "run", "").polls >= 10  # those of the sink itself are polls too
         one.sinks.finish(wait_s=0.5)
@@ -149,8 +149,8 @@ def test_a_token_that_is_mended_where_it_is_kept_lets_everything_through(
         kept.write_text(f"{own_influxd.token}\n")
         until(one.caught_up, f"it does not go on: {one.said}")
         until(lambda: len(one.said) == 2, f"it is not told once each: {one.said}")
-        assert "mend token, org or bucket" in one.said[0]
-        assert "takes lines again" in one.said[1]
+        assert "check token, org and bucket" in one.said[0]
+        assert "accepts lines again" in one.said[1]
         assert own_influxd.token not in " ".join(one.said)
     assert counted(own_influxd) == 20 * len(KEYS)
 
@@ -161,8 +161,8 @@ def test_a_token_that_is_not_there_is_waited_for(tmp_path: Path, own_influxd: In
     with fed(tmp_path / "run", replace(address, token=f"file:{kept}")) as one:
         one.grow(10)
         until(lambda: bool(one.said), "nothing is said")
-        assert "cannot be fed: the secret's file" in one.said[0]
-        assert "cannot be fed" in one.sinks.all[0].words
+        assert "cannot be written: the secret's file" in one.said[0]
+        assert "cannot be written" in one.sinks.all[0].words
         kept.write_text(own_influxd.token)
         until(one.caught_up, f"it does not go on: {one.said}")
         until(lambda: one.sinks.all[0].words == "", "it is still said to be behind")
@@ -174,7 +174,7 @@ def test_a_feed_that_cannot_begin_does_not_hold_up_the_end(tmp_path: Path, addre
         one.grow(10)
         until(lambda: bool(one.said), "nothing is said")
         one.sinks.finish(wait_s=1000)
-        assert "it is waited for, 16m40s at most (Ctrl-C: no longer)" in one.said[-2]
+        assert "waiting for it, at most 16m40s (Ctrl-C skips this)" in one.said[-2]
         assert "polls are missing" in one.said[-1]
 
 
@@ -229,8 +229,8 @@ def test_whoever_does_not_want_to_wait_for_a_database_gets_the_verdict(tmp_path:
         process.communicate()
     text = "".join(said)
     assert "warning: http://127.0.0.1:9 cannot be reached: is InfluxDB running there?; the run goes on" in text
-    assert re.search(r"lab/soak is [1-9].* behind \([1-9].* polls wait\): cannot be reached", text), text
-    assert "it is waited for, 1m at most" in text
+    assert re.search(r"lab/soak is [1-9].* behind \([1-9].* polls waiting\): cannot be reached", text), text
+    assert "waiting for it, at most 1m" in text
     assert f"soakwatch sink {tmp_path / 'run'} --to … sends it" in text
     assert "Traceback" not in text
 

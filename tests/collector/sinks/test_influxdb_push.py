@@ -153,10 +153,10 @@ def test_the_command_sends_a_run_and_says_how_much(
     ("arguments", "told_of"),
     [
         (["--to", "ftp://h"], "write influxdb://HOST"),
-        (["--to", "influxdb://h"], "no org is given"),
-        (["--to", "influxdb://h?org=o&bucket=b"], "no token is given"),
+        (["--to", "influxdb://h"], "org is missing"),
+        (["--to", "influxdb://h?org=o&bucket=b"], "token is missing"),
         (["--to", "influxdb://h?org=o&bucket=b&token=hunter2"], "never written"),
-        (["--to", "influxdb://me:hunter2@h?org=o&bucket=b&token=env:T"], "a password stands"),
+        (["--to", "influxdb://me:hunter2@h?org=o&bucket=b&token=env:T"], "holds a password"),
     ],
 )
 def test_a_bad_address_is_one_sentence_without_the_secret(
@@ -185,7 +185,7 @@ def test_a_wrong_token_is_told_at_once_and_not_waited_for(
     where = f"influxdb://127.0.0.1:{influxd.port}?org=lab&bucket=soak&token=env:T"
     assert run(["sink", str(told), "--to", where, "--patience", "10h"]) == 2
     error = capsys.readouterr().err
-    assert "does not let this token write into lab/soak: mend token, org or bucket" in error
+    assert "does not authorise this token for lab/soak: check token, org and bucket" in error
     assert "hunter2" not in error
 
 

@@ -1,4 +1,4 @@
-"""`soakwatch check` asks each sink whether it takes lines; a run whose sink takes none begins all the same."""
+"""`soakwatch check` asks each sink whether it accepts lines; a run whose sink accepts none begins all the same."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_sink_that_takes_lines_is_said_and_none_is_written(
     to = bucket_of("checked")
     assert checked(tmp_path, to) in {0, 1}  # 1: this machine may be short of room
     told = capsys.readouterr()
-    assert f"sink: {to.url} {ORG}/checked takes lines" in told.out
+    assert f"sink: {to.url} {ORG}/checked accepts lines" in told.out
     assert "sinks:" not in told.err
     assert influxd.influxql("SHOW MEASUREMENTS", "checked") == []
 
@@ -46,10 +46,10 @@ def test_a_sink_that_takes_lines_is_said_and_none_is_written(
 @pytest.mark.parametrize(
     ("org", "bucket", "token", "told_of"),
     [
-        (ORG, "soak", "wrong", "does not let this token write into lab/soak: mend token, org or bucket"),
-        (ORG, "soak", "reader", "does not let this token write into lab/soak"),
-        (ORG, "no-such", "right", "has no bucket no-such in lab: make it, or mend org and bucket"),
-        ("no-such", "soak", "right", "has no bucket soak in no-such: make it, or mend org and bucket"),
+        (ORG, "soak", "wrong", "does not authorise this token for lab/soak: check token, org and bucket"),
+        (ORG, "soak", "reader", "does not authorise this token for lab/soak"),
+        (ORG, "no-such", "right", "has no bucket no-such in lab: create it, or correct org and bucket"),
+        ("no-such", "soak", "right", "has no bucket soak in no-such: create it, or correct org and bucket"),
     ],
 )
 def test_ping_is_true_even_with_a_bad_token_so_check_asks_whether_it_may_write(
@@ -71,7 +71,7 @@ def test_a_wrong_bucket_ends_a_check_as_an_error_of_the_plan(
     assert checked(tmp_path, Influxdb(influxd.url, ORG, "no-such", "env:SINK_TOKEN")) == 2
     told = capsys.readouterr()
     assert "plan.yaml: sinks: " in told.err
-    assert "has no bucket no-such in lab: make it" in told.err
+    assert "has no bucket no-such in lab: create it" in told.err
     assert "What this can show" in told.out  # the sources are looked at all the same
 
 

@@ -47,7 +47,7 @@ def test_a_full_disk_of_the_server_loses_nothing(
         fill(disk)
         one.grow(400)
         until(lambda: bool(one.said), "nothing is said")
-        assert "has no room on its disk: make room there" in one.said[0], one.said
+        assert "has no space left on its disk: free some there" in one.said[0], one.said
         (disk / "filled").unlink()
         server.stop()  # as the sentence says: it does not try again what it could not open
         server.start()

@@ -35,7 +35,7 @@ def test_a_database_that_is_behind_is_seen_on_every_kind_of_terminal(tmp_path: P
     sink = a_sink(tmp_path / "run", [])
     assert sink.words == ""
     sink.lag_s, sink.waiting = 241.4, 12_300
-    words = f"{URL} lab/soak is 4m1s behind (12,300 polls wait)"
+    words = f"{URL} lab/soak is 4m1s behind (12,300 polls waiting)"
     assert sink.words == words
     sink._receive(told(f"{URL} cannot be reached: is InfluxDB running there?"))
     assert sink.words == f"{words}: cannot be reached: is InfluxDB running there?"
@@ -57,7 +57,7 @@ def test_each_trouble_is_told_once_however_often_it_comes_and_goes(tmp_path: Pat
     assert said == [
         "warning: it is full; the run goes on, and nothing of it is lost",
         "warning: it is away; the run goes on, and nothing of it is lost",
-        f"{URL} lab/soak takes lines again",
+        f"{URL} lab/soak accepts lines again",
     ]
 
 
@@ -92,7 +92,7 @@ def test_a_feed_that_ends_by_itself_is_told_once_and_started_again(tmp_path: Pat
         sink.close()
     assert said == [
         (
-            f"warning: what feeds {URL} lab/soak ended by itself (IndexError), and is started again; "
+            f"warning: the process writing to {URL} lab/soak ended unexpectedly (IndexError); restarting it; "
             "the run goes on, and nothing of it is lost"
         )
     ]

@@ -30,7 +30,7 @@ _URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 
 def _url(value: str) -> str:
     if _URL.fullmatch(value) is None:
-        raise ValueError("is not an address of InfluxDB: write http://HOST:8086 or https://HOST, and nothing behind it")
+        raise ValueError("is not an address of InfluxDB: write http://HOST:8086 or https://HOST and nothing else")
     return value.rstrip("/")
 
 

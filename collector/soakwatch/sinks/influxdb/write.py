@@ -213,15 +213,11 @@ def _judged(status: int | None, said: str, to: Influxdb, headers: Mapping[str, s
     if status in {400, 422} and said:
         return _BadError(said, partial=status == 422)
     if status == 400:  # of vmauth, for a token that it does not know
-        return _wrong(
-            f"{to.url} answers 400, but not as InfluxDB does: check url, or the token of the proxy in front of it"
-        )
+        return _wrong(f"{to.url} answers 400, but not as InfluxDB does: check url, or the token of its proxy")
     if status == 413:
         return _LargeError()
     if status in {401, 403}:
-        return _wrong(
-            f"{to.url} does not authorise this token to write to {to.org}/{to.bucket}: check token, org and bucket"
-        )
+        return _wrong(f"{to.url} does not authorise this token for {to.org}/{to.bucket}: check token, org and bucket")
     if status == 404:
         return _wrong(f"{to.url} has no bucket {to.bucket} in {to.org}: create it, or correct org and bucket")
     if 300 <= status < 400:
