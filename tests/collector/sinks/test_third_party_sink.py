@@ -1,4 +1,4 @@
-"""A sink of another distribution: found by folder and by entry point, fed by a run from its first sample to its verdict."""
+"""A sink of another distribution: found by folder and by entry point, fed from first sample to verdict."""
 
 from __future__ import annotations
 
