@@ -1,7 +1,7 @@
 """Which readings are admitted to the record, and the bytes in which a poll's readings are kept until sealing.
 
 The readings of a poll are packed as 8-byte words, in the order of its layout: the series and, for each, whether the
-word is a float64 (``d``), an int64 (``q``) or a uint64 (``Q``). Polls of one source mostly have the same shape, so what is
+word is a float64 (``d``), an int64 (``q``) or a uint64 (``Q``). Polls of one source mostly have one shape, so what is
 worked out for the first is remembered for the rest: one dictionary lookup, one ``struct`` call, one comparison
 of arrays. Whatever that comparison does not pass goes the slow way, reading by reading.
 

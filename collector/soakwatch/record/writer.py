@@ -142,8 +142,8 @@ class Record:
         A reading that the catalogue refuses, or that is not later than the one before it, becomes a fault; the others
         are kept. Of a series that several sources of a target see, one brings the readings: see ``owners``. A poll for
         a due time that is accounted for already is a late poll: its readings may be earlier, and if it was
-        answered it takes the place of the poll that was lost. On RecordError nothing is stored, and the same polls can be put
-        again.
+        answered it takes the place of the poll that was lost. On RecordError nothing is stored, and the same polls can
+        be put again.
         """
         with self._writing() as sql:
             rows = []

@@ -1,4 +1,4 @@
-"""Polls that were lost at their time and answered late: the loss that a database has already is marked as made up for.
+"""Polls that were lost at their time and answered late: the loss that a database has already is marked as recovered.
 
 A record keeps both, the loss and the late answer, and a verdict that is read back from a database needs both: they
 differ in their outcome, and are two points. So the lost point stays, and its ``ok`` becomes 1: coverage is then right

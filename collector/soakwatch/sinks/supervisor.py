@@ -78,8 +78,8 @@ class SinkProcess:
         if self.error is None and self.lag_s < BEHIND_S:
             return ""
         address = self.where.partition(" ")[0]
-        why = "" if self.error is None else f": {self.error.removeprefix(address).lstrip()}"
-        return f"{self.where} is {show_seconds(round(self.lag_s))} behind ({self.waiting:,} polls waiting){why}"
+        reason = "" if self.error is None else f": {self.error.removeprefix(address).lstrip()}"
+        return f"{self.where} is {show_seconds(round(self.lag_s))} behind ({self.waiting:,} polls waiting){reason}"
 
     def start(self) -> None:
         """Begin to feed."""

@@ -259,7 +259,7 @@ def test_behind_vmauth_only_the_token_opens(
         with pytest.raises(SinkUnavailableError) as stopped:
             writer.write([b"a value=1.0 1", b"b value=1.0 1"])
         assert not refused, "good lines wait for a good token"
-        assert "mend url, or the token" in str(stopped.value)
+        assert "check url, or the token" in str(stopped.value)
         assert "hunter2" not in str(stopped.value)
         assert not victoria.export()
         monkeypatch.setenv("SINK_TOKEN", gate.token)

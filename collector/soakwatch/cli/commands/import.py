@@ -100,10 +100,10 @@ def _import_database(
 
     from soakwatch.core.tables import harmless
     from soakwatch.runs.catalog import new_folder
-    from soakwatch.sinks.influxdb.read.address import place_of
+    from soakwatch.sinks.influxdb.read.address import database_of
     from soakwatch.sinks.influxdb.read.command_line import import_database, name_of
 
-    folder = new_folder(runs_folder, name or name_of(place_of(address)), time.time_ns())
+    folder = new_folder(runs_folder, name or name_of(database_of(address)), time.time_ns())
     notes: list[str] = []
     runs_folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".importing-", dir=runs_folder) as draft:

@@ -34,8 +34,8 @@ _MAX_NARROWING = 80  # requests that may be spent on naming the bad lines of a b
 
 
 class _BadError(Exception):
-    def __init__(self, why: str, *, partial: bool) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, *, partial: bool) -> None:
+        super().__init__(reason)
         self.partial = partial
 
 
@@ -98,21 +98,21 @@ class Writer:
 
     def try_out(self) -> None:
         """Whether lines would be taken, without writing one. Raises SinkUnavailableError."""
-        self._post(Block(b"# soakwatch", 0))  # a comment: address, token and bucket are looked at all the same
+        self._post(Block(b"# soakwatch", 0))  # a comment: address, token and bucket are checked all the same
 
     def _write(self, block: Block) -> int:
         """The number of lines that were refused for good."""
         try:
-            bad = self._bad(block)
-        except SinkUnavailableError as passing:
-            if passing.slow:
+            bad = self._refused(block)
+        except SinkUnavailableError as error:
+            if error.slow:
                 self._size = max(_MIN_LINES, self._size // 2)
             raise
-        for one in bad:
-            self._set_aside(one)
+        for line in bad:
+            self._set_aside(line)
         return len(bad)
 
-    def _bad(self, block: Block) -> list[RefusedLine]:
+    def _refused(self, block: Block) -> list[RefusedLine]:
         """Write these lines; returns those that were refused.
 
         Raises SinkUnavailableError if each is refused by itself: then the server is wrong, not the lines.
@@ -143,25 +143,25 @@ class Writer:
             return (self._named if refusal.partial else self._parts)(lines, str(refusal))
         return []
 
-    def _parts(self, lines: Sequence[bytes], why: str) -> list[RefusedLine]:
+    def _parts(self, lines: Sequence[bytes], reason: str) -> list[RefusedLine]:
         """A batch of which nothing was stored: each half by itself, down to the lines."""
         if len(lines) == 1:
-            return [RefusedLine(lines[0], why)]
+            return [RefusedLine(lines[0], reason)]
         middle = len(lines) // 2
         return self._half(lines[:middle]) + self._half(lines[middle:])
 
-    def _named(self, lines: Sequence[bytes], why: str) -> list[RefusedLine]:
+    def _named(self, lines: Sequence[bytes], refused_for: str) -> list[RefusedLine]:
         """A batch of which the good lines are stored: find the bad ones, with a bound on the requests."""
         left, bad = _MAX_NARROWING, list[RefusedLine]()
-        stretches = [(lines, why)]
+        stretches = [(lines, refused_for)]
         while stretches:
             stretch, reason = stretches.pop()
             dropped = _dropped(reason)
             if len(stretch) == 1 or (dropped is not None and dropped >= len(stretch)):
-                bad += [RefusedLine(one, reason) for one in stretch]
+                bad += [RefusedLine(line, reason) for line in stretch]
                 continue
             if left < 2:
-                bad += [RefusedLine(one, f"one of several: {reason}") for one in _suspects(stretch, reason, dropped)]
+                bad += [RefusedLine(line, f"one of several: {reason}") for line in _suspects(stretch, reason, dropped)]
                 continue
             middle = len(stretch) // 2
             left -= 2
@@ -174,15 +174,15 @@ class Writer:
                     stretches.append((half, str(refusal)))
         return bad
 
-    def _set_aside(self, one: RefusedLine) -> None:
-        if one.line not in self._seen:  # a batch that is tried again is not named again
+    def _set_aside(self, refused: RefusedLine) -> None:
+        if refused.line not in self._seen:  # a batch that is tried again is not named again
             if len(self._seen) >= _MAX_REMEMBERED:
                 self._seen.clear()
-            self._seen.add(one.line)
-            self._refuse(one)
+            self._seen.add(refused.line)
+            self._refuse(refused)
 
     def _renew(self) -> None:
-        """The token may have been mended where it is kept."""
+        """Read the token again: it may have been replaced where it is kept."""
         with suppress(PlanError):
             self._client.api_client.default_headers["Authorization"] = f"Token {secret(self.to.token).reveal()}"
 
@@ -191,11 +191,11 @@ class Writer:
         from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
         try:
-            self._api.write(self.to.bucket, self.to.org, block.text)  # in ns, unless it is told otherwise
+            self._api.write(self.to.bucket, self.to.org, block.text)  # in ns, unless another precision is given
         except ApiException as error:
             if error.status in {400, 401, 403}:
                 self._renew()
-            raise _judged(error.status, _said(error), self.to, error.headers or {}) from None
+            raise _error_of(error.status, _message(error), self.to, error.headers or {}) from None
         except (ReadTimeoutError, TooSlowError):
             raise SinkUnavailableError(
                 f"{self.to.url} did not answer within {self.to.timeout_s:g} s", slow=True
@@ -206,12 +206,12 @@ class Writer:
             raise SinkUnavailableError(f"{self.to.url} cannot be reached: is InfluxDB running there?") from None
 
 
-def _judged(status: int | None, said: str, to: Influxdb, headers: Mapping[str, str]) -> Exception:
+def _error_of(status: int | None, message: str, to: Influxdb, headers: Mapping[str, str]) -> Exception:
     """What an answer that is no success means; ``said`` is the server's sentence, or "" if it gave none in JSON."""
     if not status:
         return _wrong(f"{to.url} has an untrusted certificate or does not speak TLS: set ca, or correct url")
-    if status in {400, 422} and said:
-        return _BadError(said, partial=status == 422)
+    if status in {400, 422} and message:
+        return _BadError(message, partial=status == 422)
     if status == 400:  # of vmauth, for a token that it does not know
         return _wrong(f"{to.url} answers 400, but not as InfluxDB does: check url, or the token of its proxy")
     if status == 413:
@@ -222,29 +222,29 @@ def _judged(status: int | None, said: str, to: Influxdb, headers: Mapping[str, s
         return _wrong(f"{to.url} has no bucket {to.bucket} in {to.org}: create it, or correct org and bucket")
     if 300 <= status < 400:
         return _wrong(f"{to.url} redirects writes{_elsewhere(headers)}: put that address into the plan")
-    if "no space left" in said:  # what could not be opened meanwhile, InfluxDB tries again only when it starts
+    if "no space left" in message:  # what could not be opened meanwhile, InfluxDB tries again only when it starts
         return SinkUnavailableError(
             f"{to.url} has no space left on its disk: free some there, and restart InfluxDB if that is not enough"
         )
     asked = headers.get("Retry-After") or ""
     after_s = min(float(asked), _MAX_ASKED_S) if asked.isdecimal() else None
-    return SinkUnavailableError(f"{to.url} answers {status}{f': {said}' if said else ''}", after_s)
+    return SinkUnavailableError(f"{to.url} answers {status}{f': {message}' if message else ''}", after_s)
 
 
-def _wrong(why: str) -> SinkUnavailableError:
-    return SinkUnavailableError(why, wrong=True)
+def _wrong(reason: str) -> SinkUnavailableError:
+    return SinkUnavailableError(reason, wrong=True)
 
 
-def _said(error: ApiException) -> str:
+def _message(error: ApiException) -> str:
     """The server's own sentence, if it answers as InfluxDB does: in JSON."""
     import json
 
     try:
-        told = json.loads(error.body or "")
+        answer = json.loads(error.body or "")
     except (ValueError, RecursionError):
         return ""
-    found = (told.get("message") or told.get("error") or "") if isinstance(told, dict) else ""
-    return harmless(" ".join(str(found).split())[:500])
+    message = (answer.get("message") or answer.get("error") or "") if isinstance(answer, dict) else ""
+    return harmless(" ".join(str(message).split())[:500])
 
 
 def _elsewhere(headers: Mapping[str, str]) -> str:
@@ -258,16 +258,16 @@ def _elsewhere(headers: Mapping[str, str]) -> str:
     return harmless(f" to {parts.scheme}://{parts.hostname}{port}") if parts.hostname else ""
 
 
-def _dropped(why: str) -> int | None:
+def _dropped(reason: str) -> int | None:
     """How many lines of a partial write were dropped, if the server says so."""
-    found = re.search(r"\bdropped=(\d{1,9})\b", why)
-    return int(found[1]) if found else None
+    match = re.search(r"\bdropped=(\d{1,9})\b", reason)
+    return int(match[1]) if match else None
 
 
-def _suspects(lines: Sequence[bytes], why: str, dropped: int | None) -> Sequence[bytes]:
+def _suspects(lines: Sequence[bytes], reason: str, dropped: int | None) -> Sequence[bytes]:
     """As many lines as a refusal means, of the measurement that it names if it names one."""
-    named = why.partition('on measurement "')[2].partition('"')[0].encode()
-    suspects = [one for one in lines if named and one.replace(b"\\", b"").startswith(named)] or lines
+    named = reason.partition('on measurement "')[2].partition('"')[0].encode()
+    suspects = [line for line in lines if named and line.replace(b"\\", b"").startswith(named)] or lines
     return suspects[: 1 if dropped is None else dropped]
 
 
@@ -291,21 +291,25 @@ def influxdb_of(url: str, org: str | None, bucket: str | None, token: str | None
         raise PlanError("--to: write influxdb://HOST:8086?org=ORG&bucket=BUCKET&token=env:NAME")
     if parts.password is not None:
         raise PlanError("--to: this address holds a password: use --token env:NAME or file:PATH instead")
-    told = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    found = {"org": org or told.get("org"), "bucket": bucket or told.get("bucket"), "token": token or told.get("token")}
-    for name, value in found.items():
+    options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    needed = {
+        "org": org or options.get("org"),
+        "bucket": bucket or options.get("bucket"),
+        "token": token or options.get("token"),
+    }
+    for name, value in needed.items():
         if not value:
             raise PlanError(f"--to: {name} is missing: add ?{name}=… to the address, or --{name}")
     from soakwatch.core.secrets import reference
 
     try:
-        held = reference(found["token"])
+        token_reference = reference(needed["token"])
     except ValueError as error:
         raise PlanError(f"--to: token: {error}") from None
-    if told.get("precision", "ns") not in GRAINS_NS:
+    if options.get("precision", "ns") not in GRAINS_NS:
         raise PlanError(f"--to: precision: write {', '.join(GRAINS_NS)}")
-    grain_ns = GRAINS_NS[told.get("precision", "ns")]
+    grain_ns = GRAINS_NS[options.get("precision", "ns")]
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     default = "" if parts.scheme.startswith("http") else ":8086"
-    place = f"{schemes[parts.scheme]}://{host}{f':{port}' if port else default}{parts.path.rstrip('/')}"
-    return Influxdb(place, str(found["org"]), str(found["bucket"]), held, ca=ca, grain_ns=grain_ns)
+    address = f"{schemes[parts.scheme]}://{host}{f':{port}' if port else default}{parts.path.rstrip('/')}"
+    return Influxdb(address, str(needed["org"]), str(needed["bucket"]), token_reference, ca=ca, grain_ns=grain_ns)

@@ -18,15 +18,15 @@ from pydantic_core import from_json
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
 from soakwatch.core.suggest import hint
-from soakwatch.sinks.influxdb.read.address import Place
+from soakwatch.sinks.influxdb.read.address import Database
 from soakwatch.sources.tables.errors import DataError
 
 if TYPE_CHECKING:
     import httpx
 
-ROWS = 10_000  # of one piece
-_LONGEST_PIECE = 64 * 2**20  # bytes of one piece: texts may be long
-_LONGEST_WORD = 300
+MAX_ROWS = 10_000  # of one piece
+_MAX_PIECE = 64 * 2**20  # bytes of one piece: texts may be long
+_MAX_MESSAGE = 300
 
 Cell = float | int | str | bool | None
 
@@ -42,10 +42,10 @@ class Piece:
 
 
 class Influx:
-    """A connection to the database of a place; a context manager. Every method raises DataError in one sentence."""
+    """A connection to a database; a context manager. Every method raises DataError in one sentence."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, database: Database) -> None:
+        self.database = database
         self._stack = ExitStack()
         self._client: httpx.Client | None = None
 
@@ -55,28 +55,28 @@ class Influx:
         import httpx
 
         headers = {"accept": "application/json"}
-        if self.place.token is not None:
+        if self.database.token is not None:
             try:
-                held = secret(self.place.token).reveal()
+                token = secret(self.database.token).reveal()
             except PlanError as error:
-                raise DataError(f"{self.place.shown}: {error}") from None
-            if not (held.isascii() and held.isprintable()):
+                raise DataError(f"{self.database.shown}: {error}") from None
+            if not (token.isascii() and token.isprintable()):
                 raise DataError(
-                    f"{self.place.shown}: what {self.place.token} stands for is no token: it has more than "
-                    "one line, or letters that no token has"
+                    f"{self.database.shown}: the value of {self.database.token} is not a token: it has more than "
+                    "one line, or characters that no token has"
                 )
-            headers["authorization"] = f"Token {held}"
+            headers["authorization"] = f"Token {token}"
         verify: ssl.SSLContext | bool = True
-        if self.place.ca is not None:
+        if self.database.ca is not None:
             try:
-                verify = ssl.create_default_context(cafile=self.place.ca)
+                verify = ssl.create_default_context(cafile=self.database.ca)
             except (OSError, ssl.SSLError):
-                raise DataError(f"{self.place.ca} cannot be read as certificates: name a PEM file with ca=") from None
+                raise DataError(f"{self.database.ca} is not a CA bundle: name a PEM file with ca=") from None
         self._client = self._stack.enter_context(
             httpx.Client(
-                base_url=self.place.url,
+                base_url=self.database.url,
                 headers=headers,
-                timeout=self.place.timeout_s,
+                timeout=self.database.timeout_s,
                 verify=verify,
                 trust_env=False,
                 follow_redirects=False,
@@ -89,8 +89,8 @@ class Influx:
 
     def check(self) -> None:
         """Find out whether server, token, organisation and bucket are right, before anything else."""
-        if self.place.org is not None:
-            self._check_org(self.place.org)
+        if self.database.org is not None:
+            self._check_org(self.database.org)
         for _ in self.pieces("SHOW MEASUREMENTS LIMIT 1"):
             return
 
@@ -107,11 +107,11 @@ class Influx:
 
     def names(self, query: str, column: str) -> list[str]:
         """The texts of one column of a ``SHOW`` statement, each once."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for piece in self.pieces(query):
-            at = piece.columns.index(column) if column in piece.columns else 0
-            found.update(dict.fromkeys(str(row[at]) for row in piece.rows))
-        return list(found)
+            index = piece.columns.index(column) if column in piece.columns else 0
+            names.update(dict.fromkeys(str(row[index]) for row in piece.rows))
+        return list(names)
 
     # --- inside ------------------------------------------------------------------------------------------------
 
@@ -123,92 +123,95 @@ class Influx:
         try:
             answer = self._client.get("/api/v2/buckets", params={"org": org, "limit": "1"})
         except httpx.HTTPError:
-            return  # the first question tells
+            return  # the first query says why
         if answer.status_code == 404 and "organization" in answer.text[:1000].lower():
-            raise DataError(f"{self.place.url} has no organisation {org!r} that this token may see: mend org or token")
+            raise DataError(
+                f"{self.database.url} has no organisation {org!r} visible to this token: check org and token"
+            )
 
     @contextmanager
-    def _answer(self, asked: Mapping[str, str]) -> Iterator[httpx.Response]:
+    def _answer(self, query: Mapping[str, str]) -> Iterator[httpx.Response]:
         import httpx
 
-        place = self.place
+        database = self.database
         assert self._client is not None
-        form = {"db": place.bucket, "epoch": "ns", "chunked": "true", "chunk_size": str(ROWS), **asked}
+        form = {"db": database.bucket, "epoch": "ns", "chunked": "true", "chunk_size": str(MAX_ROWS), **query}
         try:
             with self._client.stream("POST", "/query", data=form) as answer:
                 if answer.status_code != 200:
-                    raise DataError(self._refused(answer.status_code, _said(b"".join(_some(answer)))))
+                    raise DataError(self._refused(answer.status_code, _message(b"".join(_beginning(answer)))))
                 yield answer
         except httpx.ConnectError as error:
-            raise DataError(f"{place.url} cannot be reached: {_why(str(error).upper())}") from None
+            raise DataError(f"{database.url} cannot be reached: {_connection_hint(str(error).upper())}") from None
         except httpx.TimeoutException:
             raise DataError(
-                f"{place.url} did not answer within {place.timeout_s:g} s: try a longer timeout=, or less "
-                "of it with from= and to="
+                f"{database.url} did not answer within {database.timeout_s:g} s: set a longer timeout=, or ask for "
+                "less with from= and to="
             ) from None
         except httpx.HTTPError:
             raise DataError(self._cut()) from None
 
     def _lines(self, answer: httpx.Response) -> Iterator[str]:
         """The pieces of an answer, one text each."""
-        held = bytearray()
+        pending = bytearray()
         for part in answer.iter_bytes():
-            held += part
-            while (at := held.find(b"\n")) >= 0:
-                yield held[:at].decode(errors="replace")
-                del held[: at + 1]
-            if len(held) > _LONGEST_PIECE:
+            pending += part
+            while (end := pending.find(b"\n")) >= 0:
+                yield pending[:end].decode(errors="replace")
+                del pending[: end + 1]
+            if len(pending) > _MAX_PIECE:
                 raise DataError(
-                    f"{self.place.url} answers with a line of more than {_LONGEST_PIECE >> 20} MiB, which "
-                    "is no answer of InfluxDB"
+                    f"{self.database.url} answers with a line of more than {_MAX_PIECE >> 20} MiB, which "
+                    "is not an answer of InfluxDB"
                 )
-        if held.strip():
-            yield held.decode(errors="replace")
+        if pending.strip():
+            yield pending.decode(errors="replace")
 
     def _read(self, text: str) -> tuple[list[Piece], bool]:
         """The rows of one piece of an answer, and whether another one must follow."""
         try:
-            told = from_json(text)
-            results = told.get("results", ())
-            for error in (told.get("error"), *(result.get("error") for result in results)):
+            answer = from_json(text)
+            results = answer.get("results", ())
+            for error in (answer.get("error"), *(result.get("error") for result in results)):
                 if error is not None:
-                    raise DataError(self._told(str(error)))
+                    raise DataError(self._server_error(str(error)))
             more = any(result.get("partial") for result in results)
             return [_piece(series) for result in results for series in result.get("series", ())], more
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError(
-                f"{self.place.url} answers with something that is no answer of InfluxDB, or with half of "
-                "one: is the port right?"
+                f"{self.database.url} does not answer like InfluxDB, or only with half an answer: check the port"
             ) from None
 
     def _cut(self) -> str:
-        return f"{self.place.url} broke its answer off: what was read is not all, try again"
+        return f"{self.database.url} cut its answer short: try again"
 
-    def _refused(self, status: int, said: str) -> str:
-        place = self.place
+    def _refused(self, status: int, message: str) -> str:
+        database = self.database
         if status in {401, 403}:
-            give = "give token=env:NAME" if place.token is None else f"mend what {place.token} stands for"
-            return f"{place.url} does not let this token read {place.bucket}: {give}, or mend org and bucket"
+            give = "give token=env:NAME" if database.token is None else f"check {database.token}"
+            return f"{database.url} does not authorise this token to read {database.bucket}: {give}, org and bucket"
         if status == 404:
-            return f"{place.url} has no bucket {place.bucket!r}, or is no InfluxDB: mend the address"
-        return f"{place.url} answers {status}{': ' + said if said else ''}"
+            return f"{database.url} has no bucket {database.bucket!r}, or is not InfluxDB: correct the address"
+        return f"{database.url} answers {status}{': ' + message if message else ''}"
 
-    def _told(self, error: str) -> str:
-        place = self.place
-        word = " ".join(error.split())[:_LONGEST_WORD]
+    def _server_error(self, error: str) -> str:
+        database = self.database
+        word = " ".join(error.split())[:_MAX_MESSAGE]
         if "database not found" in word or "could not find bucket" in word or "retention policy not found" in word:
-            return f"{place.url} has no bucket {place.bucket!r}{self._near()}"
+            return f"{database.url} has no bucket {database.bucket!r}{self._near()}"
         if "unauthorized" in word or "organization" in word:
-            return f"{place.url} does not let this token read {place.bucket}: mend token, org or bucket ({word})"
-        return f"{place.url} says: {word}"
+            return f"{database.url} does not authorise this token to read {database.bucket}: check it and org ({word})"
+        return f"{database.url} says: {word}"
 
     def _near(self) -> str:
         try:
-            return hint(self.place.bucket, [one for one in self.names("SHOW DATABASES", "name") if one[:1] != "_"])
+            return hint(
+                self.database.bucket, [name for name in self.names("SHOW DATABASES", "name") if name[:1] != "_"]
+            )
         except DataError:
-            return ": mend the address"
+            return ": correct the address"
 
 
 def _piece(series: Mapping[str, Any]) -> Piece:
@@ -234,16 +237,16 @@ def text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
 
 
-def _why(said: str) -> str:
-    """What probably ails a connection that cannot be made."""
-    if "CERTIFICATE" in said:
+def _connection_hint(error: str) -> str:
+    """The likely reason of a connection that cannot be made."""
+    if "CERTIFICATE" in error:
         return "its certificate is not trusted: give ca=FILE"
-    if "SSL" in said or "TLS" in said:
-        return "it speaks no TLS: write influxdb:// without tls="
+    if "SSL" in error or "TLS" in error:
+        return "it does not speak TLS: write influxdb:// without tls="
     return "is InfluxDB running there?"
 
 
-def _some(answer: httpx.Response) -> Iterator[bytes]:
+def _beginning(answer: httpx.Response) -> Iterator[bytes]:
     size = 0
     for part in answer.iter_bytes():
         yield part
@@ -252,12 +255,12 @@ def _some(answer: httpx.Response) -> Iterator[bytes]:
             return
 
 
-def _said(body: bytes) -> str:
+def _message(body: bytes) -> str:
     """The server's own sentence."""
-    word = body.decode(errors="replace")
+    message = body.decode(errors="replace")
     try:
-        told = json.loads(word)
-        word = str(told.get("message") or told.get("error") or word) if isinstance(told, dict) else word
+        answer = json.loads(message)
+        message = str(answer.get("message") or answer.get("error") or message) if isinstance(answer, dict) else message
     except ValueError:
         pass
-    return " ".join(word.split())[:_LONGEST_WORD]
+    return " ".join(message.split())[:_MAX_MESSAGE]
