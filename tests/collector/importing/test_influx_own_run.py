@@ -51,7 +51,7 @@ def test_the_verdict_from_the_database_is_the_verdict_from_the_record(
 ) -> None:
     """Whole, and in many pieces of time and of answers."""
     monkeypatch.setattr(copied, "MAX_READINGS_AT_ONCE", at_once)
-    monkeypatch.setattr(asking, "ROWS", min(10_000, at_once))
+    monkeypatch.setattr(asking, "MAX_ROWS", min(10_000, at_once))
     place = database_of(address_of(f"own{at_once}", run="night"))
     sent(recorded, influxd, place)
     said: list[str] = []

@@ -164,7 +164,7 @@ def _unlike(database: Database, what: str, there: int, recorded: int, named: str
     if there > recorded:
         return (
             f"{database.shown} holds {there} {what} of the run {database.run!r}, not {recorded}{named}: "
-            "it is running again, or two runs were sent under one name: send one with soakwatch sink RUN --as NAME --to …"
+            "it is running again, or two runs have one name: send one with soakwatch sink RUN --as NAME --to …"
         )
     return (
         f"{database.shown} holds {there} of the {recorded} {what} that the run {database.run!r} recorded{named}: send "
