@@ -161,7 +161,7 @@ def _check_text(name: str, text: str) -> None:
 
 def _within_the_run(kept: ExternalEvents, ask: EventRequest, at_ns: int) -> None:
     start, ended = kept.meta("start_ns"), kept.meta("ended_ns")
-    if start is not None and at_ns < int(start) - SLACK_NS:
+    if start is not None and at_ns < int(start) - SLACK_NS and ask.kind != STOP:  # a run that waits can be stopped
         raise EventRefusedError(
             f"{moment_text(at_ns)} is {_apart(at_ns, int(start))} before the begin of the run,"
             f" {moment_text(int(start))}: what was before is no part of it"

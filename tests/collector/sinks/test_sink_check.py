@@ -72,7 +72,7 @@ def test_a_wrong_bucket_ends_a_check_as_an_error_of_the_plan(
     told = capsys.readouterr()
     assert "plan.yaml: sinks: " in told.err
     assert "has no bucket no-such in lab: create it" in told.err
-    assert "What this can show" in told.out  # the sources are looked at all the same
+    assert "What this run can detect" in told.out  # the sources are looked at all the same
 
 
 def test_a_server_that_is_not_there_and_a_token_that_is_not_there(

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+import httpx
 from pydantic_core import from_json
 
 from soakwatch.core.errors import PlanError
@@ -20,13 +21,18 @@ from soakwatch.core.secrets import secret
 from soakwatch.core.suggest import hint
 from soakwatch.sinks.influxdb.read.address import Database
 from soakwatch.sources.tables.errors import DataError
-
-if TYPE_CHECKING:
-    import httpx
+from soakwatch.sources.transport.http_client import REQUEST_ERRORS, Cause, failure_of, sync_client, tls_context
 
 MAX_ROWS = 10_000  # of one piece
 _MAX_PIECE = 64 * 2**20  # bytes of one piece: texts may be long
 _MAX_MESSAGE = 300
+_REMEDIES = {
+    Cause.TIMEOUT: "try a longer timeout=, or read less with from= and to=",
+    Cause.REFUSED: "is InfluxDB running there?",
+    Cause.UNREACHABLE: "is InfluxDB running there?",
+    Cause.CERTIFICATE: "give ca=FILE",
+    Cause.NOT_TLS: "write influxdb:// without tls=",
+}
 
 Cell = float | int | str | bool | None
 
@@ -50,38 +56,16 @@ class Influx:
         self._client: httpx.Client | None = None
 
     def __enter__(self) -> Self:
-        import ssl
-
-        import httpx
-
         headers = {"accept": "application/json"}
-        if self.database.token is not None:
-            try:
-                token = secret(self.database.token).reveal()
-            except PlanError as error:
-                raise DataError(f"{self.database.shown}: {error}") from None
-            if not (token.isascii() and token.isprintable()):
-                raise DataError(
-                    f"{self.database.shown}: the value of {self.database.token} is not a token: it has more than "
-                    "one line, or characters that no token has"
-                )
-            headers["authorization"] = f"Token {token}"
-        verify: ssl.SSLContext | bool = True
-        if self.database.ca is not None:
-            try:
-                verify = ssl.create_default_context(cafile=self.database.ca)
-            except (OSError, ssl.SSLError):
-                raise DataError(f"{self.database.ca} is not a CA bundle: name a PEM file with ca=") from None
-        self._client = self._stack.enter_context(
-            httpx.Client(
-                base_url=self.database.url,
-                headers=headers,
-                timeout=self.database.timeout_s,
-                verify=verify,
-                trust_env=False,
-                follow_redirects=False,
-            )
-        )
+        try:
+            if self.database.token is not None:
+                headers["authorization"] = f"Token {secret(self.database.token).reveal()}"
+            context = tls_context(self.database.url, self.database.ca)
+            owner = f"the token of {self.database.token}"
+            client = sync_client(headers, self.database.timeout_s, owner=owner, context=context)
+        except PlanError as error:
+            raise DataError(f"{self.database.shown}: {error}") from None
+        self._client = self._stack.enter_context(client)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -117,11 +101,9 @@ class Influx:
 
     def _check_org(self, org: str) -> None:
         """``/query`` takes the token's organisation whatever is asked for; 1.8 knows none and says 404 to all."""
-        import httpx
-
         assert self._client is not None
         try:
-            answer = self._client.get("/api/v2/buckets", params={"org": org, "limit": "1"})
+            answer = self._client.get(f"{self.database.url}/api/v2/buckets", params={"org": org, "limit": "1"})
         except httpx.HTTPError:
             return  # the first query says why
         if answer.status_code == 404 and "organization" in answer.text[:1000].lower():
@@ -131,25 +113,17 @@ class Influx:
 
     @contextmanager
     def _answer(self, query: Mapping[str, str]) -> Iterator[httpx.Response]:
-        import httpx
-
         database = self.database
         assert self._client is not None
         form = {"db": database.bucket, "epoch": "ns", "chunked": "true", "chunk_size": str(MAX_ROWS), **query}
         try:
-            with self._client.stream("POST", "/query", data=form) as answer:
+            with self._client.stream("POST", f"{database.url}/query", data=form) as answer:
                 if answer.status_code != 200:
                     raise DataError(self._refused(answer.status_code, _message(b"".join(_beginning(answer)))))
                 yield answer
-        except httpx.ConnectError as error:
-            raise DataError(f"{database.url} cannot be reached: {_connection_hint(str(error).upper())}") from None
-        except httpx.TimeoutException:
-            raise DataError(
-                f"{database.url} did not answer within {database.timeout_s:g} s: set a longer timeout=, or ask for "
-                "less with from= and to="
-            ) from None
-        except httpx.HTTPError:
-            raise DataError(self._cut()) from None
+        except REQUEST_ERRORS as error:
+            failure = failure_of(error, database.url, database.timeout_s, _REMEDIES)
+            raise DataError(self._cut() if failure.cause is Cause.BROKEN else failure.text) from None
 
     def _lines(self, answer: httpx.Response) -> Iterator[str]:
         """The pieces of an answer, one text each."""
@@ -235,15 +209,6 @@ def text(value: str) -> str:
     "'it\\'s'"
     """
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
-
-
-def _connection_hint(error: str) -> str:
-    """The likely reason of a connection that cannot be made."""
-    if "CERTIFICATE" in error:
-        return "its certificate is not trusted: give ca=FILE"
-    if "SSL" in error or "TLS" in error:
-        return "it does not speak TLS: write influxdb:// without tls="
-    return "is InfluxDB running there?"
 
 
 def _beginning(answer: httpx.Response) -> Iterator[bytes]:
