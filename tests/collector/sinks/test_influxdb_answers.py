@@ -78,15 +78,15 @@ def test_a_batch_that_is_too_large_is_halved_until_it_fits(monkeypatch: pytest.M
         writer.write(lines)
         assert writer.size < MAX_LINES
         assert (writer.written, writer.refused) == (499, 1)
-    assert stored == [one for one in lines if one is not lines[77]]
-    assert [one.line for one in refused] == [lines[77]]
+    assert stored == [line for line in lines if line is not lines[77]]
+    assert [bad.line for bad in refused] == [lines[77]]
 
 
 def test_a_busy_server_says_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(lambda _: (503, {"retry-after": "7"})) as to, writing(to, monkeypatch, []) as writer:
-        with pytest.raises(SinkUnavailableError, match="answers 503") as told:
+        with pytest.raises(SinkUnavailableError, match="answers 503") as caught:
             writer.write([b"m value=1.0 1"])
-        assert told.value.after_s == 7.0
+        assert caught.value.after_s == 7.0
 
 
 def test_a_slow_server_is_sent_less_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,10 +155,10 @@ def test_what_passes_is_waited_for_and_nothing_is_set_aside(
         serving(lambda _: (status, {}, json_body("a  sentence\x1b[2J"))) as to,
         writing(to, monkeypatch, refused) as writer,
     ):
-        with pytest.raises(SinkUnavailableError, match=re.escape(told_of)) as told:
+        with pytest.raises(SinkUnavailableError, match=re.escape(told_of)) as caught:
             writer.write(LINES_OF_A_BATCH)
-        assert told.value.wrong is wrong
-        assert "\x1b" not in str(told.value)
+        assert caught.value.wrong is wrong
+        assert "\x1b" not in str(caught.value)
         assert (writer.written, writer.refused, refused) == (0, 0, [])
 
 
@@ -218,7 +218,7 @@ def test_a_great_many_bad_lines_cost_a_bounded_number_of_questions(monkeypatch: 
     with serving(answer) as to, writing(to, monkeypatch, refused) as writer:
         writer.write(lines)
         assert (writer.written, writer.refused) == (2500, 2500)
-    assert {one.line for one in refused} == set(lines[1::2])
+    assert {bad.line for bad in refused} == set(lines[1::2])
     assert len(asked) < 100
 
 
@@ -231,14 +231,14 @@ def test_a_token_does_not_follow_a_redirection(status: int, monkeypatch: pytest.
         return OK
 
     with serving(other) as elsewhere:
-        place = {"location": elsewhere.url.replace("//", "//me:hunter2@") + "/api/v2/write?token=hunter2"}
+        headers = {"location": elsewhere.url.replace("//", "//me:hunter2@") + "/api/v2/write?token=hunter2"}
         with (
-            serving(lambda _: (status, place)) as to,
+            serving(lambda _: (status, headers)) as to,
             writing(to, monkeypatch, []) as writer,
-            pytest.raises(SinkUnavailableError, match="redirects writes to http://127") as told,
+            pytest.raises(SinkUnavailableError, match="redirects writes to http://127") as caught,
         ):
             writer.write(LINES_OF_A_BATCH)
-    assert "hunter2" not in str(told.value)
+    assert "hunter2" not in str(caught.value)
     assert reached == []
 
 
@@ -256,15 +256,15 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(words: bytes, monkeypatch:
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
 def test_an_endless_answer_is_not_read_to_its_end(packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[int] = []
+    received: list[int] = []
     part = gzip.compress(b"x" * 10_000_000) if packed else b"x" * 100_000
 
     def endless(connection: socket.socket) -> None:
         kind = b"content-encoding: gzip\r\n" if packed else b""
         connection.sendall(b"HTTP/1.1 500 no\r\n" + kind + b"\r\n")
-        while sum(said) < 2_000_000_000:
+        while sum(received) < 2_000_000_000:
             connection.sendall(part)
-            said.append(len(part))
+            received.append(len(part))
 
     with (
         talking(endless) as to,
@@ -272,7 +272,7 @@ def test_an_endless_answer_is_not_read_to_its_end(packed: bool, monkeypatch: pyt
         pytest.raises(SinkUnavailableError, match="answers 500"),
     ):
         writer.write(LINES_OF_A_BATCH)
-    assert sum(said) < 50_000_000
+    assert sum(received) < 50_000_000
 
 
 def test_an_answer_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,9 +293,9 @@ def test_a_server_that_accepts_and_never_answers_is_slow(monkeypatch: pytest.Mon
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         to = Influxdb(f"http://127.0.0.1:{deaf.getsockname()[1]}", "o", "b", "env:SINK_TOKEN", timeout_s=1)
         with writing(to, monkeypatch, []) as writer:
-            with pytest.raises(SinkUnavailableError, match="did not answer within 1 s") as told:
+            with pytest.raises(SinkUnavailableError, match="did not answer within 1 s") as caught:
                 writer.write(LINES_OF_A_BATCH)
-            assert told.value.slow
+            assert caught.value.slow
 
 
 def test_success_with_a_long_or_strange_answer_is_success(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,20 +24,20 @@ BucketOf = Callable[[str], Influxdb]
 HELD = range(10, 20)
 
 
-def answered(source: int, at: int) -> Poll:
-    due = T0 + at * SECOND
-    return Poll(source, due, due, 1, PollOutcome.OK, None, Answer((Sample("system.uptime", "", at, due),), (), ()))
+def answered(source: int, index: int) -> Poll:
+    due = T0 + index * SECOND
+    return Poll(source, due, due, 1, PollOutcome.OK, None, Answer((Sample("system.uptime", "", index, due),), (), ()))
 
 
-def lost(source: int, at: int) -> Poll:
-    due = T0 + at * SECOND
+def lost(source: int, index: int) -> Poll:
+    due = T0 + index * SECOND
     return Poll(source, due, due, 0, PollOutcome.MISSED, "the monitor was late", NOTHING)
 
 
 def three_pieces(source: int) -> tuple[list[Poll], list[Poll], list[Poll]]:
     """Before and with the loss; what came late, and then the next; a loss for which nobody made up."""
-    first = [answered(source, at) for at in range(10)] + [lost(source, at) for at in HELD]
-    second = [answered(source, at) for at in HELD] + [answered(source, 20)]
+    first = [answered(source, index) for index in range(10)] + [lost(source, index) for index in HELD]
+    second = [answered(source, index) for index in HELD] + [answered(source, 20)]
     third = [lost(source, 21), answered(source, 22)]
     return first, second, third
 

@@ -19,8 +19,8 @@ def reader(server: Influxd) -> str:
     """A token that may read a bucket and not write."""
     bucket = server.ask("GET", "/api/v2/buckets", params={"name": "soak"}).json()["buckets"][0]
     resource = {"type": "buckets", "id": bucket["id"], "orgID": bucket["orgID"]}
-    told = {"orgID": bucket["orgID"], "permissions": [{"action": "read", "resource": resource}]}
-    return str(server.ask("POST", "/api/v2/authorizations", json=told).json()["token"])
+    output = {"orgID": bucket["orgID"], "permissions": [{"action": "read", "resource": resource}]}
+    return str(server.ask("POST", "/api/v2/authorizations", json=output).json()["token"])
 
 
 def checked(tmp_path: Path, to: Influxdb) -> int:
@@ -37,9 +37,9 @@ def test_a_sink_that_takes_lines_is_said_and_none_is_written(
 ) -> None:
     to = bucket_of("checked")
     assert checked(tmp_path, to) in {0, 1}  # 1: this machine may be short of room
-    told = capsys.readouterr()
-    assert f"sink: {to.url} {ORG}/checked accepts lines" in told.out
-    assert "sinks:" not in told.err
+    output = capsys.readouterr()
+    assert f"sink: {to.url} {ORG}/checked accepts lines" in output.out
+    assert "sinks:" not in output.err
     assert influxd.influxql("SHOW MEASUREMENTS", "checked") == []
 
 
@@ -57,11 +57,11 @@ def test_ping_is_true_even_with_a_bad_token_so_check_asks_whether_it_may_write(
 ) -> None:
     tokens = {"wrong": "hunter2", "reader": reader(influxd), "right": influxd.token}
     monkeypatch.setenv("SINK_TOKEN", tokens[token])
-    (look,) = check_sinks([Influxdb(influxd.url, org, bucket, "env:SINK_TOKEN")])
-    assert look.wrong
-    assert look.error is not None
-    assert told_of in look.error
-    assert tokens[token] not in look.error
+    (check,) = check_sinks([Influxdb(influxd.url, org, bucket, "env:SINK_TOKEN")])
+    assert check.wrong
+    assert check.error is not None
+    assert told_of in check.error
+    assert tokens[token] not in check.error
 
 
 def test_a_wrong_bucket_ends_a_check_as_an_error_of_the_plan(
@@ -69,10 +69,10 @@ def test_a_wrong_bucket_ends_a_check_as_an_error_of_the_plan(
 ) -> None:
     monkeypatch.setenv("SINK_TOKEN", influxd.token)
     assert checked(tmp_path, Influxdb(influxd.url, ORG, "no-such", "env:SINK_TOKEN")) == 2
-    told = capsys.readouterr()
-    assert "plan.yaml: sinks: " in told.err
-    assert "has no bucket no-such in lab: create it" in told.err
-    assert "What this run can detect" in told.out  # the sources are looked at all the same
+    output = capsys.readouterr()
+    assert "plan.yaml: sinks: " in output.err
+    assert "has no bucket no-such in lab: create it" in output.err
+    assert "What this run can detect" in output.out  # the sources are looked at all the same
 
 
 def test_a_server_that_is_not_there_and_a_token_that_is_not_there(
