@@ -180,7 +180,7 @@ def test_a_feed_that_cannot_begin_does_not_hold_up_the_end(tmp_path: Path, addre
         feeding.grow(10)
         until(lambda: bool(feeding.messages), "nothing is reported")
         feeding.sinks.finish(wait_s=1000)
-        assert "waiting for it, at most 16m40s (Ctrl-C skips this)" in feeding.messages[-2]
+        assert "waiting for it, at most 16 min 40 s (Ctrl-C skips this)" in feeding.messages[-2]
         assert "polls or the verdict are missing" in feeding.messages[-1]
 
 
@@ -239,7 +239,7 @@ def test_whoever_does_not_want_to_wait_for_a_database_gets_the_verdict(tmp_path:
     text = "".join(messages)
     assert "warning: http://127.0.0.1:9 cannot be reached: is InfluxDB running there?; the run goes on" in text
     assert re.search(r"lab/soak is [1-9].* behind \([1-9].* polls waiting\): cannot be reached", text), text
-    assert "waiting for it, at most 1m" in text
+    assert "waiting for it, at most 1 min" in text
     assert f"soakwatch sink {tmp_path / 'run'} --to influxdb-1" in text
     assert "Traceback" not in text
 
