@@ -192,7 +192,7 @@ def test_headroom_is_worst_first_with_hours_until_exhaustion(night: Night) -> No
     rows, left = rooms(record, findings)  # type: ignore[arg-type]
     assert left == 0
     by = [(row.about[0], row.of, row.room_text, row.forecast) for row in rows]
-    assert by[0] == ("system.memory.usage", "rule growth", "800 % over", by[0][3])
+    assert by[0] == ("system.memory.usage", "rule growth", "800 % over the limit", by[0][3])
     assert by[1][:3] == ("system.memory.usage", "the device", "25 %")
     assert "exhausted in 31 h ± 6 h (90 %)" in by[1][3]
     assert ("system.filesystem.usage", "the device", "50 %", "not judged") in by
