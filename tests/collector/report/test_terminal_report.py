@@ -101,7 +101,8 @@ def test_what_broke_first_has_its_lag_and_the_load_then(eventful: Night) -> None
 def test_the_series_of_a_finding_is_drawn_with_its_reach(eventful: Night) -> None:
     """A leak climbs, and the values it runs between stand beside it."""
     lines = plain(printed(eventful, 100, terminal=True))
-    (index,) = [index for index, line in enumerate(lines) if re.fullmatch(r"    [▁▂▃▄▅▆▇█ ]{60}  0 s to 5 h 1 min", line)]
+    drawn = re.compile(r"    [▁▂▃▄▅▆▇█ ]{60}  0 s to 5 h 1 min")
+    (index,) = [index for index, line in enumerate(lines) if drawn.fullmatch(line)]
     ages, marks = lines[index][4:64], lines[index + 1][4:]
     assert ages[0] == "▁"  # its life began again where the mark points
     assert marks.strip() == "▲"
