@@ -123,7 +123,7 @@ def test_https_is_spoken_with_whom_the_file_of_certificates_trusts(tmp_path: Pat
 
 
 def test_an_endless_line_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "_LONGEST_PIECE", 2**20)
+    monkeypatch.setattr(asking, "_MAX_PIECE_BYTES", 2**20)
     with (
         answering(sized(b"x" * 2**21)) as url,
         Influx(Place(url, "b")) as influx,

@@ -1,5 +1,5 @@
 # ruff: noqa: N999 - the file's name is the command's
-"""Makes a run of anybody's series (CSV tables, InfluxDB buckets), to be judged and reported like any other."""
+"""Makes a run of foreign series (CSV tables, InfluxDB buckets), to be judged and reported like any other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Then: soakwatch judge last; soakwatch report last --html report.html
 \b
 A long table has the columns time,target,metric,object,value[,unit]; in a wide one every column of numbers is a series.
 Columns called like a metric, or by a common name (cpu, rss, fds, threads, tps …), become that metric; every other one
-becomes imported.NAME and is judged by the rules that are named with --rule. What was guessed is told.
+becomes imported.NAME and is judged by the rules that are named with --rule. Every guess is reported.
 \b
 --role gen=generator says what a target is. --phase soak=30m..22h and --events FILE say what the run went through; a
 time is ISO 8601, an epoch, or a duration from the first reading. The file is CSV with a header (or YAML with a list):

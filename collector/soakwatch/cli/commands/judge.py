@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from soakwatch.importing.command_line import is_table, options_of, table_options, table_told
+from soakwatch.importing.command_line import given_options, is_table, options_of, table_options
 from soakwatch.runs.catalog import DEFAULT_RUNS
 from soakwatch.sinks.influxdb.read.words import HELP, is_database
 
@@ -121,7 +121,7 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
             yield view
         return
     if not is_table(run):
-        options = table_told(given)
+        options = given_options(given)
         if options:
             raise click.UsageError(f"{', '.join(options)}: only for tables, and {run} is a run")
         with RecordView.open(find_run(run, runs_folder)) as view:
@@ -133,7 +133,7 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
 
     from soakwatch.core.tables import harmless
     from soakwatch.importing.files import import_files, stem_of
-    from soakwatch.importing.judged import growth_of, told_of_rules
+    from soakwatch.importing.judged import growth_of, notes_on_rules
 
     told = options_of(given, growth_of(names))
     with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
@@ -141,7 +141,7 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
             made = import_files(
                 [run], Path(folder) / "run", stem_of(run), told, ["soakwatch", "judge", run], shown.update
             )
-        for note in (*made.notes, *told_of_rules(run, made.series, names)):
+        for note in (*made.notes, *notes_on_rules(run, made.series, names)):
             click.echo(f"note: {harmless(note.removeprefix(f'{run}: '))}", err=True)
         with RecordView.open(Path(folder) / "run") as view:
             yield view

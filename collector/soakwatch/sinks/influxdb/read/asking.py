@@ -24,7 +24,7 @@ from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.transport.http_client import REQUEST_ERRORS, Cause, failure_of, sync_client, tls_context
 
 ROWS = 10_000  # of one piece
-_LONGEST_PIECE = 64 * 2**20  # bytes of one piece: texts may be long
+_MAX_PIECE_BYTES = 64 * 2**20  # bytes of one piece: texts may be long
 _LONGEST_WORD = 300
 _REMEDIES = {
     Cause.TIMEOUT: "try a longer timeout=, or read less with from= and to=",
@@ -131,9 +131,9 @@ class Influx:
             while (at := held.find(b"\n")) >= 0:
                 yield held[:at].decode(errors="replace")
                 del held[: at + 1]
-            if len(held) > _LONGEST_PIECE:
+            if len(held) > _MAX_PIECE_BYTES:
                 raise DataError(
-                    f"{self.place.url} answers with a line of more than {_LONGEST_PIECE >> 20} MiB, which "
+                    f"{self.place.url} answers with a line of more than {_MAX_PIECE_BYTES >> 20} MiB, which "
                     "is no answer of InfluxDB"
                 )
         if held.strip():

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from soakwatch.importing.command_line import NAMES, table_told
+from soakwatch.importing.command_line import NAMES, given_options
 from soakwatch.importing.files import ImportedRun
-from soakwatch.importing.judged import growth_of, told_of_rules
+from soakwatch.importing.judged import growth_of, notes_on_rules
 from soakwatch.sinks.influxdb.read.address import Place, place_of
 
 _STAMP = re.compile(r"^\d{8}T\d{6}Z-")
@@ -41,13 +41,13 @@ def import_database(
     ``say`` hears what a person must know. Raises DataError, UsageError and RecordError.
     """
     place = place_of(address)
-    told = table_told({n: given.get(n) for n in NAMES if n not in _TAKEN})
+    told = given_options({n: given.get(n) for n in NAMES if n not in _TAKEN})
     if told:
         raise click.UsageError(f"{', '.join(told)}: only for tables, and {place.shown} is a database")
     if place.run is not None:
         from soakwatch.sinks.influxdb.read.own_run import read_run
 
-        mapped = table_told(given)
+        mapped = given_options(given)
         if mapped:
             raise click.UsageError(f"{', '.join(mapped)}: a run of Soakwatch is read as it is")
         found = read_run(place, folder, progress)
@@ -77,7 +77,7 @@ def import_database(
         () if command == "judge" else tuple(rules),
     )
     made = import_series(place, folder, name or name_of(place), wanted, ["soakwatch", command, address], progress)
-    notes = [*made.notes, *(told_of_rules(place.shown, made.series, rules) if command == "judge" else ())]
+    notes = [*made.notes, *(notes_on_rules(place.shown, made.series, rules) if command == "judge" else ())]
     for note in notes:
         say(note)
     return made
