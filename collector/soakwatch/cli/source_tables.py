@@ -52,7 +52,7 @@ def show_source(folder: PluginFolder, name: str, registry: Registry = INSTALLED)
     for own, field in config.model_fields.items():
         key = field.alias or own
         default: object = field.get_default(call_default_factory=True, validated_data={})
-        shown = "(needed)" if field.is_required() else _default(default, _dict(schema.get(key)))
+        shown = "(required)" if field.is_required() else _default(default, _dict(schema.get(key)))
         rows.append((key, shown, _form(_dict(schema.get(key))), field.description or "-"))
     show_table(("key", "default", "form", "meaning"), rows)
 
