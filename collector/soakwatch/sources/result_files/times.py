@@ -80,7 +80,7 @@ class ColumnTimes:
         return first
 
 
-def _differs(sample: Sequence[str], one: TimeOptions, other: TimeOptions, who: str) -> bool:
+def _differs(sample: Sequence[str], first_options: TimeOptions, second_options: TimeOptions, who: str) -> bool:
     """Whether these options yield different times of the same cells."""
-    first, second = (time_reading(sample, options, who).read(sample) for options in (one, other))
+    first, second = (time_reading(sample, options, who).read(sample) for options in (first_options, second_options))
     return bool((first.time_ns != second.time_ns)[~first.bad & ~second.bad].any())
