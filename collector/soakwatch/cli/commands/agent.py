@@ -101,7 +101,7 @@ def install(
         jump,
         lambda line: put(line, _plain(folder), psutil, service=service, upgrade=upgrade),
     )
-    for sentence in done.did:
+    for sentence in done.actions:
         click.echo(sentence)
     click.echo(f"it greets: {shown(done.hello)}")
 
@@ -196,9 +196,9 @@ On the host: soakwatch-agent run --https 198.18.0.5:8443 --token-file token --ce
 @click.option("--name", default="soakwatch-agent", show_default=True, help="Name in the certificate.")
 def certificate(folder: Path, name: str) -> None:
     """Write a certificate, its key and a token for an agent that serves HTTPS into FOLDER."""
-    from soakwatch.sources.pollers.agent.certificate import write_papers
+    from soakwatch.sources.pollers.agent.certificate import write_certificate
 
-    paper = write_papers(folder, name)
+    paper = write_certificate(folder, name)
     click.echo(f"{paper.cert}, {paper.key}, {paper.token}")
     click.echo("in the plan:")
     click.echo(f"  - agent: {{url: https://HOST:PORT, token: file:{paper.token}, fingerprint: {paper.fingerprint}}}")

@@ -42,7 +42,7 @@ class Community:
 
 def version_of(data: bytes) -> int:
     """0 for v1, 1 for v2c, 3 for v3. Raises MalformedError for what is no message of SNMP."""
-    tag, body = ber.opened(data)[0]
+    tag, body = ber.open_sequence(data)[0]
     if tag != ber.INTEGER:
         raise ber.MalformedError("no SNMP message")
     return ber.number(body)
@@ -50,7 +50,7 @@ def version_of(data: bytes) -> int:
 
 def community_message(data: bytes) -> Community | None:
     """A notification of v1 or v2c; None for a message that is none (a request). Raises MalformedError."""
-    parts = ber.opened(data)
+    parts = ber.open_sequence(data)
     if len(parts) != 3 or parts[1][0] != ber.OCTETS:
         raise ber.MalformedError("no SNMP message")
     version, (_, community), (tag, body) = ber.number(parts[0][1]), parts[1], parts[2]

@@ -118,7 +118,7 @@ class Receiver3:
 
         A sender of informs asks for our engine ID with a datagram that names no engine. Raises MalformedError.
         """
-        security = ber.opened(ber.opened(data)[2][1])
+        security = ber.open_sequence(ber.open_sequence(data)[2][1])
         engine, name = security[0][1], security[3][1].decode("utf-8", "replace")
         key = name, None if engine == self._own else engine
         if key in self._admitted and key not in mine:

@@ -14,8 +14,8 @@ from pygnmi.spec.v080 import gnmi_pb2
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import LoginRefusedError, SourceContext, SourceError
 from soakwatch.sources.pollers.gnmi import Config, GnmiPoller, start
-from soakwatch.sources.pollers.gnmi.latest import Latest, wanted
-from soakwatch.sources.pollers.gnmi.paths import Plain, found, parse_path
+from soakwatch.sources.pollers.gnmi.latest import Latest, path_queries
+from soakwatch.sources.pollers.gnmi.paths import Plain, matches, parse_path
 from soakwatch.sources.pollers.gnmi.values import BadValueError, number, plain
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import GnmiPath
@@ -60,11 +60,11 @@ def _site(interval_s: float = 0.2) -> SourceContext:
 
 class _Clock:
     def __init__(self) -> None:
-        self._at = 10**18
+        self._readings = 10**18
 
     def now_ns(self) -> int:
-        self._at += 1
-        return self._at
+        self._readings += 1
+        return self._readings
 
 
 def _target(**keys: object) -> GnmiTarget:
@@ -213,7 +213,7 @@ def test_nobody_listens() -> None:
 def test_the_paths_of_every_profile_can_be_asked() -> None:
     """Each path of the shipped profiles parses and has the labels of its metric."""
     profiles = load_profiles()
-    asked = {name: wanted(profiles[name].gnmi) for name in profiles if profiles[name].gnmi}
+    asked = {name: path_queries(profiles[name].gnmi) for name in profiles if profiles[name].gnmi}
     assert {"arista-eos", "juniper-junos"} <= asked.keys()
     assert all(lines for lines in asked.values())
 
@@ -229,16 +229,16 @@ def test_a_tree_is_taken_apart_by_the_keys_of_the_path() -> None:
         ]
     }
     steps = parse_path(DISCARDS)
-    assert list(found(steps, parse_path("/interfaces"), tree)) == [({"name": "a"}, "5")]
-    assert list(found(steps, parse_path("/interfaces/interface[name=a]/state"), {"counters": {"in-discards": 5}}))
-    assert not list(found(steps, parse_path("/system"), tree))
+    assert list(matches(steps, parse_path("/interfaces"), tree)) == [({"name": "a"}, "5")]
+    assert list(matches(steps, parse_path("/interfaces/interface[name=a]/state"), {"counters": {"in-discards": 5}}))
+    assert not list(matches(steps, parse_path("/system"), tree))
 
 
 def test_values_of_every_kind() -> None:
     """Numbers, texts, decimals and enumerations are read; anything else is one sentence."""
-    made = gnmi_pb2.TypedValue
-    assert plain(made(uint_val=2**64 - 1)) == 2**64 - 1
-    assert plain(made(decimal_val=gnmi_pb2.Decimal64(digits=1234, precision=2))) == 12.34
+    parsed = gnmi_pb2.TypedValue
+    assert plain(parsed(uint_val=2**64 - 1)) == 2**64 - 1
+    assert plain(parsed(decimal_val=gnmi_pb2.Decimal64(digits=1234, precision=2))) == 12.34
     assert number("18446744073709551615", {}, None) == 18446744073709551615
     assert number("oc:UP", {"UP": 1.0}, None) == 1.0
     odd: list[Plain] = ["twelve", None, {}, float("nan"), "UP"]
@@ -246,14 +246,14 @@ def test_values_of_every_kind() -> None:
         with pytest.raises(BadValueError):
             number(bad, {"DOWN": 0.0} if bad == "UP" else {}, None)
     with pytest.raises(BadValueError, match="is no JSON"):
-        plain(made(json_val=b"{"))
+        plain(parsed(json_val=b"{"))
 
 
 def test_random_updates_raise_nothing() -> None:
     """Whatever comes under whatever path, the newest readings are kept and nothing is raised or grows without end."""
     rng = random.Random(5)
     latest = Latest(
-        wanted(
+        path_queries(
             [
                 GnmiPath(
                     DISCARDS,
