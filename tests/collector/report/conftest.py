@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - a table of findings reads better with long lines
 """A record in memory with synthetic series, and verdicts over it: a leaker that was restarted, and its twin."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """The files of the run: what its scripts said, and the evidence that was taken when something was found."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """What broke first and what followed: the moments of all causes in order of time, over all targets, with the load."""
 
 from __future__ import annotations

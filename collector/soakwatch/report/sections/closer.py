@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """The closer looks: what the flight recorders of the devices saw around events and findings, ten times a second."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """This run beside earlier ones, the figures of the load first."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """How much of what should have been read was read, for each source, and when it was not."""
 
 from __future__ import annotations

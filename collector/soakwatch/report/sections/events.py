@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """Every event of the run, planned or not."""
 
 from __future__ import annotations

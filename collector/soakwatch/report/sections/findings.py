@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """The findings by their causes, grouped by target: failures, warnings and what is inconclusive as cards with plots, the rest as a table."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """Headroom to each limit, and hours until it is reached: the worst first."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """What the run was held against: what its generators could send, and the frozen baseline."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """The load: what each generator was told to send, what was answered, what failed, and how long it took."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """The overview: what every target did through the whole run, over one time axis, with the load and the findings."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """The plan of the run, as it was written."""
 
 from __future__ import annotations

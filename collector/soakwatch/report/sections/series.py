@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """Every series that a finding judged and that has no plot above, drawn over the load; constant ones in words."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """The set-up: versions, and what each machine is, with what is wrong with it flagged."""
 
 from __future__ import annotations

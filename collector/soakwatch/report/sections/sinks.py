@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """The databases that were fed beside the run: what they have, how far behind they were, what they refused."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """What could not be judged, and why: silence is never a pass."""
 
 from __future__ import annotations

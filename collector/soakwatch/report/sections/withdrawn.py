@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """Warnings of live judging that did not last: said while the run went on, and taken back in the open."""
 
 from __future__ import annotations

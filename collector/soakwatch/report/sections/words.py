@@ -1,4 +1,4 @@
-
+# ruff: noqa: E501 - lines of HTML are as long as they are
 """The words of the report, so that nobody has to guess."""
 
 from __future__ import annotations
