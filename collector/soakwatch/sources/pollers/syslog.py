@@ -212,8 +212,7 @@ def _facts(config: Config, subscriptions: Mapping[str, Subscription]) -> Facts:
         listen, datagrams = subscription.listener.listen, subscription.listener.datagrams
         if subscription.neighbours and how != TCP:
             notes.append(
-                f"{listen} is shared with {subscription.neighbours}: each gets what comes from those "
-                f"that its from: names"
+                f"{listen} is shared with {subscription.neighbours}: each gets the messages of the senders in its from:"
             )
         if how == UDP and datagrams is not None:
             notes.append(datagrams.narrow or "")

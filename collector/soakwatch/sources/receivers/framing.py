@@ -13,7 +13,7 @@ class NoSyslogError(Exception):
 
 
 class Frames:
-    """Cuts what comes in into messages of at most ``MAX_MESSAGE_BYTES`` bytes; what is longer is cut, its rest discarded."""
+    """Cuts a stream into messages of at most ``MAX_MESSAGE_BYTES`` bytes; the rest of a longer one is discarded."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

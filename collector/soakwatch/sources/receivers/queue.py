@@ -42,7 +42,8 @@ class ReadResult:
 class MessageQueue:
     """Takes what arrives without ever blocking and reads it in a task of its own, a few milliseconds at a time.
 
-    ``read`` makes a ``ReadResult`` of each; what it raises is counted as garbled. What does not fit is dropped and counted.
+    ``read`` makes a ``ReadResult`` of each; what it raises is counted as garbled. What
+    does not fit is dropped and counted.
     """
 
     def __init__(self, read: Callable[[Received], ReadResult | None], storm: Storm, name: str = "") -> None:
