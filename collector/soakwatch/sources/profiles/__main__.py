@@ -28,7 +28,7 @@ _POLL_NS = 60_000_000_000
 @click.command(help=__doc__)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--try", "tried", multiple=True, type=click.Path(path_type=Path), help="a recording (.snmprec, .gz)")
-@click.option("--quiet", "-q", is_flag=True, help="say only what is wrong")
+@click.option("--quiet", "-q", is_flag=True, help="print only what is wrong")
 def main(files: tuple[Path, ...], tried: tuple[Path, ...], quiet: bool) -> None:  # noqa: FBT001 - click's signature
     """Check profiles, or try them."""
     wrong = 0

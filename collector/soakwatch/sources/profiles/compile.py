@@ -43,7 +43,7 @@ class Checker:
                 joins.append(Join(self._column(key, join), index))
             known.add(key)
         if not columns and not scalars:
-            self._tell(path, f"the group {name} has neither columns nor scalars: there is nothing to ask")
+            self._tell(path, f"the group {name} has neither columns nor scalars: there is nothing to read")
         if shape.watch == "process" and not columns:
             self._tell(path, f"the group {name} watches processes: it needs columns whose index is the pid")
         if shape.watch == "process" and joins:
@@ -152,7 +152,7 @@ class Checker:
         extra = [NAMED] if NAMED in given and NAMED in shape.labels else []
         for label in shape.labels:
             if label not in needed and label not in extra:
-                told = "is filled by the watch" if label in given else f"is no label of {metric.name}"
+                told = "is filled by the watch" if label in given else f"is not a label of {metric.name}"
                 self._tell((*path, "labels", label), f"{label!r} {told}{hint(label, needed)}", key=True)
         missing = [label for label in needed if label not in shape.labels]
         if missing:

@@ -16,7 +16,7 @@ from soakwatch.sources.profiles.value import Asker, Value
 from soakwatch_agent.sample import Fault
 
 MAX_JOINS_BY_GET = 64
-OTHERWISE = "the device does not answer all that it was made of, and nothing else takes its place"
+OTHERWISE = "the device no longer answers all objects that it is computed from, and there is no alternative"
 MAX_FAULTS = 50  # of series that are gone; more are counted
 
 
@@ -171,7 +171,7 @@ def _lacking(groups: Sequence[Group], tables: Iterable[Table]) -> tuple[tuple[st
             continue
         for metric in group.promised:
             if metric not in brought:
-                lacking.setdefault(metric, f"the device answers nothing usable at {_asked_for(group, metric)}")
+                lacking.setdefault(metric, f"the device has no usable answer for {_asked_for(group, metric)}")
     return tuple(lacking.items())
 
 

@@ -102,7 +102,7 @@ def parse(words: str, known: Iterable[str]) -> Expression:
 def _compile(node: ast.expr, made: _Made) -> Run:
     if isinstance(node, ast.Constant):
         if isinstance(node.value, bool) or not isinstance(node.value, int | float) or not math.isfinite(node.value):
-            raise ValueError(f"{node.value!r} is no number")
+            raise ValueError(f"{node.value!r} is not a number")
         return _constant(node.value)
     if isinstance(node, ast.Name):
         if node.id not in made.known:
@@ -145,7 +145,7 @@ def _binary(operation: Callable[[Number, Number], Number], left: Run, right: Run
         except ZeroDivisionError:
             raise UndefinedError("the divisor is 0") from None
         except OverflowError:
-            raise UndefinedError("the numbers are too large to be worked with") from None
+            raise UndefinedError("the numbers are too large") from None
         return _bounded(result)
 
     return run
@@ -153,9 +153,9 @@ def _binary(operation: Callable[[Number, Number], Number], left: Run, right: Run
 
 def _bounded(result: Number) -> Number:
     if isinstance(result, float) and not math.isfinite(result):
-        raise UndefinedError("the numbers are too large to be worked with")
+        raise UndefinedError("the numbers are too large")
     if isinstance(result, int) and abs(result) > 2**200:
-        raise UndefinedError("the numbers are too large to be worked with")
+        raise UndefinedError("the numbers are too large")
     return result
 
 
@@ -207,7 +207,7 @@ def _pick(arguments: Sequence[Run], values: Values) -> int:
 def pow10(exponent: Number) -> Number:
     """10 to the power of a number; exponents beyond 30 mean that the agent answers nonsense."""
     if abs(exponent) > 30:
-        raise UndefinedError(f"10 to the power of {exponent} cannot be meant")
+        raise UndefinedError(f"10 to the power of {exponent} cannot be intended")
     return 10**exponent
 
 

@@ -21,7 +21,7 @@ EARLY = 0.95  # a poll that comes a little early still counts as due
 REDISCOVER_NS = 600 * SECOND
 SETTLE_NS = 30 * SECOND  # rows that come and go all the time are looked for at most this often
 MAX_FAULTS = 200
-ANEW = "the device began anew"
+ANEW = "the device restarted"
 GONE = "the device does not answer it any more"
 
 
@@ -84,7 +84,7 @@ def _stale(survey: Survey, due: Sequence[Table], walked: int, missing: str | Non
     for table in due:
         scalar = table.group.changed
         if scalar is not None and table.changed is not None and got.get(scalar) != table.changed:
-            return f"the device says that rows of {table.group.name} came or went"
+            return f"the device reports that rows of {table.group.name} came or went"
     if walked != (expected := survey.expected(due)):
         return f"tables that had {expected} values have {walked}"
     return _unanswered(missing)

@@ -70,7 +70,7 @@ def load_recording(file: Path) -> Recording:
             raise PlanError(f"{file}: has more than {MAX_ROWS} rows: that is not a recording")
         values.setdefault(oid, value)
     if not values:
-        raise PlanError(f"{file}: holds no line of the form OID|TAG|VALUE: that is not a recording")
+        raise PlanError(f"{file}: has no line of the form OID|TAG|VALUE: it is not a recording")
     return recording(values, skipped)
 
 

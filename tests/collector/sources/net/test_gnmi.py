@@ -149,7 +149,7 @@ def test_a_silent_stream_is_no_answer() -> None:
                 await poller.poll(10**18 + 2 * 10**9)
                 await poller.poll(10**18 + 4 * 10**9)
 
-        with pytest.raises(SourceError, match="accepted the paths and sent no update for 3 intervals"):
+        with pytest.raises(SourceError, match="accepted the paths but sent no update for 3 intervals"):
             asyncio.run(watch())
 
 
@@ -160,7 +160,7 @@ def test_login_and_encodings(monkeypatch: pytest.MonkeyPatch) -> None:
         good = _config(target, user="soak", password="env:GNMI_PW")
         assert asyncio.run(_one(good)).samples == ()
         monkeypatch.setenv("GNMI_PW", "mistaken")
-        with pytest.raises(LoginRefusedError, match="refuses the login: mend user or password") as caught:
+        with pytest.raises(LoginRefusedError, match="refuses the login: check user or password") as caught:
             asyncio.run(_one(good))
         assert "mistaken" not in str(caught.value)
         monkeypatch.setenv("GNMI_PW", "wonderful")

@@ -46,7 +46,7 @@ def test_whole_arcs_of_the_object_id_count_and_the_longest_wins(tmp_path: Path) 
     assert choose(tmp_path, "1.3.6.1.4.1.9.11", "", {}, **heads)[0].name == "a"
     assert choose(tmp_path, "1.3.6.1.4.1.99", "", {}, **heads)[0].name == "generic"
     assert choose(tmp_path, "", "", {}, **heads)[0] == Match(
-        "generic", "no profile knows the sysObjectID that the device does not tell"
+        "generic", "no profile knows the sysObjectID that the device does not report"
     )
 
 

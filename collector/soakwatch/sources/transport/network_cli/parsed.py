@@ -94,7 +94,7 @@ class Draft:
         try:
             plain = number(text) if isinstance(text, str) else text
         except ValueError:
-            self.fault(metric, thing, f"{_quote(str(text))} is no number")
+            self.fault(metric, thing, f"{_quote(str(text))} is not a number")
             return None
         value = clipped(metric, plain if scale == 1 else plain * scale)
         wrong = fault_of(metric, value)

@@ -201,7 +201,7 @@ class CliPoller:
         found = parsed.values or parsed.faults or parsed.uptime or parsed.notables or parsed.processes
         if command.metrics and not found:
             shown = printable(text) or "nothing"
-            words = f"nothing that is known in the answer to {command.texts[0]!r}: {shown}"
+            words = f"nothing known in the answer to {command.texts[0]!r}: {shown}"
             if parsed.strange or not text.strip():
                 look.faults += [Fault(metric, "", words) for metric in self._promised(command)]
 
@@ -272,10 +272,10 @@ class CliPoller:
             if turn.hung:
                 notes.append(f"{name!r} did not end in time")
             if turn.strange:
-                notes.append(f"{turn.strange} lines of {name!r} are not known, such as {turn.unknown[0]!r}")
+                notes.append(f"{turn.strange} lines of {name!r} are unknown, such as {turn.unknown[0]!r}")
         took_s = sum(turn.took_s or 0.0 for turn in self._turns if not turn.command.every_s)
         if took_s > self._site.interval_s:
-            notes.append(f"the commands of a look take {took_s:.2g} s together: longer than the interval")
+            notes.append(f"the commands of a poll take {took_s:.2g} s together: longer than the interval")
         return notes
 
 

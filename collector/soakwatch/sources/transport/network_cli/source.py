@@ -71,6 +71,6 @@ async def _found_out(line: Line, site: SourceContext) -> Platform:
         session.close()
         line.drop()  # many systems grant one session a connection
     raise SourceError(
-        f"{site.target}: {line.name} is no network system that is known (it said {printable(said)!r}): "
+        f"{site.target}: {line.name} is not a known network system (it answered {printable(said)!r}): "
         f"set os to one of {', '.join(shelf.names())}"
     )

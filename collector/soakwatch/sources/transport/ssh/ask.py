@@ -61,7 +61,7 @@ def parsed(text: str) -> Json:
     try:
         told: Json = json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError("its output is no JSON") from None
+        raise ValueError("its output is not JSON") from None
     return told
 
 

@@ -85,7 +85,7 @@ def show_processes_top(text: str) -> Parsed:
     if isinstance(idle, int | float) and isinstance(wait, int | float):
         draft.share("system.cpu.utilization", max(0.0, 100.0 - idle - wait))
     elif cpu:
-        draft.fault("system.cpu.utilization", "", "its idle share is no number")
+        draft.fault("system.cpu.utilization", "", "its idle share is not a number")
     loads = _sub(found, "timeInfo").get("loadAvg")
     if isinstance(loads, list) and len(loads) == 3:
         for minutes, load in zip(("1", "5", "15"), loads, strict=True):

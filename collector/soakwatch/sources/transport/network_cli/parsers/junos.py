@@ -67,7 +67,7 @@ def _engine(draft: Draft, engine: dict[str, str], *, whole: bool, alone: bool) -
         try:
             busy = 100 - number(idle)
         except ValueError:
-            draft.fault(metric, f"module={module}", "its idle share is no number")
+            draft.fault(metric, f"module={module}", "its idle share is not a number")
             continue
         draft.share(metric, busy, module=module, **labels)
         if at == 0 and whole:

@@ -63,7 +63,7 @@ def _busy(draft: Draft, parts: str, core: str) -> None:
     try:
         draft.share(metric, max(0.0, 100 - number(match[1])), **labels)
     except ValueError:
-        draft.fault(metric, f"core={core}" if core else "", f"{match[1]!r} is no number")
+        draft.fault(metric, f"core={core}" if core else "", f"{match[1]!r} is not a number")
 
 
 def show_system_resources(text: str) -> Parsed:

@@ -46,7 +46,7 @@ class Coredumpctl:
                     pid=pid,
                     signal=row.get("sig"),
                     time_s=time_us / 1e6,
-                    file=f"{row.get('corefile')}: systemd-coredump kept none",
+                    file=f"{row.get('corefile')}: systemd-coredump did not keep it",
                 )
         self._known = seen
 

@@ -56,7 +56,7 @@ class CoreFolders:
                 self.unseen.pop(folder, None)
             else:
                 why = "this account may not list it" if word == "denied" else "it holds more than 500 files"
-                self.unseen[folder] = f"{folder} cannot be looked at: {why}"
+                self.unseen[folder] = f"{folder} cannot be listed: {why}"
             if word == "absent":
                 self._mirror.drop_folder(folder)
                 self._shown.pop(folder, None)

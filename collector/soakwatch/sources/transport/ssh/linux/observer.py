@@ -37,11 +37,11 @@ class Observer:
         elif now_ns - self._rested[0] >= self._for_ns:
             watched = busy_share(self._rested[1], cpu)
             if watched is None or self._alone is None:
-                self._told = "observer effect: the device's CPU time did not go on, so nothing can be said"
+                self._told = "observer effect: unknown, because the device's CPU time did not advance"
                 return
             self._told = (
                 f"observer effect: all cores were {self._alone:.2%} busy while the device was left alone for "
-                f"{self._for_ns / SECOND:g} s and {watched:.2%} while it was looked at for as long: "
+                f"{self._for_ns / SECOND:g} s and {watched:.2%} while it was polled for as long: "
                 f"{(watched - self._alone) * 100:+.2f} points"
             )
             notes.event("observer.effect", "", text=self._told, alone=f"{self._alone:.6f}", watched=f"{watched:.6f}")

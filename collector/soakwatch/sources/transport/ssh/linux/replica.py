@@ -87,7 +87,7 @@ class Replica:
             boot_id = os.fsdecode(mirror.read("/proc/sys/kernel/random/boot_id")).strip()
             mirror.append("/dev/kmsg", self.log.take(parts.get("kmsg", b""), boot_id))
         pids = {int(match[1]) for match in _PID.finditer(parts.get("pids", b""))}
-        return self.processes.take(pids - {survey.shell_pid}, need.watched, found)  # the look does not count itself
+        return self.processes.take(pids - {survey.shell_pid}, need.watched, found)  # the poll does not count itself
 
     def server_seconds(self, survey: Survey) -> float | None:
         """CPU time of the sshd that serves the connection."""
@@ -151,13 +151,13 @@ class Replica:
         if survey.kmsg not in ("yes", "absent"):
             text = "the kernel log cannot be read by this account (/dev/kmsg): log in as root or give it CAP_SYSLOG"
             if survey.kmsg == "busy":
-                text = "the kernel log cannot be read without waiting: the device's dd knows no iflag=nonblock"
+                text = "the kernel log cannot be read without waiting: the device's dd has no iflag=nonblock"
             notes.fault("system.kernel.alarms", "", text)
         if self._hidden(survey):
             text = "this account sees its own processes only (/proc is mounted with hidepid)"
             notes.fault("system.processes", "", text)
         if not survey.stat:
-            notes.fault("system.filesystem.usage", "", "the device has no program 'stat' that tells filesystems")
+            notes.fault("system.filesystem.usage", "", "the device has no program 'stat' that shows filesystems")
         faults = tuple(fault for each in answer.faults if (fault := self._true(survey, each)) is not None)
         hidden = self._hidden(survey)
         samples = tuple(
@@ -183,7 +183,7 @@ class Replica:
         if fault.metric == "system.kernel.alarms" and survey.kmsg not in ("yes", "absent"):
             return None
         if fault.metric == "system.core.files" and not survey.stat:
-            return Fault(fault.metric, "", "the device has no program 'stat' that tells files")
+            return Fault(fault.metric, "", "the device has no program 'stat' that shows files")
         if fault.metric == "system.core.files" and any(
             fault.object == object_text(folder=clean(folder)) for folder in self.cores.unseen
         ):
