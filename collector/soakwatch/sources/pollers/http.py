@@ -146,17 +146,15 @@ def _extract(page: Page, shape: ValueShape, tree: object) -> object:
     return node
 
 
-def _number(value: object) -> float:
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, int):
-        return value
+def _number(content: object) -> float:
+    if isinstance(content, int):
+        return int(content)
     try:
-        value = float(value) if isinstance(value, float | str) else math.nan
+        value = float(content) if isinstance(content, float | str) else math.nan
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise _MissingError(f"{str(value)[:40]!r} is not a number")
+        raise _MissingError(f"{str(content)[:40]!r} is not a number")
     return value
 
 

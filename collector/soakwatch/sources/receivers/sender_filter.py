@@ -31,11 +31,11 @@ class SenderFilter:
         self._callbacks: list[Callable[[], None]] = []
 
     def __contains__(self, address: str) -> bool:
-        networks = _network(address.partition("%")[0])
-        if networks is None:
+        sender = _network(address.partition("%")[0])
+        if sender is None:
             return False
         known = (*self._networks, *(network for known in self._hosts.values() for network in known))
-        return any(networks.network_address in network for network in known)
+        return any(sender.network_address in network for network in known)
 
     def when_changed(self, call: Callable[[], None]) -> None:
         """Registers a function that is called whenever the senders have changed."""

@@ -183,7 +183,7 @@ def test_tls(certificate: Files, other_certificate: Files) -> None:
             asyncio.run(_one(_config(target, plaintext=False, **more)))
         with pytest.raises(SourceError, match="shows another certificate than the pinned one, refused"):
             asyncio.run(_one(_config(target, plaintext=False, pin=other_certificate.pin)))
-        with pytest.raises(SourceError, match="no TLS that is trusted: give ca, pin or name"):
+        with pytest.raises(SourceError, match="its TLS certificate is not trusted: give ca, pin or name"):
             asyncio.run(_one(_config(target, plaintext=False)))
 
 
@@ -191,7 +191,7 @@ def test_tls(certificate: Files, other_certificate: Files) -> None:
     ("keys", "sentence"),
     [
         ({"paths": []}, "dut: gnmi names neither a profile nor paths"),
-        ({"paths": [{"path": "/a[", "metric": "system.uptime"}]}, "'/a[' is no path"),
+        ({"paths": [{"path": "/a[", "metric": "system.uptime"}]}, "'/a[' is not a path"),
         ({"paths": [{"path": "/a", "metric": "system.uptim"}]}, "unknown metric 'system.uptim'"),
         ({"paths": [{"path": "/a", "metric": "queue.depth"}]}, "queue.depth has the labels queue"),
         ({"pin": "ab" * 32}, "plaintext: true means no TLS"),
@@ -245,7 +245,7 @@ def test_values_of_every_kind() -> None:
     for bad in odd:
         with pytest.raises(BadValueError):
             number(bad, {"DOWN": 0.0} if bad == "UP" else {}, None)
-    with pytest.raises(BadValueError, match="is no JSON"):
+    with pytest.raises(BadValueError, match="JSON value is malformed"):
         plain(parsed(json_val=b"{"))
 
 

@@ -100,9 +100,9 @@ free{t="x"} 4
     ("answer", "sentence"),
     [
         ((401, {}, b""), "answers with status 401: give token, or user and password"),
-        ((200, {}, b"<html>no</html>"), "the page is no metrics page: "),
-        ((200, {}, b"a{b=\n"), "the page is no metrics page: "),
-        ((200, {"Content-Type": "application/openmetrics-text"}, b"a 1\n"), "the page is no metrics page: "),
+        ((200, {}, b"<html>no</html>"), "the page is not a metrics page: "),
+        ((200, {}, b"a{b=\n"), "the page is not a metrics page: "),
+        ((200, {"Content-Type": "application/openmetrics-text"}, b"a 1\n"), "the page is not a metrics page: "),
     ],
 )
 def test_a_page_that_is_none(

@@ -219,7 +219,7 @@ def test_a_page_and_its_values(looks: Looks, values: Values, page_server: Serve)
     assert (found["system.sessions"], found["system.uptime"], found["system.processes"]) == (12, 450.0, 31)
     assert found["system.memory.usage"] == 12288
     assert {fault.metric: fault.text for fault in answer.faults} == {
-        "system.cpu.utilization": "'many' is no number",
+        "system.cpu.utilization": "'many' is not a number",
         "system.memory.available": "the page's JSON has no data.list[3].n",
     }
 
