@@ -38,8 +38,8 @@ class Recording:
         found: dict[str, Value] = {}
         for column in columns:
             key = _key(column)
-            for at in range(bisect_left(self.keys, (*key, 0)), bisect_left(self.keys, (*key[:-1], key[-1] + 1))):
-                found[self.names[at]] = self.values[self.names[at]]
+            for index in range(bisect_left(self.keys, (*key, 0)), bisect_left(self.keys, (*key[:-1], key[-1] + 1))):
+                found[self.names[index]] = self.values[self.names[index]]
         return found
 
 

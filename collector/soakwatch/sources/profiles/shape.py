@@ -252,5 +252,5 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def profile_schema() -> dict[str, object]:
     """The schema (draft 2020-12) for editors; names within a group, labels and metrics are checked on loading only."""
-    made = ProfileShape.model_json_schema(by_alias=True)
-    return {"$schema": DIALECT, **made, "title": "Soakwatch profile", "description": "What a kind of device is asked."}
+    built = ProfileShape.model_json_schema(by_alias=True)
+    return {"$schema": DIALECT, **built, "title": "Soakwatch profile", "description": "What a kind of device is asked."}

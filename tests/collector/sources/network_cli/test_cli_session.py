@@ -381,7 +381,7 @@ def test_wrong_names_are_told_with_the_nearest(tmp_path: Path, keys: dict[str, A
 
 def test_an_unknown_system_is_told_with_what_it_said(tmp_path: Path) -> None:
     device = CliDevice(prompt="toaster> ", refusal="% Unknown command: bread only", exec_refusal="% No")
-    with pytest.raises(SourceError, match=r"no network system that is known \(it said '% Unknown command: bread"):
+    with pytest.raises(SourceError, match=r"not a known network system \(it answered '% Unknown command: bread"):
         one_look(device, tmp_path)
 
 

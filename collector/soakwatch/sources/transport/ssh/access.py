@@ -73,12 +73,12 @@ def hop(value: object) -> object:
     match = _HOP.fullmatch(value.strip())
     if match is None:
         raise ValueError("a jump host is user@host or user@host:port; one with a password is the keys of a login")
-    told: dict[str, object] = {"host": match["host"].strip("[]")}
+    reported: dict[str, object] = {"host": match["host"].strip("[]")}
     if match["user"]:
-        told["user"] = match["user"]
+        reported["user"] = match["user"]
     if match["port"]:
-        told["port"] = int(match["port"])
-    return told
+        reported["port"] = int(match["port"])
+    return reported
 
 
 def hops(value: object) -> tuple[object, ...]:

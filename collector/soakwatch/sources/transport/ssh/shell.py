@@ -162,14 +162,14 @@ class _CutError(Exception):
 
 async def _both(out: Coroutine[None, None, bytes], complaints: Coroutine[None, None, bytes]) -> tuple[bytes, bytes]:
     """Both outputs, or one ``_Cut`` with what was said on either."""
-    told = await asyncio.gather(out, complaints, return_exceptions=True)
-    cuts = [each for each in told if isinstance(each, _CutError)]
+    reported = await asyncio.gather(out, complaints, return_exceptions=True)
+    cuts = [each for each in reported if isinstance(each, _CutError)]
     if cuts:
         raise _CutError(b" ".join(cut.said for cut in cuts if cut.said), too_much=any(cut.too_much for cut in cuts))
-    for each in told:
+    for each in reported:
         if isinstance(each, BaseException):
             raise each
-    return cast("tuple[bytes, bytes]", tuple(told))
+    return cast("tuple[bytes, bytes]", tuple(reported))
 
 
 async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes, most: int, close: Callable[[], None]) -> bytes:
@@ -180,9 +180,9 @@ async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes, most: int, clos
             raise _CutError(bytes(gathered[:_SAID]), too_much=False)
         begin = max(0, len(gathered) - len(mark))
         gathered += chunk
-        at = gathered.find(mark, begin)
-        if at >= 0:
-            return bytes(gathered[:at])
+        index = gathered.find(mark, begin)
+        if index >= 0:
+            return bytes(gathered[:index])
         if len(gathered) > most:
             close()
             raise _CutError(b"", too_much=True)

@@ -121,9 +121,9 @@ class HostKeyVerifier:
                 )
                 return False
         if self.first_use is None:
-            looked = " or ".join(str(file.path) for file in self.files)
+            files = " or ".join(str(file.path) for file in self.files)
             self.refusal = (
-                f"the host key of {where} is unknown: {shown} ({_algorithm(key)}) is not in {looked}; compare it with "
+                f"the host key of {where} is unknown: {shown} ({_algorithm(key)}) is not in {files}; compare it with "
                 f"the device's console, then add it with ssh-keyscan, pin it with host_key: {shown}, or "
                 f"accept it once with trust: first_use (?trust=first_use)"
             )

@@ -17,9 +17,9 @@ _ALONE = re.compile(r"^-{3,}$")
 
 def _json(draft: Draft, text: str) -> Mapping[str, object] | None:
     """The object in a text, or None (counted as unknown) if there is none."""
-    at = text.find("{")
+    index = text.find("{")
     try:
-        found = json.loads(text[at : text.rfind("}") + 1]) if at >= 0 else None
+        found = json.loads(text[index : text.rfind("}") + 1]) if index >= 0 else None
     except (ValueError, RecursionError):
         found = None
     if isinstance(found, dict):

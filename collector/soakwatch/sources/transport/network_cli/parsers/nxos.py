@@ -114,8 +114,8 @@ def _cells(draft: Draft, port: str, group: str, kinds: list[str], name: str, cel
         metric = "queue.dropped"
     if metric is None:
         return
-    for at, cell in enumerate(cells):
-        kind = f" {kinds[at]}" if at < len(kinds) else f" {at}" if len(cells) > 1 else ""
+    for index, cell in enumerate(cells):
+        kind = f" {kinds[index]}" if index < len(kinds) else f" {index}" if len(cells) > 1 else ""
         if cell.strip() not in ("", "-", "N/A"):
             draft.value(metric, cell, of=port, queue=f"{port} {group}{kind}")
 

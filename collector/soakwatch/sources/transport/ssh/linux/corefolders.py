@@ -47,8 +47,8 @@ class CoreFolders:
 
     def take(self, folders: Sequence[tuple[str, str]], parts: Mapping[str, bytes]) -> None:
         """Takes the listings of a look."""
-        for at, (folder, _) in enumerate(folders):
-            lines = os.fsdecode(parts.get(f"cores {at}", b"")).splitlines()
+        for index, (folder, _) in enumerate(folders):
+            lines = os.fsdecode(parts.get(f"cores {index}", b"")).splitlines()
             word = lines[0] if lines else "denied"
             if word == "there" and "many" in lines[1:2]:
                 word = "many"

@@ -216,11 +216,11 @@ class LinuxPoller:
         before_ns = self._site.now_ns()
         reply = await self._run(part("clock", "date +%s.%N"))
         middle_s = (before_ns + self._site.now_ns()) / 2e9
-        told = clock_s(reply.parts.get("clock", b"").decode("ascii", "replace"))
-        if told is None:
+        reported = clock_s(reply.parts.get("clock", b"").decode("ascii", "replace"))
+        if reported is None:
             self._notes.fault("source.clock.offset", _SELF, "the device does not report its time (date +%s)")
         else:
-            self._notes.sample("source.clock.offset", _SELF, told[0] - middle_s)
+            self._notes.sample("source.clock.offset", _SELF, reported[0] - middle_s)
 
     def _tell_cost(self, reply: Reply, server_s: float | None) -> None:
         shell_s = shell_seconds(reply.parts.get("times", b"").decode("ascii", "replace"))

@@ -72,8 +72,8 @@ class Replica:
         for pid in need.limited:
             if f"/proc/{pid}/limits" in found:
                 mirror.put(f"/proc/{pid}/limits", found[f"/proc/{pid}/limits"])
-        for at, path in enumerate(need.pidfiles):
-            data = parts.get(f"pidfile {at}", b"")
+        for index, path in enumerate(need.pidfiles):
+            data = parts.get(f"pidfile {index}", b"")
             if data:
                 mirror.put(path, data)
             else:
@@ -144,8 +144,8 @@ class Replica:
             del self._maps_read[pid]
         for pid in {*need.mapped, *mapped} & watched.keys():
             self._maps_read[pid] = now_ns
-        for pid, thing in watched.items():
-            self._tell_descriptors(pid, thing)
+        for pid, object_label in watched.items():
+            self._tell_descriptors(pid, object_label)
         for folder, why in self.cores.unseen.items():
             notes.fault("system.core.files", object_text(folder=clean(folder)), why)
         if survey.kmsg not in ("yes", "absent"):
@@ -165,15 +165,15 @@ class Replica:
         )
         return Answer(samples + tuple(notes.samples), answer.events + tuple(notes.events), faults + tuple(notes.faults))
 
-    def _tell_descriptors(self, pid: int, thing: str) -> None:
+    def _tell_descriptors(self, pid: int, object_label: str) -> None:
         if pid not in self._descriptors:
             return
         count, metric = self._descriptors[pid], "process.open_files"
         if count is None:
-            self._notes.fault(metric, thing, "descriptors cannot be counted: permission denied")
+            self._notes.fault(metric, object_label, "descriptors cannot be counted: permission denied")
         else:
-            self._notes.sample(metric, thing, count)
-            self._notes.recovered(metric, thing)
+            self._notes.sample(metric, object_label, count)
+            self._notes.recovered(metric, object_label)
 
     def _true(self, survey: Survey, fault: Fault) -> Fault | None:
         """What the probes say of files that the mirror lacks, said of the device: there they may be denied."""
@@ -231,12 +231,12 @@ class Replica:
 
 
 def _descriptors(text: bytes) -> dict[int, int | None]:
-    told: dict[int, int | None] = {}
+    reported: dict[int, int | None] = {}
     for line in text.decode("ascii", "replace").splitlines():
         pid, _, count = line.partition(" ")
         if pid.isdecimal() and len(pid) < 11 and (count == "-" or (count.isdecimal() and len(count) < 11)):
-            told[int(pid)] = None if count == "-" else int(count)
-    return told
+            reported[int(pid)] = None if count == "-" else int(count)
+    return reported
 
 
 def _spaces(text: bytes) -> bytes:
