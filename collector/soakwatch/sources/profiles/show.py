@@ -10,7 +10,7 @@ from soakwatch_agent.metric import BY_NAME
 
 
 def group_lines(group: Group) -> Iterator[str]:
-    """Lines of parts about a group."""
+    """Lines of text about a group."""
     parts = [f"watch {group.watch}"] if group.watch else []
     parts += ["optional"] if group.optional else []
     parts += [f"every {show_seconds(group.every_s)}"] if group.every_s else []

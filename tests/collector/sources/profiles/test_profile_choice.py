@@ -124,7 +124,7 @@ def test_the_command_lists_shows_matches_and_prints_the_schema(tmp_path: Path) -
         "sysObjectID lies under 1.3.6.1.4.1.8072.3.2.10",
         "system.network.io",
         "1.3.6.1.2.1.31.1.1.1.6",
-        "the device renews it each 5s",
+        "the device renews it each 5 s",
         "Events from log lines: kernel.oom",
         "{packet}",
     ):

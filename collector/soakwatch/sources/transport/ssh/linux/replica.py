@@ -188,7 +188,7 @@ class Replica:
             fault.object == object_text(folder=clean(folder)) for folder in self.cores.unseen
         ):
             return None
-        if fault.metric == "system.core.files" and "works" in fault.text and not survey.root:
+        if fault.metric == "system.core.files" and "working folder" in fault.text and not survey.root:
             text = fault.text.replace("no such file or directory", "permission denied")
             return Fault(fault.metric, fault.object, text)
         for path in survey.denied:
