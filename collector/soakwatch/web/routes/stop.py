@@ -8,8 +8,8 @@ from starlette.responses import JSONResponse, Response
 from soakwatch.core.event_kinds import STOP
 from soakwatch.runs.mark_event import EventConflictError, EventRequest, record_event
 from soakwatch.web.endpoint import Endpoint, May, Question
+from soakwatch.web.json_events import event_data
 from soakwatch.web.routes.state import STATES
-from soakwatch.web.wire import event_data
 
 _LONGEST = 500
 _AGAIN_NS = 30 * 10**9  # a run that did not hear it by then may be told again
