@@ -14,7 +14,7 @@ from rich.console import Console
 from soakwatch.cli.display.progress import Lines, Panel, shown
 from soakwatch.cli.display.self_status import SelfStatus
 from soakwatch.core.clock import Clock
-from soakwatch.core.errors import MonitorBrokenError, RecordError
+from soakwatch.core.errors import EXIT_INCONCLUSIVE, MonitorBrokenError, RecordError
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.engine.baseline_freeze import freeze
 from soakwatch.engine.context import RunContext
@@ -25,13 +25,12 @@ from soakwatch.engine.start import utc_text
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
-from soakwatch.record.notes import ORIGIN
-from soakwatch.report.closer import closer_looks
+from soakwatch.record.model import MONITOR_ORIGIN as ORIGIN
 from soakwatch.report.files import REPORT_FILES
-from soakwatch.report.sinks import sink_accounts
 from soakwatch.runs.watching import course_words
 from soakwatch.sinks.beside import SinksBeside
 from soakwatch.web.beside import web_beside
+from soakwatch_rules.rule import Outcome
 
 DRAW_EVERY_S = 1.0
 
@@ -59,11 +58,9 @@ def run_to_the_end(
             soak, end_ns = asyncio.run(_watch(course, record, clock, console, sinks))
             sinks.quiet()
             _check(soak)
-            lasted_s = (end_ns - course.start_ns) * 1e-9
-            _print(
-                console,
-                f"finished after {show_seconds(lasted_s)}; judging" if lasted_s > 0 else "stopped before the start",
-            )
+            if end_ns <= course.start_ns:
+                return _end_unstarted(record, end_ns, console)
+            _print(console, f"finished after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
             record.seal(final=True)
             record.set_meta("ended_ns", str(end_ns))
             freeze(record, course.folder)
@@ -73,15 +70,7 @@ def run_to_the_end(
                 if verdict_shown:
                     from soakwatch.report.terminal import print_verdict  # heavy: no running collector needs it
 
-                    print_verdict(
-                        verdict,
-                        console,
-                        withdrawn=view.withdrawn(),
-                        closer=closer_looks(view.events()),
-                        files=view.artifact_entries(),
-                        sinks=sink_accounts(view),
-                        source=view,
-                    )
+                    print_verdict(view, verdict, console)
             sinks.finish()
             _finish_notifying(soak, record, console)
     except RecordError as error:
@@ -100,6 +89,16 @@ def run_to_the_end(
     _print(console, f"record  {course.folder / 'record.sqlite'} ({show_bytes(size)})")
     _print(console, f"report  {course.folder / REPORT_FILES['html']}")
     return verdict.exit_code
+
+
+def _end_unstarted(record: Record, end_ns: int, console: Console) -> int:
+    """A run that was stopped while it waited for its start has no poll: there is nothing to judge or to report."""
+    reason = "stopped before its start: nothing was polled"
+    for key, text in {"ended_ns": str(end_ns), "verdict": Outcome.INCONCLUSIVE.value, "reason": reason}.items():
+        record.set_meta(key, text)
+    record.finish()
+    _print(console, reason)
+    return EXIT_INCONCLUSIVE
 
 
 def _run_end_hooks(soak: Soak, verdict: Verdict) -> None:

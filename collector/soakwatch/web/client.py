@@ -10,14 +10,19 @@ from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import quote, urlsplit
 
-import httpx
-
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.secrets import Secret, secret
 from soakwatch.record import StoredEvent, finding_from_json
 from soakwatch.runs.attached import InterimVerdict, wait_until_recorded
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError, EventRequest, moment
-from soakwatch.sources.transport.tls import verifying
+from soakwatch.sources.transport.http_client import (
+    LOOPBACK,
+    REQUEST_ERRORS,
+    Cause,
+    failure_of,
+    sync_client,
+    tls_context,
+)
 from soakwatch.web.json_events import request_to_json
 from soakwatch_rules.rule import Event, Outcome
 
@@ -25,7 +30,11 @@ TOKEN_VARIABLE = "SOAKWATCH_TOKEN"  # noqa: S105 - a name
 _WAIT_S = 15.0
 _MAX_ANSWER_BYTES = 32 * 2**20
 _PATH = re.compile(r"(?:/api(?:/runs(?:/([^/]+)(?:/events)?)?)?)?/*")
-_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_REMEDIES = {
+    Cause.TIMEOUT: "check that the run is still running",
+    Cause.REFUSED: "check that the run is still running, and its address",
+    Cause.CERTIFICATE: "name its CA bundle",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +85,7 @@ def remote_run(url: str, token: str | None, ca: str | None) -> RemoteRun:
         good = False
     if not good or path is None:
         raise PlanError("invalid address of a run: write http://HOST:PORT or http://HOST:PORT/api/runs/NAME")
-    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+    if parts.scheme != "https" and parts.hostname not in LOOPBACK:
         raise PlanError(
             f"the token would cross the network in clear text: use https, or run this command on {parts.hostname}"
         )
@@ -93,15 +102,10 @@ def remote_run(url: str, token: str | None, ca: str | None) -> RemoteRun:
 
 def _answer(method: str, url: str, token: Secret, ca: str | None, body: bytes | None) -> dict[str, object]:
     server = urlsplit(url).netloc
-    secured = url.startswith("https://")
+    headers = {"authorization": f"Bearer {token.reveal()}", "content-type": "application/json"}
+    client = sync_client(headers, _WAIT_S, owner=f"the token of {token.reference}", context=tls_context(url, ca))
     try:
-        headers = {"authorization": f"Bearer {token.reveal()}", "content-type": "application/json"}
-        with (
-            httpx.Client(
-                verify=verifying(ca) if secured else True, headers=headers, timeout=_WAIT_S, trust_env=False
-            ) as client,
-            client.stream(method, url, content=body) as response,
-        ):
+        with client, client.stream(method, url, content=body) as response:
             parts, size = [], 0
             for part in response.iter_bytes():
                 size += len(part)
@@ -111,23 +115,8 @@ def _answer(method: str, url: str, token: Secret, ca: str | None, body: bytes | 
                     )
                 parts.append(part)
             status = response.status_code
-    except UnicodeError:
-        raise PlanError(
-            f"the token of {token.reference} cannot be sent in a header: it contains non-ASCII characters"
-        ) from None
-    except httpx.TimeoutException:
-        raise SoakwatchError(
-            f"{server} did not answer within {_WAIT_S:g} s: check that the run is still running"
-        ) from None
-    except httpx.ConnectError as error:
-        why = (
-            "has a certificate that is not trusted: name its CA bundle"
-            if "certif" in str(error).lower()
-            else ("refuses the connection: check that the run is still running, and its address")
-        )
-        raise SoakwatchError(f"{server} {why}") from None
-    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-        raise SoakwatchError(f"the connection to {server} failed: {type(error).__name__}") from None
+    except REQUEST_ERRORS as error:
+        raise SoakwatchError(failure_of(error, server, _WAIT_S, _REMEDIES).text) from None
     return _parsed(server, status, b"".join(parts))
 
 

@@ -215,7 +215,7 @@ def test_a_lent_baseline_is_kept_in_the_record_and_judged_alike_without_the_othe
     second, done = run_of(tmp_path, "second.yaml", "--baseline", "first")
     assert done.stderr == ""
     (spike,) = findings(second, "cpu_spike")
-    assert spike["doubts"] == ["its own level is that of an earlier run's baseline"]
+    assert spike["doubts"] == ["compared with the baseline of an earlier run"]
     page = (second / "report.html").read_text(encoding="utf-8")
     assert "The baseline of an earlier run" in page
     assert "Changed since the earlier run" in page

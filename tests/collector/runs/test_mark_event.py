@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 import pytest
 
 from soakwatch.record import Record, RecordView
-from soakwatch.record.schema import STEPS, migrate
+from soakwatch.record._schema import STEPS, migrate
 from soakwatch.runs import mark_event as marking
 from soakwatch.runs.mark_event import (
     MOST,

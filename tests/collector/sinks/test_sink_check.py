@@ -38,7 +38,7 @@ def test_a_sink_that_takes_lines_is_said_and_none_is_written(
     to = bucket_of("checked")
     assert checked(tmp_path, to) in {0, 1}  # 1: this machine may be short of room
     told = capsys.readouterr()
-    assert f"sink: {to.url} {ORG}/checked takes lines" in told.out
+    assert f"sink: {to.url} {ORG}/checked accepts writes" in told.out
     assert "sinks:" not in told.err
     assert influxd.influxql("SHOW MEASUREMENTS", "checked") == []
 

@@ -76,7 +76,6 @@ def command(
     from soakwatch.judge.recorded import judge_record
     from soakwatch.plan import load_plan
     from soakwatch.record import RecordView
-    from soakwatch.report.closer import closer_looks
     from soakwatch.report.json import render_json
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs.catalog import find_run
@@ -96,14 +95,7 @@ def command(
             return verdict.exit_code
         if json_file is not None:
             json_file.write_text(render_json(verdict), encoding="utf-8")
-        print_verdict(
-            verdict,
-            console,
-            withdrawn=view.withdrawn(),
-            closer=closer_looks(view.events()),
-            source=view,
-            earlier=earlier[0] if earlier else None,
-        )
+        print_verdict(view, verdict, console, earlier[0] if earlier else None)
     return verdict.exit_code
 
 

@@ -51,12 +51,10 @@ def command(
     from soakwatch.judge.recorded import judge_record
     from soakwatch.record import RecordView
     from soakwatch.report.artifacts import write_files
-    from soakwatch.report.closer import closer_looks
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
     from soakwatch.report.markdown import render_markdown
-    from soakwatch.report.sinks import sink_accounts
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs.catalog import find_run
 
@@ -69,25 +67,15 @@ def command(
             click.echo(f"wrote {len(written)} files to {artifacts}" if written else "the record contains no files")
             if not wanted:
                 return
-        verdict, withdrawn, closer = judge_record(view), view.withdrawn(), closer_looks(view.events())
-        files, sinks = view.artifact_entries(), sink_accounts(view)
+        verdict = judge_record(view)
         if not wanted:
-            print_verdict(
-                verdict,
-                Console(),
-                withdrawn=withdrawn,
-                closer=closer,
-                files=files,
-                sinks=sinks,
-                source=view,
-                earlier=earlier,
-            )
+            print_verdict(view, verdict, Console(), earlier)
             return
         texts = (
             (html_file, render_html(view, verdict, earlier) if html_file else ""),
             (json_file, render_json(verdict)),
             (junit_file, render_junit(verdict)),
-            (md_file, render_markdown(verdict, withdrawn, closer, files, sinks)),
+            (md_file, render_markdown(view, verdict, earlier) if md_file else ""),
         )
     for file, text in texts:
         if file is not None:

@@ -29,7 +29,8 @@ def command(run: str, reason: str, ca: str | None, runs_folder: Path) -> None:
     import time
 
     from soakwatch.runs.catalog import find_run
-    from soakwatch.runs.stop import end_run
+    from soakwatch.runs.state import StateReader
+    from soakwatch.runs.stop import stop_run
 
     why = " ".join(reason.split())
     if run.startswith(("http://", "https://")):
@@ -37,5 +38,6 @@ def command(run: str, reason: str, ca: str | None, runs_folder: Path) -> None:
 
         remote_run(run, None, ca).ask("POST", "stop", json.dumps({"reason": why}).encode())
     else:
-        end_run(find_run(run, runs_folder), why, "command line", time.time_ns())
+        folder = find_run(run, runs_folder)
+        stop_run(folder, StateReader(folder).read(time.time_ns()), why, "command line")
     click.echo(f"stopping; judging now. Follow it with: soakwatch watch {run}")

@@ -14,7 +14,7 @@ from rich.text import Text
 from soakwatch.cli.display.progress import panel, shown
 from soakwatch.core.formatting import SYMBOLS, printable
 from soakwatch.core.terminal import encodable
-from soakwatch.record.outside import is_written
+from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.state import StateReader
 from soakwatch.runs.status import JUDGING, RunSnapshot
 from soakwatch.runs.watching import LEAVES_IT, report_of, status_of
