@@ -11,8 +11,8 @@ import numpy as np
 from bokeh.models import BasicTicker, ColumnDataSource, HoverTool, Line, PrintfTickFormatter, Range1d, Scatter, VStrip
 from bokeh.models.annotations import Legend, LegendItem
 
-from soakwatch.core.drawn import shown
 from soakwatch.core.formatting import scale_of
+from soakwatch.core.plotted import as_plotted
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.bokeh_embed import Pieces, apart
 from soakwatch.report.curves import Curve, curve_of
@@ -75,7 +75,7 @@ def overlays(runs: Sequence[Overlaid], keys: Sequence[SeriesKey]) -> tuple[Piece
 
 def _curves(series: Sequence[Series]) -> list[Curve | None]:
     """All in one scale; None for a run without samples, and for all runs if the series is always zero."""
-    drawn = [shown(unscaled)[0].finite() for unscaled in series]
+    drawn = [as_plotted(unscaled)[0].finite() for unscaled in series]
     peaks = [float(np.abs(unscaled.values).max()) if len(unscaled) else 0.0 for unscaled in drawn]
     if not max(peaks, default=0.0) > 0:
         return [None] * len(series)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.core.drawn import shown
+from soakwatch.core.plotted import as_plotted
 from soakwatch.record import SeriesKey
 from soakwatch.record.series_cache import BlockCache, Known, cached_view
 from soakwatch.report.curves import breaks, thinned
@@ -64,7 +64,7 @@ class Line:
 
 def line_of(series: Series, query: SeriesQuery) -> Line:
     """The line of a series that was read a little beyond the requested interval."""
-    drawn, note = shown(series)
+    drawn, note = as_plotted(series)
     good = drawn.finite()
     low = 0 if query.begin_ns is None else int(np.searchsorted(good.time_ns, query.begin_ns))
     high = len(good) if query.end_ns is None else int(np.searchsorted(good.time_ns, query.end_ns))

@@ -161,7 +161,7 @@ def test_a_token_that_is_not_there_is_waited_for(tmp_path: Path, own_influxd: In
     with fed(tmp_path / "run", replace(address, token=f"file:{kept}")) as one:
         one.grow(10)
         until(lambda: bool(one.said), "nothing is said")
-        assert "cannot be fed: the secret's file" in one.said[0]
+        assert "cannot be fed: the secret file" in one.said[0]
         assert "cannot be fed" in one.sinks.all[0].words
         kept.write_text(own_influxd.token)
         until(one.caught_up, f"it does not go on: {one.said}")
