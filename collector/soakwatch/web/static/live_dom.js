@@ -76,5 +76,5 @@ export function bytes(number) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let index = 0;
   for (; number >= 1024 && index < units.length - 1; index += 1) number /= 1024;
-  return `${number >= 100 || index === 0 ? number.toFixed(0) : number.toFixed(1)} ${units[index]}`;
+  return `${index === 0 || number >= 999.5 ? number.toFixed(0) : Number(number.toPrecision(3))} ${units[index]}`;
 }
