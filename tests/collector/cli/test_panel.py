@@ -67,7 +67,7 @@ def test_everything_that_matters_is_there_at_every_width(width: int) -> None:
         "31 %",
         "7 h 22 min elapsed, 16 h 38 min left",
         "phase stress in 14 h 12 min",
-        "2.969 M packets/s sent",
+        "2.97 M packets/s sent",
         "26,510",
         "no answer for 2 min 10 s",
         "FAIL process_restart",
