@@ -314,7 +314,7 @@ def test_every_rule_reads_metrics_of_the_catalogue() -> None:
 
 
 OTHER_WORDS = {
-    "rules/soakwatch_rules/deeds.py": "kinds of events",
+    "rules/soakwatch_rules/events/operator_events.py": "kinds of events",
     "collector/soakwatch/judge/calibration.py": "keys of a file",
     "collector/soakwatch/judge/unread.py": "words in the names of columns",
     "collector/soakwatch/cli/demo.py": "what the demo must find",
