@@ -18,7 +18,7 @@ from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
 from soakwatch.runs.attached import InterimVerdict, LocalRun, SoakRun
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
-from soakwatch.sources.pollers.agent.certificate import write_papers
+from soakwatch.sources.pollers.agent.certificate import write_certificate
 from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
 
@@ -205,7 +205,7 @@ def test_runs_that_are_not_there(tmp_path: Path, served: ServedRun, monkeypatch:
 
 def test_over_tls(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events_of: Events) -> None:
     """With the certificate as authority it works; without it nothing is sent."""
-    paper = write_papers(tmp_path / "papers", "localhost")
+    paper = write_certificate(tmp_path / "papers", "localhost")
     with serve_run(WebPlan("127.0.0.1:0", None, str(paper.cert), str(paper.key)), run, time.time_ns) as served:
         monkeypatch.setenv("SOAKWATCH_TOKEN", (run / "web.token").read_text().strip())
         where = served.url.replace("127.0.0.1", "localhost")

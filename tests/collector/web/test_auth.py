@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 from soakwatch.plan.web import WebPlan
-from soakwatch.sources.pollers.agent.certificate import write_papers
+from soakwatch.sources.pollers.agent.certificate import write_certificate
 from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token, derived, is_valid_code, one_time_code
 from soakwatch.web.app import Answers
@@ -128,7 +128,7 @@ def test_the_cookie_is_for_no_script_and_no_other_site(browser: httpx.Client, se
 
 def test_over_tls_the_cookie_is_secure(run: Path, tmp_path: Path) -> None:
     """And the way in is the same."""
-    papers = write_papers(tmp_path / "papers", "localhost")
+    papers = write_certificate(tmp_path / "papers", "localhost")
     plan = WebPlan("127.0.0.1:0", None, str(papers.cert), str(papers.key))
     with (
         serve_run(plan, run, time.time_ns) as served,

@@ -17,7 +17,7 @@ import pytest
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.plan.web import WebPlan, address
 from soakwatch.runs.catalog import TOKEN_FILE
-from soakwatch.sources.pollers.agent.certificate import write_papers
+from soakwatch.sources.pollers.agent.certificate import write_certificate
 from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web import app, server
 from soakwatch.web.access import Token, open_listener, token_for
@@ -115,7 +115,7 @@ def test_a_token_of_ones_own(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_tls(run: Path, tmp_path: Path) -> None:
     """With a certificate it is HTTPS, on any address; plain HTTP gets no answer."""
-    made = write_papers(tmp_path / "papers", "localhost")
+    made = write_certificate(tmp_path / "papers", "localhost")
     with serve_run(WebPlan("0.0.0.0:0", None, str(made.cert), str(made.key)), run, time.time_ns) as served:
         port = int(served.url.rpartition(":")[2])
         assert served.url.startswith("https://")
@@ -131,7 +131,7 @@ def test_tls(run: Path, tmp_path: Path) -> None:
 
 def test_a_certificate_that_cannot_be_used(run: Path, tmp_path: Path) -> None:
     """Missing, no PEM, or the key of another: one sentence, no server, no token left behind."""
-    one, other = write_papers(tmp_path / "one", "localhost"), write_papers(tmp_path / "other", "localhost")
+    one, other = write_certificate(tmp_path / "one", "localhost"), write_certificate(tmp_path / "other", "localhost")
     for cert, key in ((one.cert, other.key), (tmp_path / "none", one.key), (one.key, one.cert)):
         with pytest.raises(PlanError, match="cannot be used: name PEM files that match"):
             serve_run(WebPlan("127.0.0.1:0", None, str(cert), str(key)), run, time.time_ns)

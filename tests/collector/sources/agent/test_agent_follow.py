@@ -96,7 +96,7 @@ def test_a_trial_leaves_alone_what_a_killed_run_has_not_fetched(tmp_path: Path, 
         return str(caught.value), len(again.late)
 
     told, late = asyncio.run(run())
-    assert "looks for the run 'killed', which did not end in order: soakwatch resume it first" in told
+    assert "polls of the run 'killed', which did not end in order: soakwatch resume it first" in told
     assert late >= 3, "what nobody had fetched was still there"
 
 
@@ -130,7 +130,7 @@ def test_the_agent_and_the_collector_killed_in_turn_lose_only_what_nobody_looked
         after = second.slots()
         gaps = [b - a for a, b in pairwise(after) if b != a + 1]
         assert len(gaps) == 1  # the agent's death, once
-        assert second.poller._following.missing == 0
+        assert second.poller._progress.missing == 0
 
     asyncio.run(run())
 
@@ -313,13 +313,13 @@ def test_the_record_holds_every_due_time_of_a_run_whose_network_was_cut(tmp_path
 
 
 _FALSE = {
-    "garbage": (b"Welcome to host\n", "no agent"),
+    "garbage": (b"Welcome to host\n", "not come from an agent"),
     "silence that ends": (b"", "did not answer"),
     "newer": (b'hello {"v":2,"version":"9.0"}\n', "update soakwatch here"),
     "older": (b'hello {"v":0,"version":"0.0"}\n', "agent install USER@HOST --upgrade"),
-    "other frame": (b"done {}\n", "does not greet"),
-    "no end": (b"x" * (MAX_LINE + 100_000), "line of more than"),
-    "no json": (b"hello {\n", "no JSON"),
+    "other frame": (b"done {}\n", "the greeting is missing"),
+    "no end": (b"x" * (MAX_LINE + 100_000), "a line is longer than"),
+    "no json": (b"hello {\n", "not a JSON object"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The ways to an agent: a command of an SSH session, or a socket or command on this machine; HTTPS is https_way.py."""
+"""How an agent is reached: by SSH, or by a socket or command on this machine; HTTPS is https_transport.py."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from typing import Protocol
 import asyncssh
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.pollers.agent.stream import Talk, greet
+from soakwatch.sources.pollers.agent.stream import Conversation, greet
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch_agent.service import bounded
 
 _FAREWELL_S = 2.0
-_WORDS = 4096
+_MAX_STDERR = 4096
 _CHUNK = 1 << 16
 
 
 class Transport(Protocol):
     """How the agent is reached; ``connect`` may be called again and again."""
 
-    async def connect(self) -> Talk:
+    async def connect(self) -> Conversation:
         """A conversation. Raises SourceError."""
         ...
 
     def drop(self) -> None:
-        """The way was given up in the middle: the next conversation begins with a new one."""
+        """Gives up the connection: the next conversation starts with a new one."""
         ...
 
     def identity(self) -> Mapping[str, str]:
-        """What is known of the way, for Facts."""
+        """What is known of the connection, for Facts."""
         ...
 
     def notes(self) -> tuple[str, ...]:
@@ -51,17 +51,17 @@ class _PipeStream:
         process: asyncio.subprocess.Process | None = None,
     ) -> None:
         self._reader, self._writer, self._process = reader, writer, process
-        self._said = b""
+        self._stderr = b""
 
-    async def read(self, most: int) -> bytes:
+    async def read(self, max_bytes: int) -> bytes:
         try:
-            data = await self._reader.read(most)
+            data = await self._reader.read(max_bytes)
         except OSError:
             data = b""
         if not data and self._process is not None and self._process.stderr is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_FAREWELL_S):
-                    self._said = await self._process.stderr.read(_WORDS)
+                    self._stderr = await self._process.stderr.read(_MAX_STDERR)
         return data
 
     async def write(self, data: bytes) -> None:
@@ -86,17 +86,17 @@ class _PipeStream:
                 await process.wait()
 
     def last_words(self) -> str:
-        return printable(self._said.decode("utf-8", "replace"))
+        return printable(self._stderr.decode("utf-8", "replace"))
 
 
-class LocalWay:
-    """An agent on this machine: its socket, or a command that speaks for it."""
+class LocalTransport:
+    """An agent on this machine: its socket, or a command that connects to it."""
 
     def __init__(self, socket: str | None, command: tuple[str, ...]) -> None:
         self._socket, self._command = socket, command
 
-    async def connect(self) -> Talk:
-        """See Way."""
+    async def connect(self) -> Conversation:
+        """See Transport."""
         if self._socket is not None:
             try:
                 with bounded(self._socket) as path:
@@ -120,31 +120,31 @@ class LocalWay:
         return await greet(stream, f"the agent's command {self._command[0]!r}")
 
     def drop(self) -> None:
-        """See Way."""
+        """See Transport."""
 
     def identity(self) -> Mapping[str, str]:
-        """See Way."""
+        """See Transport."""
         return {"way": "socket" if self._socket is not None else "command"}
 
     def notes(self) -> tuple[str, ...]:
-        """See Way."""
+        """See Transport."""
         return ()
 
 
 class _SshStream:
     def __init__(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
         self._process = process
-        self._said = b""
+        self._stderr = b""
 
-    async def read(self, most: int) -> bytes:
+    async def read(self, max_bytes: int) -> bytes:
         try:
-            data = await self._process.stdout.read(most)
+            data = await self._process.stdout.read(max_bytes)
         except (asyncssh.Error, OSError):
             data = b""
         if not data:
             with contextlib.suppress(TimeoutError, asyncssh.Error, OSError):
                 async with asyncio.timeout(_FAREWELL_S):
-                    self._said = await self._process.stderr.read(_WORDS)
+                    self._stderr = await self._process.stderr.read(_MAX_STDERR)
         return data
 
     async def write(self, data: bytes) -> None:
@@ -161,26 +161,26 @@ class _SshStream:
                 await self._process.wait_closed()
 
     def last_words(self) -> str:
-        return printable(self._said.decode("utf-8", "replace"))
+        return printable(self._stderr.decode("utf-8", "replace"))
 
 
-class SshWay:
+class SshTransport:
     """A command of an SSH session: no open port on the device."""
 
     def __init__(self, line: SshLine, folder: str, *, child: bool) -> None:
         self._line, self._folder = line, folder
         words = "serve" if child else "attach --start"
         # From the account's home, as it was put there: a session need not begin in it.
-        context = shlex.quote(folder) if folder.startswith("/") else f'"$HOME"/{shlex.quote(folder)}'
-        self._command = f"exec {context}/agent {words} --dir {context}"
+        path = shlex.quote(folder) if folder.startswith("/") else f'"$HOME"/{shlex.quote(folder)}'
+        self._command = f"exec {path}/agent {words} --dir {path}"
 
-    async def connect(self) -> Talk:
-        """See Way. A dead connection is given up as a whole."""
+    async def connect(self) -> Conversation:
+        """See Transport. A dead connection is given up as a whole."""
         line = self._line
         try:
             process = await (await line.connection()).create_process(self._command, encoding=None)
         except (asyncssh.Error, OSError):
-            line.drop()  # it had died since the last conversation; a new one tells what is wrong, if anything is
+            line.drop()  # it had died since the last conversation; a new one shows what is wrong, if anything is
             try:
                 process = await (await line.connection()).create_process(self._command, encoding=None)
             except (asyncssh.Error, OSError) as error:
@@ -191,20 +191,20 @@ class SshWay:
         except SourceError as failure:
             if "not found" in str(failure) or "No such file" in str(failure):
                 raise SourceError(
-                    f"there is no agent on {line.name} in {self._folder}: put it there with "
+                    f"there is no agent on {line.name} in {self._folder}: install it with "
                     f"soakwatch agent install {line.name}"
                 ) from None
             line.drop()
             raise
 
     def drop(self) -> None:
-        """See Way."""
+        """See Transport."""
         self._line.drop()
 
     def identity(self) -> Mapping[str, str]:
-        """See Way."""
+        """See Transport."""
         return self._line.identity()
 
     def notes(self) -> tuple[str, ...]:
-        """See Way."""
+        """See Transport."""
         return self._line.notes()

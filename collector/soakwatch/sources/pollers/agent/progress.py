@@ -1,4 +1,4 @@
-"""Which looks of an agent were fetched, which were handed over, and which may be acknowledged."""
+"""Which polls of an agent were fetched, recorded, and may be acknowledged; and the settings of a run's agents."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from soakwatch.sources.abc import SourceContext
 from soakwatch_agent.framing import Object
 
 ACK_AFTER_S = 5.0
-"""So long after it was handed over a look counts as kept: the record commits its batches each second."""
+"""A poll counts as recorded this long after it was handed over: the record commits its batches each second."""
 
 
 @dataclass
-class Following:
-    """The place of one collector in an agent's numbered looks.
+class FetchProgress:
+    """How far one collector has fetched an agent's numbered polls.
 
-    All up to ``after`` were fetched or are lost, and those in ``ahead``, which came early because they tell the
-    present while the past is being caught up with.
+    All up to ``after`` were fetched or are lost, and those in ``ahead``, which came early because they show the
+    present while the backlog is being fetched.
     """
 
     after: int = 0
@@ -28,8 +28,8 @@ class Following:
     ahead: set[int] = field(default_factory=set)
     _settled: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def begin(self, acked: int, last: int) -> None:
-        """The agent told where it stands. A number beyond its last means that it began anew."""
+    def start(self, acked: int, last: int) -> None:
+        """Takes the state of the agent's spool. A number beyond its last means that its numbers start again."""
         if self.after > last or self.after < acked:
             self.after = acked
             self.ahead.clear()
@@ -37,7 +37,7 @@ class Following:
         self.acked = max(acked, min(self.acked, last))
 
     def take(self, number: int, *, ahead: bool) -> bool:
-        """Notes a look that came; False if it had come before."""
+        """Notes a poll that arrived; False if it had arrived before."""
         if number <= self.after or number in self.ahead:
             if number == self.after + 1:
                 self._advance(number)
@@ -51,7 +51,7 @@ class Following:
         return True
 
     def _pass(self, number: int) -> None:
-        """A look came in its turn: what lies between it and the last one will never come."""
+        """A poll arrived in order: those between it and the last one will never arrive."""
         early = sum(self.after < each < number for each in self.ahead)
         self.missing += number - self.after - 1 - early
         self._advance(number)
