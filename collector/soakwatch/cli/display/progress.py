@@ -101,9 +101,7 @@ class Lines:
             self._print(f"{_clock(status)} {rate.words}")
         for key, rate in self._growing.items():
             if key not in now and status.standing == "running":
-                self._print(
-                    f"{_clock(status)} {rate.target}: {plain_name(rate.metric, rate.object)} no longer grows"
-                )
+                self._print(f"{_clock(status)} {rate.target}: {plain_name(rate.metric, rate.object)} no longer grows")
         self._growing = now
 
     def _print_silences(self, status: Status) -> None:
