@@ -32,18 +32,18 @@ class Events:
     """Events as lines; two that would be one point are moved apart by a nanosecond, always the later one."""
 
     run: str
-    _places: dict[tuple[str, int], int] = field(default_factory=dict)
+    _points: dict[tuple[str, int], int] = field(default_factory=dict)
     _times: dict[int, int] = field(default_factory=dict)
 
-    def lines(self, told: Iterable[StoredEvent]) -> list[bytes]:
-        """One line an event; an event that is told again keeps its place."""
-        made = []
-        for stored in sorted(told, key=lambda one: one.id):
+    def lines(self, events: Iterable[StoredEvent]) -> list[bytes]:
+        """One line an event; an event that comes again keeps its time."""
+        lines = []
+        for stored in sorted(events, key=lambda stored: stored.id):
             event = stored.event
             tags = {"run": self.run, "kind": event.kind, "origin": stored.origin, "object": event.object}
             head = key("soakwatch_event", {**tags, "target": event.target}, {})
             time_ns = self._times.get(stored.id, event.begin_ns)
-            while self._places.setdefault((head, time_ns), stored.id) != stored.id:
+            while self._points.setdefault((head, time_ns), stored.id) != stored.id:
                 time_ns += 1
             self._times[stored.id] = time_ns
             end_ns = event.begin_ns if event.end_ns is None else event.end_ns
@@ -55,8 +55,8 @@ class Events:
                 "end_ms": _ms(end_ns),
                 "open": 1.0 if event.end_ns is None else 0.0,
             }
-            made.append(line(head, fields, time_ns))
-        return made
+            lines.append(line(head, fields, time_ns))
+        return lines
 
 
 @dataclass(slots=True)
@@ -64,34 +64,31 @@ class FindingLines:
     """Findings and the verdict as lines, and of them only what is new since the last time."""
 
     run: str
-    _said: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    _written: dict[tuple[str, int], bytes] = field(default_factory=dict)
 
     def lines(self, view: RecordView) -> list[bytes]:
         """What a record says now: the final findings, or the live ones while it has no verdict."""
         ended = view.meta("verdict") is not None
-        stand = view.findings(live=not ended)
+        current = view.findings(live=not ended)
         gone = [finding for _, finding in view.withdrawn()]
         if ended:
             gone += view.findings(live=True)
-        found: dict[tuple[str, int], bytes] = {}
-        for finding in stand:
+        lines: dict[tuple[str, int], bytes] = {}
+        for finding in current:
             if finding.outcome in SEVERITY:
-                head, time_ns = _place(self.run, finding, found)
-                found[head, time_ns] = line(head, _finding_fields(finding, live=not ended), time_ns)
+                head, time_ns = _point(self.run, finding, lines)
+                lines[head, time_ns] = line(head, _finding_fields(finding, live=not ended), time_ns)
         for finding in gone:
-            head, time_ns = self._key(finding), finding.window.begin_ns
-            if finding.outcome in SEVERITY and (head, time_ns) not in found:
-                found[head, time_ns] = line(head, _withdrawn(finding.reason), time_ns)
-        for head, time_ns in self._said.keys() - found.keys():
-            found[head, time_ns] = line(head, _withdrawn(""), time_ns)
-        fresh = [one for place, one in found.items() if self._said.get(place) != one]
-        self._said = found
+            head, time_ns = _finding_key(self.run, finding), finding.window.begin_ns
+            if finding.outcome in SEVERITY and (head, time_ns) not in lines:
+                lines[head, time_ns] = line(head, _withdrawn(finding.reason), time_ns)
+        for head, time_ns in self._written.keys() - lines.keys():
+            lines[head, time_ns] = line(head, _withdrawn(""), time_ns)
+        fresh = [text for point, text in lines.items() if self._written.get(point) != text]
+        self._written = lines
         if view.last_ns is None:
             return fresh
-        return [*fresh, verdict_line(self.run, view, stand, ended=ended)]
-
-    def _key(self, finding: Finding) -> str:
-        return _finding_key(self.run, finding)
+        return [*fresh, verdict_line(self.run, view, current, ended=ended)]
 
 
 def _finding_key(run: str, finding: Finding) -> str:
@@ -99,7 +96,7 @@ def _finding_key(run: str, finding: Finding) -> str:
     return key("soakwatch_finding", {**tags, "object": finding.object}, {})
 
 
-def _place(run: str, finding: Finding, taken: dict[tuple[str, int], bytes]) -> tuple[str, int]:
+def _point(run: str, finding: Finding, taken: dict[tuple[str, int], bytes]) -> tuple[str, int]:
     head, time_ns = _finding_key(run, finding), finding.window.begin_ns
     while (head, time_ns) in taken:
         time_ns += 1
@@ -135,7 +132,7 @@ def verdict_line(run: str, view: RecordView, findings: Sequence[Finding], *, end
     verdict = view.meta("verdict") if ended else None
     counts = {outcome: sum(f.outcome is outcome for f in findings) for outcome in SEVERITY}
     bad = [f for f in findings if SEVERITY.get(f.outcome, 0.0) > 0]
-    # An inconclusive finding is no worse than a warning to whoever looks for the culprit.
+    # An inconclusive finding is no worse than a warning when the cause is searched for.
     worst = max(bad, key=lambda f: (f.outcome is Outcome.FAIL, f.outcome is Outcome.WARN), default=None)
     fields: dict[str, Value] = {
         "verdict": verdict or RUNNING,

@@ -1,7 +1,7 @@
-"""Sinks beside a run: each fed by a process of its own, so that no poll waits for a database.
+"""The sinks of a run: each fed by a process of its own, so that no poll waits for a database.
 
-The processes tell how far they are; the cursors go into the record, and lag, backlog, written and refused lines too,
-as readings of the target ``monitor``. A process that dies is started again where its cursor stands.
+The processes report how far they are; the cursors go into the record, and lag, backlog, written and refused lines too,
+as readings of the target ``monitor``. A process that dies is started again at its cursor.
 """
 
 from __future__ import annotations
@@ -11,36 +11,37 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.roles import MONITOR
 from soakwatch.core.units import show_seconds
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
 from soakwatch.record.backlog import backlog
+from soakwatch.sinks.abc import Destination
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
 
 MEASURE_EVERY_S = 5.0
 DRAIN_S = 60.0
 """So long a run waits at its end for a database; the rest is sent by `soakwatch sink`."""
-_REST_S, _LONGEST_REST_S = 5.0, 60.0  # before a process that died is started again
-_TOLD_AGAIN_S = 600.0  # the same sentence
-_MOST_TOLD = 100  # different sentences, after which the trouble is told by the report only
+_PAUSE_S, _MAX_PAUSE_S = 5.0, 60.0  # before a process that died is started again
+_REPEAT_S = 600.0  # the same warning
+_MAX_WARNINGS = 100  # different ones; what comes after them is in the report only
 BEHIND_S = 30.0
 """A sink whose oldest unwritten reading is older than this is shown as behind."""
 
 
-class SinkBeside:
-    """One sink of a run; ``trouble`` is what ails it, ``written`` and ``refused`` count lines over all its lives."""
+class SinkProcess:
+    """One sink of a run; ``error`` is why its last write failed, ``written`` and ``refused`` count lines over all lives
+    of its process."""
 
     def __init__(
-        self, number: int, to: Influxdb, folder: Path, record: Record, complain: Callable[[str], None]
+        self, number: int, name: str, to: Destination, folder: Path, record: Record, complain: Callable[[str], None]
     ) -> None:
-        self.name = f"influxdb-{number + 1}"
-        self.url, self.where = to.url, f"{to.url} {to.org}/{to.bucket}"
+        self.name = name
+        self.where = to.where
         self._number, self._folder, self._record, self._complain = number, folder, record, complain
         self._process: subprocess.Popen[str] | None = None
         self._guard = threading.Lock()
@@ -48,13 +49,13 @@ class SinkBeside:
         self._defect = ""
         self._before = (0, 0)
         self._now = (0, 0)
-        self.trouble: str | None = None
+        self.error: str | None = None
         self.done = self.broken = False
         self.lag_s, self.waiting = 0.0, 0
-        self._told: dict[str, float] = {}
-        self._owed = False  # whoever was told of a trouble wants to know that it is over
+        self._warned: dict[str, float] = {}
+        self._warning = False  # a warning was shown, and not yet that its cause is over
         self.cursor = record.cursor(self.where)
-        self._thread = threading.Thread(target=self._attend, daemon=True, name=self.name)
+        self._thread = threading.Thread(target=self._supervise, daemon=True, name=self.name)
 
     @property
     def written(self) -> int:
@@ -71,13 +72,14 @@ class SinkBeside:
 
     @property
     def words(self) -> str:
-        """That it is behind, by how much and why; "" if it is not."""
+        """By how much it is behind, and why; "" if it is not."""
         if self.broken:
-            return f"{self.where} cannot be fed: {self.trouble}"
-        if self.trouble is None and self.lag_s < BEHIND_S:
+            return f"{self.where} cannot be written: {self.error}"
+        if self.error is None and self.lag_s < BEHIND_S:
             return ""
-        why = "" if self.trouble is None else f": {self.trouble.removeprefix(self.url).lstrip()}"
-        return f"{self.where} is {show_seconds(round(self.lag_s))} behind ({self.waiting:,} polls wait){why}"
+        address = self.where.partition(" ")[0]
+        reason = "" if self.error is None else f": {self.error.removeprefix(address).lstrip()}"
+        return f"{self.where} is {show_seconds(round(self.lag_s))} behind ({self.waiting:,} polls waiting){reason}"
 
     def start(self) -> None:
         """Begin to feed."""
@@ -88,7 +90,7 @@ class SinkBeside:
         self._ending.set()
         self._woken.set()
         with self._guard:
-            self._say("end\n")
+            self._send("end\n")
         self._thread.join(wait_s)
 
     def close(self) -> None:
@@ -102,25 +104,25 @@ class SinkBeside:
         if self._thread.is_alive():
             self._thread.join()
 
-    def _say(self, word: str) -> None:
+    def _send(self, word: str) -> None:
         if self._process is not None and self._process.stdin is not None:
             with suppress(OSError, ValueError):
                 self._process.stdin.write(word)
                 self._process.stdin.flush()
 
-    def _attend(self) -> None:
-        rest_s = _REST_S / 2
+    def _supervise(self) -> None:
+        pause_s = _PAUSE_S / 2
         while not (self._over.is_set() or self._settled()):
-            stood = self.cursor
+            begin = self.cursor
             try:
                 self._feed()
             except OSError as error:  # no process, no memory
                 self._defect = f" ({type(error).__name__})"
             if not (self._settled() or self._over.is_set()):
-                rest_s = _REST_S if self.cursor != stood else min(_LONGEST_REST_S, rest_s * 2)
+                pause_s = _PAUSE_S if self.cursor != begin else min(_MAX_PAUSE_S, pause_s * 2)
                 if not self.broken:
-                    self._warn(f"what feeds {self.where} ended by itself{self._defect}, and is started again")
-                self._woken.wait(rest_s)
+                    self._warn(f"the process writing to {self.where} ended unexpectedly{self._defect}; restarting it")
+                self._woken.wait(pause_s)
                 self._woken.clear()
 
     def _feed(self) -> None:
@@ -137,68 +139,70 @@ class SinkBeside:
                 text=True,
                 start_new_session=True,
             )
-            self._say(f"{self.cursor}\n")
+            self._send(f"{self.cursor}\n")
             if self._ending.is_set():
-                self._say("end\n")
+                self._send("end\n")
         with process:
             assert process.stdout is not None
             for line in process.stdout:
-                self._hear(line)
+                self._receive(line)
         self._before, self._now = (self.written, self.refused), (0, 0)
 
-    def _warn(self, trouble: str, after: str = "the run goes on, and nothing of it is lost") -> None:
+    def _warn(self, error: str, after: str = "the run goes on, and nothing of it is lost") -> None:
         now_s = time.monotonic()
-        if now_s - self._told.get(trouble, -_TOLD_AGAIN_S) < _TOLD_AGAIN_S or len(self._told) >= _MOST_TOLD:
+        if now_s - self._warned.get(error, -_REPEAT_S) < _REPEAT_S or len(self._warned) >= _MAX_WARNINGS:
             return
-        self._told[trouble] = now_s
-        self._owed = True
-        self._complain(f"warning: {trouble}; {after}")
+        self._warned[error] = now_s
+        self._warning = True
+        self._complain(f"warning: {error}; {after}")
 
-    def _hear(self, line: str) -> None:
+    def _receive(self, line: str) -> None:
         try:
-            told = json.loads(line)
+            message = json.loads(line)
         except ValueError:
             return
-        if "defect" in told:
-            self._defect = f" ({told['defect']})"
+        if "defect" in message:
+            self._defect = f" ({message['defect']})"
             return
-        if "broken" in told:
-            self.broken, self.trouble = True, str(told["broken"])
-            self._warn(f"the sink {self.where} cannot be fed: {self.trouble}")
+        if "broken" in message:
+            self.broken, self.error = True, str(message["broken"])
+            self._warn(f"the sink {self.where} cannot be written: {self.error}")
             return
         self.broken = False
         refused = self.refused
-        self._now = told["written"], told["refused"]
+        self._now = message["written"], message["refused"]
         if self.refused and not refused:
             self._complain(
-                f"warning: {self.where} refuses lines ({told['why']}); they are kept in"
+                f"warning: {self.where} refuses lines ({message['reason']}); they are kept in"
                 f" {self._folder / f'sink-{self._number + 1}-refused.txt'}"
             )
-        self.trouble = told["trouble"]
-        if self.trouble is not None:
-            self._warn(self.trouble)
-        elif self._owed and told["cursor"] != self.cursor:
-            self._owed = False
-            self._complain(f"{self.where} takes lines again")
-        if told["cursor"] != self.cursor:
-            self.cursor = told["cursor"]
+        self.error = message["error"]
+        if self.error is not None:
+            self._warn(self.error)
+        elif self._warning and message["cursor"] != self.cursor:
+            self._warning = False
+            self._complain(f"{self.where} accepts lines again")
+        if message["cursor"] != self.cursor:
+            self.cursor = message["cursor"]
             with suppress(RecordError):  # it is closed, or the disk is full: what is sent again changes nothing
                 self._record.set_cursor(self.where, self.cursor)
-        self.done = told["done"]
+        self.done = message["done"]
 
 
-class SinksBeside:
+class SinkProcesses:
     """All sinks of a run, from ``start`` to ``close``; without a sink nothing happens."""
 
     def __init__(
         self,
-        sinks: Sequence[Influxdb],
+        sinks: Mapping[str, Destination],
         folder: Path,
         record: Record,
         now_ns: Callable[[], int],
         complain: Callable[[str], None],
     ) -> None:
-        self.all = tuple(SinkBeside(number, to, folder, record, complain) for number, to in enumerate(sinks))
+        self.all = tuple(
+            SinkProcess(number, name, to, folder, record, complain) for number, (name, to) in enumerate(sinks.items())
+        )
         self._folder, self._record, self._now_ns, self._complain = folder, record, now_ns, complain
         self._quiet = threading.Event()
         self._started = False
@@ -213,7 +217,7 @@ class SinksBeside:
             self._measuring.start()
 
     def quiet(self) -> None:
-        """Measure no more: the record is about to be judged."""
+        """Stop measuring: the record is about to be judged."""
         self._quiet.set()
         if self._started:
             self._measuring.join()
@@ -228,9 +232,9 @@ class SinksBeside:
         with suppress(KeyboardInterrupt):
             for sink in self.all if self._started else ():
                 with suppress(RecordError):
-                    self._look_at(sink, self._now_ns())
+                    self._update(sink, self._now_ns())
             for words in self.words() if self._started else ():
-                self._complain(f"{words}; it is waited for, {show_seconds(wait_s)} at most (Ctrl-C: no longer)")
+                self._complain(f"{words}; waiting for it, at most {show_seconds(wait_s)} (Ctrl-C skips this)")
             for sink in self.all if self._started else ():
                 sink.finish(max(0.0, began_s + wait_s - time.monotonic()))
         waited_s = round(time.monotonic() - began_s, 1)
@@ -242,8 +246,8 @@ class SinksBeside:
             with suppress(RecordError):
                 left = backlog(self._folder, sink.cursor)
                 self._complain(
-                    f"warning: {sink.where} has not all of this run after {show_seconds(waited_s)} ({left.polls} polls"
-                    f" are missing, or the verdict): soakwatch sink {self._folder} --to … sends it"
+                    f"warning: {sink.where} is incomplete after {show_seconds(waited_s)} ({left.polls} polls or the"
+                    f" verdict are missing); send the rest with: soakwatch sink {self._folder} --to {sink.name}"
                 )
 
     def close(self) -> None:
@@ -261,18 +265,18 @@ class SinksBeside:
             while not self._quiet.wait(MEASURE_EVERY_S):
                 due_ns = self._now_ns()
                 with suppress(RecordError):  # a full disk, which the run itself complains of
-                    samples = tuple(one for sink in self.all for one in self._samples(sink, due_ns))
+                    samples = tuple(sample for sink in self.all for sample in self._samples(sink, due_ns))
                     took_ns = self._now_ns() - due_ns
                     poll = Poll(source.id, due_ns, due_ns, took_ns, PollOutcome.OK, None, Answer(samples, (), ()))
                     self._record.put([poll])
 
-    def _look_at(self, sink: SinkBeside, now_ns: int) -> None:
+    def _update(self, sink: SinkProcess, now_ns: int) -> None:
         left = backlog(self._folder, sink.cursor)
         sink.lag_s = 0.0 if left.oldest_ns is None else max(0.0, (now_ns - left.oldest_ns) * 1e-9)
         sink.waiting = left.polls
 
-    def _samples(self, sink: SinkBeside, now_ns: int) -> Sequence[Sample]:
-        self._look_at(sink, now_ns)
+    def _samples(self, sink: SinkProcess, now_ns: int) -> Sequence[Sample]:
+        self._update(sink, now_ns)
         readings: dict[str, float] = {
             "monitor.sink.lag": sink.lag_s,
             "monitor.sink.backlog": sink.waiting,

@@ -31,8 +31,8 @@ class Bounded:
     def __init__(self, pool: PoolManager, url: str, longest_s: float) -> None:
         self._pool, self._longest_s = pool, longest_s
         self.connections = 0  # that were made until now
-        place = pool.connection_from_url(url)
-        place.ConnectionCls = self._counting(place.ConnectionCls)
+        connections = pool.connection_from_url(url)
+        connections.ConnectionCls = self._counting(connections.ConnectionCls)
 
     def _counting(self, kind: type[BaseHTTPConnection]) -> type[BaseHTTPConnection]:
         """The same kind of connection, counted: urllib3 opens one again without a word where the server was away."""

@@ -1,4 +1,4 @@
-"""Polls that were lost at their time and answered late: the loss that a database has already is marked as made up for.
+"""Polls that were lost at their time and answered late: the loss that a database has already is marked as recovered.
 
 A record keeps both, the loss and the late answer, and a verdict that is read back from a database needs both: they
 differ in their outcome, and are two points. So the lost point stays, and its ``ok`` becomes 1: coverage is then right
@@ -20,14 +20,14 @@ Loss = tuple[int, int]
 _OK = OUTCOME_NUMBERS[PollOutcome.OK]
 
 
-class Late:
-    """Looks at the polls of each source as they pass by, and into the record only where one comes out of order."""
+class LateAnswers:
+    """Follows the due times of each source, and reads the record only where a poll comes out of order."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._last: dict[int, int] = {}
 
-    def made_up_for(self, source: Source, polls: PollColumns, first_seq: int) -> frozenset[Loss]:
+    def recovered_losses(self, source: Source, polls: PollColumns, first_seq: int) -> frozenset[Loss]:
         """Losses around the time of these polls that were answered late, before them, by them or after them.
 
         Raises RecordError.
@@ -41,5 +41,5 @@ class Late:
             return frozenset()
         around = polls_due(self._path, source.id, low - source.interval_ns, high + source.interval_ns)
         effective = effective_polls(around)
-        made_up = (around.outcome != _OK) & np.isin(around.due_ns, effective.polls.due_ns[effective.late])
-        return frozenset(zip(around.due_ns[made_up].tolist(), around.outcome[made_up].tolist(), strict=True))
+        recovered = (around.outcome != _OK) & np.isin(around.due_ns, effective.polls.due_ns[effective.late])
+        return frozenset(zip(around.due_ns[recovered].tolist(), around.outcome[recovered].tolist(), strict=True))

@@ -5,20 +5,20 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from soakwatch.sinks.influxdb.write import Refused
+from soakwatch.sinks.abc import RefusedLine
 
-_MOST = 1_000_000  # bytes
+_MAX_BYTES = 1_000_000  # bytes
 
 
-class Refusals:
+class RefusedLines:
     """The file is made with its first line; what cannot be written there is counted all the same."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def add(self, one: Refused) -> None:
+    def add(self, line: RefusedLine) -> None:
         """Keep one line."""
         with suppress(OSError):
-            if not self.path.exists() or self.path.stat().st_size < _MOST:
+            if not self.path.exists() or self.path.stat().st_size < _MAX_BYTES:
                 with self.path.open("ab") as file:
-                    file.write(f"# {one.why}\n".encode(errors="replace") + one.line[:20_000] + b"\n")
+                    file.write(f"# {line.reason}\n".encode(errors="replace") + line.line[:20_000] + b"\n")
