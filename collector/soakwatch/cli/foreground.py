@@ -162,10 +162,10 @@ async def _watch(
 
 
 async def _draw(soak: Soak, display: Lines | Panel, sinks: SinksBeside, clock: Clock) -> None:
-    own = OwnGlance(soak.course.folder)
+    own = OwnGlance(soak.context.folder)
     while True:
         status = soak.status()
-        place, coming = course_words(soak.stretches, soak.course.plan, clock.now_ns())
+        place, coming = course_words(soak.stretches, soak.context.plan, clock.now_ns())
         if status.phase == "waiting":
             place = ""
         try:

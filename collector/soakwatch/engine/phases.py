@@ -30,7 +30,7 @@ class PhaseChange:
 
 
 class PhaseTimeline:
-    """Which phase a run is in. ``saw`` and ``heard`` are told what comes by; ``turns`` gives what begins now."""
+    """Which phase a run is in. ``saw`` and ``heard`` are told what comes by; ``next_change`` gives what begins now."""
 
     def __init__(self, phases: Iterable[PhasePlan], start_ns: int, begun_ns: Sequence[int] = ()) -> None:
         self.stretches = shifted(stretches(phases, start_ns), begun_ns)
@@ -82,7 +82,7 @@ class PhaseTimeline:
         ):
             self._came_ns = event.begin_ns
 
-    def turn(self, now_ns: int) -> PhaseChange | None:
+    def next_change(self, now_ns: int) -> PhaseChange | None:
         """The next phase, if its time or the condition of the one before has come; to be asked until it gives None.
 
         ``begun`` tells that it is in the record; until then the same one is given again. The last phase may end early
@@ -108,7 +108,7 @@ class PhaseTimeline:
         return None if now is None or not now.until or now is not self.stretches[-1] else self._told(now, "the end")
 
     def begun(self) -> None:
-        """The phase that ``turn`` gave is in the record."""
+        """The phase that ``next_change`` gave is in the record."""
         self._begun += 1
         self._came_ns = None
         self._settling = SteadyStateDetector()

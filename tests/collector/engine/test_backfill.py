@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tests.collector.engine.poll_list import PollList
 
 from soakwatch.cli.display.progress import Lines, panel
 from soakwatch.core.clock import SteadyClock
 from soakwatch.engine.backfill import HURRIED_S, LONGEST_S, MOST_POLLS, SENTENCE, backfill
-from soakwatch.engine.polling import PolledSource
+from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.scheduler import Timers
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import begin
@@ -103,7 +104,8 @@ class Ended:
             return self.room
 
         async def main() -> None:
-            source = PolledSource(1, "dut/agent", timing(T0, 1.0, 5.0), connect, self.time, self.polls.append)
+            spec = SourceSpec(1, "dut/agent", timing(T0, 1.0, 5.0))
+            source = PolledSource(spec, connect, self.time, PollList(self.polls))
             async with source:
                 async with Timers(self.time) as timers:
                     timers.poll(source)
@@ -200,7 +202,8 @@ def test_whoever_gives_up_waits_for_nothing() -> None:
         return True
 
     async def main() -> float:
-        async with PolledSource(1, "dut/agent", timing(T0, 1.0, 20.0), connect, time, polls.append) as source:
+        spec = SourceSpec(1, "dut/agent", timing(T0, 1.0, 20.0))
+        async with PolledSource(spec, connect, time, PollList(polls)) as source:
             for _ in range(2):
                 await source.tick()
                 await asyncio.sleep(1)

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from soakwatch.engine.polling import PolledSource
+from tests.collector.engine.poll_list import PollList
+
+from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import SeriesKey
@@ -47,15 +49,17 @@ def test_what_comes_each_five_seconds_is_expected_each_five_seconds(tmp_path: Pa
     async def connect(_: AsyncExitStack) -> Poller:
         return Slow()
 
-    async def tell(cadences: Mapping[str, float]) -> bool:
-        told.append(dict(cadences))
-        if len(told) == 1:
-            return False
-        record.cadences(source.id, cadences)
-        return True
+    class Sink(PollList):
+        async def cadences(self, cadences: Mapping[str, float]) -> bool:
+            told.append(dict(cadences))
+            if len(told) == 1:
+                return False
+            record.cadences(source.id, cadences)
+            return True
 
     async def main() -> None:
-        polled = PolledSource(source.id, "dut/snmp", timing(time.now_ns(), 1), connect, time, polls.append, tell)
+        spec = SourceSpec(source.id, "dut/snmp", timing(time.now_ns(), 1))
+        polled = PolledSource(spec, connect, time, Sink(polls))
         async with polled, Timers(time) as timers:
             timers.poll(polled)
             await asyncio.sleep(60)

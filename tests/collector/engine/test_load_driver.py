@@ -46,7 +46,7 @@ def test_it_follows_at_once_and_says_so_with_every_look() -> None:
     async def main() -> list[Answer]:
         load = throttle.attached(generator)
         before = await load.poll(1)
-        await throttle.turn(0.5, 5)
+        await throttle.set_level(0.5, 5)
         return [before, await load.poll(2), await load.poll(3)]
 
     before, *after = asyncio.run(main())
@@ -61,7 +61,7 @@ def test_a_load_that_does_not_follow_is_a_failed_source_and_is_told_again() -> N
 
     async def main() -> Answer:
         load = throttle.attached(generator)
-        await throttle.turn(1.2, 5)
+        await throttle.set_level(1.2, 5)
         with pytest.raises(SourceError, match="does not take the level of 120%: port 0 is owned by somebody else"):
             await load.poll(1)
         assert generator.looks == 0
@@ -78,10 +78,10 @@ def test_a_load_that_comes_back_is_told_anew() -> None:
 
     async def main() -> None:
         lost = throttle.attached(first)
-        await throttle.turn(0.8, 5)
+        await throttle.set_level(0.8, 5)
         throttle.detached(lost)
         await throttle.attached(second).poll(1)
-        await throttle.turn(0.0, 5)
+        await throttle.set_level(0.0, 5)
 
     asyncio.run(main())
     assert (first.told, second.told) == ([0.8], [0.8, 0.0])

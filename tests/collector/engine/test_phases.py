@@ -18,7 +18,7 @@ START = 1_700_000_000 * S
 
 def begin(phasing: PhaseTimeline, at_s: float) -> PhaseChange:
     """The phase that begins at this second."""
-    turn = phasing.turn(START + round(at_s * S))
+    turn = phasing.next_change(START + round(at_s * S))
     assert turn is not None
     phasing.begun()
     return turn
@@ -30,9 +30,9 @@ def test_the_soak_begins_when_the_generator_does() -> None:
     assert begin(phasing, 0).stretch.name == "baseline"
     for second, sent in ((1, 500), (2, 500), (3, 500)):
         phasing.saw("generator", 1, [Sample("load.tx.packets", "", sent, START + second * S)])
-        assert phasing.turn(START + second * S) is None
+        assert phasing.next_change(START + second * S) is None
     phasing.saw("dut", 2, [Sample("load.tx.packets", "", 9, START + 3 * S)])
-    assert phasing.turn(START + 3 * S) is None
+    assert phasing.next_change(START + 3 * S) is None
     phasing.saw("generator", 1, [Sample("load.tx.packets", "", 900, START + 40 * S)])
     turn = begin(phasing, 41)
     assert (turn.stretch.name, turn.stretch.begin_ns) == ("soak", START + 40 * S)
@@ -46,7 +46,7 @@ def test_a_generator_that_never_sends_does_not_hold_the_run() -> None:
     phasing = PhaseTimeline([PhasePlan("baseline", 60, until="load"), PhasePlan("soak", 60)], START)
     begin(phasing, 0)
     phasing.saw("generator", 1, [Sample("load.sending", "", 0, START + S)])
-    assert phasing.turn(START + 59 * S) is None
+    assert phasing.next_change(START + 59 * S) is None
     turn = begin(phasing, 60)
     assert turn.stretch.begin_ns == START + 60 * S
     assert turn.event is not None
@@ -59,7 +59,7 @@ def test_an_event_ends_a_phase_only_while_it_lasts() -> None:
     begin(phasing, 0)
     for kind, at in (("upgrade", 5), ("failover", -5), ("failover", 700)):
         phasing.heard(Event(kind, "", "", START + at * S, None))
-        assert phasing.turn(START + 6 * S) is None
+        assert phasing.next_change(START + 6 * S) is None
     phasing.heard(Event("failover", "", "", START + 100 * S, None))
     turn = begin(phasing, 101)
     assert (turn.stretch.name, turn.stretch.begin_ns) == ("recovery", START + 100 * S)
@@ -71,7 +71,7 @@ def test_the_last_phase_may_end_early_too() -> None:
     begin(phasing, 0)
     phasing.heard(Event("stop", "", "", START + 100 * S, None))
     for second in (101, 102):
-        assert phasing.turn(START + second * S) is None
+        assert phasing.next_change(START + second * S) is None
         assert phasing.end_ns == START + 101 * S
 
 
@@ -85,7 +85,7 @@ def test_a_ramp_ends_when_the_levels_have_settled(rise_per_s: float, *, settles:
     for second in range(300):
         level = 0.2 + (0.3 if second > 20 else second * 0.015) + rise_per_s * second + 0.01 * rng.standard_normal()
         phasing.saw("dut", 1, [Sample("system.cpu.utilization", "", level, START + second * S)])
-        turn = phasing.turn(START + second * S)
+        turn = phasing.next_change(START + second * S)
         if turn is not None:
             ended_s = second
             break

@@ -10,9 +10,10 @@ from contextlib import AsyncExitStack
 from itertools import pairwise
 
 import pytest
+from tests.collector.engine.poll_list import PollList
 
 from soakwatch.core.errors import PlanError
-from soakwatch.engine.polling import PolledSource
+from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.scheduler import Timers
 from soakwatch.sources.abc import LoginRefusedError, Poller, SourceError, timing
 from soakwatch.testing.virtual import VirtualTime
@@ -61,10 +62,11 @@ def soak(
 
     async def main() -> None:
         start_ns = time.now_ns()
+        when = timing(start_ns, interval_s, timeout_s)
         async with AsyncExitStack() as stack:
             watched = [
                 await stack.enter_async_context(
-                    PolledSource(n, f"source {n}", timing(start_ns, interval_s, timeout_s), connect, time, polls.append)
+                    PolledSource(SourceSpec(n, f"source {n}", when), connect, time, PollList(polls))
                 )
                 for n in range(sources)
             ]
@@ -292,7 +294,7 @@ def test_a_source_that_cannot_be_opened_is_tried_again() -> None:
 
     async def main() -> None:
         start_ns = time.now_ns()
-        source = PolledSource(1, "dut/snmp", timing(start_ns, 10), connect, time, polls.append)
+        source = PolledSource(SourceSpec(1, "dut/snmp", timing(start_ns, 10)), connect, time, PollList(polls))
         async with source, Timers(time) as timers:
             timers.poll(source)
             await asyncio.sleep(100)
@@ -313,17 +315,18 @@ def test_only_the_first_look_tells_why_it_failed(caplog: pytest.LogCaptureFixtur
     told: dict[str, list[str]] = {name: [] for name in errors}
     polls: list[Poll] = []
 
+    class Sink(PollList):
+        def first_poll(self, failure: Exception | None) -> bool:
+            told[name].append(str(failure))
+            return isinstance(failure, PlanError)
+
     async def main(name: str, time: VirtualTime) -> None:
         async def connect(_: AsyncExitStack) -> Poller:
             raise errors[name][min(len(polls), 1)]
 
-        def looked(failure: Exception | None) -> bool:
-            told[name].append(str(failure))
-            return isinstance(failure, PlanError)
-
         start_ns = time.now_ns()
         when = timing(start_ns, 10)
-        source = PolledSource(1, "dut/ssh", when, connect, time, polls.append, looked=looked)
+        source = PolledSource(SourceSpec(1, "dut/ssh", when), connect, time, Sink(polls))
         async with source, Timers(time) as timers:
             timers.poll(source)
             await asyncio.sleep(15)
@@ -351,7 +354,7 @@ def test_timers_leave_nothing_behind() -> None:
         return Scripted(hangs)
 
     async def main() -> int:
-        source = PolledSource(1, "x", timing(time.now_ns(), 10, 1000), connect, time, lambda _: None)
+        source = PolledSource(SourceSpec(1, "x", timing(time.now_ns(), 10, 1000)), connect, time, PollList())
         async with source, Timers(time) as timers:
             timers.poll(source)
             await asyncio.sleep(5)
@@ -375,7 +378,7 @@ def test_how_long_the_device_took_is_a_sample_of_each_answered_look() -> None:
 
     async def main() -> None:
         when = timing(time.now_ns(), 10)
-        source = PolledSource(1, "dut/snmp-2", when, connect, time, polls.append, timed=True)
+        source = PolledSource(SourceSpec(1, "dut/snmp-2", when, timed=True), connect, time, PollList(polls))
         async with source, Timers(time) as timers:
             timers.poll(source)
             await asyncio.sleep(35)

@@ -111,7 +111,7 @@ def test_the_baseline_is_frozen_when_its_phase_is_over(tmp_path: Path) -> None:
         freezing = Freezing(folder, keep)
         freezing.look(phasing, T0 + 700 * SECOND)
         assert freezing._task is None
-        phasing.turn(T0 + 600 * SECOND)
+        phasing.next_change(T0 + 600 * SECOND)
         phasing.begun()
         freezing.look(phasing, T0 + 601 * SECOND)
         assert freezing._task is None
