@@ -8,18 +8,18 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.supervised_child import AsyncChild, python_module
 from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.judge.baseline import META, PHASE, baseline_of, frozen_in, frozen_of
 from soakwatch.record import Record, RecordView
 
 _AFTER_NS = 5_000_000_000  # the last looks of the phase may still be under way when it ends
-_LONGEST_S = 600.0
+_MAX_S = 600.0
 
 
 class Freezing:
@@ -51,25 +51,10 @@ class Freezing:
 
     async def _freeze(self) -> None:
         with suppress(OSError, TimeoutError):
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                __name__,
-                str(self._folder),
-                stdin=DEVNULL,
-                stdout=PIPE,
-                stderr=DEVNULL,
-                start_new_session=True,
-            )
-            try:
-                async with asyncio.timeout(_LONGEST_S):
-                    told, _ = await process.communicate()
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
-            if process.returncode == 0 and told.strip():
-                await self._keep(told.decode().strip())
+            child = await AsyncChild.start(python_module(__name__, str(self._folder)))
+            baseline = (await child.read_all(_MAX_S)).strip()
+            if child.exit_code == 0 and baseline:
+                await self._keep(baseline)
 
 
 def compute_baseline(folder: Path) -> str | None:

@@ -7,8 +7,6 @@ as readings of the target ``monitor``. A process that dies is started again wher
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +15,7 @@ from pathlib import Path
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.roles import MONITOR
+from soakwatch.core.supervised_child import Child, RestartPauses, python_module
 from soakwatch.core.units import show_seconds
 from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
@@ -42,7 +41,7 @@ class SinkBeside:
         self.name = f"influxdb-{number + 1}"
         self.url, self.where = to.url, f"{to.url} {to.org}/{to.bucket}"
         self._number, self._folder, self._record, self._complain = number, folder, record, complain
-        self._process: subprocess.Popen[str] | None = None
+        self._child: Child | None = None
         self._guard = threading.Lock()
         self._over, self._ending, self._woken = threading.Event(), threading.Event(), threading.Event()
         self._defect = ""
@@ -96,20 +95,17 @@ class SinkBeside:
         self._over.set()
         self._woken.set()
         with self._guard:
-            process = self._process
-            if process is not None and process.poll() is None:
-                process.kill()
+            if self._child is not None:
+                self._child.kill()
         if self._thread.is_alive():
             self._thread.join()
 
     def _say(self, word: str) -> None:
-        if self._process is not None and self._process.stdin is not None:
-            with suppress(OSError, ValueError):
-                self._process.stdin.write(word)
-                self._process.stdin.flush()
+        if self._child is not None:
+            self._child.write(word)
 
     def _attend(self) -> None:
-        rest_s = _REST_S / 2
+        pauses = RestartPauses(_REST_S, _LONGEST_REST_S)
         while not (self._over.is_set() or self._settled()):
             stood = self.cursor
             try:
@@ -117,33 +113,25 @@ class SinkBeside:
             except OSError as error:  # no process, no memory
                 self._defect = f" ({type(error).__name__})"
             if not (self._settled() or self._over.is_set()):
-                rest_s = _REST_S if self.cursor != stood else min(_LONGEST_REST_S, rest_s * 2)
+                if self.cursor != stood:
+                    pauses.succeeded()
                 if not self.broken:
                     self._warn(f"what feeds {self.where} ended by itself{self._defect}, and is started again")
-                self._woken.wait(rest_s)
+                self._woken.wait(pauses.next_s())
                 self._woken.clear()
 
     def _feed(self) -> None:
         """One life of the process."""
-        command = [sys.executable, "-m", "soakwatch.sinks", str(self._folder), str(self._number)]
+        command = python_module("soakwatch.sinks", str(self._folder), str(self._number))
         with self._guard:
             if self._over.is_set():
                 return
-            self._process = process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                start_new_session=True,
-            )
+            self._child = child = Child(command)
             self._say(f"{self.cursor}\n")
             if self._ending.is_set():
                 self._say("end\n")
-        with process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                self._hear(line)
+        for line in child.lines():
+            self._hear(line)
         self._before, self._now = (self.written, self.refused), (0, 0)
 
     def _warn(self, trouble: str, after: str = "the run goes on, and nothing of it is lost") -> None:

@@ -101,8 +101,8 @@ def test_a_killed_feed_goes_on_at_its_cursor(tmp_path: Path, own_influxd: Influx
         one.grow(100)
         until(one.caught_up, "the first polls are not written")
         sink = one.sinks.all[0]
-        assert sink._process is not None
-        sink._process.kill()
+        assert sink._child is not None
+        sink._child.kill()
         one.grow(50)
         until(one.caught_up, "nobody goes on")
         assert counted(own_influxd) == 150 * len(KEYS)

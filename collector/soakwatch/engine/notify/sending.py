@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from soakwatch.core.supervised_child import Child, python_module
 from soakwatch.engine.notify.letter import Answer, Message, answer_of, order_line
 
 DEADLINE_S = 20.0
@@ -38,7 +37,7 @@ class Sender:
     def __init__(self, to: str, deadline_s: float = DEADLINE_S, pauses_s: Sequence[float] = PAUSES_S) -> None:
         self._to, self._deadline_s, self._pauses_s = to, deadline_s, tuple(pauses_s)
         self._over, self._guard = threading.Event(), threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._child: Child | None = None
 
     def look(self) -> Answer:
         """What the service is, or what is wrong with its address; nothing is sent."""
@@ -60,37 +59,23 @@ class Sender:
         """Nothing more is sent; what is being sent is broken off."""
         self._over.set()
         with self._guard:
-            if self._process is not None and self._process.poll() is None:
-                self._process.kill()
+            if self._child is not None:
+                self._child.kill()
 
     def _ask(self, letter: Message | None) -> Answer:
         try:
             with self._guard:
                 if self._over.is_set():
                     return Answer(trouble=GIVEN_UP)
-                self._process = process = subprocess.Popen(
-                    [sys.executable, "-m", "soakwatch.engine.notify"],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    text=True,
-                    encoding="utf-8",
-                    start_new_session=True,
-                )
+                self._child = child = Child(python_module("soakwatch.engine.notify"))
         except OSError as error:
             return Answer(trouble=f"no process can be started to send it: {error.strerror}", again=True)
-        with process:
-            try:
-                said, _ = process.communicate(order_line(self._to, letter) + "\n", timeout=self._deadline_s)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
-                return Answer(trouble=f"it did not answer within {self._deadline_s:g} s", again=True)
-            except OSError:
-                process.kill()
-                said = ""
-        if self._over.is_set() and not said:
+        try:
+            printed = child.exchange(order_line(self._to, letter) + "\n", self._deadline_s)
+        except TimeoutError:
+            return Answer(trouble=f"it did not answer within {self._deadline_s:g} s", again=True)
+        if self._over.is_set() and not printed:
             return Answer(trouble=GIVEN_UP)
         with suppress(ValueError):
-            return answer_of(said)
-        return Answer(trouble=f"what sends it ended with exit code {process.returncode}", again=True)
+            return answer_of(printed)
+        return Answer(trouble=f"the sending process ended with exit code {child.exit_code}", again=True)
