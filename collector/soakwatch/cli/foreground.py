@@ -66,7 +66,7 @@ def run_to_the_end(
             record.seal(final=True)
             record.set_meta("ended_ns", str(end_ns))
             freeze(record, course.folder)
-            verdict = conclude(course.folder, record, end_ns, heard=partial(_hear, soak))
+            verdict = conclude(course.folder, record, end_ns, on_verdict=partial(_hear, soak))
             soak.notifying.conclude(verdict, course.folder / REPORT_FILES["html"], course.folder / REPORT_FILES["md"])
             with RecordView.open(course.folder) as view:
                 if verdict_shown:

@@ -23,7 +23,7 @@ _MAX_S = 600.0
 
 
 class Freezing:
-    """Freezes the baseline of a run that goes on: ``look`` is called now and then, ``keep`` puts it in the record.
+    """Freezes the baseline of a run that goes on: ``check`` is called now and then, ``keep`` puts it in the record.
 
     What goes wrong here is made up for at the end of the run (``freeze``).
     """
@@ -33,7 +33,7 @@ class Freezing:
         self._frozen_ns: int | None = None  # the end of the phase
         self._task: asyncio.Task[None] | None = None
 
-    def look(self, phasing: PhaseTimeline, now_ns: int) -> None:
+    def check(self, phasing: PhaseTimeline, now_ns: int) -> None:
         """Freeze it if a baseline phase is over."""
         now = phasing.now
         ends = [s.end_ns for s in phasing.stretches if now is not None and s.name == PHASE and s.end_ns <= now.begin_ns]
@@ -67,8 +67,8 @@ def compute_baseline(folder: Path) -> str | None:
         kept = frozen_in(view.meta(META))
         if own is None or (kept is not None and kept.window == own):
             return None
-        made = frozen_of(view, planned_rules(recorded_rules(view)))
-    return None if made is None else made.text()
+        snapshot = frozen_of(view, planned_rules(recorded_rules(view)))
+    return None if snapshot is None else snapshot.text()
 
 
 def freeze(record: Record, folder: Path) -> None:

@@ -73,5 +73,5 @@ class DrivenLoad:
         try:
             await self._driven.drive(wanted)
         except SourceError as failure:
-            raise SourceError(f"the generator does not take the level of {wanted:.0%}: {failure}") from None
+            raise SourceError(f"the generator did not accept the level of {wanted:.0%}: {failure}") from None
         self._level = wanted

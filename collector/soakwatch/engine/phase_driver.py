@@ -63,7 +63,7 @@ class PhaseDriver:
                 await self._record_event(event, OWN_ORIGIN)
             for occurrence in self._schedule.never():
                 if occurrence.begin_ns <= end_ns:
-                    reason = "its time never came: what it was planned for was over before"
+                    reason = "its time never came: its phase or the run was over before"
                     await self._record_event(occurrence.skipped(reason), ORIGIN)
 
     async def _begin_phases(self) -> None:
@@ -85,7 +85,7 @@ class PhaseDriver:
         while (due := self._schedule.due(self._now_ns())) is not None:
             event, begins = due.event(), not due.lapsed
             if begins and due.planned.run and self.scripts.runs(due.index):
-                event, begins = due.skipped("its command, begun before, still runs"), False
+                event, begins = due.skipped("its previous command is still running"), False
             number = await self._record_event(event, ORIGIN)
             self._schedule.begun(due)
             if begins and due.planned.run:

@@ -100,12 +100,16 @@ class PhaseTimeline:
         following = self.stretches[self._begun]
         if following.begin_ns > now_ns:
             return None
-        return PhaseChange(following, None if now is None or not now.until else self._told(now, following.name))
+        return PhaseChange(following, None if now is None or not now.until else self._change_event(now, following.name))
 
     def ended(self) -> Event | None:
         """Why the last phase ended when it did; None if it has no condition, or the run ended before it."""
         now = self.now
-        return None if now is None or not now.until or now is not self.stretches[-1] else self._told(now, "the end")
+        return (
+            None
+            if now is None or not now.until or now is not self.stretches[-1]
+            else self._change_event(now, "the end")
+        )
 
     def begun(self) -> None:
         """The phase that ``next_change`` gave is in the record."""
@@ -118,25 +122,25 @@ class PhaseTimeline:
             self._came_ns = now_ns
 
     def _cut(self, end_ns: int) -> None:
-        at = self._begun - 1
-        saved_ns = self.stretches[at].end_ns - end_ns
-        cut = replace(self.stretches[at], end_ns=end_ns)
+        index = self._begun - 1
+        saved_ns = self.stretches[index].end_ns - end_ns
+        cut = replace(self.stretches[index], end_ns=end_ns)
         rest = tuple(
-            replace(s, begin_ns=s.begin_ns - saved_ns, end_ns=s.end_ns - saved_ns) for s in self.stretches[at + 1 :]
+            replace(s, begin_ns=s.begin_ns - saved_ns, end_ns=s.end_ns - saved_ns) for s in self.stretches[index + 1 :]
         )
-        self.stretches = (*self.stretches[:at], cut, *rest)
+        self.stretches = (*self.stretches[:index], cut, *rest)
 
-    def _told(self, now: PhaseInterval, to: str) -> Event:
+    def _change_event(self, now: PhaseInterval, to: str) -> Event:
         if self._came_ns is None:
             reason = f"{_AWAITED.get(now.until, f'no {now.until}')} within the longest time of {now.name}"
         else:
-            reason = _CAME.get(now.until, f"the {now.until} was told")
+            reason = _CAME.get(now.until, f"the {now.until} was reported")
         detail = {"from": now.name, "to": to, "until": now.until, "reason": reason}
         return Event(TURN, "", "", now.end_ns, now.end_ns, detail)
 
     def _sent_ns(self, source: int, samples: Sequence[Sample]) -> int | None:
-        found = [sample.time_ns for sample in samples if self._tells_load(source, sample)]
-        return min(found, default=None)
+        times_ns = [sample.time_ns for sample in samples if self._tells_load(source, sample)]
+        return min(times_ns, default=None)
 
     def _tells_load(self, source: int, sample: Sample) -> bool:
         if sample.metric == _SENDING or sample.metric in _RATES:
@@ -149,5 +153,5 @@ class PhaseTimeline:
         return before is not None and sample.value > before
 
 
-_CAME = {UNTIL_LOAD: "the generator began to send", UNTIL_SETTLED: "the levels of the device had settled"}
-_AWAITED = {UNTIL_LOAD: "no generator was seen to send", UNTIL_SETTLED: "the levels of the device had not settled"}
+_CAME = {UNTIL_LOAD: "the generator started sending", UNTIL_SETTLED: "the levels of the device had settled"}
+_AWAITED = {UNTIL_LOAD: "no generator was seen sending", UNTIL_SETTLED: "the levels of the device had not settled"}

@@ -19,13 +19,13 @@ from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer, Fault, Sample, object_labels
 
 BYTES_PER_SAMPLE = 3.0  # what a sealed sample costs the record at most (tests/bench)
-BETWEEN_LOOKS_S = 1.0  # rates need two looks; the planned interval may be an hour
+BETWEEN_POLLS_S = 1.0  # rates need two looks; the planned interval may be an hour
 _PRESENCE = {"process.up", "process.count", "process.restarts"}  # told of absent processes as well
 DEVICE_CPU = "source.device.cpu.time"
 GETTING_READY_S = 150.0  # the first survey of a large and slow device
 BETWEEN_TRIES_S = 0.1
 PATIENCE_S = 2.0  # a source that has brought nothing yet gets one more look after this
-LONGEST_RENEWAL_S = 8.0  # increases of what a device renews more seldom are not waited for
+MAX_RENEWAL_S = 8.0  # increases of what a device renews more seldom are not waited for
 AFTER_RENEWAL_S = 0.5
 
 
@@ -59,8 +59,8 @@ class SourceLook:
     @property
     def slow(self) -> Mapping[str, float]:
         """The metrics that this look was too short for, with the seconds after which the device renews them."""
-        told = {sample.metric for sample in self.samples} | {fault.metric for fault in self.faults}
-        return {name: s for name, s in (self.facts.cadences if self.facts else {}).items() if name not in told}
+        known = {sample.metric for sample in self.samples} | {fault.metric for fault in self.faults}
+        return {name: s for name, s in (self.facts.cadences if self.facts else {}).items() if name not in known}
 
     def polls(self, duration_s: float) -> int:
         """How many polls are due in a run."""
@@ -72,14 +72,14 @@ async def look_everywhere(plan: Plan, folder: Path, registry: Registry = INSTALL
     counters some seconds later. ``folder`` is theirs for the moment."""
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_look(target, source, folder, registry))
+            group.create_task(_poll_source(target, source, folder, registry))
             for target in plan.targets
             for source in target.sources
         ]
     return tuple(task.result() for task in tasks)
 
 
-async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: Registry) -> SourceLook:
+async def _poll_source(target: TargetPlan, source: SourcePlan, folder: Path, registry: Registry) -> SourceLook:
     clock = SteadyClock()
     interval = source.config.interval
     limit = timing(0, interval, source.config.timeout).timeout_s
@@ -92,7 +92,7 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(limit):
                 poller = await poller_module(source.poller, registry).start(source.config, site, stack)
-            for pause in (0.0, min(interval, BETWEEN_LOOKS_S), PATIENCE_S):
+            for pause in (0.0, min(interval, BETWEEN_POLLS_S), PATIENCE_S):
                 if len(answers) == 2 and any(answer.samples for answer in answers):
                     break
                 await asyncio.sleep(pause)
@@ -114,8 +114,8 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
     series = {(sample.metric, sample.object): sample for answer in answers for sample in answer.samples}
     # A source may tell a fault once, and not again with each answer: those of earlier looks hold until a value comes.
     well = {(sample.metric, sample.object) for sample in answers[-1].samples}
-    told = {(fault.metric, fault.object): fault for answer in answers[:-1] for fault in answer.faults}
-    faults = {key: fault for key, fault in told.items() if key not in well}
+    earlier = {(fault.metric, fault.object): fault for answer in answers[:-1] for fault in answer.faults}
+    faults = {key: fault for key, fault in earlier.items() if key not in well}
     faults |= {(fault.metric, fault.object): fault for fault in answers[-1].faults}
     return SourceLook(
         target,
@@ -149,61 +149,61 @@ def _renewal_s(poller: Poller, answers: Sequence[Answer]) -> float:
     if not isinstance(poller, Identifies):
         return 0.0
     brought = {sample.metric for answer in answers for sample in answer.samples}
-    waited = [s for name, s in poller.facts().cadences.items() if name not in brought and s <= LONGEST_RENEWAL_S]
+    waited = [s for name, s in poller.facts().cadences.items() if name not in brought and s <= MAX_RENEWAL_S]
     return max(waited, default=0.0)
 
 
 def _device_cpu_s(answers: Sequence[Answer]) -> float | None:
     spent = [[s.value for s in answer.samples if s.metric == DEVICE_CPU] for answer in answers]
-    told = [sum(values) for values in spent if values]
-    return told[-1] - told[-2] if len(told) > 1 and told[-1] >= told[-2] else None
+    totals = [sum(values) for values in spent if values]
+    return totals[-1] - totals[-2] if len(totals) > 1 and totals[-1] >= totals[-2] else None
 
 
-def live_values(look: SourceLook) -> Mapping[str, tuple[float, float]]:
+def live_values(check: SourceLook) -> Mapping[str, tuple[float, float]]:
     """The smallest and the largest reading of each metric over its objects."""
-    found: dict[str, tuple[float, float]] = {}
-    for sample in look.samples:
-        low, high = found.get(sample.metric, (sample.value, sample.value))
-        found[sample.metric] = min(low, sample.value), max(high, sample.value)
-    return found
+    ranges: dict[str, tuple[float, float]] = {}
+    for sample in check.samples:
+        low, high = ranges.get(sample.metric, (sample.value, sample.value))
+        ranges[sample.metric] = min(low, sample.value), max(high, sample.value)
+    return ranges
 
 
-def by_metric(look: SourceLook) -> Mapping[str, int]:
+def by_metric(check: SourceLook) -> Mapping[str, int]:
     """How many objects each metric has, in the order of the catalogue; metrics that it does not know come last."""
     counted: dict[str, int] = {}
-    for sample in look.samples:
+    for sample in check.samples:
         counted[sample.metric] = counted.get(sample.metric, 0) + 1
     return {name: counted[name] for name in [*BY_NAME, *sorted(counted.keys() - BY_NAME.keys())] if name in counted}
 
 
-def absent_processes(looks: tuple[SourceLook, ...]) -> tuple[tuple[TargetPlan, str], ...]:
+def absent_processes(checks: tuple[SourceLook, ...]) -> tuple[tuple[TargetPlan, str], ...]:
     """The watched processes that no source of their target has seen running, where one could have."""
-    targets = {look.target.name: look.target for look in looks if look.error is None and _sees_hosts(look)}
+    targets = {check.target.name: check.target for check in checks if check.error is None and _sees_hosts(check)}
     absent = []
     for name, target in targets.items():
         seen = {
             object_labels(sample.object).get("process")
-            for look in looks
-            if look.target.name == name
-            for sample in look.samples
+            for check in checks
+            if check.target.name == name
+            for sample in check.samples
             if sample.metric not in _PRESENCE or sample.value > 0
         }
         absent += [(target, watch.name) for watch in target.processes if watch.name not in seen]
     return tuple(absent)
 
 
-def _sees_hosts(look: SourceLook) -> bool:
-    return any(sample.metric.startswith(("system.", "process.")) for sample in look.samples)
+def _sees_hosts(check: SourceLook) -> bool:
+    return any(sample.metric.startswith(("system.", "process.")) for sample in check.samples)
 
 
-def disk_bytes(looks: tuple[SourceLook, ...], duration_s: float) -> float:
+def disk_bytes(checks: tuple[SourceLook, ...], duration_s: float) -> float:
     """What the record will need: samples of the whole run times what a sealed sample costs."""
-    return sum(look.per_poll * look.polls(duration_s) for look in looks) * BYTES_PER_SAMPLE
+    return sum(check.per_poll * check.polls(duration_s) for check in checks) * BYTES_PER_SAMPLE
 
 
 def free_bytes(folder: Path) -> int:
     """Free space where ``folder`` is, or would be made."""
-    place = folder.absolute()
-    while not place.exists():
-        place = place.parent
-    return shutil.disk_usage(place).free
+    existing = folder.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    return shutil.disk_usage(existing).free

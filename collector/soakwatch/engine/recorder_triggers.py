@@ -70,6 +70,6 @@ class RecorderTriggers:
     def _tell(self, target: str, when_ns: int, why: str) -> None:
         if self._since_ns is not None and when_ns < self._since_ns:
             return
-        for place, source in self._sources:
-            if target in {"", place}:
+        for target_name, source in self._sources:
+            if target in {"", target_name}:
                 source.look_closer(when_ns, why)

@@ -16,9 +16,9 @@ from soakwatch.engine.backfill import SENTENCE, backfill
 from soakwatch.engine.baseline_freeze import Freezing
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.event_feed import EventFeed
-from soakwatch.engine.hooks.opening import hooks_of, surroundings
+from soakwatch.engine.hooks.setup import base_environment, hooks_of
 from soakwatch.engine.live_judging import LiveJudging
-from soakwatch.engine.notify.opening import notifying_of
+from soakwatch.engine.notify.setup import notifying_of
 from soakwatch.engine.phase_driver import PhaseDriver
 from soakwatch.engine.run_record import Heartbeat, run_record
 from soakwatch.engine.scheduler import PlannedTimers, Timers
@@ -43,7 +43,7 @@ class Soak:
         self.context, self._clock = context, clock
         self._out = run_record(record, clock.now_ns, threaded=threaded)
         notes = self._out.notes
-        scripts = Scripts(notes, clock.now_ns, surroundings(plan, folder), redaction_of(plan.text))
+        scripts = Scripts(notes, clock.now_ns, base_environment(plan, folder), redaction_of(plan.text))
         self._driver = PhaseDriver(context, self._out, clock.now_ns, scripts)
         self.hooks = hooks_of(plan, folder, notes, clock.now_ns, context.live_findings)
         self.notifying = notifying_of(plan, folder, context.start_ns, clock.now_ns, resumed=context.resumed)
@@ -171,7 +171,7 @@ class Soak:
             return
         await self._begin_due()
         await self.note_notifications()
-        self._freezing.look(self._driver.phases, self._clock.now_ns())
+        self._freezing.check(self._driver.phases, self._clock.now_ns())
         if self._heartbeat.due:
             with contextlib.suppress(RecordFullError):  # the next batch meets the same disk and says so
                 await self._heartbeat.beat(self._clock.now_ns())

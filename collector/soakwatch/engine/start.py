@@ -133,10 +133,10 @@ def discard(folder: Path) -> bool:
     Host keys that were trusted on first use go with it: they are trusted on first use again.
     """
     try:
-        made = list(folder.iterdir())
-        if any(path.name not in _OWN_FILES for path in made):
+        files = list(folder.iterdir())
+        if any(path.name not in _OWN_FILES for path in files):
             return False
-        for path in made:
+        for path in files:
             path.unlink()
         folder.rmdir()
     except OSError:

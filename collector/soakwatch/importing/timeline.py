@@ -18,7 +18,7 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds
 from soakwatch.core.yaml import Plain, parse
 from soakwatch.plan.phase import PHASES
-from soakwatch.runs.mark_event import MOST_EVENTS, EventRefusedError, EventRequest, check_ask
+from soakwatch.runs.mark_event import MAX_EVENTS, EventRefusedError, EventRequest, check_ask
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.times import TimeOptions, time_reading
 from soakwatch_rules.rule import Event, Phase, Window
@@ -176,8 +176,8 @@ def _events(path: str, zone: str | None) -> Iterator[EventSaid]:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise DataError(f"--events {path}: it cannot be read: {why}") from None
     rows = list(_of_yaml(text, path) if Path(path).suffix.lower() in _YAML else _of_csv(text, path))
-    if len(rows) > MOST_EVENTS:
-        raise DataError(f"{path}: {len(rows)} events are more than the {MOST_EVENTS} that a run is told")
+    if len(rows) > MAX_EVENTS:
+        raise DataError(f"{path}: {len(rows)} events are more than the {MAX_EVENTS} that a run is told")
     for place, row in rows:
         try:
             yield _event(place, row, zone)

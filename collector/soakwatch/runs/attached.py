@@ -21,9 +21,9 @@ from soakwatch_rules.rule import Finding, Outcome, Window
 RUN_VARIABLE = "SOAKWATCH_RUN"
 PATIENCE_S = 10.0
 """How long a look waits for the record to reach the moment that it asks for; a run commits each second."""
-_LOOK_EVERY_S = 0.25
+_CHECK_EVERY_S = 0.25
 _JUDGED = frozenset({Outcome.PASS, Outcome.WARN, Outcome.FAIL})
-_TOLD = 5
+_MAX_REASONS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +45,27 @@ class InterimVerdict:
         kept) if it looked at that time at all, for nobody can say that it was not then. Pass needs a rule that looked
         at the whole stretch and judged the device; accounts of polls alone clear nobody.
         """
-        concerned = [one for one in self.findings if _concerns(one, begin_ns, end_ns)]
+        concerned = [finding for finding in self.findings if _concerns(finding, begin_ns, end_ns)]
         for outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN):
-            alarms = [one for one in concerned if one.outcome is outcome and (outcome is Outcome.FAIL or one.marks)]
+            alarms = [
+                finding
+                for finding in concerned
+                if finding.outcome is outcome and (outcome is Outcome.FAIL or finding.marks)
+            ]
             if alarms:
                 return InterimVerdict(outcome, _reasons(alarms), tuple(alarms), self.until_ns)
         cleared = [
-            one
-            for one in self.findings
-            if one.outcome in _JUDGED and one.rule not in ACCOUNTS and _covers(one.window, begin_ns, end_ns)
+            finding
+            for finding in self.findings
+            if finding.outcome in _JUDGED and finding.rule not in ACCOUNTS and _covers(finding.window, begin_ns, end_ns)
         ]
         if self.until_ns is None or self.until_ns < end_ns:
             return InterimVerdict(Outcome.INCONCLUSIVE, "the record does not reach its end yet", (), self.until_ns)
         if not cleared:
             return InterimVerdict(Outcome.INCONCLUSIVE, "no rule has enough data of it yet", (), self.until_ns)
-        rules = len({one.rule for one in cleared})
-        told = f"nothing failed in it, {rules} rule{'s' if rules > 1 else ''} looked at it"
-        return InterimVerdict(Outcome.PASS, told, tuple(cleared), self.until_ns)
+        rules = len({finding.rule for finding in cleared})
+        reason = f"nothing failed in it, {rules} rule{'s' if rules > 1 else ''} judged it"
+        return InterimVerdict(Outcome.PASS, reason, tuple(cleared), self.until_ns)
 
 
 class RunClient(Protocol):
@@ -76,7 +80,7 @@ class RunClient(Protocol):
         """Keep an event. Raises EventRefusedError, RecordError, SoakwatchError."""
         ...
 
-    def said(self, until_ns: int | None) -> InterimVerdict:
+    def verdict_so_far(self, until_ns: int | None) -> InterimVerdict:
         """What is said of the run so far, when its record has reached a time (with patience)."""
         ...
 
@@ -96,7 +100,7 @@ class LocalRun:
         """Keep an event in its record. Raises EventRefusedError and RecordError."""
         return record_event(self.path, ask, time.time_ns())
 
-    def said(self, until_ns: int | None) -> InterimVerdict:
+    def verdict_so_far(self, until_ns: int | None) -> InterimVerdict:
         """The verdict of what is recorded, judged now: seconds for a run of days. Raises RecordError."""
         from soakwatch.judge.recorded import judge_record
 
@@ -124,15 +128,15 @@ class OpenEvent:
 class SoakRun:
     """A run to which events are told. Safe to keep: nothing is open between two calls."""
 
-    def __init__(self, way: RunClient) -> None:
-        self._way = way
-        self.told: list[StoredEvent] = []
+    def __init__(self, client: RunClient) -> None:
+        self._client = client
+        self.reported: list[StoredEvent] = []
         """What was told here, in order; an event that ended stands where it began."""
 
     @property
     def name(self) -> str:
         """The run's name."""
-        return self._way.name
+        return self._client.name
 
     def event(
         self,
@@ -203,16 +207,16 @@ class SoakRun:
         ``during`` of the answer is what concerns a stretch of it. Rules that wait for something after an event (the
         device's return, a deadline) cannot have said it yet. Raises RecordError, SoakwatchError.
         """
-        return self._way.said(until_ns)
+        return self._client.verdict_so_far(until_ns)
 
     def tell(self, ask: EventRequest) -> StoredEvent:
         """Keep what is told."""
-        stored = self._way.tell(ask)
-        places = [at for at, other in enumerate(self.told) if other.id == stored.id]
-        if places:
-            self.told[places[0]] = stored
+        stored = self._client.tell(ask)
+        indexes = [index for index, other in enumerate(self.reported) if other.id == stored.id]
+        if indexes:
+            self.reported[indexes[0]] = stored
         else:
-            self.told.append(stored)
+            self.reported.append(stored)
         return stored
 
 
@@ -229,17 +233,17 @@ class EventBlock:
         return self._open
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> Literal[False]:
         if self._run is not None:
             labels = {**self._open.labels} if kind is None else {"error": kind.__name__, **self._open.labels}
-            ask = replace(self._ask, deed="end", expect={}, within_s=None, labels=labels)
+            ask = replace(self._ask, action="end", expect={}, within_s=None, labels=labels)
             try:
                 self._open.stored = self._run.tell(ask)
             except SoakwatchError as trouble:
                 if error is None:
                     raise
-                error.add_note(f"soakwatch: the end of {self._ask.kind} was not told: {trouble}")
+                error.add_note(f"soakwatch: the end of {self._ask.kind} was not recorded: {trouble}")
         return False
 
 
@@ -252,7 +256,7 @@ def wait_until_recorded(last_ns: Callable[[], int | None], until_ns: int | None)
     """Wait until a record has reached a time; no longer than ``PATIENCE_S``."""
     deadline = time.monotonic() + PATIENCE_S
     while until_ns is not None and (last_ns() or 0) < until_ns and time.monotonic() < deadline:
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_CHECK_EVERY_S)
 
 
 def _concerns(finding: Finding, begin_ns: int, end_ns: int) -> bool:
@@ -270,9 +274,9 @@ def _covers(window: Window, begin_ns: int, end_ns: int) -> bool:
 
 
 def _reasons(findings: list[Finding]) -> str:
-    told = [f"{one.rule}: {one.reason.rstrip('.')}" for one in findings[:_TOLD]]
-    more = len(findings) - len(told)
-    return "; ".join(told) + (f"; and {more} more" if more else "")
+    reasons = [f"{finding.rule}: {finding.reason.rstrip('.')}" for finding in findings[:_MAX_REASONS]]
+    more = len(findings) - len(reasons)
+    return "; ".join(reasons) + (f"; and {more} more" if more else "")
 
 
 def _seconds(within: str | float | None) -> float | None:

@@ -41,7 +41,7 @@ class RemoteRun:
         """Keep an event there. Raises EventRefusedError as the server says it, SoakwatchError if it does not answer."""
         return _event(self.ask("POST", "events", body_of(ask)))
 
-    def said(self, until_ns: int | None) -> InterimVerdict:
+    def verdict_so_far(self, until_ns: int | None) -> InterimVerdict:
         """What the server's run has said of itself last: its final verdict, or its live judging of each minute.
 
         While it goes on, rules that judge only at the end have said nothing.

@@ -64,7 +64,7 @@ def ask_of(body: bytes) -> EventRequest:
 
 def body_of(ask: EventRequest) -> bytes:
     """The request that tells it: what ``ask_of`` reads back."""
-    begin = {"mark": "at", "begin": "begin", "end": "end"}[ask.deed]
+    begin = {"mark": "at", "begin": "begin", "end": "end"}[ask.action]
     made: dict[str, object] = {"kind": ask.kind, begin: NOW if ask.at_ns is None else moment_text(ask.at_ns)}
     if ask.until_ns is not None:
         made["end"] = moment_text(ask.until_ns)

@@ -62,7 +62,7 @@ def test_a_load_that_does_not_follow_is_a_failed_source_and_is_told_again() -> N
     async def main() -> Answer:
         load = throttle.attached(generator)
         await throttle.set_level(1.2, 5)
-        with pytest.raises(SourceError, match="does not take the level of 120%: port 0 is owned by somebody else"):
+        with pytest.raises(SourceError, match="did not accept the level of 120%: port 0 is owned by somebody else"):
             await load.poll(1)
         assert generator.looks == 0
         generator.deaf = False

@@ -37,7 +37,7 @@ def test_the_soak_begins_when_the_generator_does() -> None:
     turn = begin(phasing, 41)
     assert (turn.stretch.name, turn.stretch.begin_ns) == ("soak", START + 40 * S)
     assert turn.event is not None
-    assert turn.event.detail["reason"] == "the generator began to send"
+    assert turn.event.detail["reason"] == "the generator started sending"
     assert phasing.end_ns == START + 3640 * S  # the soak keeps its length; the run saves what the baseline did not need
 
 
@@ -50,7 +50,7 @@ def test_a_generator_that_never_sends_does_not_hold_the_run() -> None:
     turn = begin(phasing, 60)
     assert turn.stretch.begin_ns == START + 60 * S
     assert turn.event is not None
-    assert turn.event.detail["reason"] == "no generator was seen to send within the longest time of baseline"
+    assert turn.event.detail["reason"] == "no generator was seen sending within the longest time of baseline"
 
 
 def test_an_event_ends_a_phase_only_while_it_lasts() -> None:

@@ -80,10 +80,10 @@ def test_what_a_cadence_can_show() -> None:
         "spikes of 11s and longer are always seen, shorter ones perhaps not"
     )
     assert "spikes of 2m and longer" in spike_sentence(60.0, 3600.0, 10.0, 60.0)
-    assert "decides nothing: readings every 5m are further apart than 1m" in spike_sentence(300.0, 3600.0, 10.0, 60.0)
-    assert "decides nothing: with readings every 1s a spike must last 11s" in spike_sentence(1.0, 5.0, 10.0, 60.0)
+    assert "is undecided: readings every 5m are further apart than 1m" in spike_sentence(300.0, 3600.0, 10.0, 60.0)
+    assert "is undecided: with readings every 1s a spike must last 11s" in spike_sentence(1.0, 5.0, 10.0, 60.0)
     assert growth_sentence(60.0, 600.0, 8, 0.05) == (
-        "memory_growth, 10 readings in 10m: decides nothing, it needs 24; run 24m, or poll more often"
+        "memory_growth, 10 readings in 10m: undecided, 24 needed; run 24m, or poll more often"
     )
     assert "growth of more than 5% from the first to the last third shows" in growth_sentence(1.0, 600.0, 8, 0.05)
 
@@ -95,7 +95,7 @@ def test_a_window_runs_from_the_first_to_the_last_of_its_phases(tmp_path: Path) 
     assert judged_s(plan, ("recovery",)) == judged_s(plan, ()) == 3600.0
     looks = asyncio.run(look_everywhere(plan, tmp_path, TINY))
     assert sensitivity(plan, looks, TINY) == (
-        "cpu_spike, memory_growth and growth do not find their metrics here: they will not apply",
+        "cpu_spike, memory_growth and growth find no metrics here: they do not apply",
     )
     told = sensitivity(plan, looks)
     assert [sentence.replace(",", "").split()[2] for sentence in told] == ["cpu_spike", "memory_growth", "growth"]

@@ -49,7 +49,7 @@ def test_a_block_is_an_event(attached: SoakRun, run: Path, events_of: Events) ->
     assert over.end_ns is not None
     assert over.end_ns > over.begin_ns
     assert (over.detail, over.expect, over.target) == ({"ticket": "1", "winner": "unit-2"}, expect, "dut")
-    assert [told.id for told in attached.told] == [1]
+    assert [told.id for told in attached.reported] == [1]
     assert event.stored is not None
     assert event.stored.event.end_ns is not None
 
@@ -283,6 +283,6 @@ def test_an_end_that_cannot_be_told_hides_no_error(run: Path, monkeypatch: pytes
 
     with pytest.raises(ValueError, match="mine") as raised:
         fail_and_die(ValueError("mine"))
-    assert any("the end of failover was not told" in note for note in raised.value.__notes__)
+    assert any("the end of failover was not recorded" in note for note in raised.value.__notes__)
     with pytest.raises(SoakwatchError, match="refuses"):
         fail_and_die(None)

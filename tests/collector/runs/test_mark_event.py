@@ -17,7 +17,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record.schema import STEPS, migrate
 from soakwatch.runs import mark_event as marking
 from soakwatch.runs.mark_event import (
-    MOST,
+    MAX_LABELS,
     EventConflictError,
     EventRefusedError,
     EventRequest,
@@ -68,7 +68,7 @@ def test_a_moment_a_stretch_and_an_open_event_are_kept(run: Path) -> None:
         (EventRequest("mark", "failover", object="x" * 1001), "1000 characters at most"),
         (EventRequest("mark", "failover", labels={"a": "\ud800"}), "a is one line of printable text"),
         (EventRequest("mark", "failover", labels={"": "b"}), "cannot name a label"),
-        (EventRequest("mark", "failover", labels={str(n): "" for n in range(MOST + 1)}), "too many"),
+        (EventRequest("mark", "failover", labels={str(n): "" for n in range(MAX_LABELS + 1)}), "too many"),
         (EventRequest("mark", "failover", expect={"Reboot": 1}), "expect: 'Reboot' is not a kind of event"),
         (EventRequest("mark", "failover", expect={"reboot": -1}), "a number of times from 0"),
         (EventRequest("mark", "failover", expect={"reboot": 10**9}), "a number of times from 0"),
@@ -107,7 +107,7 @@ def test_the_future_is_planned_not_told(run: Path) -> None:
 def test_what_was_before_the_run_or_after_it_is_no_part_of_it(recorded: Callable[..., Path]) -> None:
     """The sentence says when the run was."""
     over, at = recorded("over", ended=True), now()
-    with pytest.raises(EventRefusedError, match=r"1h50m before the begin of the run, \d{4}-"):
+    with pytest.raises(EventRefusedError, match=r"1h50m before the run began, \d{4}-"):
         record_event(over, EventRequest("mark", "failover", at - 7200 * SECOND), at)
     with pytest.raises(EventRefusedError, match=r"the run ended at .*, 1h before: say when the failover happened"):
         record_event(over, EventRequest("mark", "failover"), at + 3600 * SECOND)
@@ -203,7 +203,7 @@ def test_of_many_who_begin_the_same_event_one_does(run: Path) -> None:
 
 def test_a_script_that_lost_its_way_fills_no_record(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is an end to what a run is told; what is open can still be ended."""
-    monkeypatch.setattr(marking, "MOST_EVENTS", 2)
+    monkeypatch.setattr(marking, "MAX_EVENTS", 2)
     record_event(run, EventRequest("begin", "upgrade"), now())
     record_event(run, EventRequest("mark", "config"), now())
     with pytest.raises(EventRefusedError, match="has 2 events already"):
@@ -289,7 +289,7 @@ def test_a_time_reads_back() -> None:
         (("nowhere", "failover"), "nowhere is not a run"),
         (("last", "Failover"), "is not a kind of event"),
         (("last", "failover", "--at", "2031-01-01T00:00:00Z"), "in the future"),
-        (("last", "failover", "--at", "2001-01-01T00:00:00Z"), "before the begin of the run"),
+        (("last", "failover", "--at", "2001-01-01T00:00:00Z"), "before the run began"),
         (("last", "failover", "--at", "yesterday"), "is not ISO 8601"),
         (("last", "failover", "--at", "2026-11-21T00:00:00"), "has no zone"),
         (("last", "failover", "--end"), "no open event 'failover'"),

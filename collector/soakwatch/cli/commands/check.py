@@ -35,14 +35,14 @@ def command(plan: Path, runs: Path, no_connect: bool) -> int:  # noqa: FBT001 - 
 
     A load that is a command is started for these looks, for some seconds.
     """
-    from soakwatch.engine.hooks.opening import check_outside
-    from soakwatch.engine.notify.opening import looked_at
+    from soakwatch.engine.hooks.setup import check_outside
+    from soakwatch.engine.notify.setup import check_notifications
     from soakwatch.plan import load_plan
     from soakwatch.plan.rules import planned_rules
 
     loaded = load_plan(plan)
     check_outside(loaded)
-    notified = looked_at(loaded)
+    notified = check_notifications(loaded)
     rules = planned_rules(loaded.rules)
     _show_plan(loaded, tuple(rule.name for rule in rules))
     for line in notified:

@@ -84,8 +84,8 @@ def command(
     from soakwatch.core.clock import SteadyClock
     from soakwatch.core.secrets import secret
     from soakwatch.engine.first_polls import PlanRefusedError
-    from soakwatch.engine.hooks.opening import check_outside
-    from soakwatch.engine.notify.opening import looked_at
+    from soakwatch.engine.hooks.setup import check_outside
+    from soakwatch.engine.notify.setup import check_notifications
     from soakwatch.engine.preflight import preflight
     from soakwatch.engine.references import against
     from soakwatch.engine.start import begin, discard
@@ -104,7 +104,7 @@ def command(
             made = made.lasting(duration)
     any_rule, stop_rules = chosen(stop_on_fail)
     check_outside(made)
-    looked_at(made)
+    check_notifications(made)
     for sink in made.sinks:
         secret(sink.token)
     clock = SteadyClock()

@@ -11,7 +11,7 @@ import httpx
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
-from soakwatch.engine.hooks.occasion import HookFailedError
+from soakwatch.engine.hooks.trigger import HookFailedError
 from soakwatch.plan.hook import WebhookPlan, is_web_address
 from soakwatch.report.json import Json
 from soakwatch.sources.transport.tls import verifying
@@ -29,7 +29,7 @@ def address_of(planned: WebhookPlan) -> str:
         return planned.url
     address = secret(planned.url).reveal()
     if not is_web_address(address):
-        raise PlanError(f"the secret {planned.url} is no address such as https://HOST/PATH: write one into it")
+        raise PlanError(f"the secret {planned.url} does not hold an address such as https://HOST/PATH")
     return address
 
 
@@ -37,7 +37,7 @@ async def post(planned: WebhookPlan, document: Mapping[str, Json], pauses_s: Seq
     """Post it, at most ``len(pauses_s) + 1`` times. Raises HookFailedError."""
     try:
         address = await asyncio.to_thread(address_of, planned)
-        headers = {name: secret(told).reveal() for name, told in planned.headers.items()}
+        headers = {name: secret(reference).reveal() for name, reference in planned.headers.items()}
         context = await asyncio.to_thread(verifying, planned.ca)
     except PlanError as error:
         raise HookFailedError(str(error)) from None
@@ -52,7 +52,9 @@ async def post(planned: WebhookPlan, document: Mapping[str, Json], pauses_s: Seq
             headers={"content-type": "application/json", "user-agent": "soakwatch", **headers},
         )
     except (ValueError, UnicodeError):
-        raise HookFailedError(f"a secret for {where} cannot stand in a header: it holds other than ASCII") from None
+        raise HookFailedError(
+            f"a secret for {where} cannot be sent in a header: it holds characters other than ASCII"
+        ) from None
     async with client:
         for pause_s in (*pauses_s, None):
             trouble, again = await _try(client, address, content, where)

@@ -8,20 +8,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from soakwatch.core.supervised_child import Child, python_module
-from soakwatch.engine.notify.letter import Answer, Message, answer_of, order_line
+from soakwatch.engine.notify.message import Answer, Message, answer_of, order_line
 
 DEADLINE_S = 20.0
 """How long one try may take."""
 PAUSES_S = (2.0, 8.0)
 """Between the tries: there is one more try than there are pauses."""
-GIVEN_UP = "it was given up: the run was over"
+GIVEN_UP = "given up: the run was over"
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of a letter. ``tries`` is 0 where it was given up before the first one."""
+    """What became of a message. ``tries`` is 0 where it was given up before the first one."""
 
-    letter: Message
+    message: Message
     answer: Answer
     tries: int
 
@@ -32,28 +32,28 @@ class Sent:
 
 
 class Sender:
-    """Sends to one reference, one letter after the other; ``give_up`` may come from another thread."""
+    """Sends to one reference, one message after the other; ``give_up`` may come from another thread."""
 
     def __init__(self, to: str, deadline_s: float = DEADLINE_S, pauses_s: Sequence[float] = PAUSES_S) -> None:
         self._to, self._deadline_s, self._pauses_s = to, deadline_s, tuple(pauses_s)
         self._over, self._guard = threading.Event(), threading.Lock()
         self._child: Child | None = None
 
-    def look(self) -> Answer:
+    def check(self) -> Answer:
         """What the service is, or what is wrong with its address; nothing is sent."""
         return self._ask(None)
 
-    def send(self, letter: Message) -> Sent:
+    def send(self, message: Message) -> Sent:
         """Send it, at most ``len(pauses_s) + 1`` times."""
         answer, tries = Answer(trouble=GIVEN_UP), 0
         for pause_s in (*self._pauses_s, None):
             if self._over.is_set():
                 break
-            answer, tries = self._ask(letter), tries + 1
+            answer, tries = self._ask(message), tries + 1
             if not answer.trouble or not answer.again or pause_s is None:
                 break
             self._over.wait(pause_s)
-        return Sent(letter, answer, tries)
+        return Sent(message, answer, tries)
 
     def give_up(self) -> None:
         """Nothing more is sent; what is being sent is broken off."""
@@ -62,7 +62,7 @@ class Sender:
             if self._child is not None:
                 self._child.kill()
 
-    def _ask(self, letter: Message | None) -> Answer:
+    def _ask(self, message: Message | None) -> Answer:
         try:
             with self._guard:
                 if self._over.is_set():
@@ -71,7 +71,7 @@ class Sender:
         except OSError as error:
             return Answer(trouble=f"no process can be started to send it: {error.strerror}", again=True)
         try:
-            printed = child.exchange(order_line(self._to, letter) + "\n", self._deadline_s)
+            printed = child.exchange(order_line(self._to, message) + "\n", self._deadline_s)
         except TimeoutError:
             return Answer(trouble=f"it did not answer within {self._deadline_s:g} s", again=True)
         if self._over.is_set() and not printed:

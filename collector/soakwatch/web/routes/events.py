@@ -55,7 +55,7 @@ def _events(question: Question) -> Response:
 def _tell(question: Question) -> Response:
     ask = ask_of(question.body)
     stored = record_event(question.folder, ask, question.runs.now_ns())
-    return JSONResponse(event_data(stored), 200 if ask.deed == "end" else 201)
+    return JSONResponse(event_data(stored), 200 if ask.action == "end" else 201)
 
 
 ENDPOINTS = (

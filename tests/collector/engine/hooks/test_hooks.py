@@ -17,8 +17,8 @@ from soakwatch.core.errors import PlanError
 from soakwatch.engine.hooks import webhook
 from soakwatch.engine.hooks.hooks import Hooks
 from soakwatch.engine.hooks.limit import StormLimit
-from soakwatch.engine.hooks.occasion import HookFailedError, Occasion
-from soakwatch.engine.hooks.opening import check_outside, hooks_of
+from soakwatch.engine.hooks.setup import check_outside, hooks_of
+from soakwatch.engine.hooks.trigger import HookFailedError, Trigger
 from soakwatch.engine.hooks.webhook import post
 from soakwatch.judge.verdict import fold
 from soakwatch.plan.hook import WebhookPlan
@@ -226,7 +226,7 @@ def test_a_storm_is_counted_and_told_in_one(tmp_path: Path) -> None:
     said = sorted(kept.data.decode().strip() for kept in files(tmp_path / "run").values())
     assert said == [
         *["fail drops bgpd grows by 3 MiB/h; $(touch x) `x`"] * 3,
-        "held-back 38 38 more findings came than are told one by one: drops (37), hang (1)",
+        "held-back 38 38 findings over the limit, not reported one by one: drops (37), hang (1)",
     ]
 
 
@@ -270,7 +270,7 @@ def test_the_end_of_the_run_waits_for_hooks_but_not_for_ever(tmp_path: Path) -> 
         reasons = [stored.event.detail["reason"] for stored in record.events_after(0)]
     assert reasons == [
         "sleep: it was killed: the run was over",
-        "the run was over: 2 of what was set off was given up",
+        "the run was over: 2 queued actions were given up",
     ]
 
 
@@ -287,7 +287,7 @@ def test_what_is_wrong_outside_of_the_plan_is_told_before_the_run(
     )
     with pytest.raises(PlanError) as caught:
         check_outside(plan(text))
-    missing = "run: there is no program {}: install it, or write its whole path"
+    missing = "run: program {} not found: install it, or write its full path"
     assert caught.value.problems == (
         f"p.yaml: events, number 1 (failover): {missing.format(repr('no-such-program'))}",
         f"p.yaml: hooks, number 1: {missing.format(repr('nothing-here'))}",
@@ -355,7 +355,7 @@ def test_a_webhook_posts_to_nobody_whose_certificate_is_not_trusted(tmp_path: Pa
 def test_occasions_hold_what_a_shell_or_json_would_stumble_over() -> None:
     """Zero bytes, lone surrogates and numbers that are none pass through variables and JSON."""
     odd = Finding("r", 1, Outcome.FAIL, "d\0t", "m", "\udcff", Window(0, 1), "d", "x" * 9999, 1, measured=float("nan"))
-    told = Occasion("fail", "run", 1, odd)
+    told = Trigger("fail", "run", 1, odd)
     environment = told.environment()
     assert environment["SOAKWATCH_TARGET"] == "d t"
     assert environment["SOAKWATCH_OBJECT"] == "\\udcff"

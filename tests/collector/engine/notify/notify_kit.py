@@ -1,4 +1,4 @@
-"""What the tests of notifications share: receivers on the loopback that speak the real protocols, findings, letters."""
+"""What the tests of notifications share: receivers on the loopback that speak real protocols, findings, messages."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.collector.engine.notify.notify_kit import PASSWORD, Mails, mails, posts
 
-from soakwatch.engine.notify.telling import FAILED, SENT
+from soakwatch.engine.notify.policy import FAILED, SENT
 from soakwatch.record import RecordView
 from soakwatch.testing.ports import free_port
 from soakwatch_rules.rule import Outcome
@@ -107,7 +107,7 @@ notify:
         ]
     )
     assert "waiting for the notifications, 30 s at most" in done.stdout
-    complaint = "notify env:SOAK_DOWN: json did not get the message of the end: nobody listens there"
+    complaint = "notify env:SOAK_DOWN: json did not get the message of the end: the connection was refused"
     assert done.stdout.count(complaint) == 1
     kept = b"".join(file.read_bytes() for file in (tmp_path / "run").iterdir()) + done.stdout.encode()
     for word in (TOKEN, PASSWORD, f"127.0.0.1:{hook.port}", f"127.0.0.1:{down}"):

@@ -7,18 +7,18 @@ from pathlib import Path
 
 from tests.collector.engine.notify.notify_kit import T0, finding, plan, verdict
 
-from soakwatch.engine.notify.telling import News
-from soakwatch.engine.notify.words import (
+from soakwatch.engine.notify.message_text import (
     LIVE,
     Where,
-    broken_letter,
-    end_letter,
-    failure_letter,
+    broken_message,
+    end_message,
+    failure_message,
     first_failure,
-    more_letter,
-    start_letter,
-    withdrawn_letter,
+    more_message,
+    start_message,
+    withdrawn_message,
 )
+from soakwatch.engine.notify.policy import News
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.rule import Mark, Outcome
 
@@ -28,19 +28,19 @@ REPORT = Path("/runs/night/report.html")
 
 def test_the_start_says_what_runs_and_for_how_long() -> None:
     """And where its page and its record are."""
-    letter = start_letter(plan(""), T0, T0 + 3600 * 10**9, WHERE)
-    assert letter.title == "Started night: 1h on dut"
-    assert "from 2023-11-14 22:13:20 to 2023-11-14 23:13:20 UTC: 1h (soak 1h)" in letter.body
-    assert "dut (dut)" in letter.body
-    assert "Page: http://127.0.0.1:8720/runs/night/ (seen from lab7)" in letter.body
-    assert "Record: lab7:/runs/night" in letter.body
+    message = start_message(plan(""), T0, T0 + 3600 * 10**9, WHERE)
+    assert message.title == "Started night: 1h on dut"
+    assert "from 2023-11-14 22:13:20 to 2023-11-14 23:13:20 UTC: 1h (soak 1h)" in message.body
+    assert "dut (dut)" in message.body
+    assert "Page: http://127.0.0.1:8720/runs/night/ (seen from lab7)" in message.body
+    assert "Record: lab7:/runs/night" in message.body
 
 
 def test_a_live_failure_says_what_it_is_and_that_it_is_no_verdict() -> None:
     """Sentence, time, definition, measured, limit, and how sure it is."""
     first = finding(at_s=754)
-    letter = failure_letter("night", News("failure", (first, finding("hang", "")), (), 2), T0, WHERE, final=False)
-    assert letter.title == "Failing night: dut memory_growth"
+    message = failure_message("night", News("failure", (first, finding("hang", "")), (), 2), T0, WHERE, final=False)
+    assert message.title == "Failing night: dut memory_growth"
     for part in (
         "process=bgpd grows by 3 MiB/h",
         "12m34s after the start",
@@ -53,8 +53,8 @@ def test_a_live_failure_says_what_it_is_and_that_it_is_no_verdict() -> None:
         "1 other finding fails too:",
         "dut hang",
     ):
-        assert part in letter.body, (part, letter.body)
-    final = failure_letter("night", News("failure", (first,), (), 1), T0, WHERE, final=True)
+        assert part in message.body, (part, message.body)
+    final = failure_message("night", News("failure", (first,), (), 1), T0, WHERE, final=True)
     assert final.title == "FAIL night: dut memory_growth"
     assert LIVE not in final.body
 
@@ -62,20 +62,20 @@ def test_a_live_failure_says_what_it_is_and_that_it_is_no_verdict() -> None:
 def test_many_later_failures_are_a_short_message() -> None:
     """Ten are listed, the others counted; and it says that it is the last."""
     many = tuple(finding("hang", f"core={n}") for n in range(500))
-    letter = more_letter("night", News("more", many, ("dut gap",), 500, last=True), WHERE, final=False)
-    assert letter.title == "night: 500 findings fail so far"
-    assert "and 490 more" in letter.body
-    assert "1 finding withdrawn:\n- dut gap" in letter.body
-    assert "last message about failures" in letter.body
-    assert len(letter.body) < 5000
+    message = more_message("night", News("more", many, ("dut gap",), 500, last=True), WHERE, final=False)
+    assert message.title == "night: 500 findings fail so far"
+    assert "and 490 more" in message.body
+    assert "1 finding withdrawn:\n- dut gap" in message.body
+    assert "last message about failures" in message.body
+    assert len(message.body) < 5000
 
 
 def test_a_withdrawn_failure_is_taken_back() -> None:
     """And it says whether anything else still fails."""
-    letter = withdrawn_letter("night", News("withdrawn", (), ("dut hang",), 0), WHERE)
-    assert letter.title == "Withdrawn night: dut hang"
-    assert "Nothing fails at the moment." in letter.body
-    assert "1 other finding still fails." in withdrawn_letter("n", News("withdrawn", (), ("x",), 1), WHERE).body
+    message = withdrawn_message("night", News("withdrawn", (), ("dut hang",), 0), WHERE)
+    assert message.title == "Withdrawn night: dut hang"
+    assert "Nothing fails at the moment." in message.body
+    assert "1 other finding still fails." in withdrawn_message("n", News("withdrawn", (), ("x",), 1), WHERE).body
 
 
 def test_the_end_is_the_verdict_with_the_first_failure() -> None:
@@ -106,25 +106,25 @@ def test_the_end_is_the_verdict_with_the_first_failure() -> None:
     )
     made = replace(verdict(Outcome.FAIL, later, sooner, doubt), causes=causes)
     assert first_failure(made) == (T0 + 600 * 10**9, "dut it hung")
-    letter = end_letter(made, T0, WHERE, "report", REPORT, "# summary")
-    assert letter.title == "FAIL night: dut failed memory_growth"
-    assert letter.tone == "failure"
-    assert "First failure: 2023-11-14 22:23:20 UTC, 10m after the start: dut it hung" in letter.body
-    assert "- fail: dut memory grows" in letter.body
-    assert (letter.report, letter.summary) == (REPORT, "# summary")
-    assert end_letter(made, T0, WHERE, "summary", REPORT, "# summary").report is None
-    bare = end_letter(made, T0, WHERE, "none", REPORT, "# summary")
+    message = end_message(made, T0, WHERE, "report", REPORT, "# summary")
+    assert message.title == "FAIL night: dut failed memory_growth"
+    assert message.tone == "failure"
+    assert "First failure: 2023-11-14 22:23:20 UTC, 10m after the start: dut it hung" in message.body
+    assert "- fail: dut memory grows" in message.body
+    assert (message.report, message.summary) == (REPORT, "# summary")
+    assert end_message(made, T0, WHERE, "summary", REPORT, "# summary").report is None
+    bare = end_message(made, T0, WHERE, "none", REPORT, "# summary")
     assert (bare.report, bare.summary) == (None, "")
 
 
 def test_a_pass_and_a_monitor_that_broke() -> None:
     """Each says so in its first words."""
-    letter = end_letter(verdict(Outcome.PASS), T0, Where("lab7", Path("/r")), "none", REPORT, "")
-    assert (letter.title, letter.tone) == ("PASS night: dut: no rule failed", "success")
-    assert "Page:" not in letter.body
-    assert "First failure" not in letter.body
-    assert end_letter(verdict(Outcome.INCONCLUSIVE), T0, WHERE, "none", REPORT, "").tone == "warning"
-    broken = broken_letter("night", "the disk is full", WHERE)
+    message = end_message(verdict(Outcome.PASS), T0, Where("lab7", Path("/r")), "none", REPORT, "")
+    assert (message.title, message.tone) == ("PASS night: dut: no rule failed", "success")
+    assert "Page:" not in message.body
+    assert "First failure" not in message.body
+    assert end_message(verdict(Outcome.INCONCLUSIVE), T0, WHERE, "none", REPORT, "").tone == "warning"
+    broken = broken_message("night", "the disk is full", WHERE)
     assert broken.title.startswith("BROKEN night")
     assert "there is no verdict: the disk is full" in broken.body
 
@@ -133,17 +133,17 @@ def test_hostile_names_call_nobody_and_stay_on_their_line() -> None:
     """Mentions, links, line ends and turns of direction in the names of processes."""
     nasty = "process=@everyone\nFAIL http://evil.example \u202ex <script>" + "y" * 3000
     first = finding("hang", nasty)
-    for letter in (
-        failure_letter("night", News("failure", (first,), (), 1), T0, WHERE, final=False),
-        more_letter("night", News("more", (first,), (nasty,), 1), WHERE, final=False),
-        withdrawn_letter("night", News("withdrawn", (), (nasty,), 0), WHERE),
-        end_letter(replace(verdict(Outcome.FAIL, first), reason=nasty), T0, WHERE, "none", REPORT, ""),
+    for message in (
+        failure_message("night", News("failure", (first,), (), 1), T0, WHERE, final=False),
+        more_message("night", News("more", (first,), (nasty,), 1), WHERE, final=False),
+        withdrawn_message("night", News("withdrawn", (), (nasty,), 0), WHERE),
+        end_message(replace(verdict(Outcome.FAIL, first), reason=nasty), T0, WHERE, "none", REPORT, ""),
     ):
-        for text in (letter.title, letter.body):
+        for text in (message.title, message.body):
             assert "@everyone" not in text
             assert "http://evil" not in text
             assert "\u202e" not in text
             assert "\nFAIL" not in text
-        assert "\n" not in letter.title
-        assert len(letter.title) < 200
-        assert len(letter.body) < 4000
+        assert "\n" not in message.title
+        assert len(message.title) < 200
+        assert len(message.body) < 4000

@@ -14,7 +14,7 @@ SENT, FAILED = "notify.sent", "notify.failed"
 """The kinds of events that tell what became of a notification."""
 PAUSE_NS = 30 * 60 * 10**9
 """Later failures are summed up at most so often; what could not be sent is tried again after so long."""
-MOST_SUMMARIES = 20
+MAX_SUMMARIES = 20
 """The last one says that it is the last before the end of the run."""
 
 
@@ -34,13 +34,13 @@ class News:
     last: bool = False
 
 
-class Telling:
+class FailurePolicy:
     """What the recipient believes, and what is so: ``hear`` gives the difference when it is worth a message.
 
     A message counts as told only when ``sent`` says so; until then nothing else is told.
     """
 
-    def __init__(self, told: Iterable[Event] = ()) -> None:
+    def __init__(self, recorded: Iterable[Event] = ()) -> None:
         self._first = ""  # the identity of the first failure that was told, and what it is about
         self._about = ""
         self._believed: dict[str, str] = {}  # what fails, as far as the recipient knows: identities, and words
@@ -49,7 +49,7 @@ class Telling:
         self._quiet_until_ns = 0
         self._missed = False  # whether the last message could not be sent
         self._under_way: tuple[News, dict[str, str]] | None = None
-        for event in told:
+        for event in recorded:
             self._remember(event)
 
     def hear(self, findings: Iterable[Finding], now_ns: int, *, final: bool = False) -> News | None:
@@ -90,9 +90,9 @@ class Telling:
             return None if quiet and self._missed else News("withdrawn", (), (self._about,), len(failing))
         anew = tuple(f for identity, f in failing.items() if identity not in self._believed)
         gone = tuple(words for identity, words in self._believed.items() if identity not in failing)
-        if quiet or not (anew or gone) or (self._summaries >= MOST_SUMMARIES and not final):
+        if quiet or not (anew or gone) or (self._summaries >= MAX_SUMMARIES and not final):
             return None
-        return News("more", anew, gone, len(failing), last=self._summaries == MOST_SUMMARIES - 1 and not final)
+        return News("more", anew, gone, len(failing), last=self._summaries == MAX_SUMMARIES - 1 and not final)
 
     def _remember(self, event: Event) -> None:
         """What an earlier life of the monitor told."""
