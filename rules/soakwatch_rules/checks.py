@@ -17,6 +17,7 @@ from soakwatch_rules.parameter import parameters
 from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Window
 from soakwatch_rules.scenarios.synthetic import PROCESS, readings, trait
 from soakwatch_rules.series import Series
+from soakwatch_rules.traits import Traits
 
 _SECOND: Final = 10**9
 _PER_PHASE: Final = (("baseline", 0.2), ("soak", 0.3), ("stress", 0.1), ("recovery", 0.4))
@@ -51,8 +52,6 @@ _LOAD: Final = (
     "load.cpu.utilization",
     "load.ceiling.packet.rate",
 )
-_ONLY_ASKED: Final = frozenset({"level", "event_impact"})  # without a limit, or an event, there is nothing to judge
-_OF_EVENTS: Final = frozenset({"event_impact"})  # what an event cost is its question
 _RUNS: Final = 5  # earlier runs of the calm device
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -188,13 +187,20 @@ def check_docstring(rule: Rule) -> None:
     assert not result.failed, f"the example of {rule.name} fails"
 
 
+def _traits(rule: Rule) -> Traits:
+    """What the rule declares; of one that declares nothing the defaults."""
+    declared: object = getattr(rule, "traits", None)
+    return declared if isinstance(declared, Traits) else Traits()
+
+
 def check_calm(rule: Rule) -> None:
     """A device that is well passes everywhere, and each finding is complete."""
+    traits = _traits(rule)
     for case in cases(rule, quiet):
         findings = rule.judge(case)
         assert findings, f"{rule.name} says nothing"
         for finding in findings:
-            if finding.outcome is Outcome.NOT_APPLICABLE and rule.name in _ONLY_ASKED:
+            if finding.outcome is Outcome.NOT_APPLICABLE and (traits.needs_limit or traits.needs_event):
                 continue
             assert finding.outcome is Outcome.PASS, f"{rule.name} says {finding.outcome}: {finding.reason}"
             check_complete(rule, case, finding)
@@ -281,7 +287,7 @@ def _scaled(series: tuple[Series, ...], factor: float) -> tuple[Series, ...]:
 def check_events(rule: Rule) -> None:
     """Events of unknown kinds, of other objects, or without details change nothing and raise nothing."""
     odd = (Event("failover", "dut", "", 5, None), Event("core.unheard", "", "x=y", 5, 2, {"mtime": "soon"}))
-    for case in cases(rule, quiet) if rule.name not in _OF_EVENTS else ():
+    for case in cases(rule, quiet) if not _traits(rule).needs_event else ():
         plain, with_odd = rule.judge(case), rule.judge(replace(case, events=odd))
         assert [f.outcome for f in plain] == [f.outcome for f in with_odd], f"{rule.name} heeds events of other kinds"
 

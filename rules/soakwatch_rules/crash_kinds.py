@@ -1,4 +1,4 @@
-"""Kinds of events that tell of crashes: which rule judges each, and what those of the kernel's log mean."""
+"""Kinds of events of the kernel's log: what each means where nothing more is known of it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,3 @@ KERNEL: Final[Mapping[str, KernelKind]] = {
 }
 """The alarms of a kernel's log, worst first, and what a device tells of its hardware. The counter
 ``system.kernel.alarms`` has the same kinds without the first word."""
-RULE_OF: Final[Mapping[str, str]] = {
-    "reboot": "reboot",
-    **dict.fromkeys(("process.restart", "process.exit", "process.start"), "process_restart"),
-    "kernel.oom": "oom_kill",
-    **dict.fromkeys(("core.dump", "core.present", "process.crash", "device.crash", "watchdog"), "core_dump"),
-    **dict.fromkeys(KERNEL, "kernel_fault"),
-}
-"""The rule that judges events of each of these kinds: all that a planned event can announce of crashes is here."""

@@ -12,14 +12,13 @@ from dataclasses import replace
 from typing import Final
 
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
+from soakwatch_rules.traits import GrowthMethod, traits_of
 
-_LITERAL: Final = "memory_growth"
-_BY_SHAPE: Final = "growth"
 _NOT_ASKED: Final = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.TOO_FEW, InconclusiveReason.NOT_BEGUN})
 _SAID: Final[Mapping[Outcome, str]] = {
     Outcome.PASS: "it does not grow at the end",
     Outcome.WARN: "it does not grow at the end",
-    Outcome.INCONCLUSIVE: "whether it grows at the end cannot be told",
+    Outcome.INCONCLUSIVE: "whether it grows at the end is undecided",
 }
 
 BOTH: Final = "stages_grow"
@@ -39,13 +38,13 @@ def one_verdict(findings: Sequence[Finding]) -> list[Finding]:
     then has not grown at the end, and a life that restarts cut out of a run is a part. A doubt of ``growth``
     appears once, as its own: the literal method does not decide what the shape leaves open.
     """
-    shapes = {_key(f): f for f in findings if f.rule == _BY_SHAPE}
-    grown = {_key(f) for f in findings if f.rule == _LITERAL and f.outcome is Outcome.FAIL}
+    shapes = {_key(f): f for f in findings if _method(f) is GrowthMethod.SHAPE}
+    grown = {_key(f) for f in findings if _method(f) is GrowthMethod.STAGES and f.outcome is Outcome.FAIL}
     made = []
     for f in findings:
-        if f.rule == _LITERAL:
+        if _method(f) is GrowthMethod.STAGES:
             made.append(_beside(f, shapes.get(_key(f))))
-        elif f.rule == _BY_SHAPE and f.outcome is Outcome.INCONCLUSIVE and _key(f) in grown:
+        elif _method(f) is GrowthMethod.SHAPE and f.outcome is Outcome.INCONCLUSIVE and _key(f) in grown:
             made.append(replace(f, numbers=dict(f.numbers) | {BOTH: 1.0}))
         else:
             made.append(f)
@@ -63,6 +62,10 @@ def of_shared_hosts(findings: Sequence[Finding], shared: Collection[str]) -> lis
     return [_of_shared(f, watched=f.target in watched) if f.target in shared else f for f in findings]
 
 
+def _method(finding: Finding) -> GrowthMethod | None:
+    return traits_of(finding.rule).growth
+
+
 def _key(finding: Finding) -> Key:
     return finding.target, finding.metric, finding.object
 
@@ -73,23 +76,25 @@ def _beside(literal: Finding, shape: Finding | None) -> Finding:
     asked = shape is not None and (shape.outcome is not Outcome.INCONCLUSIVE or shape.why not in _NOT_ASKED)
     change = literal.numbers.get("change")
     by = f" ({100 * change:+.1f} %)" if change is not None else ""
-    literally = f"{literal.metric}: the last third lies beyond the first{by}, which read literally is growth, but "
+    literally = f"{literal.metric} was higher in the last third than in the first{by}, but "
     if shape is not None and asked and shape.outcome in _SAID:
-        said = f"{_SAID[shape.outcome]} (rule {_BY_SHAPE}: {shape.reason})"
+        said = f"{_SAID[shape.outcome]} (rule {shape.rule}: {shape.reason})"
     elif literal.numbers.get("lately", math.inf) < LEVELLED:
-        said = (
-            "within the last third it hardly rises any more: a warm-up or a step; too short for the rule growth to tell"
-        )
+        said = "within the last third it hardly rises any more: a warm-up or a step (too short for the rule growth)"
     elif literal.numbers.get(CUT, 0.0) > 0:
-        said = "restarts cut this life out of the run: a warm-up or a part of a sawtooth; too short for the rule growth"
+        said = (
+            "this is only the time between two restarts: a warm-up or a part of a sawtooth (too short for the rule "
+            "growth)"
+        )
     else:
         return literal
     return replace(literal, outcome=Outcome.WARN, reason=literally + said)
 
 
 def _of_shared(finding: Finding, *, watched: bool) -> Finding:
-    literal = finding.rule == _LITERAL
-    if not (literal or (finding.rule == _BY_SHAPE and watched)) or not finding.metric.startswith("system."):
+    method = _method(finding)
+    judged = method is GrowthMethod.STAGES or (method is GrowthMethod.SHAPE and watched)
+    if not judged or not finding.metric.startswith("system."):
         return finding
     why = "not the device: other programs run on this machine too"
     if finding.outcome is Outcome.FAIL:

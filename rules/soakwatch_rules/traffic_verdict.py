@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from soakwatch_rules.rule import Finding, Mark, Outcome
+from soakwatch_rules.traits import traits_of
 
 _LOSS = "loss"
 _CLEARED = "device_out"  # a loss that was held against the device's own interfaces has this number
 _BLAMED = frozenset({Outcome.WARN, Outcome.INCONCLUSIVE})
-_DEATHS = frozenset({"process_restart", "reboot", "hang", "oom_kill", "core_dump", "kernel_fault"})
-_RULES = frozenset({"performance_decline", "periodic_pause", "step_change", "recovery", "level"})
 _METRICS = frozenset(
     {
         "load.rx.packets",
@@ -40,10 +39,11 @@ def agreed(findings: Sequence[Finding]) -> list[Finding]:
     made = []
     for one in findings:
         by = cleared.get(one.target)
-        if by is None or one.outcome is not Outcome.FAIL or one.rule not in _RULES or one.metric not in _METRICS:
+        judges_it = traits_of(one.rule).of_returned_load and one.metric in _METRICS
+        if by is None or one.outcome is not Outcome.FAIL or not judges_it:
             made.append(one)
             continue
-        reason = f"{one.reason}; but what was lost was not lost by the device (see loss)"
+        reason = f"{one.reason}; but the loss was not caused by the device (see loss)"
         made.append(replace(one, outcome=by.outcome, reason=reason, why=by.why, settle=by.settle))
     return made
 
@@ -62,7 +62,7 @@ def of_shared_load(findings: Sequence[Finding]) -> list[Finding]:
     ['fail', 'fail']
     """
     hit = {f.target for f in findings if f.rule == _LOSS and f.outcome is Outcome.FAIL}
-    deaths = [f for f in findings if f.rule in _DEATHS and f.outcome is Outcome.FAIL and f.target in hit]
+    deaths = [f for f in findings if traits_of(f.rule).leads and f.outcome is Outcome.FAIL and f.target in hit]
     if len(hit) < 2 or not deaths:
         return list(findings)
     return [_shared(f, deaths) if f.rule == _LOSS and f.outcome is Outcome.FAIL else f for f in findings]
@@ -98,7 +98,7 @@ def _on_the_path(loss: Finding, cuts: Sequence[Mark]) -> Finding:
         return loss
     if not all(any(_mostly_within(stop, cut) for cut in cuts) for stop in loss.marks):
         return loss
-    why = "all management was silent then and the load went through: the path to it, not the device"
+    why = "no management answered then but traffic was forwarded: caused by the path, not the device"
     return replace(loss, outcome=Outcome.WARN, reason=f"{loss.reason}; {why}")
 
 
@@ -117,5 +117,5 @@ def _shared(loss: Finding, deaths: Sequence[Finding]) -> Finding:
         return loss
     who = ", ".join(sorted({f"{death.target} ({death.rule})" for death in within}))
     return replace(
-        loss, outcome=Outcome.WARN, reason=f"{loss.reason}; the load is shared with {who}, which failed then"
+        loss, outcome=Outcome.WARN, reason=f"{loss.reason}; the load is shared with {who}, which failed at that time"
     )

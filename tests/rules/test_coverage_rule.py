@@ -45,7 +45,7 @@ def test_one_missing_poll_is_no_gap_in_a_short_window() -> None:
 def test_the_reason_tells_the_account() -> None:
     """Due, got, lost by outcome, the gap with its time and the commonest error are in the sentence."""
     finding = judge(1000, 900, 80.0)
-    for part in ("900 of 1000", "90.0 %", "100 timeout", "1 min 20 s", "00:01:40", "no answer within 2 s"):
+    for part in ("900 of 1,000", "90.0 %", "100 timeout", "1 min 20 s", "00:01:40", "no answer within 2 s"):
         assert part in finding.reason
     assert finding.marks[0].begin_ns == 100 * S
     assert finding.coverage == 0.9
@@ -61,3 +61,16 @@ def test_a_source_that_is_not_required_only_warns() -> None:
     """Holes in an optional source are told and hold up nothing."""
     optional = Ledger("monitor", "monitor", 5.0, 100, 50, {"failed": 50}, None, required=False)
     assert Coverage().judge(Case("monitor", "", Window(0, 500 * S), ledgers=(optional,)))[0].outcome is Outcome.WARN
+
+
+OUTCOMES = """
+silence                          | coverage
+no silence                       | P
+hang of 5 min                    | P
+pinned CPU, nothing forwarded    | P
+management silent, forwarding on | P
+one protocol silent              | P
+monitor late                     | P
+silent for a fifth of the run    | I
+reboot with its silence          | P
+"""

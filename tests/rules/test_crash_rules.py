@@ -131,8 +131,8 @@ def test_never_appeared_is_inconclusive() -> None:
     """Down from end to end is a watch to check, by ``process.up`` or by a count of 0; a count above 0 says nothing."""
     finding = restarted(ups((0, N)))
     assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "never appeared" in finding.reason
-    assert "check the watch" in finding.settle
+    assert "no such process ever ran" in finding.reason
+    assert "check the name, glob or pidfile" in finding.settle
     watch = "process=web"
     none = replace(life("process.count", [0.0] * N), object=watch)
     assert one(ProcessRestart(), [none], thing=watch).outcome is Outcome.INCONCLUSIVE
@@ -383,3 +383,24 @@ def test_neither_counter_nor_log() -> None:
     assert "permission denied" in unread.reason
     assert one(OomKill(), [kills().between(0, S)]).outcome is Outcome.INCONCLUSIVE
     assert one(OomKill(), [], happened("kernel.oom", 5)).outcome is Outcome.FAIL
+
+
+OUTCOMES = """
+crash                         | process_restart | reboot | core_dump | oom_kill
+calm device                   | P               | P      | P         | P
+restart                       | F               | P      | P         | P
+restart that no event tells   | F               | P      | P         | P
+restart that was announced    | P               | P      | P         | P
+process gone                  | F               | P      | P         | P
+reboot                        | F               | F      | P         | P
+reboot seen by uptime only    | F               | F      | P         | P
+reboot that was announced     | P               | P      | P         | P
+uptime wraps after 497 days   | P               | P      | P         | P
+agent begins anew             | P               | P      | P         | P
+clock step                    | P               | P      | P         | P
+core file                     | P               | P      | F         | P
+killed for want of memory     | F               | P      | P         | F
+segfault without a core       | F               | P      | P         | P
+segfault of another tenant    | P               | P      | P         | P
+lockup that the counter shows | P               | P      | P         | P
+"""

@@ -163,3 +163,16 @@ def test_odd_readings_and_accounts_raise_nothing(seed: int) -> None:
     )
     for finding in Gap().judge(made):
         check_complete(Gap(), made, finding)
+
+
+OUTCOMES = """
+silence                          | gap
+no silence                       | P
+hang of 5 min                    | W
+pinned CPU, nothing forwarded    | P
+management silent, forwarding on | P
+one protocol silent              | PW
+monitor late                     | P
+silent for a fifth of the run    | PW
+reboot with its silence          | PW
+"""

@@ -188,7 +188,7 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
 @pytest.mark.parametrize("name", ["cpu", "core", "memory", "swap", "disk", "connections", "queue"])
 def test_a_percentage_without_its_sign_is_refused(name: str) -> None:
     """80 is 8000 %: such a limit is never reached, so nothing would ever be judged by it."""
-    with pytest.raises(ValueError, match=f"level: {name} is a share, and 80 is more than all: write 80%"):
+    with pytest.raises(ValueError, match=f"level: {name} is a share and cannot be 80: write 80%"):
         Level(**{name: 80})
     assert Level(**{name: 0.8}).definition()
     assert Level(process_memory=80, latency=2).definition()
@@ -206,3 +206,35 @@ def test_connections_are_those_of_a_linux_and_of_a_device() -> None:
     assert [(f.metric, f.outcome) for f in findings] == [("system.sessions", Outcome.FAIL)]
     bare = rule.judge(replace(case, series=(track,)))
     assert bare[0].why is InconclusiveReason.NO_REFERENCE, "nothing states the size of the only table"
+
+
+OUTCOMES = """
+cpu                            | level
+quiet 30 %                     | P
+quiet 30 %, each second        | P
+bursts of 2 s                  | PF
+60 % bursty                    | PF
+wave of a day 40 ± 25 %        | P
+busy 85 ± 8 %                  | F
+poll mode 100 %                | F
+poll mode 99 %                 | F
+half polling 97 %              | F
+core in poll mode              | I
+20 s of each minute at the top | F
+climbs to the top              | F
+spike 5 s each second          | F
+spike 11 s each second         | F
+spike 15 s each 5 s            | PF
+spike 10 s each 10 s           | P
+spike 20 s each 10 s           | PF
+spike 120 s each 60 s          | PF
+spike 10 min                   | F
+spike 2 h                      | F
+spike to 90 %                  | P
+peg of 3 readings, 10 s        | F
+peg of 3 readings, 60 s        | F
+plateau 95 ± 2 %               | F
+spike that was asked for       | PF
+20 min at the top              | F
+20 min at the top, drops       | F
+"""

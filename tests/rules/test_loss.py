@@ -100,7 +100,7 @@ def test_few_packets_prove_nothing() -> None:
     lost[5] = 1
     finding = judge(case(*packets(lost, 0.1)))
     assert finding.outcome is Outcome.NOT_APPLICABLE
-    assert "which takes 1,000" in finding.reason
+    assert "takes at least 1,000" in finding.reason
     asked = np.arange(1.0, 3601.0)
     gone = np.cumsum(np.arange(3600) == 900).astype(np.float64)
     pings = (readings("reach.sent", asked, 1.0, object=PEER), readings("reach.lost", gone, 1.0, object=PEER))
@@ -208,7 +208,7 @@ def test_overload_that_the_receiver_could_not_take() -> None:
     ]
     finding = rule.judge(case(*load, phases=cut, series=tuple(ports)))[0]
     assert finding.outcome is Outcome.WARN
-    assert "the generator's receiver or the path lost that, not the device" in finding.reason
+    assert "lost after leaving the device, by the path or the generator's receiver" in finding.reason
     ports[3] = readings("system.network.packets", np.cumsum(back), 10.0, object="interface=e1,direction=transmit")
     assert rule.judge(case(*load, phases=cut, series=tuple(ports)))[0].outcome is Outcome.FAIL
 
@@ -275,3 +275,41 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="loss"):
         Loss(**bad)
+
+
+OUTCOMES = """
+losses                        | loss
+packets: none lost            | P
+requests: none lost           | P
+connections: none lost        | P
+pings: none lost              | P
+packet rates: none lost       | P
+answers: none lost            | P
+packets: 0.005 % lost         | P
+requests: 0.005 % lost        | P
+connections: 0.005 % lost     | P
+pings: 1 in 2000 lost         | PW
+the load comes up             | P
+the load has levels           | P
+the load ends in the cooldown | P
+answers end in the cooldown   | P
+half is lost under stress     | P
+packets: 1 % lost             | F
+requests: 1 % lost            | F
+connections: 1 % lost         | F
+pings: 1 % lost               | F
+packet rates: 1 % lost        | F
+packets: 99 % lost            | F
+requests: 99 % lost           | F
+connections: 99 % lost        | F
+pings: 99 % lost              | F
+packet rates: 99 % lost       | F
+packets: none for 30 s        | F
+requests: none for 30 s       | F
+connections: none for 30 s    | F
+pings: none for 30 s          | F
+answers: none for 30 s        | F
+0.05 % lost, none before      | F
+nothing for 10 min            | F
+nothing for 2 s               | P
+"""

@@ -7,10 +7,10 @@ import pkgutil
 import re
 
 import pytest
+from tests.rules.outcomes import concerning
 
 from soakwatch_rules import detectors
 from soakwatch_rules.measured import table
-from soakwatch_rules.scenarios.families import concerning
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 

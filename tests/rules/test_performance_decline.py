@@ -174,3 +174,18 @@ def test_a_daily_wave_without_an_offered_load_is_no_decline() -> None:
         load = (readings("load.request.rate", rate, 60.0),)
         case = Case("dut", "", Window(0, 86400 * S), load=load, phases=(Phase("soak", Window(0, 86400 * S)),))
         assert PerformanceDecline().judge(case)[0].outcome is outcome
+
+
+OUTCOMES = """
+throughput                   | performance_decline
+steady                       | PI
+checkpoint waves             | PI
+comes up                     | PI
+one stop of a minute         | PI
+offered load halves          | PI
+declines 15 % a day          | FI
+declines 40 % a day          | F
+declines faster and faster   | F
+falls by half                | PIFW
+declines 40 % a day in waves | FI
+"""

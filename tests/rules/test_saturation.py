@@ -128,7 +128,7 @@ def test_what_climbs_is_told_when_it_is_full() -> None:
     climb = np.linspace(0.2, 0.8, N) + 0.005 * rng.standard_normal(N)
     finding = judge(readings("system.sessions.utilization", climb, 60.0, object="table=nat"))
     assert finding.outcome is Outcome.WARN
-    assert "and it climbs: it reaches its limit in 7 h 58 min if it goes on like this" in finding.reason
+    assert "and rising: the limit is reached in 7 h 59 min at this rate" in finding.reason
     assert finding.forecast is not None
     assert finding.forecast.after_s == pytest.approx(8 * 3600, rel=0.05)
     slow = np.linspace(0.2, 0.3, N) + 0.002 * rng.standard_normal(N)
@@ -163,3 +163,30 @@ def test_what_is_read_less_often_than_the_polls_lacks_no_reading() -> None:
         part = replace(slow, time_ns=slow.time_ns[taken], value=slow.value[taken])
         found = Saturation().judge(Case("dut", part.object, Window(0, 1200 * S), (part,)))[0]
         assert found.outcome is outcome, found.reason
+
+
+OUTCOMES = """
+queue                              | saturation
+idle                               | P
+utilisation .8                     | P
+utilisation .95                    | P
+stands at 30                       | P
+slots leak 50 % of the limit a day | W
+slots leak 20 % of the limit a day | PW
+utilisation creeps .7 to .97       | PW
+full at the end                    | F
+
+limits                   | saturation
+half full                | P
+bursts of one reading    | P
+full under stress        | W
+no limit stated          | N
+read-only image          | N
+stands at 97 %           | W
+sessions full for 5 min  | F
+connections full for 1 h | F
+queue full to the end    | F
+queue at 97 % for 30 min | F
+file system fills        | F
+sessions climb to 80 %   | W
+"""

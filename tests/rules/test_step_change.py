@@ -276,3 +276,99 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
     """Nonsense is refused with a sentence that names the rule."""
     with pytest.raises(ValueError, match="step_change"):
         StepChange(**bad)
+
+
+OUTCOMES = """
+growth                    | step_change
+constant                  | P
+white                     | P
+AR .9                     | P
+AR .99                    | P
+AR .999                   | P
+pink .4                   | P
+pink .45, sd 2            | P
+heavy tails               | P
+slow noise 3 h            | P
+outliers 1 %              | P
+variance doubles          | P
+quantised 4 %             | P
+quantised 4 %, quiet      | P
+quantised 1 %             | P
+gaps 20 % and 3 h         | P
+over half missing         | I
+twelve readings           | I
+level flips 2 h           | PW
+level flips 30 min        | P
+bump 10 % for 2 h         | PW
+bump back at .9           | PW
+dip 15 % for 3 h          | PW
+five bumps                | PW
+batch job each 6 h        | PW
+batch job each 3 h        | P
+sawtooth 20 min           | P
+sawtooth 1 h              | P
+sawtooth 3 h              | P
+sawtooth 6 h              | PW
+sawtooth 8 h              | PW
+wave 4 h                  | PW
+wave of a day             | P
+half a wave               | P
+sawtooth of a day         | PW
+warm-up 30 min            | P
+warm-up 1 h               | P
+warm-up 4 h               | P
+warm-up in two stages     | P
+warm-up stretched         | P
+warm-up, then a step      | PW
+warm-up with bumps        | PW
+warm-up at .2, untold     | PW
+overshoot, then settled   | P
+cache full at .4          | P
+cache full at .65         | P
+cache stairs              | PW
+plateau by a sigmoid      | PW
+step +10 %                | PW
+step +10 % late           | PW
+step +20 %                | W
+step +25 % at .9          | W
+step -10 %                | PW
+two steps +4 %            | P
+three steps +4 %          | P
+falls 5 % a day           | P
+falls, then flat          | P
+step at an event          | P
+restart, warm-up again    | P
+load in steps of 3 %      | PW
+load hump 6 %             | P
+logarithmic 3 %           | P
+cache stairs, slow        | PW
+leak at tolerance         | P
+leak 5, daily wave        | P
+leak 6 after a release    | PW
+leak 5, sawtooth 8 h      | PW
+leak 10                   | P
+leak 10, AR .9            | P
+leak 20, AR .99           | P
+leak 15, pink .4          | P
+leak 15, heavy tails      | P
+leak 15, sd 3             | P
+leak 15, outliers         | P
+leak 15, gaps             | P
+leak 20, quantised 4 %    | PW
+leak 15, sawtooth 20 min  | P
+leak 15, sawtooth 1 h     | P
+leak 15, sawtooth 3 h     | P
+leak 15 after warm-up     | P
+leak 15 with a step       | PW
+leak 15 with batch jobs   | PW
+leak 20 after a release   | PW
+leak 8 now and then       | P
+leak 12 in steps          | P
+leak 10 in big steps      | P
+leak doubling each 8 h    | P
+leak accelerating         | P
+leak 20 from .6           | P
+leak 40 from .8           | P
+leak 20 over a restart    | PW
+leak 15 under a load hump | P
+"""

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from soakwatch.record import Record
-from soakwatch.record.notes import Notes
-from soakwatch.record.queue import Committer
+from soakwatch.record.queue import Committer, Notes
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from soakwatch.core.units import show_seconds
 from soakwatch.engine.plan_check import SourceLook
 from soakwatch.plan import Plan
 from soakwatch.plan.rules import planned_rules
+from soakwatch_rules.traits import GrowthMethod, traits_of
 
 if TYPE_CHECKING:
     from soakwatch_rules.rule import Rule
 
-CPU_RULE, GROWTH_RULE, TREND_RULE = "cpu_spike", "memory_growth", "growth"
+CPU_RULE = "cpu_spike"
 SATURATION_RULE = "cpu_saturation"
 _NONE = "cpu_spike, memory_growth and growth find no metrics here: they do not apply"
 _POWER = 2.49  # one-sided 5 %, power 80 %: 1.645 + 0.842
@@ -35,6 +36,7 @@ class Lasting(Protocol):
 def sensitivity(plan: Plan, checks: tuple[SourceLook, ...], registry: Registry = INSTALLED) -> tuple[str, ...]:
     """One sentence for each source and each of three rules (below) that is on and finds its metrics there."""
     on = {rule.name: rule for rule in planned_rules(plan.rules, registry)}
+    by_stages, by_shape = (_growth_rule(on.values(), method) for method in (GrowthMethod.STAGES, GrowthMethod.SHAPE))
     sentences: list[str] = []
     for check in checks:
         who = f"{check.target.name} {check.source.poller}"
@@ -48,27 +50,29 @@ def sensitivity(plan: Plan, checks: tuple[SourceLook, ...], registry: Registry =
                 _number(rule, "coarsest", math.inf),
             )
             sentences.append(f"{who}: {sentence}")
-        if GROWTH_RULE in on and metrics & set(on[GROWTH_RULE].metrics):
-            rule = on[GROWTH_RULE]
+        if by_stages is not None and metrics & set(by_stages.metrics):
             sentence = growth_sentence(
-                renewed_s(check, metrics & set(rule.metrics)),
-                judged_s(plan, rule.phases),
-                _number(rule, "least", 8),
-                _number(rule, "tolerance", 0.05),
+                renewed_s(check, metrics & set(by_stages.metrics)),
+                judged_s(plan, by_stages.phases),
+                _number(by_stages, "least", 8),
+                _number(by_stages, "tolerance", 0.05),
             )
             sentences.append(f"{who}: {sentence}")
-        if TREND_RULE in on and metrics & set(on[TREND_RULE].metrics):
-            rule = on[TREND_RULE]
+        if by_shape is not None and metrics & set(by_shape.metrics):
             sentence = trend_sentence(
-                renewed_s(check, metrics & set(rule.metrics)),
-                judged_s(plan, rule.phases),
-                rule.manner.shortest_s,
-                _number(rule, "tolerance", 0.05),
+                renewed_s(check, metrics & set(by_shape.metrics)),
+                judged_s(plan, by_shape.phases),
+                by_shape.manner.shortest_s,
+                _number(by_shape, "tolerance", 0.05),
             )
             sentences.append(f"{who}: {sentence}")
         if sentence := unseen_sentence(check, plan.duration_s, [rule for name, rule in on.items() if name != CPU_RULE]):
             sentences.append(f"{who}: {sentence}")
     return tuple(sentences) or (_NONE,)
+
+
+def _growth_rule(rules: Iterable[Rule], method: GrowthMethod) -> Rule | None:
+    return next((rule for rule in rules if traits_of(rule.name).growth is method), None)
 
 
 def unseen_sentence(check: SourceLook, duration_s: float, rules: Iterable[Rule]) -> str:

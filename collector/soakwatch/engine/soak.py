@@ -29,7 +29,7 @@ from soakwatch.engine.sources import Sources
 from soakwatch.judge.baseline import META as BASELINE
 from soakwatch.plan.timeline import PhaseInterval
 from soakwatch.record import Record, RecordFullError
-from soakwatch.record.marks import ORIGIN as EXTERNAL
+from soakwatch.record.model import USER_ORIGIN
 from soakwatch.runs.status import SourceStatus, Status
 
 COMMIT_EVERY_S = 1.0
@@ -199,7 +199,7 @@ class Soak:
     async def _hear_events(self) -> None:
         for stored in await self._events.read():
             new = self._events.is_new(stored)
-            if new and stored.event.kind == STOP and stored.origin == EXTERNAL:
+            if new and stored.event.kind == STOP and stored.origin == USER_ORIGIN:
                 self.stop()
             self._sources.triggers.hear_event(stored)
             self._driver.phases.heard(stored.event)

@@ -10,8 +10,8 @@ from soakwatch.judge.uncatalogued_metrics import beside
 from soakwatch.record.reader import trait_of
 from soakwatch.sources.tables.columns import IMPORTED
 from soakwatch.sources.tables.errors import DataError
+from soakwatch_rules.traits import traits_of
 
-GROWTH = "growth"
 _SHOWN = 6
 
 
@@ -21,7 +21,7 @@ def growth_of(names: Sequence[str]) -> str | None:
     >>> growth_of(["memory_growth"]), growth_of(["step_change"])
     ('up', None)
     """
-    return "up" if any(GROWTH in name for name in names) else None
+    return "up" if any(traits_of(name).growth is not None for name in names) else None
 
 
 def told_of_rules(file: str, series: Sequence[ImportedSeries], names: Sequence[str]) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ def told_of_rules(file: str, series: Sequence[ImportedSeries], names: Sequence[s
         return tuple(idle)
     unknown = list(dict.fromkeys(one.column for one in outside))
     columns = ", ".join(unknown[:_SHOWN]) + (" …" if len(unknown) > _SHOWN else "")
-    example = next(name for name in ("growth", "memory_growth") if name in rules())
+    example = min(rules(), key=lambda name: (traits_of(name).growth is None, traits_of(name).rank))
     sentence = f"{file}: no rule knows {columns}: name one, such as --rule {example}, or map them with --map"
     known = {metric for name in rules() for metric in rule_class(name).metrics}
     if not metrics & known:

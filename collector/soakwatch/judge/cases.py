@@ -19,15 +19,13 @@ from soakwatch.judge.lifetime import lifetime
 from soakwatch.judge.planned import Planned
 from soakwatch.judge.poll_mode import poll_modes
 from soakwatch.record import SeriesKey
-from soakwatch.record.reader import UNPOLLED
+from soakwatch.record.meta import UNPOLLED
 from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_rules.polling import CORE
 from soakwatch_rules.rule import Case, Event, Ledger, Phase, Rule, Window, wanted
 from soakwatch_rules.series import Series
-
-OF_LIVES = frozenset({"process_restart"})
-"""Rules that judge whether a thing was there: they look at the whole window, others from its birth to its death."""
+from soakwatch_rules.traits import Crash, traits_of
 
 
 class CaseBuilder:
@@ -99,7 +97,7 @@ class CaseBuilder:
         read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
         series = tuple(labelled(one, target, self.roles) for one in read)
         whole = window
-        if single and rule.name not in OF_LIVES:
+        if single and traits_of(rule.name).crash is not Crash.PROCESS:  # that one judges whether it was there at all
             window = lifetime(series, whole, self._ledgers_in(target, whole), self._faults)
         told_by = frozenset({target, *(key.target for key in ordered)})
         return Case(

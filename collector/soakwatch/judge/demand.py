@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from soakwatch_rules.memory_verdict import BOTH
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
+from soakwatch_rules.traits import traits_of
 
 _OF_THE_RUN = frozenset({InconclusiveReason.CADENCE, InconclusiveReason.TOO_SHORT})
 """No reading is missing: the run as it was planned cannot show this. ``check`` says so beforehand."""
@@ -15,9 +16,6 @@ _OF_THE_READINGS = frozenset(
     {InconclusiveReason.NOISE, InconclusiveReason.RESOLUTION, InconclusiveReason.CYCLE, InconclusiveReason.RELEASE}
 )
 """A figure was found, and it is not certain."""
-_ASKED_BY_THE_RUN = frozenset({"coverage", "gap", "generator_health", "event_impact"})
-"""Rules that look at what this very run did: its polls, its load, its events."""
-_EACH = "recovery"  # it looks at every series of a target after a stress: those that came back speak for the rest
 _NOT_COMPARED = frozenset({InconclusiveReason.NOISE, InconclusiveReason.NO_REFERENCE, InconclusiveReason.RESOLUTION})
 _QUEUE = "queue."  # what a stress is made to fill: that it drains is shown or not
 _LIKELY = 0.5  # from here on it is more likely beyond its limit
@@ -44,19 +42,20 @@ class Demand:
         That one of many series cannot be compared with the time before the stress (another load, too restless) holds
         nothing up where most of the target's series were seen to come back.
         """
-        back = Counter(f.target for f in findings if f.rule == _EACH and f.outcome is Outcome.PASS)
-        open_ = Counter(f.target for f in findings if f.rule == _EACH and f.outcome is Outcome.INCONCLUSIVE)
+        of_many = [f for f in findings if traits_of(f.rule).by_majority]
+        passed = Counter((f.rule, f.target) for f in of_many if f.outcome is Outcome.PASS)
+        undecided = Counter((f.rule, f.target) for f in of_many if f.outcome is Outcome.INCONCLUSIVE)
         return frozenset(
             place
             for place, f in enumerate(findings)
             if self.waives(f)
             or (
-                f.rule == _EACH
+                traits_of(f.rule).by_majority
                 and f.outcome is Outcome.INCONCLUSIVE
                 and f.why in _NOT_COMPARED
-                and _EACH not in self.insisted
+                and f.rule not in self.insisted
                 and not f.metric.startswith(_QUEUE)
-                and back[f.target] > open_[f.target]
+                and passed[f.rule, f.target] > undecided[f.rule, f.target]
             )
         )
 
@@ -74,7 +73,7 @@ class Demand:
         rule, why = finding.rule, finding.why
         if rule in self.optional:
             return True
-        if rule in self.insisted or rule in _ASKED_BY_THE_RUN:
+        if rule in self.insisted or traits_of(rule).of_this_run:
             return False
         if why is InconclusiveReason.TOO_FEW:
             whole = finding.coverage is not None and finding.coverage >= _ENOUGH and finding.samples > 1

@@ -19,9 +19,8 @@ from soakwatch.judge.unread import unread
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rule, Window
 from soakwatch_rules.traffic_verdict import agreed, of_shared_load, of_the_management_path
+from soakwatch_rules.traits import STOPS, traits_of
 
-ACCOUNTS = frozenset({"coverage", "generator_health"})  # in doubt of these nobody knows what the device stood
-GENERATOR_RULE = "generator_health"
 _TOO_BRIEF = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.TOO_FEW})
 _ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPLICABLE}
 
@@ -143,7 +142,8 @@ def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:
     device's (``returned.bearer``); of several ``devices`` it is told of the generator, and nobody knows whose it is.
     """
     instead = _ELSEWHERE.get(finding.outcome)
-    if role == DUT or instead is None or (finding.rule in ACCOUNTS and finding.outcome is Outcome.INCONCLUSIVE):
+    whatever_role = finding.outcome is Outcome.INCONCLUSIVE and traits_of(finding.rule).any_role
+    if role == DUT or instead is None or whatever_role:
         return finding
     why = f"not the device: its role is {role}"
     if finding.metric in RETURNED and role == GENERATOR and devices > 1:
@@ -153,7 +153,7 @@ def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:
 
 def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding]:
     """With a generator at fault, what rests on its load is not told: neither for the device nor against it."""
-    fault = next((f for f in findings if f.rule == GENERATOR_RULE and f.outcome is Outcome.INCONCLUSIVE), None)
+    fault = next((f for f in findings if f.outcome is Outcome.INCONCLUSIVE and traits_of(f.rule).generator), None)
     if fault is None:
         return findings
     return [
@@ -175,5 +175,5 @@ def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding
 def _whatever_was_sent(finding: Finding) -> bool:
     """Whether a finding stands with any load: on probes, or on a standstill, in which nothing of any load came back."""
     return finding.metric.startswith("reach.") or (
-        finding.outcome is Outcome.FAIL and (finding.rule == "hang" or finding.numbers.get("stops", 0.0) > 0)
+        finding.outcome is Outcome.FAIL and (traits_of(finding.rule).standstill or finding.numbers.get(STOPS, 0.0) > 0)
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from soakwatch_rules.memory_sums import PARTS, SUMS, beside_parts
 from soakwatch_rules.memory_verdict import of_shared_hosts, one_verdict
 from soakwatch_rules.rule import Finding, Outcome, Rule
+from soakwatch_rules.traits import GrowthMethod, traits_of
 
 if TYPE_CHECKING:
     from soakwatch.judge.cases import CaseBuilder
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 SHARED_KEY: Final = "shared"
 """Under which a record keeps the targets on which other programs run beside what is watched."""
-_GROWTH: Final = ("growth", "memory_growth")
 _OPEN: Final = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE})
 
 
@@ -34,17 +34,22 @@ def of_memory(
     findings: Sequence[Finding], court: CaseBuilder, record: JudgeableRecord, rules: Iterable[Rule]
 ) -> list[Finding]:
     """The findings with one verdict on memory: sums beside their parts, the literal method beside the shape."""
-    used = {rule.name: rule for rule in rules if rule.name in _GROWTH}
-    alone = getattr(used.get("memory_growth"), "decides", 0.0) > 0 or "growth" not in used
-    named = {name: rule for name, rule in used.items() if not (name == "memory_growth" and alone)}
-    made = _beside_parts(findings, court, named)
+    every = tuple(rules)
+    by_shape = {rule.name: rule for rule in every if _method(rule.name) is GrowthMethod.SHAPE}
+    by_stages = {rule.name: rule for rule in every if _method(rule.name) is GrowthMethod.STAGES}
+    alone = not by_shape or any(getattr(rule, "decides", 0.0) > 0 for rule in by_stages.values())
+    made = _beside_parts(findings, court, by_shape if alone else by_shape | by_stages)
     return of_shared_hosts(made if alone else one_verdict(made), shared_of(record))
+
+
+def _method(rule: str) -> GrowthMethod | None:
+    return traits_of(rule).growth
 
 
 def _beside_parts(findings: Sequence[Finding], court: CaseBuilder, rules: Mapping[str, Rule]) -> list[Finding]:
     failed: dict[str, frozenset[str]] = {}
     for finding in findings:
-        if finding.rule == "growth" and finding.metric in PARTS and finding.outcome is Outcome.FAIL:
+        if _method(finding.rule) is GrowthMethod.SHAPE and finding.metric in PARTS and finding.outcome is Outcome.FAIL:
             failed[finding.target] = failed.get(finding.target, frozenset()) | {finding.object}
     return [
         _one(finding, court, rules[finding.rule], failed.get(finding.target, frozenset()))

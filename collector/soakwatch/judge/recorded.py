@@ -14,7 +14,7 @@ from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
 from soakwatch.record import RecordView
 from soakwatch.record.lifecycle import lifecycle_of
-from soakwatch.record.reader import IMPORTED_KEY
+from soakwatch.record.meta import IMPORTED_KEY
 from soakwatch_rules.rule import Outcome
 
 ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})

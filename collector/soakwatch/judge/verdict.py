@@ -11,9 +11,8 @@ from soakwatch.core.units import show_seconds
 from soakwatch.judge.demand import Demand
 from soakwatch_rules.causes import Cause, causes
 from soakwatch_rules.rule import Event, Finding, Ledger, Outcome, Phase, Window
+from soakwatch_rules.traits import traits_of
 
-ACCOUNTS = frozenset({"coverage", "gap", "hang", "generator_health"})
-"""Rules that can pass on nothing but polls that were answered: alone they clear no device."""
 NOT_REQUIRED = "(not required)"
 """How the headline of a cause ends that is inconclusive and keeps no run from passing."""
 NOT_OBSERVABLE = "(not observable at this cadence)"
@@ -158,7 +157,7 @@ def _of_target(
         return TargetVerdict(name, role, Outcome.NOT_APPLICABLE, "nothing was judged here")
     waived = [f for f in judged if f.outcome is Outcome.INCONCLUSIVE]
     well = [f for f in judged if f.outcome is Outcome.PASS]
-    others = [f for f in findings if f.rule not in ACCOUNTS]
+    others = [f for f in findings if not traits_of(f.rule).availability_only]
     if role == DUT and others and not any(f.outcome in {Outcome.PASS, Outcome.WARN} for f in others):
         first = (waived or others)[0]
         told = f"only its availability was judged: {first.rule}: {first.reason}"

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 
 from soakwatch.core.registry import rules as rule_names
+from soakwatch_rules.traits import traits_of
 
 KINDS = (
     "config.change",
@@ -33,14 +34,6 @@ KINDS = (
     "watchdog",
 )
 """The kinds that probes, receivers and profiles tell, and what ``event_impact`` measures."""
-_OF_RULES = {
-    "core_dump": "core.dump",
-    "oom_kill": "kernel.oom",
-    "process_restart": "process.restart",
-    "hang": "outage",
-    "periodic_pause": "outage",
-    "event_impact": "outage",
-}
 _MEANT = ("process.restart", "process.exit", "device.crash", "core.dump", "kernel.oom", "kernel.panic", "link.down")
 """The kinds that may be meant by their last words."""
 _LIKE = 0.75
@@ -59,9 +52,9 @@ def slip(kind: str, own: Collection[str] = ()) -> str:
     """
     if kind in KINDS or kind in own:
         return ""
-    if kind in _OF_RULES:
-        return f"expect: {kind} is a rule: write {_OF_RULES[kind]}, the kind of event"
     if kind in rule_names():
+        if expected := traits_of(kind).expected_as:
+            return f"expect: {kind} is a rule: write {expected}, the kind of event"
         return f"expect: {kind} is a rule: write a kind of event, such as {', '.join(KINDS[-5:-2])} or outage"
     part = next((known for known in _MEANT if kind == known.rpartition(".")[2]), None)
     near = get_close_matches(kind.lower().replace("_", "."), [*KINDS, *own], n=1, cutoff=_LIKE)

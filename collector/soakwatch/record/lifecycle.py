@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from soakwatch.record.outside import is_written
+from soakwatch.record.writer_lock import is_written
 
 Lifecycle = Literal["waiting", "running", "ended", "broken off"]
 

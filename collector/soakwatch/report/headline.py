@@ -10,40 +10,12 @@ from soakwatch.core.subjects import subject_words
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import NOT_REQUIRED, Verdict
 from soakwatch.report.load import Generator, figure_of
-from soakwatch.report.moments import first_failure_ns, told_moments
+from soakwatch.report.moments import first_failure_ns, outcomes_by_moment
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
+from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, plain_words, traits_of
 from soakwatch_rules.wording.words import counted
-from soakwatch_rules.wording.words import lasting as took
+from soakwatch_rules.wording.words import duration as took
 
-_PLAIN: Mapping[str, str] = {
-    "core_dump": "a program crashed",
-    "coverage": "too many readings are missing",
-    "cpu_saturation": "the CPU had nothing left",
-    "cpu_spike": "the CPU jumped to its top",
-    "drops": "packets were lost",
-    "event_impact": "an event cost more than it may",
-    "gap": "nothing was heard for too long",
-    "generator_health": "the traffic generator did not do its part",
-    "growth": "something keeps growing",
-    "hang": "it stopped answering or forwarding",
-    "kernel_fault": "its kernel logged a fault",
-    "latency": "its answers became slow and stayed so",
-    "level": "a limit of the plan was passed",
-    "loss": "not all that was offered came back",
-    "management_isolation": "its management suffered under the load",
-    "memory_growth": "memory keeps growing",
-    "oom_kill": "it ran out of memory",
-    "overload_loss": "it lost more under overload than it may",
-    "performance_decline": "it became slower with time",
-    "periodic_pause": "its throughput paused",
-    "process_restart": "a process restarted",
-    "queue_growth": "a queue keeps growing",
-    "reboot": "it rebooted",
-    "recovery": "it did not come back to where it was",
-    "run_difference": "it is not as it was in earlier runs",
-    "saturation": "something in it ran full",
-    "step_change": "a level jumped and stayed",
-}
 _DOUBTS: Mapping[InconclusiveReason, str] = {
     InconclusiveReason.TOO_SHORT: "the run was too short",
     InconclusiveReason.TOO_FEW: "there were too few readings",
@@ -59,17 +31,7 @@ _DOUBTS: Mapping[InconclusiveReason, str] = {
     InconclusiveReason.NO_REFERENCE: "there is nothing to compare it with",
     InconclusiveReason.NOT_BEGUN: "a phase of the plan never began",
 }
-_GROWTH = frozenset({"growth", "memory_growth", "queue_growth"})
 _MOST = 3
-
-
-def plain_words(rule: str) -> str:
-    """What a finding of a rule means, for somebody who does not know the rule; an unknown rule's name.
-
-    >>> plain_words("reboot"), plain_words("my_own_rule")
-    ('it rebooted', 'my own rule')
-    """
-    return _PLAIN.get(rule, rule.replace("_", " "))
 
 
 def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
@@ -93,7 +55,7 @@ def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
 
 def _when(verdict: Verdict, span: str) -> str:
     """When the first failure was; where what failed has no moment (growth), over which time."""
-    failed_ns = first_failure_ns(verdict, told_moments(verdict))
+    failed_ns = first_failure_ns(verdict, outcomes_by_moment(verdict))
     if failed_ns is None or failed_ns < verdict.window.begin_ns:
         return f"over {span}"
     return f"after {took((failed_ns - verdict.window.begin_ns) * 1e-9)} of {span}"
@@ -142,8 +104,9 @@ def _why(verdict: Verdict) -> str:
 
 def _failure(finding: Finding) -> str:
     """What failed, of what, and by how much where that is one figure: "memory of bgpd grows by 52.0 MiB/h"."""
-    rate = finding.numbers.get("rise_per_hour") if finding.rule == "memory_growth" else finding.measured
-    if finding.rule not in _GROWTH or rate is None or not finding.metric:
+    growth = traits_of(finding.rule).growth
+    rate = finding.numbers.get(RISE_PER_HOUR) if growth is GrowthMethod.STAGES else finding.measured
+    if growth is None or rate is None or not finding.metric:
         return plain_words(finding.rule)
     unit = finding.unit if finding.unit.endswith("/h") else f"{finding.unit}/h"
     allowed = f" (allowed {quantity(abs(finding.limit), unit)})" if finding.limit and finding.unit == unit else ""

@@ -1,4 +1,4 @@
-"""How far everything stayed from its limit, and how long until it is reached: limits of rules, and of the device."""
+"""How far each series stayed from its limit, and how long until it is reached: limits of rules, and of the device."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from soakwatch.core.formatting import natural, quantity, share_text
-from soakwatch.judge.verdict import ACCOUNTS
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch_agent.metric import CATALOGUE
 from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.series import Series
+from soakwatch_rules.traits import traits_of
 from soakwatch_rules.wording.forecast import forecast_words
 
 _UNITS = {metric.name: metric.unit for metric in CATALOGUE}
@@ -33,10 +33,7 @@ _SHARES = ("system.memory.utilization", "system.memory.pool.utilization", "syste
 _PROCESSORS = ("system.cpu.utilization", "system.cpu.module.utilization")
 _MOST_READ, _END = 200, 0.05  # series; the part of a run that is its end
 _OWN, _RULE = "monitor", "rule "
-_NO_LIMIT = ACCOUNTS | {"saturation", "run_difference"}
-"""Rules of which no row is made: what was polled, what stands here by the device's own limit, and other runs."""
 _SOON_S = 7 * 86400.0
-_FORECASTING = frozenset({"growth", "queue_growth", "memory_growth", "saturation"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ def _worst_first(room: Room) -> tuple[object, ...]:
 def _judged(finding: Finding) -> Room | None:
     """The room of a finding below an upper limit of its rule; None where there is no such limit, or none above zero."""
     measured, limit = finding.measured, finding.limit
-    if measured is None or not limit or finding.rule in _NO_LIMIT or finding.outcome is Outcome.NOT_APPLICABLE:
+    if measured is None or not limit or _without_row(finding.rule) or finding.outcome is Outcome.NOT_APPLICABLE:
         return None
     if (measured <= limit) is (finding.outcome is Outcome.FAIL):  # a floor, or failed for another reason
         return None
@@ -102,6 +99,12 @@ def _judged(finding: Finding) -> Room | None:
     )
 
 
+def _without_row(rule: str) -> bool:
+    """Whether no row is made of a rule: of what was polled, what is here by the device's own limit, and other runs."""
+    traits = traits_of(rule)
+    return traits.availability_only or traits.fills or traits.compares_runs
+
+
 Key = tuple[str, str, str]
 
 
@@ -111,7 +114,8 @@ def _forecasts(findings: Iterable[Finding]) -> Mapping[Key, Finding]:
     found: dict[Key, Finding] = {}
     for finding in findings:
         key = (finding.target, finding.metric, finding.object)
-        if finding.rule in _FORECASTING and finding.outcome is not Outcome.NOT_APPLICABLE:
+        traits = traits_of(finding.rule)
+        if (traits.growth is not None or traits.fills) and finding.outcome is not Outcome.NOT_APPLICABLE:
             before = found.get(key)
             if before is None or _weight(finding, order) < _weight(before, order):
                 found[key] = finding
@@ -163,7 +167,7 @@ def _room(series: Series, limit: float, growth: Finding | None) -> Room | None:
         quantity(high, unit),
         quantity(float(np.median(end)), unit),
         quantity(limit, unit),
-        "the device" if series.metric in _STATED else "all there is",
+        "the device" if series.metric in _STATED else "all cores" if series.metric in _PROCESSORS else "the capacity",
         (limit - high) / limit,
         words,
         after_s,
@@ -180,7 +184,7 @@ def _outlook(metric: str, growth: Finding | None) -> tuple[str, float]:
     if growth.forecast is not None and (words := forecast_words(growth.forecast)):
         return words, growth.forecast.after_s
     if growth.outcome is Outcome.INCONCLUSIVE:
-        return f"not judged: {growth.why.value if growth.why is not None else 'in doubt'}", math.inf
+        return f"not judged: {growth.why.value if growth.why is not None else 'undecided'}", math.inf
     if growth.outcome is Outcome.PASS:
         return "no growth found", math.inf
-    return "grows, but no time can be told", math.inf
+    return "grows; time to the limit unknown", math.inf

@@ -12,11 +12,11 @@ from typing import Literal, Protocol
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.units import seconds
-from soakwatch.judge.verdict import ACCOUNTS
 from soakwatch.record import RecordView, StoredEvent
-from soakwatch.record.outside import is_written
+from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.mark_event import EventRefusedError, EventRequest, moment, record_event
 from soakwatch_rules.rule import Finding, Outcome, Window
+from soakwatch_rules.traits import traits_of
 
 RUN_VARIABLE = "SOAKWATCH_RUN"
 PATIENCE_S = 10.0
@@ -57,7 +57,9 @@ class InterimVerdict:
         cleared = [
             finding
             for finding in self.findings
-            if finding.outcome in _JUDGED and finding.rule not in ACCOUNTS and _covers(finding.window, begin_ns, end_ns)
+            if finding.outcome in _JUDGED
+            and not traits_of(finding.rule).availability_only
+            and _covers(finding.window, begin_ns, end_ns)
         ]
         if self.until_ns is None or self.until_ns < end_ns:
             return InterimVerdict(Outcome.INCONCLUSIVE, "the record does not reach its end yet", (), self.until_ns)

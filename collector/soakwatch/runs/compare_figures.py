@@ -17,6 +17,7 @@ from soakwatch_agent.sample import object_labels
 from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import amount
+from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, traits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,6 @@ FIGURES = (
     Figure("memory of the process at the end", "process.memory.usage", _last, _plain, role=DUT),
     Figure("CPU of the process, mean", "process.cpu.utilization", _mean, _share, role=DUT),
 )
-_GROWTH, _RISE = "memory_growth", "rise_per_hour"
 
 
 def figures(views: Sequence[ReportSource], findings: Sequence[Sequence[Finding]], most: int = 60) -> tuple[Line, ...]:
@@ -152,8 +152,9 @@ def _slopes(findings: Iterable[Sequence[Finding]]) -> tuple[Line, ...]:
     for run in findings:
         slopes = {}
         for finding in run:
-            rise = finding.numbers.get(_RISE)
-            if finding.rule == _GROWTH and rise is not None and finding.outcome is not Outcome.NOT_APPLICABLE:
+            rise = finding.numbers.get(RISE_PER_HOUR)
+            by_stages = traits_of(finding.rule).growth is GrowthMethod.STAGES
+            if by_stages and rise is not None and finding.outcome is not Outcome.NOT_APPLICABLE:
                 slopes[finding.target, finding.metric, finding.object] = quantity(rise, f"{finding.unit}/h")
         by_run.append(slopes)
     keys = sorted({key for each in by_run for key in each if sum(key in other for other in by_run) > 1})

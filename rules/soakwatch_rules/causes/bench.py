@@ -6,18 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from soakwatch_rules.causes.moments import Moments, merged, moments, moments_of, slack_of
 from soakwatch_rules.causes.proof import pids_of, proven
-from soakwatch_rules.crash_kinds import RULE_OF
 from soakwatch_rules.rule import Event, Finding, Outcome, Phase
+from soakwatch_rules.traits import Crash, traits_of
 
 TOLD = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN})
 """What is told of; a pass is only heard as a witness."""
-CRASHES = ("kernel_fault", "reboot", "oom_kill", "core_dump", "process_restart")
-"""Rules that say that something died, in the order in which the others follow from it."""
-LEADERS = frozenset({*CRASHES, "hang"})
-"""Rules whose findings explain others."""
-_WHOLE = frozenset({"reboot", "hang", "kernel_fault"})
 _SOON_NS, _BOOTED_NS = 30 * 10**9, 60 * 10**9
-_WITNESSES = frozenset({*LEADERS, "gap", "cpu_spike", "cpu_saturation", "drops", "periodic_pause"})
 LIKELY = 0.5
 """Moments that would lie together by chance more often than this are not taken to belong together."""
 _SEEN = (
@@ -38,6 +32,7 @@ _SEEN = (
     "generator.",
 )
 """What probes see and devices tell of themselves; everything else was done or told by somebody."""
+_SEEN_KINDS = frozenset({"reboot", "watchdog"})
 _CHANGED_LOAD = frozenset({"ramp", "stress", "spike"})
 
 
@@ -46,6 +41,7 @@ class Bench:
 
     def __init__(self, findings: Sequence[Finding], events: Iterable[Event], phases: Iterable[Phase]) -> None:
         self.findings = findings
+        self.traits = [traits_of(finding.rule) for finding in findings]
         begins = [f.window.begin_ns for f in findings]
         self.begin_ns = min(begins, default=0)
         self.end_ns = max((f.window.end_ns for f in findings), default=0)
@@ -53,10 +49,14 @@ class Bench:
         self.slack_ns = slack_of(self.length_ns)
         self.early_ns = self.slack_ns // 10  # what is seen between two readings may seem to begin before its cause
         self.moments = [moments_of(f) for f in findings]
-        self.partial = [p for p, f in enumerate(findings) if f.rule in _WITNESSES and len(self.moments[p]) > 1]
+        self.partial = [
+            place
+            for place, traits in enumerate(self.traits)
+            if (traits.witness or traits.leads) and len(self.moments[place]) > 1
+        ]
         ordered = sorted(events, key=lambda e: (e.begin_ns, e.target, e.kind, e.object))
-        self.seen = [e for e in ordered if e.kind in RULE_OF or e.kind.startswith(_SEEN)]
-        self.done = [e for e in ordered if not (e.kind in RULE_OF or e.kind.startswith(_SEEN)) or e.expect]
+        self.seen = [e for e in ordered if _is_seen(e.kind)]
+        self.done = [e for e in ordered if not _is_seen(e.kind) or e.expect]
         self.pids = pids_of(self.seen)
         self.phases = [
             phase
@@ -71,12 +71,12 @@ class Bench:
         explain nothing each must lie at the other's, or what happened elsewhere as well would be explained away. Two
         that died are one happening only where that is proven.
         """
-        if all(self.findings[place].rule in CRASHES for place in (one, other)):
+        if all(self.traits[place].crash is not None for place in (one, other)):
             return self.proven(one, other)
         if any(self.aside(place) for place in (one, other)):
             return False
         first, second = self.moments[one], self.moments[other]
-        leads = [self.findings[place].rule in LEADERS for place in (one, other)]
+        leads = [self.traits[place].leads for place in (one, other)]
         if leads[0] == leads[1]:
             within, back = self._falls(first, second), self._falls(second, first)
             return (within or back) if leads[0] else (within and back)
@@ -99,7 +99,7 @@ class Bench:
 
     def _room(self, leader: int, place: int) -> int:
         """How long after something that died its effects may begin: a process is back sooner than a device."""
-        soon_ns = _BOOTED_NS if self.findings[leader].rule in _WHOLE else _SOON_NS
+        soon_ns = _BOOTED_NS if self.traits[leader].whole_device else _SOON_NS
         return min(self.slack_ns, soon_ns + self.unsure_ns(place))
 
     def apart_ns(self, one: int, other: int) -> int:
@@ -108,7 +108,7 @@ class Bench:
 
     def aside(self, place: int) -> bool:
         """Whether it is what the kernel warns of another tenant: that explains nothing here, and nothing here it."""
-        return self.findings[place].rule == "kernel_fault" and self.findings[place].outcome is Outcome.WARN
+        return self.traits[place].crash is Crash.KERNEL and self.findings[place].outcome is Outcome.WARN
 
     def proven(self, one: int, other: int) -> bool:
         """Whether two deaths are proven to be one happening."""
@@ -155,6 +155,5 @@ class Bench:
         return 1.0 if self.length_ns <= 0 else min(1.0, share / self.length_ns) ** len(found)
 
 
-def rule_of(event: Event) -> str | None:
-    """The rule that judges events of this kind."""
-    return RULE_OF.get(event.kind)
+def _is_seen(kind: str) -> bool:
+    return kind in _SEEN_KINDS or kind.startswith(_SEEN)

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from soakwatch_rules.causes.bench import CRASHES, LEADERS, TOLD, Bench
+from soakwatch_rules.causes.bench import TOLD, Bench
 from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.doubt import doubts
 from soakwatch_rules.causes.groups import Groups
 from soakwatch_rules.causes.growing import Owner, owners, thing_of, things
-from soakwatch_rules.causes.moments import TRENDS
 from soakwatch_rules.causes.telling import Group, tell
 from soakwatch_rules.rule import Event, Finding, InconclusiveReason, Outcome, Phase
+from soakwatch_rules.traits import STOPS, Crash, traits_of
 
 _WORST = list(Outcome)
 _NOTHING_SEEN = frozenset(InconclusiveReason) - {
@@ -91,13 +91,14 @@ def causes(
 def _rank(cause: Cause, findings: Sequence[Finding]) -> tuple[object, ...]:
     """Worst first; then what broke first, and behind that what has no moment."""
     first = findings[cause.leading]
+    traits = traits_of(first.rule)
     return (
         _WORST.index(cause.outcome),
         cause.kind is CauseKind.UNSETTLED,
         not cause.timeline,
         _first_ns(cause, findings) if cause.timeline else -len(cause.findings),
         cause.kind is CauseKind.FINDING,
-        CRASHES.index(first.rule) if first.rule in CRASHES else len(CRASHES),
+        (0, traits.rank) if traits.crash is not None else (1, 0),
         cause.target,
         first.rule,
         first.metric,
@@ -117,7 +118,7 @@ def _join_moments(bench: Bench, groups: Groups, timed: Sequence[int]) -> None:
     for place in timed:
         by_target.setdefault(bench.findings[place].target, []).append(place)
     for places in by_target.values():
-        dead = [p for p in places if bench.findings[p].rule in CRASHES]
+        dead = [p for p in places if bench.traits[p].crash is not None]
         for one, other in combinations(dead, 2):
             if bench.together(one, other):
                 groups.join((one, other))
@@ -135,10 +136,10 @@ def _join_moments(bench: Bench, groups: Groups, timed: Sequence[int]) -> None:
 
 def _join_outages(bench: Bench, groups: Groups, free: Sequence[int]) -> None:
     """A standstill is told once, however long it lasts: what begins with it or lies in it belongs to it."""
-    marks = {p: bench.findings[p].marks for p in free if bench.findings[p].rule not in TRENDS}
+    marks = {p: bench.findings[p].marks for p in free if not bench.traits[p].trend}
     for one in free:
         first = bench.findings[one]
-        if first.rule != "hang" and not (first.rule == "loss" and first.numbers.get("stops", 0.0) > 0):
+        if not (bench.traits[one].standstill or first.numbers.get(STOPS, 0.0) > 0):
             continue
         spans = [(m.begin_ns - bench.slack_ns, (m.end_ns or m.begin_ns) + bench.slack_ns) for m in first.marks]
         for other, own in marks.items():
@@ -157,13 +158,13 @@ def _join_outages(bench: Bench, groups: Groups, free: Sequence[int]) -> None:
 
 def _join_covered(bench: Bench, groups: Groups, places: Sequence[int]) -> None:
     """What lies at the moments of several crashes, but of no single one, belongs to the first of them."""
-    dead = [p for p in places if bench.findings[p].rule in LEADERS and not bench.aside(p)]
+    dead = [p for p in places if bench.traits[p].leads and not bench.aside(p)]
     if not dead:
         return
     when = bench.at(dead)
     by_time = sorted(dead, key=lambda p: (bench.moments[p].begin[0], p))
     for place in places:
-        free = bench.findings[place].rule not in LEADERS and groups.root(place) not in {groups.root(p) for p in dead}
+        free = not bench.traits[place].leads and groups.root(place) not in {groups.root(p) for p in dead}
         if free and bench.witness(place, when) and bench.after(place, dead):
             first = bench.moments[place].begin[0]
             last = bench.moments[place].end[0]
@@ -196,15 +197,14 @@ def _join_phases(bench: Bench, groups: Groups, timed: Sequence[int], loads: dict
     """What shows only while the load is changed on purpose; a crash is not the load's, whenever it comes."""
     first_of: dict[tuple[int, str], int] = {}
     for members in groups.joined(timed):
-        own = [bench.findings[p] for p in members]
-        if any(f.rule in CRASHES for f in own) or _silent(bench, members):
+        if any(bench.traits[p].crash is not None for p in members) or _silent(bench, members):
             continue
         found = bench.at(members)
         for number, phase in enumerate(bench.phases):
             stretch = (phase.window.begin_ns, phase.window.end_ns)
             if bench.follows(found, [stretch]):
                 loads |= dict.fromkeys(members, phase)
-                groups.join((first_of.setdefault((number, own[0].target), members[0]), *members))
+                groups.join((first_of.setdefault((number, bench.findings[members[0]].target), members[0]), *members))
                 break
 
 
@@ -216,7 +216,7 @@ def _join_growth(bench: Bench, groups: Groups, free: Sequence[int]) -> dict[int,
     owned: dict[int, Owner] = {}
     for places in found.values():
         groups.join(places)
-    full = {_series(findings[p]): p for p in against if findings[p].rule == "saturation"}
+    full = {_series(findings[p]): p for p in against if bench.traits[p].fills}
     series = full | {_series(findings[p]): p for places in found.values() for p in places}
     size = Counter(groups.root(place) for place in free)
     for place in against:
@@ -227,7 +227,7 @@ def _join_growth(bench: Bench, groups: Groups, free: Sequence[int]) -> dict[int,
         groups.join([*host, *found.get(("process", target, one.process), [])])
         owned |= dict.fromkeys(host, one)
     for place in against:
-        if findings[place].rule == "oom_kill":
+        if bench.traits[place].crash is Crash.MEMORY:
             for thing, places in found.items():
                 if thing[1] == findings[place].target and (
                     (thing[0] == "memory" and not _of_group(findings[place])) or _killed(bench, groups, place, thing)
@@ -248,7 +248,9 @@ def _killed(bench: Bench, groups: Groups, place: int, thing: tuple[str, ...]) ->
     if any(f"({thing[2]})" in mark.text for mark in bench.findings[place].marks):
         return True
     mates = [
-        f for p, f in enumerate(bench.findings) if f.rule == "process_restart" and groups.root(p) == groups.root(place)
+        f
+        for p, f in enumerate(bench.findings)
+        if bench.traits[p].crash is Crash.PROCESS and groups.root(p) == groups.root(place)
     ]
     return any(thing[2] in {part.rpartition("=")[2] for part in f.object.split(",")} for f in mates)
 
@@ -273,7 +275,7 @@ def _witnesses(bench: Bench, timed: Sequence[int], heard: set[int]) -> tuple[int
 
 
 def _silent(bench: Bench, members: Sequence[int]) -> bool:
-    return any(bench.findings[p].rule in {"hang", "gap", "coverage"} for p in members)
+    return any(bench.traits[p].availability_only and not bench.traits[p].generator for p in members)
 
 
 def _kind(bench: Bench, members: Sequence[int], kinds: dict[int, CauseKind]) -> CauseKind:
@@ -282,7 +284,7 @@ def _kind(bench: Bench, members: Sequence[int], kinds: dict[int, CauseKind]) -> 
         if kind in told:
             return kind
     own = [bench.findings[p] for p in members]
-    if any(f.rule in LEADERS for f in own) and any(f.marks for f in own):
+    if any(bench.traits[p].leads for p in members) and any(f.marks for f in own):
         return CauseKind.INCIDENT
     if CauseKind.LOAD in told:
         return CauseKind.LOAD

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.traits import RISE_PER_HOUR, traits_of
 
-GROWTH_RULES = ("growth", "memory_growth", "queue_growth")
-"""In the order in which their word counts."""
 _HOST = ("system.memory.usage", "system.memory.available", "system.memory.committed", "system.memory.swap.usage")
 _OF_PROCESS = ("process.memory.pss", "process.memory.uss", "process.memory.usage")
 MOST = 0.5  # of the host's growth: who has that owns it
@@ -40,7 +39,7 @@ class Owner:
 
 def thing_of(finding: Finding) -> Thing | None:
     """What a finding of growth is about: a process by name, the host's memory, the monitor, or a single series."""
-    if finding.rule not in GROWTH_RULES or not finding.metric:
+    if traits_of(finding.rule).growth is None or not finding.metric:
         return None
     family = finding.metric.partition(".")[0]
     if family == "process" and (name := label(finding.object, "process")):
@@ -64,7 +63,7 @@ def things(findings: Sequence[Finding], places: Iterable[int]) -> dict[Thing, li
 
 def rate_of(finding: Finding) -> float | None:
     """How fast it grows per hour, in the unit of its series; None where the finding does not tell."""
-    told = finding.numbers.get("rise_per_hour")
+    told = finding.numbers.get(RISE_PER_HOUR)
     if told is None and finding.unit.endswith("/h"):
         told = finding.measured
     return told if told is not None and math.isfinite(told) else None
@@ -90,9 +89,10 @@ def _host_rates(findings: Sequence[Finding]) -> Iterator[tuple[str, float]]:
     """The rate of the first measure of a host's memory that is told to grow, once a target."""
     best: dict[str, tuple[tuple[int, int], float]] = {}
     for finding in findings:
-        if finding.metric in _HOST[:3] and finding.rule in GROWTH_RULES and finding.outcome in _AGAINST:
+        traits = traits_of(finding.rule)
+        if finding.metric in _HOST[:3] and traits.growth is not None and finding.outcome in _AGAINST:
             rate = rate_of(finding)
-            rank = (_HOST.index(finding.metric), GROWTH_RULES.index(finding.rule))
+            rank = (_HOST.index(finding.metric), traits.rank)
             if rate is not None and (finding.target not in best or rank < best[finding.target][0]):
                 best[finding.target] = rank, abs(rate)
     for target, (_, rate) in best.items():
@@ -103,13 +103,14 @@ def _process_rates(findings: Sequence[Finding]) -> Mapping[tuple[str, str, str],
     """The rate of each instance of each process, by the measure that counts shared pages least."""
     best: dict[tuple[str, str, str], tuple[tuple[int, int], float]] = {}
     for finding in findings:
-        if finding.metric not in _OF_PROCESS or finding.rule not in GROWTH_RULES:
+        traits = traits_of(finding.rule)
+        if finding.metric not in _OF_PROCESS or traits.growth is None:
             continue
         name, rate = label(finding.object, "process"), rate_of(finding)
         if not name or rate is None:
             continue
         key = (finding.target, name, finding.object)
-        rank = (_OF_PROCESS.index(finding.metric), GROWTH_RULES.index(finding.rule))
+        rank = (_OF_PROCESS.index(finding.metric), traits.rank)
         if key not in best or rank < best[key][0]:
             best[key] = rank, rate
     return {key: rate for key, (_, rate) in best.items()}

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from soakwatch_rules.rule import Finding
+from soakwatch_rules.traits import traits_of
 
 NEAR_NS = 120 * 10**9
 """What belongs together comes within two minutes: a watchdog's patience, a core being written, a peer's timeout."""
 NEAR_SHARE = 0.05
 """... but in a short run within a twentieth of it, or everything would lie together."""
-TRENDS = frozenset({"memory_growth", "growth", "performance_decline", "run_difference"})
-"""Rules that judge a whole stretch: what they mark is where they looked, not when something happened."""
 _LONG = 0.5  # of the window: a mark that long is no moment, but may begin at one
 _ASKED = "(planned"  # what a mark says that an event or phase had asked for
 _ENDLESS = 9 * 10**18
@@ -101,7 +100,7 @@ def moments_of(finding: Finding) -> Moments:
 
     What was planned does not count where something else was not: it is the latter that the finding is about.
     """
-    if finding.rule in TRENDS:
+    if traits_of(finding.rule).trend:
         return moments(())
     longest = _LONG * (finding.window.end_ns - finding.window.begin_ns)
     unasked = [mark for mark in finding.marks if _ASKED not in mark.text]

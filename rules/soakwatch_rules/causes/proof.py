@@ -14,31 +14,15 @@ from fnmatch import fnmatchcase
 from soakwatch_rules.crash_kinds import KERNEL
 from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome
+from soakwatch_rules.traits import Crash, traits_of
 
 _KILLED = re.compile(r"[Kk]ill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)")
 _OF = re.compile(r" of (?P<name>[^\s\[]+)(?: \[(?P<pid>\d+)\])?(?: \(planned\))?$")
 _FILE = re.compile(r"core: (?P<file>.+)$")
 _COMM = 15  # the kernel cuts the name of a process here
 _WRITING_NS = 30 * 10**9  # a process dies when its core is written
+_OF_DEVICE = frozenset({Crash.DEVICE, Crash.CORE})  # of which any may have been a death of the whole device
 _DEVICE = tuple(kind.words for kind in KERNEL.values() if kind.outcome is Outcome.FAIL)
-_FOLLOWS = {
-    "kernel_fault": ("reboot", "process_restart"),
-    "reboot": ("process_restart",),
-    "core_dump": ("reboot",),  # a device that crashes and boots, and what it left behind
-}
-"""What takes the whole device with it, and what follows from it whichever process it hits."""
-_SAME = frozenset(
-    {
-        ("process_restart", "core_dump"),
-        ("process_restart", "kernel_fault"),
-        ("process_restart", "oom_kill"),
-        ("core_dump", "kernel_fault"),
-        ("kernel_fault", "core_dump"),
-        ("process_restart", "process_restart"),
-    }
-)
-"""Two rules that see the death of one process, the one all of whose moments must be the other's first."""
-
 Pids = Mapping[tuple[str, str], frozenset[str]]
 
 
@@ -93,11 +77,12 @@ def proven(one: Finding, other: Finding, pids: Pids, slack_ns: int, early_ns: in
 
 def _explained(effect: Finding, cause: Finding, pids: Pids, slack_ns: int, early_ns: int) -> bool:
     """Whether each moment of the effect is one of the cause's, or follows from one."""
-    follows, same = effect.rule in _FOLLOWS.get(cause.rule, ()), (effect.rule, cause.rule) in _SAME
+    of_effect, of_cause = traits_of(effect.rule), traits_of(cause.rule)
+    follows, same = effect.rule in of_cause.explains, cause.rule in of_effect.same_death
     if not (follows or same) or not effect.marks:
         return False
     causes = list(_deaths(cause, pids))
-    killed = "oom_kill" in {effect.rule, cause.rule}
+    killed = Crash.MEMORY in {of_effect.crash, of_cause.crash}
 
     def fits(death: Death, first: Death) -> bool:
         known = death.same(first)
@@ -111,7 +96,7 @@ def _explained(effect: Finding, cause: Finding, pids: Pids, slack_ns: int, early
         found = next((at for at, first in enumerate(causes) if fits(death, first)), None)
         if found is None:
             return False
-        if effect.rule == "process_restart":
+        if of_effect.crash is Crash.PROCESS:
             del causes[found]  # nothing takes one process twice
     return True
 
@@ -122,13 +107,13 @@ def _deaths(finding: Finding, pids: Pids) -> Iterator[Death]:
         names, file = _names(finding, mark)
         names |= frozenset(name for pid in _pid(mark) for name in pids.get((finding.target, pid), ()))
         end_ns = mark.begin_ns if mark.end_ns is None else max(mark.begin_ns, mark.end_ns)
-        device = finding.rule in {"reboot", "core_dump"} or mark.text.startswith(_DEVICE)
+        device = traits_of(finding.rule).crash in _OF_DEVICE or mark.text.startswith(_DEVICE)
         yield Death(mark.begin_ns, end_ns, names, file, device)
 
 
 def _names(finding: Finding, mark: Mark) -> tuple[frozenset[str], str]:
     """The process that a mark names, and the core file."""
-    if finding.rule == "process_restart":
+    if traits_of(finding.rule).crash is Crash.PROCESS:
         name = label(finding.object, "process")
         return frozenset({name} if name else ()), ""
     found = _KILLED.search(mark.text) or _OF.search(mark.text)

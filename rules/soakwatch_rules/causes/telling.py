@@ -6,43 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from soakwatch_rules.causes.bench import LEADERS, Bench, rule_of
+from soakwatch_rules.causes.bench import Bench
 from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.doubt import doubts
 from soakwatch_rules.causes.growing import Owner
 from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Phase
-from soakwatch_rules.wording.words import lasting, moment, some
+from soakwatch_rules.wording.words import duration, moment, some
 
-_LEADING = (
-    "generator_health",
-    "kernel_fault",
-    "reboot",
-    "oom_kill",
-    "core_dump",
-    "hang",
-    "process_restart",
-    "growth",
-    "memory_growth",
-    "queue_growth",
-    "cpu_saturation",
-    "cpu_spike",
-    "drops",
-    "loss",
-)
-_FOLLOWING = ("gap", "coverage")
 _GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)
-_SIGNS = {
-    "gap": "management silent",
-    "coverage": "management silent",
-    "cpu_spike": "CPU at the top",
-    "cpu_saturation": "CPU at the top",
-    "drops": "packets lost",
-    "overload_loss": "packets lost",
-    "loss": "load not coming back",
-    "periodic_pause": "forwarding paused",
-    "performance_decline": "forwarding paused",
-}
 _MOST_MARKS, _MOST_WEIGHED = 40, 30
 _LEAST_CHANCE = 0.05
 """That two things happened together by chance is never held for less likely than this: many pairs are looked at, and
@@ -97,7 +69,7 @@ def lag(first_ns: int, at_ns: int) -> str:
     >>> lag(0, 12 * 10**9), lag(5, 5)
     ('+12 s', '+0 s')
     """
-    return f"+{lasting((at_ns - first_ns) * 1e-9)}" if at_ns > first_ns else "+0 s"
+    return f"+{duration((at_ns - first_ns) * 1e-9)}" if at_ns > first_ns else "+0 s"
 
 
 def lags(cause: Cause) -> tuple[tuple[str, Mark], ...]:
@@ -107,7 +79,7 @@ def lags(cause: Cause) -> tuple[tuple[str, Mark], ...]:
 
 def _first_ns(bench: Bench, places: Sequence[int]) -> int:
     """When the first of several deaths was at the latest, as far as it is known when it was."""
-    dead = [p for p in places if bench.findings[p].rule in LEADERS and len(bench.moments[p])]
+    dead = [p for p in places if bench.traits[p].leads and len(bench.moments[p])]
     gravest = min((_GRAVE.index(bench.findings[p].outcome) for p in dead), default=0)
     ends = (bench.moments[p].end[0] for p in dead if _GRAVE.index(bench.findings[p].outcome) == gravest)
     return min(ends, default=bench.end_ns) + bench.early_ns
@@ -115,14 +87,10 @@ def _first_ns(bench: Bench, places: Sequence[int]) -> int:
 
 def _order(bench: Bench, place: int, first_ns: int) -> tuple[object, ...]:
     """What leads: the gravest, what may have been first, what the others follow from, the host before a process."""
-    finding, found = bench.findings[place], bench.moments[place]
-    if finding.rule in _LEADING:
-        rank = _LEADING.index(finding.rule)
-    else:
-        rank = len(_LEADING) + (1 + _FOLLOWING.index(finding.rule) if finding.rule in _FOLLOWING else 0)
+    finding, found, traits = bench.findings[place], bench.moments[place], bench.traits[place]
     first = found.begin[0] if len(found) else finding.window.begin_ns
-    later = finding.rule in LEADERS and first > first_ns
-    return _GRAVE.index(finding.outcome), later, rank, finding.metric.startswith("process."), first, place
+    later = traits.leads and first > first_ns
+    return _GRAVE.index(finding.outcome), later, traits.rank, finding.metric.startswith("process."), first, place
 
 
 def _headline(bench: Bench, places: Sequence[int], group: Group) -> str:
@@ -130,14 +98,14 @@ def _headline(bench: Bench, places: Sequence[int], group: Group) -> str:
     if group.kind is CauseKind.UNSETTLED:
         return doubts(bench.findings, sorted(group.places))[0].words
     if group.kind is CauseKind.GENERATOR:
-        resting = sum(f.rule != "generator_health" for f in (lead, *rest))
+        resting = sum(not bench.traits[place].generator for place in places)
         many = f", {resting} finding{'s rest' if resting != 1 else ' rests'} on its load" if resting else ""
         return f"generator at fault{many}: {lead.reason}"
     text = lead.reason
     if group.owner is not None:
         text += f"; {group.owner.words}"
-    signs = list(dict.fromkeys(_SIGNS[f.rule] for f in (lead, *rest) if f.rule in _SIGNS))
-    if group.kind is CauseKind.INCIDENT and len(signs) > 1 and _SIGNS.get(lead.rule):
+    signs = list(dict.fromkeys(words for place in places if (words := bench.traits[place].effect_words)))
+    if group.kind is CauseKind.INCIDENT and len(signs) > 1 and bench.traits[places[0]].effect_words:
         text = f"{', '.join(signs[:-1])} and {signs[-1]} at once: {text}"
     if group.events:
         text = f"after {group.events[0].kind} at {moment(group.events[0].begin_ns)}: {text}"
@@ -182,7 +150,7 @@ def _timeline(bench: Bench, timed: Sequence[int], group: Group) -> tuple[Mark, .
 
 def _beside(bench: Bench, timed: Sequence[int], *, several: bool) -> Iterator[Said]:
     """What findings that stand elsewhere, for they tell of other moments as well, say of these moments."""
-    if not any(bench.findings[place].rule in LEADERS for place in timed):
+    if not any(bench.traits[place].leads for place in timed):
         return
     when, targets, own = bench.at(timed), {bench.findings[place].target for place in timed}, frozenset(timed)
     for place in bench.partial:
@@ -199,13 +167,14 @@ def _events(bench: Bench, timed: Sequence[int], group: Group) -> Iterable[Event]
     """What explains them, and what probes saw then of which no rule here tells."""
     if not timed:
         return ()
-    rules, targets = {bench.findings[p].rule for p in timed}, {"", *(bench.findings[p].target for p in timed)}
+    judged = {kind for place in timed for kind in bench.traits[place].event_kinds}
+    targets = {"", *(bench.findings[p].target for p in timed)}
     when = bench.at(timed)
     seen = (
         e
         for e in bench.seen
         if e.target in targets
-        and rule_of(e) not in rules
+        and e.kind not in judged
         and not e.expect
         and when.touched(e.begin_ns, e.begin_ns, bench.slack_ns)
     )

@@ -1,4 +1,4 @@
-"""All scenarios of known truth, which of them concern a rule, and how a rule sees one.
+"""All scenarios of known truth, and how a rule sees one.
 
 >>> one = named("growth", "leak 10").signal(seed=1, hours=2)
 >>> len(one.case.series[0]), round(one.truth.growth * 86400 / 2**20, 6)
@@ -7,64 +7,27 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from soakwatch_rules import scenarios
 from soakwatch_rules.rule import Case, Finding, Outcome, Phase, Rule, Window
-from soakwatch_rules.scenarios import cpu as scenarios_cpu
-from soakwatch_rules.scenarios import events as scenarios_events
-from soakwatch_rules.scenarios import growth as scenarios_growth
-from soakwatch_rules.scenarios import life as scenarios_life
-from soakwatch_rules.scenarios import limits as scenarios_limits
-from soakwatch_rules.scenarios import load as scenarios_load
-from soakwatch_rules.scenarios import loss as scenarios_loss
-from soakwatch_rules.scenarios import runs as scenarios_runs
 from soakwatch_rules.scenarios.synthetic import Scenario
 from soakwatch_rules.series import Series
 
-SCENARIOS: Final[tuple[Scenario, ...]] = (
-    *scenarios_growth.SCENARIOS,
-    *scenarios_cpu.SCENARIOS,
-    *scenarios_runs.SCENARIOS,
-    *scenarios_load.SCENARIOS,
-    *scenarios_loss.SCENARIOS,
-    *scenarios_life.SCENARIOS,
-    *scenarios_events.SCENARIOS,
-    *scenarios_limits.SCENARIOS,
-)
-"""Every scenario; names differ within a family."""
 
-FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "growth": ("growth", "counts"),
-    "memory_growth": ("growth",),
-    "step_change": ("growth",),
-    "cpu_spike": ("cpu",),
-    "cpu_saturation": ("cpu",),
-    "level": ("cpu",),
-    "queue_growth": ("queue",),
-    "latency": ("latency",),
-    "saturation": ("limits", "queue"),
-    "recovery": ("recovery",),
-    "run_difference": ("runs",),
-    "performance_decline": ("throughput",),
-    "periodic_pause": ("pauses", "throughput"),
-    "drops": ("drops",),
-    "loss": ("losses",),
-    "overload_loss": ("overload",),
-    "generator_health": ("generator",),
-    "process_restart": ("crash",),
-    "reboot": ("crash",),
-    "core_dump": ("crash",),
-    "oom_kill": ("crash",),
-    "kernel_fault": ("crash",),
-    "hang": ("silence",),
-    "gap": ("silence",),
-    "coverage": ("silence",),
-    "event_impact": ("events",),
-    "management_isolation": ("isolation",),
-}
-"""The families that concern a rule."""
+def _scenarios() -> tuple[Scenario, ...]:
+    """The SCENARIOS of all modules of this folder: a new family is one file."""
+    names = sorted(module.name for module in pkgutil.iter_modules(scenarios.__path__))
+    modules = [importlib.import_module(f"{scenarios.__name__}.{name}") for name in names if name != "families"]
+    return tuple(scenario for module in modules for scenario in getattr(module, "SCENARIOS", ()))
+
+
+SCENARIOS: Final = _scenarios()
+"""Every scenario; names differ within a family."""
 
 PARAMETERS: Final[Mapping[str, Mapping[str, float]]] = {"level": {"cpu": 0.95}, "event_impact": {"outage": 5.0}}
 """What a rule is given where its defaults judge nothing (a limit that only a plan can set)."""
@@ -83,11 +46,6 @@ def named(of: str, name: str) -> Scenario:
     Raises KeyError for one that there is not.
     """
     return {s.name: s for s in family(of)}[name]
-
-
-def concerning(rule: str) -> tuple[Scenario, ...]:
-    """The scenarios on which a rule is tried."""
-    return family(*FAMILIES.get(rule, ()))
 
 
 def cuts(rule: Rule, case: Case) -> tuple[Case, ...]:

@@ -109,7 +109,7 @@ def stops_of_rate(
     if int(np.count_nonzero(~low)) < _CARRIED or float(width[~low].sum()) < min(seconds, _CARRIED * apart):
         return ()
     outside = ~long
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         below = np.where(level > 0, 1 - np.minimum(rate / np.where(level > 0, level, 1.0), 2), 0.0)
     sigma = robust(below[outside & ~low])[1]
     plain = not bool((low & outside).any()) and _SIGMAS * sigma < 1 - DOWN

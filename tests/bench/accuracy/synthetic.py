@@ -5,7 +5,7 @@
     python tests/bench/accuracy/synthetic.py --write                        also rules/soakwatch_rules/measured/RULE.md
 
 A row is a scenario: % of its seeds that failed, warned, passed, were inconclusive or not applicable, and how many of
-them the table of outcomes (tests/rules/outcomes.py) calls wrong. Each rule is written as soon as it is done.
+them the OUTCOMES of the rule's test call wrong. Each rule is written as soon as it is done.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[3]))
 from tests.bench.accuracy.closeness import Near, near, told
 from tests.bench.accuracy.tables import percent, spark, svg, table, upper
-from tests.rules.outcomes import LETTERS, RIGHT
+from tests.rules.outcomes import LETTERS, RIGHT, concerning
 
 from soakwatch_rules import detectors, measured
 from soakwatch_rules.rule import Finding, Rule
-from soakwatch_rules.scenarios.families import PARAMETERS, concerning, cuts, judged, named, said_of
+from soakwatch_rules.scenarios.families import PARAMETERS, cuts, judged, named, said_of
 from soakwatch_rules.scenarios.synthetic import Scenario, leak
 from soakwatch_rules.series import Series
 

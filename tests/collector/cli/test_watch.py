@@ -66,7 +66,7 @@ def test_a_run_is_watched_left_alone_stopped_and_its_end_seen(on_terminal: Termi
     assert max(len(line) for line in visitor.text.splitlines()) < 60
     visitor.interrupt()
     assert visitor.end() == 130
-    assert "the run goes on" in visitor.text
+    assert "the run continues" in visitor.text
     assert not visitor.screen.cursor.hidden
     witness = on_terminal("watch", "run", "--verdict", columns=120)
     witness.until(lambda text: "phase soak" in text, "the phase")
@@ -179,7 +179,7 @@ def test_a_reason_is_short_and_a_record_alone_cannot_be_stopped(tmp_path: Path) 
         stopped(tmp_path / "run")
     with small_record(tmp_path / "later", 1) as record:
         record.set_meta("start_ns", str(time.time_ns() + 36_000 * 10**9))
-        assert RecordedRun(tmp_path / "later").look().status.standing == "waiting"
+        assert RecordedRun(tmp_path / "later").read().status.standing == "waiting"
         assert stopped(tmp_path / "later", "no rack").event.detail == {"reason": "no rack", "by": "a test"}
         with pytest.raises(EventConflictError, match="already requested"):
             stopped(tmp_path / "later")
@@ -214,7 +214,7 @@ def test_a_run_that_waits_for_its_start_is_stopped(tmp_path: Path) -> None:
             run.kill()
     assert run.returncode == 3
     assert "stopped before its start: nothing was polled" in told
-    look = RecordedRun(tmp_path / "run").look()
+    look = RecordedRun(tmp_path / "run").read()
     assert (look.over, look.verdict, look.exit_code) == (True, "inconclusive", 3)
     assert look.reason.startswith("stopped before its start")
 
@@ -223,7 +223,7 @@ def test_what_is_left_of_a_killed_run_is_over(tmp_path: Path) -> None:
     """Its record has no end, and nobody writes it."""
     with small_record(tmp_path / "run", 1):
         pass
-    look = RecordedRun(tmp_path / "run").look()
+    look = RecordedRun(tmp_path / "run").read()
     assert look.over
     assert look.status.standing == "broken off"
     assert look.exit_code == 4

@@ -9,7 +9,7 @@ from soakwatch.engine.notify.message_text import first_failure
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
-from soakwatch.report.moments import first_failure_ns, outcome_at, told_moments
+from soakwatch.report.moments import first_failure_ns, outcome_at, outcomes_by_moment
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.rule import Finding, Mark, Outcome, Window
 
@@ -45,7 +45,7 @@ def upgraded(night: Night, *, marked: bool = True) -> Verdict:
 
 def test_each_moment_has_its_own_outcome(night: Night) -> None:
     verdict = upgraded(night)
-    told = told_moments(verdict)
+    told = outcomes_by_moment(verdict)
     (cause,) = verdict.causes
     assert [outcome_at(mark, told) for mark in cause.timeline] == [Outcome.PASS, None, Outcome.FAIL]
     assert first_failure_ns(verdict, told) == CRASH
@@ -54,10 +54,10 @@ def test_each_moment_has_its_own_outcome(night: Night) -> None:
 
 def test_a_failure_without_a_moment_is_dated_by_what_goes_with_it(night: Night) -> None:
     verdict = upgraded(night, marked=False)
-    assert first_failure_ns(verdict, told_moments(verdict)) == RESTART
+    assert first_failure_ns(verdict, outcomes_by_moment(verdict)) == RESTART
     assert first_failure(verdict) == (RESTART, "leaker after upgrade")
     quiet = replace(verdict, causes=())
-    assert first_failure_ns(quiet, told_moments(quiet)) is None
+    assert first_failure_ns(quiet, outcomes_by_moment(quiet)) is None
 
 
 def test_the_page_counts_from_what_failed(night: Night) -> None:

@@ -1,4 +1,4 @@
-"""Lists the metrics of the catalogue: name, unit, kind and meaning."""
+"""List the metrics of the catalogue: name, unit, kind and meaning."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Examples:
 def command(pattern: str | None) -> None:
     """List the metrics; PATTERN is a glob, or a part of the name.
 
-    Kinds: a gauge is a level, a counter only grows, a state is an identity whose change means something. Growth says
-    which lasting direction is bad.
+    Kinds: a gauge is a level, a counter only grows, a state is an identifier whose change matters. Growth is the
+    lasting direction that is bad.
     """
     glob = "*" if pattern is None else pattern if set(pattern) & set("*?[") else f"*{pattern}*"
-    found = [metric for metric in CATALOGUE if fnmatchcase(metric.name, glob)]
-    if not found:
+    matches = [metric for metric in CATALOGUE if fnmatchcase(metric.name, glob)]
+    if not matches:
         raise SoakwatchError(f"no metric matches {pattern!r}{hint(pattern or '', [m.name for m in CATALOGUE])}")
-    rows = [(m.name, m.unit, m.kind, m.growth or "-", ",".join(m.labels) or "-", m.about) for m in found]
+    rows = [(m.name, m.unit, m.kind, m.growth or "-", ",".join(m.labels) or "-", m.about) for m in matches]
     show_table(("metric", "unit", "kind", "growth", "labels", "meaning"), rows)

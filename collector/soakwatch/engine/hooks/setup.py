@@ -13,7 +13,7 @@ from soakwatch.engine.hooks.hooks import Hooks, TakesEvidence
 from soakwatch.engine.hooks.trigger import HookFailedError, Trigger
 from soakwatch.plan import Plan
 from soakwatch.plan.hook import CapturePlan, WebhookPlan
-from soakwatch.record.notes import Notes
+from soakwatch.record.queue import Notes
 
 
 def base_environment(plan: Plan, folder: Path) -> dict[str, str]:

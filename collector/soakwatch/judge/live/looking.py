@@ -24,6 +24,7 @@ from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
 from soakwatch.record.findings import identity_of
 from soakwatch_rules.rule import Case, Finding, Outcome, Rule, Window
+from soakwatch_rules.traits import GrowthMethod, traits_of
 
 SHARE_S = 0.016  # CPU seconds a minute for each 100 series; the rest of 20 ms goes to what cannot be put off
 AGAIN_NS = 600_000_000_000  # without news a thing is looked at again after so long
@@ -89,7 +90,7 @@ class LiveEvaluator:
         self._subjects: dict[Name, Subject] = {}
         self._told: dict[str, tuple[Finding, ...]] = {}
         self._remembered: tuple[Finding, ...] = ()
-        self._growing = Growing(next((rule for rule in self._rules if rule.name == "growth"), None))
+        self._growing = Growing(next((rule for rule in self._rules if _by_shape(rule)), None))
         self._last_ns: int | None = None
         self._left_s = 0.0  # of the share; below 0 it is owed
 
@@ -247,11 +248,15 @@ def _differs(one: Finding, other: Finding) -> bool:
     return one is not other and (one.window != other.window or identity_of(one) != identity_of(other))
 
 
+def _by_shape(rule: Rule) -> bool:
+    return traits_of(rule.name).growth is GrowthMethod.SHAPE
+
+
 def _worth_judging(rule: Rule, case: Case) -> bool:
     """A cheap guard for the growth of single series: whether growth beyond the tolerance is possible at all."""
     share: object = getattr(rule, "tolerance", None)
     horizon_s: object = getattr(rule, "horizon", None)
-    if rule.name != "growth" or not isinstance(share, float) or not isinstance(horizon_s, float):
+    if not _by_shape(rule) or not isinstance(share, float) or not isinstance(horizon_s, float):
         return True
     from soakwatch_rules.stats.tolerance import Tolerance
     from soakwatch_rules.stats.trend import may_grow  # with scipy, which waits until a trend is looked at

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from soakwatch_rules.rule import Finding, InconclusiveReason, Mark, Outcome, Rule, Window
+from soakwatch_rules.traits import GrowthMethod, traits_of
 
-GROWTH_RULES = frozenset({"growth", "memory_growth", "queue_growth", "performance_decline"})
 EARLIEST_S = 7200.0
 SURE = 0.99  # probability of growth from which a look counts, for rules that state one
 LEAST = 96  # minutes with readings from which growth is warned of
@@ -35,7 +35,7 @@ class Streak:
 
 def earliest_s(rule: Rule, planned_s: float | None) -> float:
     """How long the window of a trend must be before anything is said of it."""
-    if rule.name == "growth" or planned_s is None:
+    if traits_of(rule.name).growth is GrowthMethod.SHAPE or planned_s is None:
         return EARLIEST_S
     return min(EARLIEST_S, planned_s / 2)
 
@@ -50,16 +50,18 @@ def of_trend(finding: Finding, streak: Streak) -> tuple[Finding, Streak]:
     """A trend so far: a warning if two looks say so, else not told yet."""
     if finding.outcome not in ALARMS:
         return replace(finding, reason=f"{finding.reason} (so far)"), Streak()
-    now_ns = finding.window.end_ns
+    now_ns, traits = finding.window.end_ns, traits_of(finding.rule)
     unsure = finding.numbers.get("probability", 1.0) < SURE
     if streak.told:
         streak = replace(streak, last_ns=now_ns)
-    elif unsure or (finding.rule == "growth" and finding.samples < LEAST):
+    elif unsure or (traits.growth is GrowthMethod.SHAPE and finding.samples < LEAST):
         streak = Streak()
     elif not streak.looks or now_ns - streak.last_ns >= APART_NS:
         streak = Streak(streak.looks + 1, now_ns, told=streak.looks >= 1)
     if streak.told:
-        doubt = "it may be a warm-up" if finding.rule in GROWTH_RULES else "only the end of the run decides"
+        doubt = (
+            "it may be a warm-up" if traits.growth is not None or traits.trend else "only the end of the run decides"
+        )
         return replace(finding, outcome=Outcome.WARN, reason=f"{finding.reason} (so far: {doubt})"), streak
     short = "one look is too little to warn" if streak.looks else "not sure enough to warn"
     waiting = replace(

@@ -1,0 +1,125 @@
+"""Traits: what a rule says of itself to those who do not judge but put findings together, rank and word them.
+
+A rule declares them as its class variable ``traits``. A rule that declares none, and a finding whose rule is not
+installed here, have the defaults: such a finding is never more than itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Final
+
+STOPS: Final = "stops"
+"""The number under which a finding counts standstills: in them nothing came back, whatever was sent."""
+RISE_PER_HOUR: Final = "rise_per_hour"
+"""The number under which a finding of growth keeps its rate where ``measured`` is another figure."""
+_DETECTORS: Final = "soakwatch_rules.detectors"
+
+
+class Crash(StrEnum):
+    """What died, by the trace that it left."""
+
+    KERNEL = "kernel"  # a line of the kernel's log; a warning is about another tenant of the machine
+    DEVICE = "device"  # the whole device started again
+    MEMORY = "memory"  # the kernel killed a process for want of memory
+    CORE = "core"  # a core file or a crash log
+    PROCESS = "process"  # a process that is another one now, or gone: its ``object`` names it
+
+
+class GrowthMethod(StrEnum):
+    """How a rule judges growth; where two judged one series the shape decides over the stages."""
+
+    SHAPE = "shape"  # by the shape of the whole series, which takes hours
+    STAGES = "stages"  # by the last third against the first: its rate is the number RISE_PER_HOUR
+    QUEUE = "queue"  # of what fills up
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What others need to know of a rule beside its findings. No rule needs to declare any of it."""
+
+    plain_words: str = ""
+    """What its failure means, for a reader who does not know the rule ("it rebooted"); by default its name."""
+    effect_words: str = ""
+    """Its finding as one of several effects that came at once ("packets lost"); by default it is not listed."""
+    rank: int = 500
+    """Its place among the findings of one cause: the lowest leads; of causes that began together likewise."""
+    crash: Crash | None = None
+    """What died, if it tells of deaths: those explain other findings at their moments."""
+    standstill: bool = False
+    """Its marks are standstills of the whole device, which explain what begins with them or lies in them."""
+    whole_device: bool = False
+    """What it finds takes the whole device with it, whose effects may begin until it has booted."""
+    explains: tuple[str, ...] = ()
+    """Rules whose findings may follow from a death of the whole device that it found, whichever process they name."""
+    same_death: tuple[str, ...] = ()
+    """Rules that see the death of the same process as this one; each of its moments must be one of theirs."""
+    event_kinds: tuple[str, ...] = ()
+    """Kinds of events that it judges: its finding stands for them in a time line."""
+    witness: bool = False
+    """Its marks belong into time lines of causes at whose moments some of them lie."""
+    trend: bool = False
+    """It judges a whole stretch: its marks are where it looked, not when something happened."""
+    growth: GrowthMethod | None = None
+    """How it judges growth, if it does."""
+    fills: bool = False
+    """It says that something with a limit runs full, with a forecast."""
+    compares_runs: bool = False
+    """Its limit comes of other runs: it is no limit of the device or of the plan."""
+    availability_only: bool = False
+    """It can pass on nothing but polls that were answered: alone it clears no device."""
+    generator: bool = False
+    """It judges the generators: where it is inconclusive, no finding that rests on their load holds."""
+    any_role: bool = False
+    """Inconclusive of a generator or the monitor it matters as of a device: nobody knows what the device withstood."""
+    of_this_run: bool = False
+    """It judges what this very run did (its polls, load, events): inconclusive, it always keeps the run from passing
+    unless the plan says that it is not required."""
+    by_majority: bool = False
+    """Of its cases of one target most speak for the rest: single ones that cannot be compared are not required."""
+    of_returned_load: bool = False
+    """What it says of the load that came back is no graver than what the account of losses says of the device."""
+    needs_limit: bool = False
+    """Without a limit in the plan it judges nothing."""
+    needs_event: bool = False
+    """Without an event it judges nothing, and events of any kind change what it says."""
+    expected_as: str = ""
+    """The kind under which a planned event expects what it judges ("core.dump", "outage")."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether its findings explain others that lie at their moments."""
+        return self.crash is not None or self.standstill
+
+
+NO_TRAITS: Final = Traits()
+
+
+@cache
+def traits_of(rule: str) -> Traits:
+    """The traits of the rule of this name, imported now; the defaults where it declares none or is not installed.
+
+    >>> traits_of("reboot").crash, traits_of("my_own_rule") == Traits()
+    (<Crash.DEVICE: 'device'>, True)
+    """
+    if not rule.isidentifier():
+        return NO_TRAITS
+    try:
+        module = importlib.import_module(f"{_DETECTORS}.{rule}")
+    except ImportError:
+        return NO_TRAITS
+    name = "".join(part.capitalize() for part in rule.split("_"))
+    declared: object = getattr(getattr(module, name, None), "traits", None)
+    return declared if isinstance(declared, Traits) else NO_TRAITS
+
+
+def plain_words(rule: str) -> str:
+    """What a finding of a rule means, for a reader who does not know the rule; of one without words its name.
+
+    >>> plain_words("reboot"), plain_words("my_own_rule")
+    ('it rebooted', 'my own rule')
+    """
+    return traits_of(rule).plain_words or rule.replace("_", " ")
