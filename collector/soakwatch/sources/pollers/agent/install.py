@@ -25,7 +25,7 @@ _PYTHONS = "python3 python3.13 python3.12 python3.11 python3.10 python3.9 /usr/l
 _NO_PYTHON = 41
 _PATIENCE_S = 120.0
 _LOOK_S = 30.0  # for the first questions, before anything is sent: a host that does not answer them is none of ours
-_MOST = 1 << 20
+_MAX_OUTPUT_BYTES = 1 << 20
 _TRIES, _PAUSE_S = 10, 0.2  # a server that allows one session (MaxSessions) may not have done with the last one yet
 DEFAULT_FOLDER = ".soakwatch-agent"
 
@@ -238,7 +238,7 @@ async def _all(line: SshLine, reader: asyncssh.SSHReader[bytes]) -> bytes:
     kept = bytearray()
     while chunk := await reader.read(1 << 16):
         kept += chunk
-        if len(kept) > _MOST:
+        if len(kept) > _MAX_OUTPUT_BYTES:
             line.drop()
             raise SourceError(f"{line.name} answers without an end: is it a host with a shell?")
     return bytes(kept)

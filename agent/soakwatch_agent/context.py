@@ -1,4 +1,4 @@
-"""The machine that is looked at: its root folder, what to watch there, and what its probes share."""
+"""The machine that is polled: its root folder, what to watch there, and what its probes share."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import psutil
 from soakwatch_agent.procfs import read_line
 from soakwatch_agent.sample import Answer, Event, Fault, Sample
 
-HOWS = ("name", "glob", "cmdline", "pid", "pidfile")
+WATCH_KINDS = ("name", "glob", "cmdline", "pid", "pidfile")
 SECOND = 10**9
 _GLOB = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
 class Watch:
-    """One watch on processes: the ``name`` that is shown, ``how`` (one of HOWS) it is found and by ``what``."""
+    """One watch on processes: the ``name`` that is shown, ``how`` (one of WATCH_KINDS) it matches, and ``what``."""
 
     __slots__ = ("how", "name", "what")
     name: str
@@ -35,8 +35,8 @@ def watch(name: str, how: str, what: str) -> Watch:
     >>> watch("worm*", "name", "worm*").how
     'glob'
     """
-    if how not in HOWS:
-        raise ValueError(f"a process is watched by {', '.join(HOWS)}, not by {how!r}")
+    if how not in WATCH_KINDS:
+        raise ValueError(f"a process is watched by {', '.join(WATCH_KINDS)}, not by {how!r}")
     if not what:
         raise ValueError("a watched process needs a name: NAME, GLOB, pid:N, cmdline:REGEX or pidfile:F")
     if how == "pid" and not (what.isdigit() and int(what) > 0):
@@ -64,8 +64,8 @@ def watch_of(text: str) -> Watch:
 
 
 @dataclass
-class Board:
-    """What probes tell one another during a look: who is watched, and the boot time that start times stand on."""
+class SharedState:
+    """What probes share during a poll: the watched processes, and the boot time that start times are based on."""
 
     watched: Dict[int, str] = field(default_factory=dict)  # pid -> object text
     boot_id: Optional[str] = None
@@ -73,14 +73,14 @@ class Board:
 
 
 @dataclass(frozen=True)
-class Place:
+class HostContext:
     """A machine: this one (root ``/``), or a recorded or mounted one under another folder."""
 
     root: str = "/"
     watches: Tuple[Watch, ...] = ()
     interfaces: Optional[Tuple[str, ...]] = None  # globs; None = all
     core_folders: Tuple[str, ...] = ()
-    board: Board = field(default_factory=Board, compare=False)
+    shared: SharedState = field(default_factory=SharedState, compare=False)
 
     @property
     def real(self) -> bool:
@@ -88,43 +88,43 @@ class Place:
         return self.root == "/"
 
     def path(self, absolute: str) -> str:
-        """Where a file of the machine lies for us.
+        """The path of one of the machine's files as this process sees it.
 
-        >>> Place("/rec").path("/proc/stat"), Place().path("/proc/stat")
+        >>> HostContext("/rec").path("/proc/stat"), HostContext().path("/proc/stat")
         ('/rec/proc/stat', '/proc/stat')
         """
         return absolute if self.root == "/" else self.root.rstrip("/") + "/" + absolute.lstrip("/")
 
     def boot_s(self) -> Optional[float]:
         """Time of boot, seconds since 1970, taken once for each boot id: it does not move when the clock is set."""
-        boot_id, board = read_line(self.path("/proc/sys/kernel/random/boot_id")), self.board
-        if board.boot_s is None or boot_id != board.boot_id:
+        boot_id, shared = read_line(self.path("/proc/sys/kernel/random/boot_id")), self.shared
+        if shared.boot_s is None or boot_id != shared.boot_id:
             try:
                 with ProcAt(self):
-                    board.boot_s = float(psutil.boot_time())
+                    shared.boot_s = float(psutil.boot_time())
             except (OSError, RuntimeError):
-                board.boot_s = None
-            board.boot_id = boot_id
-        return board.boot_s
+                shared.boot_s = None
+            shared.boot_id = boot_id
+        return shared.boot_s
 
 
-_PSUTIL_TURN = threading.Lock()
+_PSUTIL_LOCK = threading.Lock()
 
 
 class ProcAt:
-    """Points psutil at a place's /proc for the length of a ``with``.
+    """Points psutil at the /proc of a machine for the length of a ``with``.
 
-    psutil keeps that folder in a module variable, so calls for different places take turns; nothing that can hang
+    psutil keeps that folder in a module variable, so calls for different machines take turns; nothing that can hang
     (statvfs, /sys of a dying device) belongs inside.
     """
 
     __slots__ = ("_folder",)
 
-    def __init__(self, place: Place) -> None:
-        self._folder = place.path("/proc")
+    def __init__(self, context: HostContext) -> None:
+        self._folder = context.path("/proc")
 
     def __enter__(self) -> None:
-        _PSUTIL_TURN.acquire()
+        _PSUTIL_LOCK.acquire()
         psutil.PROCFS_PATH = self._folder
 
     def __exit__(
@@ -134,28 +134,28 @@ class ProcAt:
         trace: Optional[TracebackType],
     ) -> None:
         psutil.PROCFS_PATH = "/proc"
-        _PSUTIL_TURN.release()
+        _PSUTIL_LOCK.release()
 
 
 class Probe(Protocol):
-    """One local source. A module ``probes/NAME.py`` holds its docstring, ``METRICS`` and ``open_probe(place)``."""
+    """One local source. A module ``probes/NAME.py`` holds its docstring, ``METRICS`` and ``open_probe(context)``."""
 
     def read(self, now_ns: int) -> Answer:
-        """One look at steady time ``now_ns``; a probe may answer less often than it is asked. May raise."""
+        """One poll at steady time ``now_ns``; a probe may answer less often than it is polled. May raise."""
         ...
 
     def close(self) -> None:
-        """Gives back what was opened."""
+        """Closes what was opened."""
         ...
 
 
-class Turn:
-    """Says whether something dear is due again; times are steady nanoseconds."""
+class Periodic:
+    """Tells whether an expensive reading is due again; times are steady nanoseconds."""
 
     __slots__ = ("_every_ns", "_last_ns")
 
     def __init__(self, every_s: float) -> None:
-        self._every_ns = int(every_s * SECOND * 0.95)  # a look that comes a little early still counts
+        self._every_ns = int(every_s * SECOND * 0.95)  # a poll that comes a little early still counts
         self._last_ns: Optional[int] = None
 
     def due(self, now_ns: int) -> bool:
@@ -167,47 +167,47 @@ class Turn:
 
 
 class Notes:
-    """What one look gathers; a fault is told when it begins or changes, not at each look."""
+    """Collects the result of one poll; a fault is reported when it starts or changes, not at each poll."""
 
-    __slots__ = ("_told", "events", "faults", "now_ns", "samples")
+    __slots__ = ("_reported", "events", "faults", "now_ns", "samples")
 
     def __init__(self) -> None:
-        self._told: Dict[Tuple[str, str], str] = {}
+        self._reported: Dict[Tuple[str, str], str] = {}
         self.begin(0)
 
     def begin(self, now_ns: int) -> None:
-        """Empties the notes for a look."""
+        """Empties the notes for a new poll."""
         self.now_ns = now_ns
         self.samples: list[Sample] = []
         self.events: list[Event] = []
         self.faults: list[Fault] = []
 
-    def sample(self, metric: str, thing: str, value: float) -> None:
-        """A reading."""
-        self.samples.append(Sample(metric, thing, value, self.now_ns))
+    def sample(self, metric: str, label: str, value: float) -> None:
+        """Adds a reading of the object with a canonical label text (empty for the machine)."""
+        self.samples.append(Sample(metric, label, value, self.now_ns))
 
-    def event(self, kind: str, thing: str, **detail: object) -> None:
-        """Something that happened now."""
-        self.event_at(self.now_ns, kind, thing, **detail)
+    def event(self, kind: str, label: str, **detail: object) -> None:
+        """Adds an event that happened now."""
+        self.event_at(self.now_ns, kind, label, **detail)
 
-    def event_at(self, begin_ns: int, kind: str, thing: str, **detail: object) -> None:
-        """Something whose own time is known."""
+    def event_at(self, begin_ns: int, kind: str, label: str, **detail: object) -> None:
+        """Adds an event whose own time is known."""
         text = {key: str(value) for key, value in detail.items()}
-        self.events.append(Event(kind, thing, begin_ns, None, text))
+        self.events.append(Event(kind, label, begin_ns, None, text))
 
-    def fault(self, metric: str, thing: str, text: str) -> None:
-        """A metric that could not be read: told unless it was told before."""
-        if self._told.get((metric, thing)) != text:
-            self._told[metric, thing] = text
-            self.faults.append(Fault(metric, thing, text))
+    def fault(self, metric: str, label: str, text: str) -> None:
+        """Adds a metric that could not be read, unless the same was reported before."""
+        if self._reported.get((metric, label)) != text:
+            self._reported[metric, label] = text
+            self.faults.append(Fault(metric, label, text))
 
-    def mended(self, metric: str, thing: str) -> None:
+    def recovered(self, metric: str, label: str) -> None:
         """The metric was read again: a later fault of it is news."""
-        if self._told:
-            self._told.pop((metric, thing), None)
+        if self._reported:
+            self._reported.pop((metric, label), None)
 
     def answer(self) -> Answer:
-        """What the look brought."""
+        """The result of the poll."""
         return Answer(tuple(self.samples), tuple(self.events), tuple(self.faults))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from soakwatch.sources.transport.snmp.abc import Column, Line, Row, Value
 from soakwatch.sources.transport.snmp.batches import Batch
 from soakwatch.sources.transport.snmp.diagnosis import SYS_UPTIME
-from soakwatch.sources.transport.snmp.line import Column, Line, Row, Value
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Network cards for the fingerprint: driver, speed, queues, and the PCIe link against what the card could do."""
+"""Network cards for the fingerprint: driver, speed, queues, and the PCIe link compared with what the card can do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from fnmatch import fnmatchcase
 from typing import Dict, List, Optional, Union
 
-from soakwatch_agent.place import Place
+from soakwatch_agent.context import HostContext
 from soakwatch_agent.procfs import read_line
 
 Tree = Union[str, int, float, bool, List["Tree"], Dict[str, "Tree"]]
@@ -15,51 +15,51 @@ Tree = Union[str, int, float, bool, List["Tree"], Dict[str, "Tree"]]
 _SPEED = re.compile(r"(\d+(?:\.\d+)?) GT/s")
 
 
-def cards(place: Place, globs: Optional[List[str]] = None) -> Dict[str, Tree]:
-    """The network interfaces of a place by name, the loopback left out."""
-    folder = place.path("/sys/class/net")
+def nics(context: HostContext, globs: Optional[List[str]] = None) -> Dict[str, Tree]:
+    """The network interfaces of a host by name, without the loopback."""
+    folder = context.path("/sys/class/net")
     try:
         names = sorted(os.listdir(folder))
     except OSError:
         return {}
     wanted = [n for n in names if globs is None or any(fnmatchcase(n, g) for g in globs)]
-    return {name: card(f"{folder}/{name}", place) for name in wanted if _is_card(f"{folder}/{name}", name)}
+    return {name: nic(f"{folder}/{name}", context) for name in wanted if _is_nic(f"{folder}/{name}", name)}
 
 
-def _is_card(folder: str, name: str) -> bool:
+def _is_nic(folder: str, name: str) -> bool:
     return name not in ("lo", "bonding_masters") and os.path.isdir(folder)  # noqa: PTH112
 
 
-def card(folder: str, place: Place) -> Dict[str, Tree]:
-    """One interface: what /sys/class/net/NAME says of it. What it does not say is absent."""
-    told: Dict[str, Tree] = {}
+def nic(folder: str, context: HostContext) -> Dict[str, Tree]:
+    """One interface: what /sys/class/net/NAME says of it; what it does not say is absent."""
+    facts: Dict[str, Tree] = {}
     for key, name in (("mac", "address"), ("state", "operstate"), ("duplex", "duplex"), ("alias", "ifalias")):
         text = read_line(f"{folder}/{name}")
         if text is not None and text != "unknown":
-            told[key] = text
+            facts[key] = text
     for key, name in (("mtu", "mtu"), ("speed_mbps", "speed"), ("tx_queue_len", "tx_queue_len")):
         number = _whole(read_line(f"{folder}/{name}"))
         if number is not None and number >= 0:  # a link that is down has speed -1
-            told[key] = number
+            facts[key] = number
     driver = _driver(folder)
     if driver is not None:
-        told["driver"] = driver
-        version = read_line(place.path(f"/sys/module/{driver}/version"))
+        facts["driver"] = driver
+        version = read_line(context.path(f"/sys/module/{driver}/version"))
         if version is not None:
-            told["driver_version"] = version
+            facts["driver_version"] = version
     else:
-        told["virtual"] = not os.path.exists(f"{folder}/device")  # noqa: PTH110
+        facts["virtual"] = not os.path.exists(f"{folder}/device")  # noqa: PTH110
     queues = _names(f"{folder}/queues")
     if queues:
-        told["rx_queues"] = sum(q.startswith("rx-") for q in queues)
-        told["tx_queues"] = sum(q.startswith("tx-") for q in queues)
+        facts["rx_queues"] = sum(q.startswith("rx-") for q in queues)
+        facts["tx_queues"] = sum(q.startswith("tx-") for q in queues)
     numa = _whole(read_line(f"{folder}/device/numa_node"))
     if numa is not None and numa >= 0:
-        told["numa_node"] = numa
+        facts["numa_node"] = numa
     link = pcie_link(f"{folder}/device")
     if link:
-        told["pcie"] = link
-    return told
+        facts["pcie"] = link
+    return facts
 
 
 def pcie_link(folder: str) -> Dict[str, Tree]:

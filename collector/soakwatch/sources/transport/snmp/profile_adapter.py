@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 
 from soakwatch.sources.profiles.value import Value
-from soakwatch.sources.transport.snmp.session import MOST_VALUES, Session
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError, status_name
+from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, status_name
+from soakwatch.sources.transport.snmp.session import MAX_VALUES, Session
 
 DEADLINE: ContextVar[float] = ContextVar("deadline")
 """Of the requests of one poll, or of one survey beside it."""
@@ -50,6 +50,6 @@ class SessionAsker:
             self._sound.add(column)
             self._session.refusals.pop(column, None)
             found |= rows
-            if len(found) > MOST_VALUES:
-                raise SnmpPollError(Kind.TOO_MANY, self._session.access.where, detail=f"{MOST_VALUES:,}")
+            if len(found) > MAX_VALUES:
+                raise SnmpPollError(Kind.TOO_MANY, self._session.access.where, detail=f"{MAX_VALUES:,}")
         return found

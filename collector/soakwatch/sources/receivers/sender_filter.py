@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from soakwatch.core.errors import PlanError
 
 AGAIN_S = 240.0  # between two times that host names are resolved
-_MOST_ADDRESSES = 64  # of one host name
+_MAX_ADDRESSES = 64  # of one host name
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -88,7 +88,7 @@ async def _resolved(name: str) -> tuple[Network, ...]:
         found = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
         return ()
-    addresses = sorted({str(address[0]).partition("%")[0] for *_, address in found})[:_MOST_ADDRESSES]
+    addresses = sorted({str(address[0]).partition("%")[0] for *_, address in found})[:_MAX_ADDRESSES]
     return tuple(network for address in addresses if (network := _network(address)))
 
 

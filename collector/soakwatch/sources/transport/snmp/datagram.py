@@ -22,7 +22,7 @@ class Glance:
 
 
 PLAIN = Glance()
-_LONGEST_COUNT = 5  # bytes of boots and time
+_MAX_COUNT_BYTES = 5  # bytes of boots and time
 _NUMBERS = frozenset({0x02, 0x41, 0x42, 0x43, 0x46})  # INTEGER, Counter32, Gauge32, TimeTicks, Counter64
 _EXCEPTIONS = frozenset({0x80, 0x81, 0x82})  # noSuchObject, noSuchInstance, endOfMibView: not in v1
 
@@ -89,7 +89,7 @@ def _security(data: bytes, at: int) -> int:
     at, inner = _into(data, at, ber.SEQUENCE)
     for tag in (ber.OCTETS, ber.INTEGER, ber.INTEGER, ber.OCTETS, ber.OCTETS, ber.OCTETS):
         start, at = _into(data, at, tag)
-        if tag == ber.INTEGER and not 0 < at - start <= _LONGEST_COUNT:
+        if tag == ber.INTEGER and not 0 < at - start <= _MAX_COUNT_BYTES:
             raise ber.MalformedError("a count that cannot be")
     if not at == inner == end:
         raise ber.MalformedError("security parameters that lack parts")

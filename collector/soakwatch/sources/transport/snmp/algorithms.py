@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
-_LONGEST = 64
+_MAX_LENGTH = 64
 _SHA2 = re.compile(r"(?:HMAC(?:128|192|256|384)?)?SHA2?(224|256|384|512)")
 _OLD = re.compile(r"(?:HMAC(?:96)?)?(MD5|SHA)(?:(?<=SHA)1)?(?:96)?")
 _DES = re.compile(r"(?:CBC(?:56)?)?DES(?:56|CBC)?")
@@ -47,7 +47,7 @@ def priv_protocol(value: object) -> object:
 
 def _bare(value: object) -> str:
     """Letters and digits only, without what the MIBs put around them (``usm...AuthProtocol``)."""
-    word = re.sub(r"[^0-9A-Z]", "", value[:_LONGEST].upper()) if isinstance(value, str) else ""
+    word = re.sub(r"[^0-9A-Z]", "", value[:_MAX_LENGTH].upper()) if isinstance(value, str) else ""
     return _AROUND.sub("", word)
 
 

@@ -10,18 +10,19 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
 from soakwatch.sources.abc import SourceError
+from soakwatch.sources.receivers.sender_filter import SenderFilter
 from soakwatch.sources.receivers.storm import Storm
 from soakwatch_agent.sample import Answer, Event, Sample, object_text
 
-MOST_WAITING = 50_000
-MOST_BYTES = 32 * 2**20
-MOST_EVENTS = 20_000  # between two polls
+MAX_WAITING = 50_000
+MAX_BYTES = 32 * 2**20
+MAX_EVENTS = 20_000  # between two polls
 _AT_ONCE_S = 0.005  # of the event loop; then the others have their turn
 _EVENT, _SUPPRESSED, _DROPPED, _GARBLED = "event", "suppressed", "dropped", "garbled"
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class Received:
     """One datagram or line as it came."""
 
     time_ns: int
@@ -31,7 +32,7 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadResult:
     """What a message turned out to be: an event, or the word for what became of it instead."""
 
     fate: str
@@ -41,14 +42,15 @@ class Read:
 class MessageQueue:
     """Takes what arrives without ever blocking and reads it in a task of its own, a few milliseconds at a time.
 
-    ``read`` makes a ``Read`` of each; what it raises is counted as garbled. What does not fit is dropped and counted.
+    ``read`` makes a ``ReadResult`` of each; what it raises is counted as garbled. What
+    does not fit is dropped and counted.
     """
 
-    def __init__(self, read: Callable[[Arrived], Read | None], storm: Storm, name: str = "") -> None:
+    def __init__(self, read: Callable[[Received], ReadResult | None], storm: Storm, name: str = "") -> None:
         self.name = name  # of the source in its series; given by the place where it listens
         self.fates: Counter[str] = Counter({_EVENT: 0, _SUPPRESSED: 0, _DROPPED: 0})
         self._read, self._storm = read, storm
-        self._waiting: deque[Arrived] = deque()
+        self._waiting: deque[Received] = deque()
         self._bytes = 0
         self._events: list[Event] = []
         self._wake, self._room = asyncio.Event(), asyncio.Event()
@@ -60,14 +62,14 @@ class MessageQueue:
         self._task = asyncio.create_task(self._work())
         stack.push_async_callback(self._close)
 
-    def put(self, arrived: Arrived) -> None:
+    def put(self, received: Received) -> None:
         """Put down one message."""
-        if len(self._waiting) >= MOST_WAITING or self._bytes >= MOST_BYTES:
+        if len(self._waiting) >= MAX_WAITING or self._bytes >= MAX_BYTES:
             self.fates[_DROPPED] += 1
             return
-        self._waiting.append(arrived)
-        self._bytes += len(arrived.data)
-        if len(self._waiting) >= MOST_WAITING // 2 or self._bytes >= MOST_BYTES // 2:
+        self._waiting.append(received)
+        self._bytes += len(received.data)
+        if len(self._waiting) >= MAX_WAITING // 2 or self._bytes >= MAX_BYTES // 2:
             self._room.clear()
         self._wake.set()
 
@@ -99,25 +101,25 @@ class MessageQueue:
             while self._waiting:
                 until = time.monotonic() + _AT_ONCE_S
                 while self._waiting and time.monotonic() < until:
-                    self._one(self._waiting.popleft())
-                if len(self._waiting) < MOST_WAITING // 4 and self._bytes < MOST_BYTES // 4:
+                    self._read_next(self._waiting.popleft())
+                if len(self._waiting) < MAX_WAITING // 4 and self._bytes < MAX_BYTES // 4:
                     self._room.set()
                 await asyncio.sleep(_AT_ONCE_S if self._waiting else 0)
 
-    def _one(self, arrived: Arrived) -> None:
-        self._bytes -= len(arrived.data)
+    def _read_next(self, received: Received) -> None:
+        self._bytes -= len(received.data)
         try:
-            read = self._read(arrived)
+            read = self._read(received)
         except Exception:  # noqa: BLE001 - whatever was sent, and whatever a decoder makes of it, is no reason to stop
-            read = Read(_GARBLED)
+            read = ReadResult(_GARBLED)
         if read is None:
             return
         event = read.event
         if event is None:
             self.fates[read.fate] += 1
-        elif len(self._events) >= MOST_EVENTS:
+        elif len(self._events) >= MAX_EVENTS:
             self.fates[_DROPPED] += 1
-        elif self._storm.admits(event.kind, event.object, arrived.time_ns):
+        elif self._storm.admits(event.kind, event.object, received.time_ns):
             self.fates[_EVENT] += 1
             self._events.append(event)
         else:
@@ -128,3 +130,18 @@ class MessageQueue:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
+
+
+@dataclass(slots=True, eq=False)
+class Subscriber:
+    """Whose messages a source takes, and the desk that they are put on; times are those of its own clock."""
+
+    target: str
+    senders: SenderFilter
+    queue: MessageQueue
+    now_ns: Callable[[], int]
+    connections: int = 64
+
+    def put(self, address: str, port: int, data: bytes) -> None:
+        """Put down one message."""
+        self.queue.put(Received(self.now_ns(), address, port, data))
