@@ -9,7 +9,7 @@ from soakwatch.engine.polling import PolledSource
 
 MAX_S = 30.0
 HURRIED_S = 10.0
-"""Of a run that somebody ended."""
+"""Of a run that was stopped."""
 MAX_POLLS = 60
 TRIES = 2  # of a source that cannot be reached: a connection that died in the cut is given up by the first
 PAUSE_S = 1.0
@@ -22,7 +22,7 @@ Keep = Callable[[], Awaitable[bool]]
 async def backfill(
     sources: Sequence[PolledSource], end_ns: int, keep: Keep, stop: asyncio.Event, *, resumed: bool
 ) -> None:
-    """Ask each source again until it has no looks from before ``end_ns`` left: at most ``MAX_S``, ``HURRIED_S``
+    """Ask each source again until it has no polls from before ``end_ns`` left: at most ``MAX_S``, ``HURRIED_S``
     if ``stop`` is set. ``stop``, when it is set meanwhile, ends it.
 
     ``keep`` writes what came and says whether it could. In a ``resumed`` run a source that could not be opened so far

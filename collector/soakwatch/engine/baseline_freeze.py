@@ -18,7 +18,7 @@ from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.judge.baseline import META, PHASE, baseline_of, frozen_in, frozen_of
 from soakwatch.record import Record, RecordView
 
-_AFTER_NS = 5_000_000_000  # the last looks of the phase may still be under way when it ends
+_AFTER_NS = 5_000_000_000  # the last polls of the phase may still be running when it ends
 _MAX_S = 600.0
 
 

@@ -76,7 +76,7 @@ def length_of(text: str) -> float:
 def calibration_of(plan: Plan, length_s: float, levels: Sequence[float]) -> Plan:
     """The plan of the calibration: its generators and monitors, driven through the levels where they can be.
 
-    Each level lasts ``length_s``; the last is a phase of stress, in which the generator has to send what it is told.
+    Each level lasts ``length_s``; the last is a phase of stress, in which the generator has to send what it is set to.
     Undriven generators send what they send, for ``length_s``. Raises PlanError.
     """
     generators = generators_of(plan)
@@ -135,7 +135,7 @@ def _ceiling_words(ceiling: Ceiling | NoCeiling) -> str:
 
 
 def followed(generator: Calibrated, highest: float) -> bool:
-    """Whether a generator sent all that it was told up to the highest level: it may be able to send more."""
+    """Whether a generator sent all that it was set to, up to the highest level: it may be able to send more."""
     return any(
         ceiling.level is not None and ceiling.level > highest * (1 - 1e-6) and not ceiling.queue_full
         for ceiling in generator.ceilings

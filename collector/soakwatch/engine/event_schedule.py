@@ -12,7 +12,7 @@ from soakwatch.plan.timeline import PhaseInterval
 from soakwatch_rules.rule import Event
 
 SKIPPED = "event.skipped"
-"""The kind of event that tells that a planned event was left out, and why."""
+"""The kind of event that says that a planned event was left out, and why."""
 LATE_NS = 3 * 10**9
 """A command is not run later than this after its time (the monitor was dead, the disk full): it would meet another
 moment of the run than the one that was planned for it."""
@@ -52,7 +52,7 @@ class Occurrence:
 
 
 class EventSchedule:
-    """Which planned events are due. ``told`` are those of an earlier life of the monitor: they are not begun again."""
+    """Which planned events are due. ``recorded`` are of a run that is resumed: they do not begin again."""
 
     def __init__(self, events: Sequence[EventPlan], phasing: PhaseTimeline, recorded: Iterable[Event] = ()) -> None:
         self._events, self._phasing = tuple(events), phasing
@@ -75,7 +75,7 @@ class EventSchedule:
         return tuple(sorted(due))
 
     def due(self, now_ns: int) -> Occurrence | None:
-        """The first that is due; the same again until ``begun`` was told."""
+        """The first that is due; the same again until ``begun`` is called."""
         waiting = [
             (begin_ns, index, base_ns)
             for index, planned in enumerate(self._events)

@@ -27,7 +27,7 @@ def conclude(
 ) -> Verdict:
     """Judge a run that has ended, keep the findings in its record, close it, and write its reports beside it.
 
-    ``heard`` is told the verdict while the record can still take what that sets off.
+    ``on_verdict`` gets the verdict while the record can still take what that sets off.
     """
     try:
         with RecordView.open(folder) as view:

@@ -15,7 +15,7 @@ from soakwatch_agent.sample import Sample
 from soakwatch_rules.rule import Event
 
 TURN = "phase.turn"
-"""The kind of event that tells why a phase ended when it did."""
+"""The kind of event that says why a phase ended when it did."""
 _SENDING = "load.sending"
 _RATES = frozenset({"load.request.rate", "load.tx.packet.rate", "load.tx.bit.rate"})
 _COUNTED = frozenset({"load.tx.packets", "load.requests", "load.tx.bytes"})
@@ -23,14 +23,14 @@ _COUNTED = frozenset({"load.tx.packets", "load.requests", "load.tx.bytes"})
 
 @dataclass(frozen=True, slots=True)
 class PhaseChange:
-    """A phase that begins, and the event that tells why it does now; None where only its time came."""
+    """A phase that begins, and the event that says why it does now; None where only its time came."""
 
     stretch: PhaseInterval
     event: Event | None = None
 
 
 class PhaseTimeline:
-    """Which phase a run is in. ``saw`` and ``heard`` are told what comes by; ``next_change`` gives what begins now."""
+    """Which phase a run is in. ``saw`` and ``heard`` take what comes by; ``next_change`` gives what begins now."""
 
     def __init__(self, phases: Iterable[PhasePlan], start_ns: int, begun_ns: Sequence[int] = ()) -> None:
         self.stretches = shifted(stretches(phases, start_ns), begun_ns)
@@ -85,7 +85,7 @@ class PhaseTimeline:
     def next_change(self, now_ns: int) -> PhaseChange | None:
         """The next phase, if its time or the condition of the one before has come; to be asked until it gives None.
 
-        ``begun`` tells that it is in the record; until then the same one is given again. The last phase may end early
+        ``begun`` says that it is in the record; until then the same one is given again. The last phase may end early
         as well: then the end of the run moves, and nothing begins.
         """
         now = self.now

@@ -1,4 +1,4 @@
-"""A look at everything that a plan names, before the run: what answers, what it brings, what that can show."""
+"""A check of everything that a plan names, before the run: what answers, what it brings, what that can show."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer, Fault, Sample, object_labels
 
 BYTES_PER_SAMPLE = 3.0  # what a sealed sample costs the record at most (tests/bench)
-BETWEEN_POLLS_S = 1.0  # rates need two looks; the planned interval may be an hour
-_PRESENCE = {"process.up", "process.count", "process.restarts"}  # told of absent processes as well
+BETWEEN_POLLS_S = 1.0  # rates need two polls; the planned interval may be an hour
+_PRESENCE = {"process.up", "process.count", "process.restarts"}  # reported for absent processes as well
 DEVICE_CPU = "source.device.cpu.time"
 GETTING_READY_S = 150.0  # the first survey of a large and slow device
 BETWEEN_TRIES_S = 0.1
-PATIENCE_S = 2.0  # a source that has brought nothing yet gets one more look after this
+PATIENCE_S = 2.0  # a source that has brought nothing yet gets one more poll after this
 MAX_RENEWAL_S = 8.0  # increases of what a device renews more seldom are not waited for
 AFTER_RENEWAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class SourceLook:
-    """What two looks at one source brought. ``error`` is the sentence why it cannot be polled, or None;
-    ``per_poll`` is the number of samples of the last look, ``samples`` one for each series of all looks, ``facts`` what
-    the source says of its device, ``device_cpu_s`` the CPU time that the last look cost the device, where it tells."""
+class SourceCheck:
+    """What two polls of one source brought. ``error`` is the sentence why it cannot be polled, or None;
+    ``per_poll`` is the number of samples of the last poll, ``samples`` one for each series of all polls, ``facts`` what
+    the source says of its device, ``device_cpu_s`` the CPU time that the last poll cost the device, if known."""
 
     target: TargetPlan
     source: SourcePlan
@@ -58,7 +58,7 @@ class SourceLook:
 
     @property
     def slow(self) -> Mapping[str, float]:
-        """The metrics that this look was too short for, with the seconds after which the device renews them."""
+        """The metrics that this check was too short for, with the seconds after which the device renews them."""
         known = {sample.metric for sample in self.samples} | {fault.metric for fault in self.faults}
         return {name: s for name, s in (self.facts.cadences if self.facts else {}).items() if name not in known}
 
@@ -67,8 +67,8 @@ class SourceLook:
         return max(1, int(duration_s / self.interval_s))
 
 
-async def look_everywhere(plan: Plan, folder: Path, registry: Registry = INSTALLED) -> tuple[SourceLook, ...]:
-    """Two looks at every source, all at once, in the order of the plan, and a third where the device renews its
+async def check_sources(plan: Plan, folder: Path, registry: Registry = INSTALLED) -> tuple[SourceCheck, ...]:
+    """Two polls of every source, all at once, in the order of the plan, and a third where the device renews its
     counters some seconds later. ``folder`` is theirs for the moment."""
     async with asyncio.TaskGroup() as group:
         tasks = [
@@ -79,7 +79,7 @@ async def look_everywhere(plan: Plan, folder: Path, registry: Registry = INSTALL
     return tuple(task.result() for task in tasks)
 
 
-async def _poll_source(target: TargetPlan, source: SourcePlan, folder: Path, registry: Registry) -> SourceLook:
+async def _poll_source(target: TargetPlan, source: SourcePlan, folder: Path, registry: Registry) -> SourceCheck:
     clock = SteadyClock()
     interval = source.config.interval
     limit = timing(0, interval, source.config.timeout).timeout_s
@@ -105,19 +105,19 @@ async def _poll_source(target: TargetPlan, source: SourcePlan, folder: Path, reg
                 answers.append(answer)
             facts = poller.facts() if isinstance(poller, Identifies) else None
     except TimeoutError:
-        return SourceLook(target, source, f"no answer within {limit:g} s")
+        return SourceCheck(target, source, f"no answer within {limit:g} s")
     except (SourceError, SoakwatchError) as failure:
-        return SourceLook(target, source, str(failure))
+        return SourceCheck(target, source, str(failure))
     except Exception as defect:  # noqa: BLE001 - one broken source must not hide the others
         # The type and no text: an unforeseen exception may quote a secret.
-        return SourceLook(target, source, f"the {source.poller} poller raised {type(defect).__name__}")
+        return SourceCheck(target, source, f"the {source.poller} poller raised {type(defect).__name__}")
     series = {(sample.metric, sample.object): sample for answer in answers for sample in answer.samples}
-    # A source may tell a fault once, and not again with each answer: those of earlier looks hold until a value comes.
+    # A source may report a fault once, and not again with each answer: those of earlier polls hold until a value comes.
     well = {(sample.metric, sample.object) for sample in answers[-1].samples}
     earlier = {(fault.metric, fault.object): fault for answer in answers[:-1] for fault in answer.faults}
     faults = {key: fault for key, fault in earlier.items() if key not in well}
     faults |= {(fault.metric, fault.object): fault for fault in answers[-1].faults}
-    return SourceLook(
+    return SourceCheck(
         target,
         source,
         None,
@@ -131,7 +131,7 @@ async def _poll_source(target: TargetPlan, source: SourcePlan, folder: Path, reg
 
 
 async def _answer(poller: Poller, clock: SteadyClock, limit_s: float) -> tuple[Answer, int]:
-    """One look and how long it took (ns); a source that must get ready first has its time for that, as in a run."""
+    """One poll and how long it took (ns); a source that must get ready first has its time for that, as in a run."""
     deadline_ns = clock.now_ns() + round(GETTING_READY_S * 1e9)
     while True:
         begin_ns = clock.now_ns()
@@ -145,7 +145,7 @@ async def _answer(poller: Poller, clock: SteadyClock, limit_s: float) -> tuple[A
 
 
 def _renewal_s(poller: Poller, answers: Sequence[Answer]) -> float:
-    """How long one more look should wait for increases of what the device renews seldom, 0 if for none."""
+    """How long one more poll should wait for increases of what the device renews seldom, 0 if for none."""
     if not isinstance(poller, Identifies):
         return 0.0
     brought = {sample.metric for answer in answers for sample in answer.samples}
@@ -159,7 +159,7 @@ def _device_cpu_s(answers: Sequence[Answer]) -> float | None:
     return totals[-1] - totals[-2] if len(totals) > 1 and totals[-1] >= totals[-2] else None
 
 
-def live_values(check: SourceLook) -> Mapping[str, tuple[float, float]]:
+def live_values(check: SourceCheck) -> Mapping[str, tuple[float, float]]:
     """The smallest and the largest reading of each metric over its objects."""
     ranges: dict[str, tuple[float, float]] = {}
     for sample in check.samples:
@@ -168,7 +168,7 @@ def live_values(check: SourceLook) -> Mapping[str, tuple[float, float]]:
     return ranges
 
 
-def by_metric(check: SourceLook) -> Mapping[str, int]:
+def by_metric(check: SourceCheck) -> Mapping[str, int]:
     """How many objects each metric has, in the order of the catalogue; metrics that it does not know come last."""
     counted: dict[str, int] = {}
     for sample in check.samples:
@@ -176,7 +176,7 @@ def by_metric(check: SourceLook) -> Mapping[str, int]:
     return {name: counted[name] for name in [*BY_NAME, *sorted(counted.keys() - BY_NAME.keys())] if name in counted}
 
 
-def absent_processes(checks: tuple[SourceLook, ...]) -> tuple[tuple[TargetPlan, str], ...]:
+def absent_processes(checks: tuple[SourceCheck, ...]) -> tuple[tuple[TargetPlan, str], ...]:
     """The watched processes that no source of their target has seen running, where one could have."""
     targets = {check.target.name: check.target for check in checks if check.error is None and _sees_hosts(check)}
     absent = []
@@ -192,11 +192,11 @@ def absent_processes(checks: tuple[SourceLook, ...]) -> tuple[tuple[TargetPlan, 
     return tuple(absent)
 
 
-def _sees_hosts(check: SourceLook) -> bool:
+def _sees_hosts(check: SourceCheck) -> bool:
     return any(sample.metric.startswith(("system.", "process.")) for sample in check.samples)
 
 
-def disk_bytes(checks: tuple[SourceLook, ...], duration_s: float) -> float:
+def disk_bytes(checks: tuple[SourceCheck, ...], duration_s: float) -> float:
     """What the record will need: samples of the whole run times what a sealed sample costs."""
     return sum(check.per_poll * check.polls(duration_s) for check in checks) * BYTES_PER_SAMPLE
 

@@ -1,4 +1,4 @@
-"""One look at every source when a run is planned for later: who gives the command can still mend what is wrong.
+"""One poll of every source when a run is planned for later: who gives the command can still fix what is wrong.
 
 What belongs to a run stays untouched (``SourceContext.trial``), and a load that is a command is not started.
 """
@@ -21,16 +21,16 @@ from soakwatch.sources.abc import SourceContext, SourceError, SourceUnreadyError
 from soakwatch.sources.registry import poller_module
 
 MIN_AHEAD_S = 5.0
-"""A start that is nearer than this needs no look of its own: the first looks of the run are there as soon."""
+"""A start that is nearer than this needs no poll of its own: the first polls of the run are there as soon."""
 
 _MAX_S = 60.0
-_SPARE_S = 2.0  # between the last of these looks and the start
+_SPARE_S = 2.0  # between the last of these polls and the start
 
 
 def preflight(plan: Plan, now_ns: int, registry: Registry = INSTALLED) -> tuple[str, ...]:
-    """Sentences about sources that cannot be looked at now; () for a run that begins at once.
+    """Sentences about sources that cannot be polled now; () for a run that begins at once.
 
-    Raises PlanRefusedError with every sentence about sources that the plan gets wrong: waiting mends none of them.
+    Raises PlanRefusedError with every sentence about sources that the plan gets wrong: waiting fixes none of them.
     """
     ahead_s = 0.0 if plan.start is None else plan.start.timestamp() - now_ns * 1e-9
     if ahead_s < MIN_AHEAD_S:

@@ -15,7 +15,7 @@ from soakwatch.record.queue import Notes
 from soakwatch_rules.rule import Event
 
 FAILED: Final = "script.failed"
-"""The kind of event that tells that the command of a planned event went wrong."""
+"""The kind of event that says that the command of a planned event went wrong."""
 
 
 class Scripts:
@@ -60,7 +60,7 @@ class Scripts:
             await self._notes.event(Event(FAILED, event.target, "", end_ns, end_ns, detail))
 
     async def _kept(self, event: Event, number: int, result: CommandResult) -> dict[str, str]:
-        """Its output as an artifact, if it said anything; what the event is told of that."""
+        """Its output as an artifact, if there is any; what the event says of it."""
         if not result.output:
             return {}
         name = artifact_name("scripts", f"{stamp(event.begin_ns)}-{number}-{event.kind}.txt")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.units import show_seconds
-from soakwatch.engine.plan_check import SourceLook
+from soakwatch.engine.plan_check import SourceCheck
 from soakwatch.plan import Plan
 from soakwatch.plan.rules import planned_rules
 from soakwatch_rules.traits import GrowthMethod, traits_of
@@ -26,14 +26,14 @@ _SLOW_S = 600.0
 
 @runtime_checkable
 class Lasting(Protocol):
-    """A rule that can tell how long it must look at a cadence."""
+    """A rule that knows how long it needs at a cadence."""
 
     def needed_s(self, apart_s: float) -> float:
         """Seconds, at a reading every ``apart_s``."""
         ...
 
 
-def sensitivity(plan: Plan, checks: tuple[SourceLook, ...], registry: Registry = INSTALLED) -> tuple[str, ...]:
+def sensitivity(plan: Plan, checks: tuple[SourceCheck, ...], registry: Registry = INSTALLED) -> tuple[str, ...]:
     """One sentence for each source and each of three rules (below) that is on and finds its metrics there."""
     on = {rule.name: rule for rule in planned_rules(plan.rules, registry)}
     by_stages, by_shape = (_growth_rule(on.values(), method) for method in (GrowthMethod.STAGES, GrowthMethod.SHAPE))
@@ -75,7 +75,7 @@ def _growth_rule(rules: Iterable[Rule], method: GrowthMethod) -> Rule | None:
     return next((rule for rule in rules if traits_of(rule.name).growth is method), None)
 
 
-def unseen_sentence(check: SourceLook, duration_s: float, rules: Iterable[Rule]) -> str:
+def unseen_sentence(check: SourceCheck, duration_s: float, rules: Iterable[Rule]) -> str:
     """Which other rules decide nothing at this cadence, and what each would need; empty where all do."""
     metrics = {sample.metric for sample in check.samples}
     needs = []
@@ -93,7 +93,7 @@ def unseen_sentence(check: SourceLook, duration_s: float, rules: Iterable[Rule])
     return f"not observable with readings every {every}, not required for a pass: {', '.join(needs)}"
 
 
-def renewed_s(check: SourceLook, metrics: Collection[str]) -> float:
+def renewed_s(check: SourceCheck, metrics: Collection[str]) -> float:
     """Seconds between values of the fastest of some metrics: at least the interval, more if the device takes longer."""
     slow = (check.facts.cadences, check.facts.renewals) if check.facts is not None else ()
     each = (max([check.interval_s, *(seconds.get(metric, 0.0) for seconds in slow)]) for metric in metrics)

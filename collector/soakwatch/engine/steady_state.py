@@ -13,7 +13,7 @@ from soakwatch_rules.stats.settled import LEAST, settled
 STRETCH_NS = 60_000_000_000
 TOLERANCE = 0.02
 _FLOORS = {"system.cpu.utilization": 0.02, "system.memory.usage": 0.0, "system.memory.utilization": 0.01}
-"""The levels that are looked at, and the drift of each, in its unit, that is always allowed."""
+"""The levels that are watched, and the drift of each, in its unit, that is always allowed."""
 _MAX_READINGS = 600  # readings of one level
 
 

@@ -1,4 +1,4 @@
-"""A run that a script is attached to: it tells events, and asks what is said of the device meanwhile."""
+"""A run that a script is attached to: it reports events, and asks for the findings so far."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from soakwatch_rules.traits import traits_of
 
 RUN_VARIABLE = "SOAKWATCH_RUN"
 PATIENCE_S = 10.0
-"""How long a look waits for the record to reach the moment that it asks for; a run commits each second."""
+"""How long a reader waits for the record to reach the moment that it asks for; a run commits each second."""
 _CHECK_EVERY_S = 0.25
 _JUDGED = frozenset({Outcome.PASS, Outcome.WARN, Outcome.FAIL})
 _MAX_REASONS = 5
@@ -42,7 +42,7 @@ class InterimVerdict:
         """What of it concerns a stretch of time, as far as can be said now.
 
         A finding concerns it if one of its marks lies in it; one without marks (a leak, an announcement that was not
-        kept) if it looked at that time at all, for nobody can say that it was not then. Pass needs a rule that looked
+        kept) if its window has that time in it, since it may have been then. Pass needs a rule that looked
         at the whole stretch and judged the device; accounts of polls alone clear nobody.
         """
         concerned = [finding for finding in self.findings if _concerns(finding, begin_ns, end_ns)]
@@ -128,12 +128,12 @@ class OpenEvent:
 
 
 class SoakRun:
-    """A run to which events are told. Safe to keep: nothing is open between two calls."""
+    """A run to which events are reported. Safe to keep: nothing is open between two calls."""
 
     def __init__(self, client: RunClient) -> None:
         self._client = client
         self.reported: list[StoredEvent] = []
-        """What was told here, in order; an event that ended stands where it began."""
+        """What was reported here, in order; an event that ended stands where it began."""
 
     @property
     def name(self) -> str:
@@ -153,7 +153,7 @@ class SoakRun:
         """A block that is an event: it begins with it and ends with it, however it ends.
 
         ``expect`` is what it brings (``{"reboot": 1}``), ``within`` (``"5m"``, or seconds) how long after its begin all
-        must be over. If the block raises, the label ``error`` tells the exception's type. Raises EventRefusedError.
+        must be over. If the block raises, the label ``error`` has the exception's type. Raises EventRefusedError.
         """
         ask = EventRequest("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {})
         return EventBlock(self, ask)
@@ -187,7 +187,7 @@ class SoakRun:
         within: str | float | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> StoredEvent:
-        """Begin an event that somebody ends later. Raises EventRefusedError."""
+        """Begin an event that is ended later. Raises EventRefusedError."""
         return self.tell(
             EventRequest("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {})
         )
@@ -212,7 +212,7 @@ class SoakRun:
         return self._client.verdict_so_far(until_ns)
 
     def tell(self, ask: EventRequest) -> StoredEvent:
-        """Keep what is told."""
+        """Record an event, and remember it in ``reported``."""
         stored = self._client.tell(ask)
         indexes = [index for index, other in enumerate(self.reported) if other.id == stored.id]
         if indexes:
@@ -223,7 +223,7 @@ class SoakRun:
 
 
 class EventBlock:
-    """The block of ``SoakRun.event``; without a run nothing is told."""
+    """The block of ``SoakRun.event``; without a run nothing is recorded."""
 
     def __init__(self, run: SoakRun | None, ask: EventRequest) -> None:
         self._run, self._ask = run, ask

@@ -1,4 +1,4 @@
-"""Deleting a run: what would be lost is told first, and a run that is being written is never touched."""
+"""Deleting a run: what would be lost is shown first, and a run that is being written is never touched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marking: telling a run of an event. The one place where what is told is checked, whoever tells it: command line, web,
+"""Marking: reporting an event to a run. The one place where it is checked, whoever reports it: command line, web,
 Python, pytest, Robot Framework."""
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from soakwatch.record.model import StoredEvent
 from soakwatch_rules.rule import Event
 
 SLACK_NS = 60_000_000_000
-"""So far the clocks of those who tell and of the run may be apart."""
+"""So far the clocks of who reports and of the run may be apart."""
 MAX_LABELS = 32
 """Labels, and expectations, of one event."""
 MAX_EVENTS = 10_000
-"""Events that one run is told: a script that has lost its way fills no record."""
+"""External events of one run: a script that runs wild fills no record."""
 _MAX_KIND, _MAX_KEY, _MAX_TEXT = 64, 64, 1000
 _MAX_COUNT = 1_000_000
 _MAX_WITHIN_S = 366 * 86400.0
@@ -33,16 +33,16 @@ _OWN = ("phase.",)  # how the run went through its plan
 
 
 class EventRefusedError(SoakwatchError):
-    """What was told of an event makes no sense, by itself or for this run."""
+    """What was reported of an event makes no sense, by itself or for this run."""
 
 
 class EventConflictError(EventRefusedError):
-    """It contradicts what was told before."""
+    """It contradicts what was reported before."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventRequest:
-    """What somebody tells of an event.
+    """What is reported of an event.
 
     ``action``: "mark" is a moment, or a stretch if ``until_ns`` is given; "begin" leaves it open; "end" ends the open
     one of the same kind, target and object, or the only open one of the kind that fits what is given. ``at_ns`` and
@@ -62,7 +62,7 @@ class EventRequest:
 
 
 def record_event(run: Path, ask: EventRequest, now_ns: int) -> StoredEvent:
-    """Keep what is told in the record of a run: its folder, or its file.
+    """Record an event in a run: its folder, or its file.
 
     ``now_ns`` is what the clock of the run says, or the wall clock. Raises EventRefusedError (EventConflictError for
     an event that overlaps with one of its kind, or an end without a begin), and RecordError.
@@ -176,7 +176,7 @@ def _within_the_run(kept: ExternalEvents, ask: EventRequest, at_ns: int) -> None
 
 
 def _alone(others: Iterable[StoredEvent], event: Event) -> None:
-    """Whether it overlaps with one that somebody told before, or with a planned one whose intent it would double."""
+    """Whether it overlaps with one that was reported before, or with a planned one whose intent it would double."""
     for other in others:
         before = other.event
         if other.origin == ORIGIN:

@@ -13,9 +13,9 @@ _MAX_LENGTH = 80
 
 
 def release_of(events: Iterable[StoredEvent], roles: Mapping[str, str], fingerprint: str | None) -> str:
-    """The versions that the targets of role ``dut`` told, each once; ``A → B`` where one changed during the run.
+    """The versions that the targets of role ``dut`` reported, each once; ``A → B`` where one changed during the run.
 
-    A device that tells none is what its fingerprint says of its kernel (JSON by target). Empty where nothing is known.
+    A device that reports none has the kernel of its fingerprint (JSON by target). Empty where nothing is known.
     """
     versions: dict[str, list[str]] = {}
     for stored in events:
@@ -34,7 +34,7 @@ def release_of(events: Iterable[StoredEvent], roles: Mapping[str, str], fingerpr
 
 
 def distinct(words: Iterable[str]) -> list[str]:
-    """Each once, without those that another one holds: two sources tell the same version in more or fewer words.
+    """Each once, without those that another one holds: two sources report the same version in more or fewer words.
 
     >>> distinct(["6.18.44", "Linux 6.18.44", "7.2(1)"])
     ['Linux 6.18.44', '7.2(1)']

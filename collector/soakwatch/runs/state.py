@@ -1,4 +1,4 @@
-"""How a run stands, told from its record alone: for the page, for another terminal, for whoever asks.
+"""The state of a run, from its record alone: for the page, for another terminal, for whoever asks.
 
 Nothing here talks to the run: a record that is still being written is all there is to read, and reading it costs the
 run nothing. What a run knows of itself and keeps nowhere is not known here.
@@ -43,7 +43,7 @@ LOAD_METRICS = frozenset(
     }
 )
 _FRESH_NS = 180 * 10**9  # what the monitor said of itself longer ago than this is not how it is
-_LOAD_NS = 30 * 10**9  # nor is a load of which nobody has heard for so long
+_LOAD_NS = 30 * 10**9  # nor is a load that nobody reported for so long
 _MAX_LOAD_SERIES, _MAX_EVENTS = 100, 64
 
 
@@ -97,7 +97,7 @@ class RunState:
     """One moment of a run. ``now_ns`` is the clock of who asks; ``last_ns`` is how far the record reaches, None if it
     is empty. ``own`` holds the newest figures of the monitor itself by metric and object, of the last minutes only, and
     ``own_cpu`` its seconds of CPU a second there; ``load`` those of the generators by target, metric and object.
-    ``judged_ns`` is when the rules looked last, ``rates`` how fast things grow so far; ``events`` are the newest, and
+    ``judged_ns`` is when the rules judged last, ``rates`` how fast things grow so far; ``events`` are the newest, and
     all that people said of the run itself, in order of their numbers.
     """
 
@@ -155,7 +155,7 @@ class _Count:
 
 
 class StateReader:
-    """Tells how one run stands, as often as it is asked. It remembers what it counted: ask one again, not a new one.
+    """Reads the state of one run, as often as it is asked. It remembers what it counted: ask one again, not a new one.
 
     Not for several threads at a time.
     """
@@ -169,7 +169,7 @@ class StateReader:
         self._events: dict[int, StoredEvent] = {}
 
     def read(self, now_ns: int) -> RunState:
-        """How it stands now. Raises RecordError for a record that cannot be read."""
+        """Its state now. Raises RecordError for a record that cannot be read."""
         with RecordView.open(self._folder) as view:
             return self._of(view, now_ns)
 
@@ -208,7 +208,7 @@ class StateReader:
             targets=tuple(roles),
             own_cpu=own_cpu,
             load=_load(view, keys, roles, last_ns),
-            # findings are written when they say something else: the look that found nothing new is later
+            # findings are written when they say something else: a judging that found nothing new is later
             judged_ns=self._judged[1] if newest is None else max(newest.judged_ns, self._judged[1] or 0),
             rates=() if newest is None or standing != "running" else newest.rates,
             events=events,
@@ -236,7 +236,7 @@ class StateReader:
         if self._plan is None and not self._planless:
             try:
                 self._plan = recorded_plan(view)
-            except SoakwatchError:  # somebody's series, or a plan for what is not installed here
+            except SoakwatchError:  # imported series, or a plan for what is not installed here
                 self._planless = True
         return self._plan
 

@@ -32,7 +32,7 @@ def span(seconds: float) -> str:
 
 
 def alarms(status: Status) -> list[Finding]:
-    """The live findings that somebody should know of, in their order."""
+    """The live findings that a person should know of, in their order."""
     return [f for f in status.findings if f.outcome in {Outcome.FAIL, Outcome.WARN}]
 
 
@@ -89,7 +89,7 @@ def load_words(status: Status) -> str:
 
 
 def _sums(status: Status, rates: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Each rate over all generators, as far as told."""
+    """Each rate over all generators, as far as reported."""
     parts = []
     for metric, unit, word in rates:
         values = [value for (name, _), value in status.load.items() if name == metric]

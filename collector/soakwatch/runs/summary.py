@@ -1,4 +1,4 @@
-"""What a list of runs tells of each: enough to find the one that is looked for, and to see which needs a look."""
+"""What a list of runs shows of each: enough to find the right one, and to see which needs attention."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _USUAL = (
     "process.cpu.utilization",
     "load.latency",
 )
-"""What is shown of a run of which nothing was said: what mostly tells most, first."""
+"""What is shown of a run without findings: what is mostly most useful, first."""
 _MIN_SAMPLES, _MAX_TRIED = 10, 30
 
 
@@ -91,7 +91,7 @@ def summary_in(view: RecordView, folder: Path, *, drawn: bool) -> RunSummary:
 
 
 def worst_of(findings: Iterable[Finding], *, passed: bool) -> Finding | None:
-    """The first of the worst that speak against a run; None where none does. A doubt that did not hold up a run that
+    """The first of the worst findings of a run; None without fail, warning or undecided. An undecided one of a run that
     ``passed`` is less than a warning."""
     ordered = list(findings)
     order = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE) if passed else _OBJECTIONS

@@ -1,4 +1,4 @@
-"""A run as its displays see it: what its record tells, or its process, in the words of a ``Status``."""
+"""A run as its displays see it: what its record says, or its process, in the words of a ``Status``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BEHIND_S = 30.0
 
 
 def status_of(state: RunState, keys: str = LEAVES_IT) -> Status:
-    """What the record tells of a run, as every display shows it."""
+    """What the record says of a run, as every display shows it."""
     own = {metric: value for (metric, name), value in state.own.items() if not name}
     missed = [v for (metric, name), v in state.own.items() if metric == "monitor.polls" and name == "outcome=missed"]
     newest = sorted(filter(worth_showing, state.events), key=lambda stored: -stored.event.begin_ns)
@@ -108,7 +108,7 @@ def _since_begin(state: RunState, time_ns: int | None) -> float | None:
 
 
 def worth_showing(stored: StoredEvent) -> bool:
-    """Whether an event tells of something that happened to a device, or was said of the run."""
+    """Whether an event is something that happened to a device, or that was said of the run."""
     kind = stored.event.kind
     return kind in {STOP, ACKNOWLEDGED} or not (is_internal(kind) or kind.startswith("phase."))
 

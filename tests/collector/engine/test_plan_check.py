@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.registry import PluginFolder, Registry
-from soakwatch.engine.plan_check import absent_processes, by_metric, disk_bytes, free_bytes, look_everywhere
+from soakwatch.engine.plan_check import absent_processes, by_metric, check_sources, disk_bytes, free_bytes
 from soakwatch.engine.sensitivity import growth_sentence, judged_s, sensitivity, spike_sentence, trend_sentence
 from soakwatch.plan import plan_from_text
 
@@ -49,7 +49,7 @@ def test_every_source_is_looked_at_and_one_that_fails_hides_no_other(
     """Each source gives samples or its sentence; a missing secret is told by its reference."""
     monkeypatch.delenv("SOAK_TEST_SECRET", raising=False)
     plan = plan_from_text(TEXT, "p.yaml", TINY)
-    good, locked, sick, pump = asyncio.run(look_everywhere(plan, tmp_path, TINY))
+    good, locked, sick, pump = asyncio.run(check_sources(plan, tmp_path, TINY))
     assert by_metric(good) == {"system.cpu.utilization": 1, "process.memory.usage": 1}
     assert (good.error, good.per_poll, good.polls(3600.0)) == (None, 2, 18000)
     assert [fault.text for fault in good.faults] == ["there is no sensor"]
@@ -65,7 +65,7 @@ def test_a_secret_is_in_no_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """A source that complains with its secret in hand shows the reference only."""
     monkeypatch.setenv("SOAK_TEST_SECRET", "hunter2")
     plan = plan_from_text(TEXT, "p.yaml", TINY)
-    looks = asyncio.run(look_everywhere(plan, tmp_path, TINY))
+    looks = asyncio.run(check_sources(plan, tmp_path, TINY))
     assert looks[1].error == "device does not accept Secret(env:SOAK_TEST_SECRET)"
 
 
@@ -93,7 +93,7 @@ def test_a_window_runs_from_the_first_to_the_last_of_its_phases(tmp_path: Path) 
     plan = plan_from_text(TEXT, "p.yaml", TINY)
     assert judged_s(plan, ("soak",)) == 3000.0
     assert judged_s(plan, ("recovery",)) == judged_s(plan, ()) == 3600.0
-    looks = asyncio.run(look_everywhere(plan, tmp_path, TINY))
+    looks = asyncio.run(check_sources(plan, tmp_path, TINY))
     assert sensitivity(plan, looks, TINY) == (
         "cpu_spike, memory_growth and growth find no metrics here: they do not apply",
     )

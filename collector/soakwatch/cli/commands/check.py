@@ -107,11 +107,11 @@ def _connect(plan: Plan, runs: Path) -> int:
     from soakwatch.cli.tables import show_source_check
     from soakwatch.core.prefix import prefixed
     from soakwatch.core.units import show_bytes, show_seconds
-    from soakwatch.engine.plan_check import absent_processes, disk_bytes, free_bytes, look_everywhere
+    from soakwatch.engine.plan_check import absent_processes, check_sources, disk_bytes, free_bytes
     from soakwatch.engine.sensitivity import sensitivity
 
     with tempfile.TemporaryDirectory(prefix="soakwatch-check-") as folder:
-        checks = asyncio.run(look_everywhere(plan, Path(folder)))
+        checks = asyncio.run(check_sources(plan, Path(folder)))
     for check in checks:
         show_source_check(check, plan.duration_s)
     problems = [

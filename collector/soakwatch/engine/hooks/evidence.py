@@ -27,7 +27,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of evidence: ``of`` is the command or the path. ``trouble`` tells why it is not there or not whole."""
+    """One piece of evidence: ``of`` is the command or the path. ``trouble`` says why it is missing or cut."""
 
     of: str
     data: bytes

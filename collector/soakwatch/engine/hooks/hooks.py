@@ -1,4 +1,4 @@
-"""The hooks of a run: who hears of a finding, the storm limit, and what is done, one after the other for each hook."""
+"""The hooks of a run: which finding sets them off, the storm limit, and the actions, one at a time for each hook."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from soakwatch.record.queue import Notes
 from soakwatch_rules.rule import Event, Finding
 
 FAILED: Final = "hook.failed"
-"""The kind of event that tells that a hook did not achieve something."""
+"""The kind of event that says that a hook did not achieve something."""
 MAX_WAITING = 50
 FINISH_S = 60.0
 """How long the hooks may go on when the run is over: what a failure set off just now is to be there."""
@@ -38,7 +38,7 @@ class TakesEvidence(Protocol):
 
 class Hooks:
     """Hears findings and sets off what the plan wants. Nothing here raises, and nothing waits but ``finish`` and
-    ``conclude``. ``known`` are the identities of findings that were told before (by an earlier life of the monitor).
+    ``conclude``. ``known`` are the identities of findings that set hooks off before the monitor was restarted.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Hooks:
             await asyncio.gather(*(hook.finish(longest_s) for hook in self._hooks))
 
     async def conclude(self, verdict: Verdict, longest_s: float = FINISH_S) -> None:
-        """The run is judged: tell what was not told while it went on, and the verdict; wait as ``finish`` does."""
+        """The run is judged: set off what was not set off before, and for the verdict; wait as ``finish`` does."""
         for finding in verdict.findings:
             if finding.outcome.value in FINDINGS and identity_of(finding) not in self._heard:
                 self._tell(finding)
@@ -100,7 +100,7 @@ class Hooks:
 
 
 class _Hook:
-    """One hook with its queue; it works in a task that lives while there is something to do."""
+    """One hook with its queue; it works in a task that exists while there is something to do."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class _Hook:
             await self._do(self._waiting.popleft())
 
     async def _do(self, trigger: Trigger) -> None:
-        # Evidence first: it fades. Then whoever is told may look at it.
+        # Evidence first: it fades, and who is notified may want it.
         capture, run, webhook = self.planned.capture, self.planned.run, self.planned.webhook
         if capture is not None and trigger.on != HELD_BACK:
             troubles = await self._failures_of(self._captured(capture, trigger))

@@ -23,7 +23,7 @@ def base_environment(plan: Plan, folder: Path) -> dict[str, str]:
 
 
 def hooks_of(plan: Plan, folder: Path, notes: Notes, now_ns: Callable[[], int], known: Collection[str] = ()) -> Hooks:
-    """The hooks of a plan; ``known`` are the identities of findings that were told before."""
+    """The hooks of a plan; ``known`` are the identities of findings that set hooks off before."""
     redaction = redaction_of(plan.text)
     capturing: TakesEvidence = _NoCapture()
     if any(hook.capture is not None for hook in plan.hooks):
@@ -36,7 +36,7 @@ def hooks_of(plan: Plan, folder: Path, notes: Notes, now_ns: Callable[[], int], 
 
 def check_outside(plan: Plan) -> None:
     """Raises PlanError with every program of scripts and hooks that is not there, and every secret of a webhook: what
-    is wrong is told now, and not in the night."""
+    is wrong is reported now, and not in the night."""
     problems = []
     for number, event in enumerate(plan.events, 1):
         if event.run:

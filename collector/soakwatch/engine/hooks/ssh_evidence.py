@@ -1,4 +1,4 @@
-"""Evidence of a device over SSH, on a connection of its own: the looks at the device do not wait for it."""
+"""Evidence of a device over SSH, on a connection of its own: polls of the device do not wait for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.errors import printable
 
 FILES_S = 60.0
-"""How long a file may take, and a look at which there are."""
+"""How long a file may take, and the list of files."""
 AUTO, LINUX = "auto", "linux"
 _CHUNK = 1 << 16
 _MAX_RECOGNISED = 4096

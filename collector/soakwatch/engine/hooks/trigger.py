@@ -1,4 +1,4 @@
-"""What sets a hook off, and what is told of it: as variables for a command, as JSON for a webhook."""
+"""What sets a hook off, and how it is described: as variables for a command, as JSON for a webhook."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class HookFailedError(Exception):
 class Trigger:
     """Why a hook is set off: ``on`` is fail, warn, start, end, or held-back for those that came too often.
 
-    ``held`` tells then how many findings of each rule were not told one by one. ``serial`` numbers those of a run.
+    ``held`` counts then the findings of each rule that were not reported one by one. ``serial`` numbers those of a run.
     """
 
     on: str

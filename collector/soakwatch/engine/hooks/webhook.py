@@ -1,4 +1,4 @@
-"""A finding posted as JSON: TLS verified, tried again when the other end has a bad moment, its address never told."""
+"""A finding posted as JSON: TLS verified, tried again when the other end fails briefly, its address never shown."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ MAX_WAITING = 8
 
 
 class DeliveryQueue:
-    """The way to one recipient. ``post`` never waits; ``taken`` tells what became of what was posted."""
+    """The way to one recipient. ``post`` never waits; ``taken`` says what became of it."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
@@ -56,7 +56,7 @@ class DeliveryQueue:
             )
 
     def close(self) -> None:
-        """Give up what is on its way; it is told as such by ``taken``."""
+        """Give up what is on its way; ``taken`` reports it as given up."""
         with self._changed:
             self._over = True
             self._done.extend(Sent(message, Answer(trouble=GIVEN_UP), 0) for message in self._waiting)

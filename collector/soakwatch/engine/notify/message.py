@@ -72,7 +72,7 @@ def answer_of(line: str) -> Answer:
 
 
 def order_line(to: str, message: Message | None) -> str:
-    """What the process that sends is asked: to look at the address behind a reference, or to send a message there."""
+    """What the process that sends is asked: to check the address behind a reference, or to send a message there."""
     values: dict[str, str | None] = {"to": to}
     if message is not None:
         values |= {

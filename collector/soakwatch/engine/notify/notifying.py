@@ -1,4 +1,4 @@
-"""The notifications of a run: who hears what and when, and the account of it in the record."""
+"""The notifications of a run: who gets which message when, and its events in the record."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from soakwatch_rules.rule import Event, Finding
 FINISH_S = 30.0
 """How long the end of a run waits for its notifications."""
 SETTLED_NS = 5 * 10**9
-"""The start is told when the run has lasted so long: a plan that is refused at its first looks has not begun."""
+"""The start is reported when the run has lasted so long: a plan that its first polls refute has not begun."""
 
 
 class Notifying:
     """The recipients of a run. Nothing here raises, and nothing waits but ``finish``.
 
-    ``told`` are the events in which an earlier life of the monitor wrote down what it sent; ``page`` gives the address
+    ``recorded`` are the events of what was sent before the monitor was restarted; ``page`` gives the address
     of the run's page at the moment, "" if there is none.
     """
 
@@ -54,7 +54,7 @@ class Notifying:
         self._recipients = [_Recipient(number, planned, recorded) for number, planned in enumerate(plan.notify, 1)]
 
     def start(self, end_ns: int) -> None:
-        """The run begins, and is planned to end at a time; it is told by one of the next calls of ``account``."""
+        """The run begins, and is planned to end at a time; one of the next calls of ``account`` sends the message."""
         self._begun = self._now_ns(), end_ns
 
     def hear_findings(self, findings: Iterable[Finding]) -> None:
@@ -73,7 +73,7 @@ class Notifying:
         ]
 
     def conclude(self, verdict: Verdict, report: Path, summary: Path) -> None:
-        """The run is judged and its report written: tell the verdict; ``summary`` is the file of it as Markdown."""
+        """The run is judged and its report written: send the verdict; ``summary`` is the file of it as Markdown."""
         if self._begun is not None:
             self._send_start()
         text = ""
@@ -140,7 +140,7 @@ class Notifying:
 
 
 class _Recipient:
-    """One recipient: what it was told, and the way to it."""
+    """One recipient: what it was sent, and the queue to it."""
 
     def __init__(self, number: int, planned: NotifyPlan, recorded: Iterable[Event]) -> None:
         self.planned, self._number = planned, str(number)

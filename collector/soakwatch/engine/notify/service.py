@@ -1,4 +1,4 @@
-"""One look at, or one message to, a service by Apprise. For a process of its own: Apprise brings 45 MB with it, writes
+"""One check of, or one message to, a service by Apprise. For a process of its own: Apprise brings 45 MB with it, writes
 addresses into its log, and may wait for long."""
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def ask(to: str, message: Message | None) -> Answer:
 
 def _service(address: str) -> tuple[NotifyBase | None, str]:
     """The service of an address, or what is wrong with it, without a part of it."""
-    # No picture of somebody else's server is named in what is sent, and nothing is kept on the disk.
+    # No picture on a foreign server is named in what is sent, and nothing is kept on the disk.
     asset = AppriseAsset(
         app_id="Soakwatch",
         app_desc="Soakwatch",

@@ -19,13 +19,13 @@ from soakwatch_rules.rule import Event
 
 
 def notifying_of(plan: Plan, folder: Path, start_ns: int, now_ns: Callable[[], int], *, resumed: bool) -> Notifying:
-    """The notifications of a plan; where the run goes on after a crash, what was told before is not told again."""
+    """The notifications of a plan; where the run goes on after a crash, what was sent before is not sent again."""
     recorded = _recorded(folder) if resumed and plan.notify else ()
     return Notifying(plan, folder, start_ns, now_ns, lambda: page_of(folder), recorded)
 
 
 def page_of(folder: Path) -> str:
-    """The address of a run's page, by itself or among all runs, without a word that lets anybody in; "" if none."""
+    """The address of a run's page, by itself or among all runs, without a token; "" if none."""
     from soakwatch.runs.catalog import ADDRESS_FILE
 
     for location in (folder, folder.parent):

@@ -80,7 +80,7 @@ notify:
     start, *live, end = (json.loads(body) for body in hook.bodies)
     # the crash wakes the live judge, which is done before the end or is not: what it tells is that failure, once
     assert [one["title"].partition(":")[0] for one in live] in ([], ["Failing told"])
-    assert (start["title"], start["type"]) == ("Started told: 12s on dut", "info")
+    assert (start["title"], start["type"]) == ("Started told: 12 s on dut", "info")
     assert "Page: http://127.0.0.1:" in start["message"]
     assert end["title"].startswith("FAIL told: dut failed ")
     assert end["type"] == "failure"
