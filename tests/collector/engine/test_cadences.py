@@ -41,7 +41,7 @@ def test_what_comes_each_five_seconds_is_expected_each_five_seconds(tmp_path: Pa
     record is tried again."""
     time = VirtualTime()
     polls: list[Poll] = []
-    told: list[Mapping[str, float]] = []
+    reported: list[Mapping[str, float]] = []
     record = Record.create(tmp_path)
     record.target("dut", "dut")
     source = record.source("dut", "snmp", "snmp", 10**9, required=True)
@@ -51,8 +51,8 @@ def test_what_comes_each_five_seconds_is_expected_each_five_seconds(tmp_path: Pa
 
     class Sink(PollList):
         async def cadences(self, cadences: Mapping[str, float]) -> bool:
-            told.append(dict(cadences))
-            if len(told) == 1:
+            reported.append(dict(cadences))
+            if len(reported) == 1:
                 return False
             record.cadences(source.id, cadences)
             return True
@@ -67,7 +67,7 @@ def test_what_comes_each_five_seconds_is_expected_each_five_seconds(tmp_path: Pa
     time.run(main())
     record.put(polls)
     record.close()
-    assert told == [{"system.cpu.utilization": 5.0}] * 2, "once more after the failure, and then never again"
+    assert reported == [{"system.cpu.utilization": 5.0}] * 2, "once more after the failure, and then never again"
     with RecordView.open(tmp_path) as view:
         cadences = {
             metric: view.series(SeriesKey("dut", metric, "")).cadence_s

@@ -57,8 +57,8 @@ def test_an_event_ends_a_phase_only_while_it_lasts() -> None:
     """An event of another kind, or from before the phase, ends nothing; one in the future does not end it now."""
     phasing = PhaseTimeline([PhasePlan("soak", 600, until="event failover"), PhasePlan("recovery", 60)], START)
     begin(phasing, 0)
-    for kind, at in (("upgrade", 5), ("failover", -5), ("failover", 700)):
-        phasing.heard(Event(kind, "", "", START + at * S, None))
+    for kind, begin_s in (("upgrade", 5), ("failover", -5), ("failover", 700)):
+        phasing.heard(Event(kind, "", "", START + begin_s * S, None))
         assert phasing.next_change(START + 6 * S) is None
     phasing.heard(Event("failover", "", "", START + 100 * S, None))
     turn = begin(phasing, 101)
@@ -128,7 +128,7 @@ def plan(phases: str, drive: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("phases", "told"),
+    ("phases", "problem"),
     [
         ("[{soak: {for: 1h, lod: 80%}}]", "unknown key 'lod' of the phase soak; did you mean 'load'?"),
         ("[{soak: {load: 80%}}]", "the phase 'soak' has no duration: write soak: {for: 30m}"),
@@ -138,11 +138,11 @@ def plan(phases: str, drive: str = "") -> str:
         ("[{soak: {for: 1h, load: 80%}}]", "no generator is driven"),
     ],
 )
-def test_bad_phases_are_refused(phases: str, told: str) -> None:
+def test_bad_phases_are_refused(phases: str, problem: str) -> None:
     """With one sentence and its place."""
     with pytest.raises(PlanError, match=r"p\.yaml:1:") as refused:
         plan_from_text(plan(phases), "p.yaml")
-    assert told in str(refused.value)
+    assert problem in str(refused.value)
 
 
 def test_a_plan_without_a_generator_cannot_wait_for_load() -> None:

@@ -56,17 +56,17 @@ def test_every_source_is_looked_at_and_one_that_fails_hides_no_other(
     assert locked.error == "the environment variable SOAK_TEST_SECRET is not set: export it before the run"
     assert sick.error == "the device does not answer"
     assert by_metric(pump) == {"load.request.rate": 1}
-    looks = (good, locked, sick, pump)
-    assert disk_bytes(looks, 3600.0) == 3 * 18000 * 3.0
-    assert [(target.name, name) for target, name in absent_processes(looks)] == [("dut", "ghost")]
+    checks = (good, locked, sick, pump)
+    assert disk_bytes(checks, 3600.0) == 3 * 18000 * 3.0
+    assert [(target.name, name) for target, name in absent_processes(checks)] == [("dut", "ghost")]
 
 
 def test_a_secret_is_in_no_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A source that complains with its secret in hand shows the reference only."""
     monkeypatch.setenv("SOAK_TEST_SECRET", "hunter2")
     plan = plan_from_text(TEXT, "p.yaml", TINY)
-    looks = asyncio.run(check_sources(plan, tmp_path, TINY))
-    assert looks[1].error == "device does not accept Secret(env:SOAK_TEST_SECRET)"
+    checks = asyncio.run(check_sources(plan, tmp_path, TINY))
+    assert checks[1].error == "device does not accept Secret(env:SOAK_TEST_SECRET)"
 
 
 def test_free_space_is_that_of_the_nearest_folder_that_exists(tmp_path: Path) -> None:
@@ -77,13 +77,15 @@ def test_free_space_is_that_of_the_nearest_folder_that_exists(tmp_path: Path) ->
 def test_what_a_cadence_can_show() -> None:
     """Sentences name the shortest sure spike and the readings that growth needs, also where nothing can be shown."""
     assert spike_sentence(1.0, 3600.0, 10.0, 60.0).endswith(
-        "spikes of 11s and longer are always seen, shorter ones perhaps not"
+        "spikes of 11 s and longer are always seen, shorter ones perhaps not"
     )
-    assert "spikes of 2m and longer" in spike_sentence(60.0, 3600.0, 10.0, 60.0)
-    assert "is undecided: readings every 5m are further apart than 1m" in spike_sentence(300.0, 3600.0, 10.0, 60.0)
-    assert "is undecided: with readings every 1s a spike must last 11s" in spike_sentence(1.0, 5.0, 10.0, 60.0)
+    assert "spikes of 2 min and longer" in spike_sentence(60.0, 3600.0, 10.0, 60.0)
+    assert "is undecided: readings every 5 min are further apart than 1 min" in spike_sentence(
+        300.0, 3600.0, 10.0, 60.0
+    )
+    assert "is undecided: with readings every 1 s a spike must last 11 s" in spike_sentence(1.0, 5.0, 10.0, 60.0)
     assert growth_sentence(60.0, 600.0, 8, 0.05) == (
-        "memory_growth, 10 readings in 10m: undecided, 24 needed; run 24m, or poll more often"
+        "memory_growth, 10 readings in 10 min: undecided, 24 needed; run 24 min, or poll more often"
     )
     assert "growth of more than 5% from the first to the last third shows" in growth_sentence(1.0, 600.0, 8, 0.05)
 
@@ -93,11 +95,11 @@ def test_a_window_runs_from_the_first_to_the_last_of_its_phases(tmp_path: Path) 
     plan = plan_from_text(TEXT, "p.yaml", TINY)
     assert judged_s(plan, ("soak",)) == 3000.0
     assert judged_s(plan, ("recovery",)) == judged_s(plan, ()) == 3600.0
-    looks = asyncio.run(check_sources(plan, tmp_path, TINY))
-    assert sensitivity(plan, looks, TINY) == (
+    checks = asyncio.run(check_sources(plan, tmp_path, TINY))
+    assert sensitivity(plan, checks, TINY) == (
         "cpu_spike, memory_growth and growth find no metrics here: they do not apply",
     )
-    told = sensitivity(plan, looks)
-    assert [sentence.replace(",", "").split()[2] for sentence in told] == ["cpu_spike", "memory_growth", "growth"]
-    assert "too short to tell of growth a day; run 2h or more" in told[2]
+    sentences = sensitivity(plan, checks)
+    assert [sentence.replace(",", "").split()[2] for sentence in sentences] == ["cpu_spike", "memory_growth", "growth"]
+    assert "growth needs a soak of 2 h or more; this one lasts 50 min" in sentences[2]
     assert "leaks of 0.016% to 1% of the level a day show" in trend_sentence(0.3, 86400.0, 7200.0, 0.05)

@@ -87,24 +87,24 @@ def soak(folder: Path, hours: int, interval_s: float, sources: int) -> list[floa
                         f"device-{number}", "virtual", "virtual", round(interval_s * 1e9), required=True
                     )
 
-                    one = PolledSource(
+                    polled_source = PolledSource(
                         SourceSpec(source.id, source.label, timing(start_ns, interval_s)),
                         attached(Device(number, start_ns)),
                         time,
                         Queue(committer),
                     )
-                    polled.append(await stack.enter_async_context(one))
+                    polled.append(await stack.enter_async_context(polled_source))
                 record.begin_phase("soak", start_ns)
                 async with Timers(time) as timers:
-                    for one in polled:
-                        timers.poll(one)
+                    for polled_source in polled:
+                        timers.poll(polled_source)
                     timers.every(60, committer.commit)
                     for _ in range(8):
                         await asyncio.sleep(hours * HOUR_S / 8)
                         resident.append(psutil.Process().memory_info().rss / 2**20)
                 end_ns = start_ns + hours * HOUR_S * 10**9
-                for one in polled:
-                    one.close_account(end_ns)
+                for polled_source in polled:
+                    polled_source.close_account(end_ns)
                 await committer.commit()
                 record.end_phase(end_ns)
             record.finish()

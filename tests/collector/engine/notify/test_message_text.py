@@ -29,8 +29,8 @@ REPORT = Path("/runs/night/report.html")
 def test_the_start_says_what_runs_and_for_how_long() -> None:
     """And where its page and its record are."""
     message = start_message(plan(""), T0, T0 + 3600 * 10**9, WHERE)
-    assert message.title == "Started night: 1h on dut"
-    assert "from 2023-11-14 22:13:20 to 2023-11-14 23:13:20 UTC: 1h (soak 1h)" in message.body
+    assert message.title == "Started night: 1 h on dut"
+    assert "from 2023-11-14 22:13:20 to 2023-11-14 23:13:20 UTC: 1 h (soak 1 h)" in message.body
     assert "dut (dut)" in message.body
     assert "Page: http://127.0.0.1:8720/runs/night/ (seen from lab7)" in message.body
     assert "Record: lab7:/runs/night" in message.body
@@ -43,13 +43,13 @@ def test_a_live_failure_says_what_it_is_and_that_it_is_no_verdict() -> None:
     assert message.title == "Failing night: dut memory_growth"
     for part in (
         "process=bgpd grows by 3 MiB/h",
-        "12m34s after the start",
+        "12 min 34 s after the start",
         LIVE,
         "grows by more than 1 MiB/h",
-        "Measured 3.0 MiB/h, limit 1.0 MiB/h",
-        "interval 2.0 MiB/h to 4.0 MiB/h",
+        "Measured 3 MiB/h, limit 1 MiB/h",
+        "interval 2 MiB/h to 4 MiB/h",
         "7 samples of 10, 70",
-        "Doubt: the load was not steady",
+        "Note: the load was not steady",
         "1 other finding fails too:",
         "dut hang",
     ):
@@ -104,16 +104,16 @@ def test_the_end_is_the_verdict_with_the_first_failure() -> None:
         ),
         Cause(CauseKind.FINDING, "dut", T0, T0, "a gap", Outcome.INCONCLUSIVE, (2,)),
     )
-    made = replace(verdict(Outcome.FAIL, later, sooner, doubt), causes=causes)
-    assert first_failure(made) == (T0 + 600 * 10**9, "dut it hung")
-    message = end_message(made, T0, WHERE, "report", REPORT, "# summary")
+    failed = replace(verdict(Outcome.FAIL, later, sooner, doubt), causes=causes)
+    assert first_failure(failed) == (T0 + 600 * 10**9, "dut it hung")
+    message = end_message(failed, T0, WHERE, "report", REPORT, "# summary")
     assert message.title == "FAIL night: dut failed memory_growth"
     assert message.tone == "failure"
-    assert "First failure: 2023-11-14 22:23:20 UTC, 10m after the start: dut it hung" in message.body
+    assert "First failure: 2023-11-14 22:23:20 UTC, 10 min after the start: dut it hung" in message.body
     assert "- fail: dut memory grows" in message.body
     assert (message.report, message.summary) == (REPORT, "# summary")
-    assert end_message(made, T0, WHERE, "summary", REPORT, "# summary").report is None
-    bare = end_message(made, T0, WHERE, "none", REPORT, "# summary")
+    assert end_message(failed, T0, WHERE, "summary", REPORT, "# summary").report is None
+    bare = end_message(failed, T0, WHERE, "none", REPORT, "# summary")
     assert (bare.report, bare.summary) == (None, "")
 
 

@@ -50,10 +50,10 @@ def test_what_is_wrong_is_one_sentence_without_the_secret(text: str, sentence: s
     """With its place."""
     with pytest.raises(PlanError) as refused:
         plan(f"notify: {text}")
-    said = "\n".join(refused.value.problems)
-    assert sentence in said
-    assert "p.yaml:4" in said
-    assert "TIiajkdnlazkcOXrIdevi7FQ" not in said
+    lines = "\n".join(refused.value.problems)
+    assert sentence in lines
+    assert "p.yaml:4" in lines
+    assert "TIiajkdnlazkcOXrIdevi7FQ" not in lines
 
 
 def test_well_formed_addresses_are_told_by_their_service(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,8 +71,8 @@ def test_well_formed_addresses_are_told_by_their_service(monkeypatch: pytest.Mon
     for name, address in addresses.items():
         monkeypatch.setenv(f"SOAK_{name}", address)
     listed = ", ".join(f"env:SOAK_{name}" for name in addresses)
-    said = check_notifications(plan(f"notify: [{listed}, {{to: env:SOAK_XML, on: [start, failure]}}]"))
-    assert said == (
+    lines = check_notifications(plan(f"notify: [{listed}, {{to: env:SOAK_XML, on: [start, failure]}}]"))
+    assert lines == (
         "notify: env:SOAK_HOOK by slack on failure and end, with a summary: it takes no files",
         "notify: env:SOAK_NATIVE by slack on failure and end, with a summary: it takes no files",
         "notify: env:SOAK_BOT by slack on failure and end, report attached",

@@ -48,9 +48,9 @@ def test_a_webhook_gets_title_text_and_report(monkeypatch: pytest.MonkeyPatch, t
         message = Message(LETTER.kind, LETTER.title, LETTER.body, LETTER.tone, LETTER.summary, file)
         sent = send(f"json://{USER}:{PASSWORD}@127.0.0.1:{server.port}/T0K3N", monkeypatch, message)
     assert (sent.well, sent.tries, sent.answer.service, sent.answer.attached) == (True, 1, "json", True)
-    told = json.loads(server.bodies[0])
-    assert (told["title"], told["message"], told["type"]) == (LETTER.title, LETTER.body, "failure")
-    (attached,) = told["attachments"]
+    body = json.loads(server.bodies[0])
+    assert (body["title"], body["message"], body["type"]) == (LETTER.title, LETTER.body, "failure")
+    (attached,) = body["attachments"]
     assert (attached["filename"], attached["mimetype"]) == ("report.html", "text/html")
     assert base64.b64decode(attached["base64"]) == file.read_bytes()
 
@@ -86,10 +86,10 @@ def test_a_summary_that_does_not_fit_is_cut_at_a_line(monkeypatch: pytest.Monkey
     with posts() as server:
         sent = send(f"json://127.0.0.1:{server.port}", monkeypatch, Message("end", "t", "b", "info", summary))
     assert sent.well
-    told = json.loads(server.bodies[0])["message"].splitlines()
-    assert 250 < len(told) < 340
-    assert told[-1] == "… the rest is in the report."
-    assert told[-2].endswith("x" * 90)
+    body = json.loads(server.bodies[0])["message"].splitlines()
+    assert 250 < len(body) < 340
+    assert body[-1] == "… the rest is in the report."
+    assert body[-2].endswith("x" * 90)
 
 
 def test_a_receiver_that_has_a_bad_moment_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_what_is_being_sent_can_be_given_up(monkeypatch: pytest.MonkeyPatch) -> 
         server.wait_for(1)
         sender.give_up()
         thread.join()
-    assert [(one.answer.trouble, one.tries) for one in outcome] == [(GIVEN_UP, 1)]
+    assert [(sent_one.answer.trouble, sent_one.tries) for sent_one in outcome] == [(GIVEN_UP, 1)]
     again = sender.send(LETTER)
     assert (again.answer.trouble, again.tries) == (GIVEN_UP, 0)
 
@@ -184,11 +184,11 @@ def test_what_a_mail_server_refuses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A sentence of our own: what the server says may repeat the password."""
-    made = server()
-    with made as told:  # type: ignore[attr-defined]
-        sent = send(address(told), monkeypatch)
+    context = server()
+    with context as body:  # type: ignore[attr-defined]
+        sent = send(address(body), monkeypatch)
     assert (sent.answer.trouble, sent.tries) == (trouble, tries)
-    assert not told.taken
+    assert not body.taken
 
 
 def test_a_secret_that_is_gone_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
