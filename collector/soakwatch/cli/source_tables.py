@@ -58,12 +58,12 @@ def show_source(folder: PluginFolder, name: str, registry: Registry = INSTALLED)
 
 
 def _default(value: object, schema: dict[str, object]) -> str:
-    from soakwatch.core.units import show_seconds
+    from soakwatch.core.units import plan_seconds
 
     if value is None:
         return "-"
     if _form(schema) == "duration" and isinstance(value, int | float):
-        return show_seconds(value)
+        return plan_seconds(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list | set | frozenset):

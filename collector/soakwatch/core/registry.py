@@ -1,8 +1,8 @@
 """The directory is the registry: what is installed is what lies in the folders, imported only when asked for.
 
 A module ``pollers/NAME.py`` is the poller NAME, ``loads/NAME.py`` the load NAME, ``detectors/NAME.py`` the rule NAME
-(its class in CamelCase). Other distributions add pollers and loads by entry points of the groups
-``soakwatch.pollers`` and ``soakwatch.loads``, each naming a module.
+(its class in CamelCase). Other distributions add pollers, loads and rules by entry points of the groups
+``soakwatch.pollers``, ``soakwatch.loads`` and ``soakwatch.rules``, each naming a module.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Registry:
 INSTALLED = Registry(
     PluginFolder("soakwatch.sources.pollers", "poller", "soakwatch.pollers"),
     PluginFolder("soakwatch.sources.loads", "load", "soakwatch.loads"),
-    PluginFolder("soakwatch_rules.detectors", "rule"),
+    PluginFolder("soakwatch_rules.detectors", "rule", "soakwatch.rules"),
 )
 
 

@@ -186,12 +186,13 @@ class AsyncChild:
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
-            await self._process.wait()
-        with suppress(TimeoutError, ValueError):  # a pipe that nobody reads to its end stays open
+        # Before it is waited for: asyncio holds the end of a process back until its pipes were read to their ends.
+        with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_S):
                 assert self._process.stdout is not None
                 while await self._process.stdout.read(2**16):
                     pass
+        await self._process.wait()
 
 
 @dataclass(slots=True)

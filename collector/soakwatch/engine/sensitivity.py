@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from soakwatch.core.registry import INSTALLED, Registry
-from soakwatch.core.units import show_seconds
+from soakwatch.core.units import plan_seconds, show_seconds
 from soakwatch.engine.plan_check import SourceCheck
 from soakwatch.plan import Plan
 from soakwatch.plan.rules import planned_rules
@@ -139,7 +139,7 @@ def growth_sentence(interval_s: float, window_s: float, least: float, tolerance:
     readings, needed = int(window_s / interval_s), math.ceil(3 * least)
     head = f"memory_growth, {readings} readings in {show_seconds(window_s)}"
     if readings < needed:
-        return f"{head}: undecided, {needed} needed; run {show_seconds(needed * interval_s)}, or poll more often"
+        return f"{head}: undecided, {needed} needed; run {plan_seconds(needed * interval_s)}, or poll more often"
     return (
         f"{head}: growth of more than {tolerance * 100:g}% from the first to the last third shows, if it exceeds the"
         " spread; a slower leak passes"
@@ -162,7 +162,7 @@ def smallest_slope(noise: float, correlation_s: float, window_s: float) -> float
 def trend_sentence(interval_s: float, window_s: float, shortest_s: float, tolerance: float) -> str:
     """What growth can see in this window."""
     if window_s < shortest_s:
-        return f"growth needs a soak of {show_seconds(shortest_s)} or more; this one lasts {show_seconds(window_s)}"
+        return f"growth needs a soak of {plan_seconds(shortest_s)} or more; this one lasts {show_seconds(window_s)}"
     fast, slow = (
         100 * 86400 * smallest_slope(_NOISE, tau_s, window_s) for tau_s in (interval_s / 2, max(_SLOW_S, interval_s))
     )

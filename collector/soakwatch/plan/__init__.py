@@ -19,7 +19,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.registry import rules as rule_names
 from soakwatch.core.roles import DUT
-from soakwatch.core.units import seconds, show_seconds
+from soakwatch.core.units import plan_seconds, seconds
 from soakwatch.core.validation import problems as problems_of
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
 from soakwatch.plan.address import LOCAL, targets_of
@@ -122,7 +122,7 @@ class Plan:
         phase = self.phases[chosen]
         left = phase.seconds + wanted - self.duration_s
         if left <= 0:
-            others = show_seconds(self.duration_s - phase.seconds)
+            others = plan_seconds(self.duration_s - phase.seconds)
             raise PlanError(f"--duration: {duration} leaves nothing of {phase.name}: the other phases take {others}")
         data = parse(self.text, self.origin).data
         assert isinstance(data, dict)
@@ -334,7 +334,7 @@ def _stretches(document: Document, shape: PlanShape) -> tuple[float, tuple[Phase
             return 0.0, (), [document.problem((), "the plan has no duration: write duration: 24h, or phases")]
         return shape.duration, (PhasePlan(WHOLE_RUN, shape.duration),), []
     if shape.duration is not None and abs(shape.duration - total) > 1e-6:
-        sums = f"is {show_seconds(shape.duration)}, but the phases make {show_seconds(total)}"
+        sums = f"is {plan_seconds(shape.duration)}, but the phases make {plan_seconds(total)}"
         told = f"duration: {sums}: mend one, or leave duration out"
         return total, phases, [document.problem(("duration",), told)]
     return total, phases, []

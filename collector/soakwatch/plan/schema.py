@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from soakwatch.core.registry import INSTALLED, Registry, loads, pollers, rule_class, rules
-from soakwatch.core.units import show_seconds
+from soakwatch.core.units import plan_seconds
 from soakwatch.core.yaml import Plain
 from soakwatch.plan.model import PlanShape
 from soakwatch.plan.rules import REQUIRED
@@ -121,7 +121,7 @@ def _tidy(value: Plain) -> None:
     is_duration = any(kind.get("type") == "string" and "(ms|s|m|min|h|d)" in str(kind.get("pattern")) for kind in kinds)
     default = value.get("default")
     if is_duration and isinstance(default, int | float) and not isinstance(default, bool):
-        value["default"] = show_seconds(default)
+        value["default"] = plan_seconds(default)
     if value.get("type") == "string":
         for bound in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
             value.pop(bound, None)

@@ -174,7 +174,7 @@ def test_a_feed_that_cannot_begin_does_not_hold_up_the_end(tmp_path: Path, addre
         one.grow(10)
         until(lambda: bool(one.said), "nothing is said")
         one.sinks.finish(wait_s=1000)
-        assert "it is waited for, 16m40s at most (Ctrl-C: no longer)" in one.said[-2]
+        assert "it is waited for, 16 min 40 s at most (Ctrl-C: no longer)" in one.said[-2]
         assert "polls are missing" in one.said[-1]
 
 

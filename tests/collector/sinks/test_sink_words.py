@@ -35,7 +35,7 @@ def test_a_database_that_is_behind_is_seen_on_every_kind_of_terminal(tmp_path: P
     sink = a_sink(tmp_path / "run", [])
     assert sink.words == ""
     sink.lag_s, sink.waiting = 241.4, 12_300
-    words = f"{URL} lab/soak is 4m1s behind (12,300 polls wait)"
+    words = f"{URL} lab/soak is 4 min 1 s behind (12,300 polls wait)"
     assert sink.words == words
     sink._hear(told(f"{URL} cannot be reached: is InfluxDB running there?"))
     assert sink.words == f"{words}: cannot be reached: is InfluxDB running there?"

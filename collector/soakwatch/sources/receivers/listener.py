@@ -61,8 +61,8 @@ class Listener:
         for other, theirs in self._subscribers.items():
             if other.target != subscriber.target and not other.senders.named and not subscriber.senders.named:
                 raise PlanError(
-                    f"{subscriber.target}: {other.target} listens at {self.listen} as well and neither has from:, so the "
-                    "sender of a message is unknown: give the device's address with from: in at least one of them"
+                    f"{subscriber.target}: {other.target} listens at {self.listen} as well and neither has from:, so "
+                    "the sender of a message is unknown: give the device's address with from: in at least one of them"
                 )
             streams = (channels.channels | theirs.channels) & {TCP, TLS}
             if len(streams) > 1:

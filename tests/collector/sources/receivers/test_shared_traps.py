@@ -239,7 +239,7 @@ def test_users_of_v3_are_united_and_each_source_hears_its_own(tmp_path: Path, se
 @pytest.mark.parametrize(
     ("first", "second", "sentence"),
     [
-        ({}, {}, r"fw2: fw1 listens at 127\.0\.0\.1:\d+ too and neither says from:"),
+        ({}, {}, r"fw2: fw1 listens at 127\.0\.0\.1:\d+ as well and neither has from:"),
         (
             {"senders": [ONE], "users": [{"user": "soak", "auth": "env:KEY_1"}]},
             {"senders": [OTHER], "users": [{"user": "soak", "auth": "env:KEY_2"}]},

@@ -158,7 +158,7 @@ def test_a_cpu_that_the_device_averages_over_a_minute_shows_no_short_spikes() ->
         plan = plan_from_text(PLAN.format(port=device.address[1], keys="profile: linux"), "p.yaml")
         looks = asyncio.run(check_sources(plan, Path()))
     (told,) = (sentence for sentence in sensitivity(plan, looks) if "cpu_spike" in sentence)
-    assert "every 1m" in told
+    assert "every 1 min" in told
     assert "11s" not in told
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import asyncssh
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.units import show_bytes
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.agent.bundle import Psutil, bundle, fits
 from soakwatch.sources.pollers.agent.remote import CLOSE, CRON, LOOK, PUT, REMOVE, SERVICE
@@ -98,7 +99,7 @@ async def install(line: SshLine, folder: str, psutil: Psutil, *, service: bool, 
         )
     else:
         await _python(line, host, PUT, host.folder, digest, data=data)
-        did.append(f"put the agent into {host.folder} ({len(data) / 1024:.0f} KiB, Python {host.version})")
+        did.append(f"put the agent into {host.folder} ({show_bytes(len(data))}, Python {host.version})")
         if host.digest:
             await _stop(line, host)
             did.append("ended the one that was there; its spool is kept")
