@@ -42,6 +42,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch commands": _commands,
     "soakwatch pollers": lambda: _table("pollers"),
     "soakwatch loads": lambda: _table("loads"),
+    "soakwatch sinks": lambda: _table("sinks"),
     "soakwatch rules": lambda: _table("rules"),
 }
 

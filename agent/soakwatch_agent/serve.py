@@ -129,7 +129,7 @@ def _open_agent(
             recorder.start()
             stack.callback(recorder.end)
         except (OSError, ValueError):
-            recorder = None  # a kernel that hides its files: hello says that agent_socket is none
+            recorder = None  # a kernel that hides its files: hello says that there is none
     sampler = Sampler(clock, spool, options.root)
     settings = load_settings(folder)
     if settings is not None:
@@ -290,7 +290,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def connected(folder: str, *, start: bool, timeout_s: float = _START_S) -> socket.socket:
-    """A connection to the agent that runs agent_socket, or that is started first. Raises ServeError with the reason."""
+    """A connection to the agent that runs in a folder, or that is started first. Raises ServeError with the reason."""
     path = os.path.join(folder, SOCKET)
     deadline, started = time.monotonic() + timeout_s, False
     while True:

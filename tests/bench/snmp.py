@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.collector.sources.snmp.snmpd import AUTH, PRIV, Snmpd
 
 from soakwatch.sources.transport.snmp.access import Access
-from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 
 TEN = [f"1.3.6.1.2.1.{rest}.0" for rest in ("1.3", "1.5", "1.6", "1.4", "4.3", "4.9", "4.10", "6.10", "6.11", "7.1")]
 TABLE = "1.3.6.1.2.1.31.1.1.1"
@@ -76,7 +76,7 @@ async def side_by_side(agent: Snmpd, rounds: int) -> None:
     for _ in range(rounds):
         for version, how in (("2c", ["-v2c", "-c", "public"]), ("3", v3)):
             for engine, times in (("gufo", 400), ("pysnmp", 40)):
-                session = Session(agent.access(version), Manner("gufo" if engine == "gufo" else "pysnmp"))
+                session = Session(agent.access(version), SessionOptions("gufo" if engine == "gufo" else "pysnmp"))
                 seen.setdefault((version, "GET of 10", engine), []).append(await cost(session, get, times))
                 seen.setdefault((version, "walk", engine), []).append(await cost(session, walk, times // 4))
                 rows = len(await session.walk([TABLE], time.monotonic() + 10))
@@ -101,7 +101,7 @@ async def growth(agent: Snmpd, requests: int) -> None:
     process = psutil.Process()
     print(f"\nmemory (RSS, kB) before, in the middle of, and after {requests:,} requests of 10 objects\n")
     for version in ("2c", "3"):
-        session = Session(agent.access(version), Manner())
+        session = Session(agent.access(version), SessionOptions())
         for _ in range(500):
             await get(session)
         marks = [process.memory_info().rss // 1024]
@@ -140,7 +140,7 @@ class Device:
 async def fleet(agents: Sequence[Snmpd], devices: int, interval_s: float, seconds: float) -> None:
     """Many devices at once, as many sessions and sockets, spread over a few agents."""
     async with AsyncExitStack() as stack:
-        first = Session(agents[0].access("3"), Manner())
+        first = Session(agents[0].access("3"), SessionOptions())
         stack.push_async_callback(first.close)
         under = await first.walk(["1.3.6.1.2.1"], time.monotonic() + 30)
         oids = [oid for oid in under if not oid.startswith("1.3.6.1.2.1.25")][:DEVICE_OIDS]
@@ -148,7 +148,7 @@ async def fleet(agents: Sequence[Snmpd], devices: int, interval_s: float, second
         every = []
         for number in range(devices):
             access: Access = agents[number % len(agents)].access("3")
-            session = Session(access, Manner(share_s=min(interval_s / 3, 5.0)))
+            session = Session(access, SessionOptions(share_s=min(interval_s / 3, 5.0)))
             stack.push_async_callback(session.close)
             await session.get(oids[:1], time.monotonic() + 10)
             every.append(Device(session, now + 5 + interval_s * number / devices, []))

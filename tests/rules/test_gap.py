@@ -65,7 +65,7 @@ def test_a_ping_that_is_lost_is_no_answer_and_a_listener_none_either() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "cause", "expected"),
+    ("result", "cause", "expected"),
     [
         (case(ledger("snmp", SILENCE, missed=8, timeout=1)), "monitor", Outcome.PASS),
         (case(ledger("snmp", SILENCE, gap=9)), "monitor", Outcome.PASS),

@@ -38,7 +38,7 @@ def judge(*of: Series, rule: Saturation | None = None, **more: object) -> Findin
 
 
 @pytest.mark.parametrize(
-    ("metric", "thing", "told"),
+    ("metric", "object_name", "text"),
     [
         ("system.sessions", "table=sessions", "session table: 100 % of 1 M sessions"),
         ("system.conntrack.count", "", "connection table: 100 % of 1 M connections"),

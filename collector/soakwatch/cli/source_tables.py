@@ -1,10 +1,11 @@
-"""``soakwatch pollers`` and ``soakwatch loads``: the command of a plugin folder, which lists it or shows one source."""
+"""``soakwatch pollers``, ``loads`` and ``sinks``: the command of a plugin folder, which lists it or shows one of it."""
 
 from __future__ import annotations
 
 import typing
 
 import click
+from pydantic import BaseModel
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, PluginFolder, Registry
@@ -12,7 +13,7 @@ from soakwatch.core.tables import show_table
 
 
 def source_command(folder: PluginFolder, example: str) -> click.Command:
-    """The command ``soakwatch pollers`` or ``soakwatch loads``; ``example`` is a name in its help."""
+    """The command ``soakwatch pollers``, ``loads`` or ``sinks``; ``example`` is a name in its help."""
     words = f"{folder.word}s"
 
     @click.command(
@@ -39,13 +40,12 @@ def show_sources(folder: PluginFolder) -> None:
 
 
 def show_source(folder: PluginFolder, name: str, registry: Registry = INSTALLED) -> None:
-    """Prints one source: its docstring and its keys. Raises PlanError for an unknown name."""
+    """Prints one source or sink: its docstring and its keys. Raises PlanError for an unknown name."""
     from soakwatch.core.suggest import hint
-    from soakwatch.sources.registry import poller_module
 
     if name not in folder.names():
         raise PlanError(f"unknown {folder.word} {name!r}{hint(name, folder.names())}")
-    config = poller_module(name, registry).config
+    config = _config(folder, name, registry)
     click.echo(folder.docstring(name).strip() + "\n")
     schema = _dict(config.model_json_schema().get("properties"))
     rows = []
@@ -55,6 +55,16 @@ def show_source(folder: PluginFolder, name: str, registry: Registry = INSTALLED)
         shown = "(required)" if field.is_required() else _default(default, _dict(schema.get(key)))
         rows.append((key, shown, _form(_dict(schema.get(key))), field.description or "-"))
     show_table(("key", "default", "form", "meaning"), rows)
+
+
+def _config(folder: PluginFolder, name: str, registry: Registry) -> type[BaseModel]:
+    if folder == registry.sinks:
+        from soakwatch.plan.sink import sink_config
+
+        return sink_config(name, registry)
+    from soakwatch.sources.registry import poller_module
+
+    return poller_module(name, registry).config
 
 
 def _default(value: object, schema: dict[str, object]) -> str:

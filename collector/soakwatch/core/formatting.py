@@ -107,7 +107,7 @@ def quantity(value: float | None, unit: str) -> str:
         return UNKNOWN
     if unit == "s/s":
         return f"{three_digits(100 * value)} % of a core"
-    return words.quantity(value, unit)
+    return words.quantity(value, unit).rstrip()  # a bare number has no unit
 
 
 def extent(low: float | None, high: float | None, unit: str) -> str:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.prefix import prefixed
+from soakwatch.core.text import prefixed
 from soakwatch.plan import SourcePlan
 from soakwatch.sources.abc import SourceUnreadyError
 

@@ -20,7 +20,7 @@ from typing import Protocol, Self
 from soakwatch.core.clock import Clock
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.log_throttle import ThrottledLog
-from soakwatch.core.prefix import without
+from soakwatch.core.text import without_target
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.back_off import BackOff
 from soakwatch.engine.poll_grid import PollGrid
@@ -268,7 +268,7 @@ class PolledSource:
         if isinstance(failure, TimeoutError):
             return f"no answer within {self.spec.when.timeout_s:g} s"
         if isinstance(failure, SourceError | SoakwatchError):
-            return without(self.spec.label.partition("/")[0], str(failure))
+            return without_target(self.spec.label.partition("/")[0], str(failure))
         # The type and no text: an unforeseen exception may quote a secret.
         return f"the {self.spec.label} poller raised {type(failure).__name__}"
 

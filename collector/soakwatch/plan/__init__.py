@@ -37,7 +37,7 @@ from soakwatch.plan.model import (
 from soakwatch.plan.notify import NotifyPlan
 from soakwatch.plan.phase import UNTIL_LOAD, PhasePlan, phase_data
 from soakwatch.plan.rules import RulePlan, read_rules
-from soakwatch.plan.sink import GRAINS_NS, Influxdb, SinkShape
+from soakwatch.plan.sink import SinkPlan, sinks_of
 from soakwatch.plan.web import BESIDE, WebPlan, web_of
 from soakwatch.sources.abc import SourceConfig, WatchedProcess
 from soakwatch.sources.registry import poller_module
@@ -104,7 +104,7 @@ class Plan:
     origin: str = field(default="", compare=False)
     text: str = field(default="", compare=False)
     web: WebPlan | None = BESIDE  # None: nothing is served
-    sinks: tuple[Influxdb, ...] = ()  # databases that are fed from the record
+    sinks: tuple[SinkPlan, ...] = ()  # databases that are fed from the record
     notify: tuple[NotifyPlan, ...] = ()  # who is told of the run
 
     def lasting(self, duration: str | float, registry: Registry = INSTALLED) -> Plan:
@@ -214,6 +214,8 @@ def _plan(document: Document, registry: Registry) -> Plan:
         found += problems_of(document, (), PlanShape, error)
     sources, wrong = _all_sources(document, registry)
     found += wrong
+    sinks, wrong = sinks_of(document, registry)
+    found += wrong
     rules, wrong = read_rules(document, registry)
     found += wrong
     if shape is None:
@@ -250,15 +252,9 @@ def _plan(document: Document, registry: Registry) -> Plan:
         document.origin,
         dump(data),
         web,
-        tuple(_sink(sink) for sink in shape.sinks),
+        sinks,
         tuple(shape.notify),
     )
-
-
-def _sink(shape: SinkShape) -> Influxdb:
-    told = shape.influxdb
-    grain_ns = GRAINS_NS[told.precision]
-    return Influxdb(told.url, told.org, told.bucket, told.token, told.timeout, told.ca, told.replay, grain_ns)
 
 
 def _passwords(document: Document, path: Path, value: Plain) -> list[Problem]:

@@ -15,7 +15,7 @@ from soakwatch.core.supervised_child import Child, RestartPauses, python_module
 from soakwatch.plan.web import WebPlan
 
 if TYPE_CHECKING:
-    from soakwatch.web.place import Place
+    from soakwatch.web.listener import Place
 
 _RESTART_PAUSE_S = 1.0  # the first; each is twice the one before
 _MAX_RESTARTS = 5
@@ -43,8 +43,8 @@ def web_beside(
         yield Told()
         return
     # What speaks HTTP is not for runs without it.
-    from soakwatch.web.passes import one_time_code
-    from soakwatch.web.place import place_of
+    from soakwatch.web.access import one_time_code
+    from soakwatch.web.listener import place_of
 
     opening = place_of(plan, folder)
     try:

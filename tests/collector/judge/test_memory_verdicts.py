@@ -82,10 +82,7 @@ def test_a_healthy_night_passes_and_the_literal_method_warns(tmp_path: Path) -> 
     made = verdict(tmp_path, night(1))
     finding = said(made, "memory_growth", "process.memory.usage", "cache")
     assert finding.outcome is Outcome.WARN
-    assert (
-        "but it does not grow at the end (rule growth: "
-        in finding.reason
-    )
+    assert "but it does not grow at the end (rule growth: " in finding.reason
     assert finding.numbers["change"] > 0.05
     whole = said(made, "memory_growth", "system.memory.usage")
     assert whole.outcome is Outcome.PASS

@@ -18,7 +18,7 @@ from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
 from soakwatch.runs.attached import InterimVerdict, LocalRun, SoakRun
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
-from soakwatch.sources.pollers.agent.certificate import write_papers
+from soakwatch.sources.pollers.agent.certificate import write_certificate
 from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
 
@@ -183,13 +183,13 @@ def test_runs_that_are_not_there(tmp_path: Path, served: ServedRun, monkeypatch:
     monkeypatch.setenv("WRONG", "nobody-knows-this-token")
     wrong: dict[str, tuple[str, str | None]] = {
         "is not a run": (str(tmp_path / "none"), None),
-        "wants a token: export SOAKWATCH_TOKEN": (served.url, None),
-        "never given in the clear": (served.url, "nobody-knows-this-token"),
-        "does not know this token": (served.url, "env:WRONG"),
+        "requires a token: export SOAKWATCH_TOKEN": (served.url, None),
+        "must not be given in clear text": (served.url, "nobody-knows-this-token"),
+        "rejects this token": (served.url, "env:WRONG"),
         "the environment variable MISSING is not set": (served.url, "env:MISSING"),
-        "cross the network in the clear": ("http://192.0.2.1:8720", "env:WRONG"),
-        "is no address of a run": ("http://127.0.0.1:8720/somewhere", "env:WRONG"),
-        "is no address of a run ": ("http://user@127.0.0.1/", "env:WRONG"),
+        "cross the network in clear text": ("http://192.0.2.1:8720", "env:WRONG"),
+        "invalid address of a run": ("http://127.0.0.1:8720/somewhere", "env:WRONG"),
+        "invalid address of a run ": ("http://user@127.0.0.1/", "env:WRONG"),
         "refuses": ("http://127.0.0.1:9", "env:WRONG"),
     }
     for sentence, (where, token) in wrong.items():
@@ -205,7 +205,7 @@ def test_runs_that_are_not_there(tmp_path: Path, served: ServedRun, monkeypatch:
 
 def test_over_tls(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events_of: Events) -> None:
     """With the certificate as authority it works; without it nothing is sent."""
-    paper = write_papers(tmp_path / "papers", "localhost")
+    paper = write_certificate(tmp_path / "papers", "localhost")
     with serve_run(WebPlan("127.0.0.1:0", None, str(paper.cert), str(paper.key)), run, time.time_ns) as served:
         monkeypatch.setenv("SOAKWATCH_TOKEN", (run / "web.token").read_text().strip())
         where = served.url.replace("127.0.0.1", "localhost")
@@ -245,8 +245,8 @@ def answering(status: int, body: bytes) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("status", "body", "sentence"),
     [
-        (200, b"<html>", "no server of Soakwatch"),
-        (200, b"[" * 9000, "no server of Soakwatch"),
+        (200, b"<html>", "not a Soakwatch server"),
+        (200, b"[" * 9000, "not a Soakwatch server"),
         (500, b'{"error": "a defect"}', "a defect"),
         (404, b'{"error": "moon is no run here"}', "moon is no run here"),
     ],

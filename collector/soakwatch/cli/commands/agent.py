@@ -121,7 +121,7 @@ def install(host: HostOptions, wheel: Path | None, *, service: bool, upgrade: bo
 
     psutil = _psutil(wheel)
     done = _on_host(host, lambda line: put(line, host.agent_folder(), psutil, service=service, upgrade=upgrade))
-    for sentence in done.did:
+    for sentence in done.actions:
         click.echo(sentence)
     click.echo(f"the agent answers: {shown(done.hello)}")
 
@@ -203,9 +203,9 @@ On the host: soakwatch-agent run --https 198.18.0.5:8443 --token-file token --ce
 @click.option("--name", default="soakwatch-agent", show_default=True, help="Name in the certificate.")
 def certificate(folder: Path, name: str) -> None:
     """Write a certificate, a key and a token to FOLDER, for an agent that serves HTTPS."""
-    from soakwatch.sources.pollers.agent.certificate import write_papers
+    from soakwatch.sources.pollers.agent.certificate import write_certificate
 
-    files = write_papers(folder, name)
+    files = write_certificate(folder, name)
     click.echo(f"{files.cert}, {files.key}, {files.token}")
     click.echo("add to the plan:")
     click.echo(f"  - agent: {{url: https://HOST:PORT, token: file:{files.token}, fingerprint: {files.fingerprint}}}")

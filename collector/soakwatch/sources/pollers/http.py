@@ -1,7 +1,7 @@
 """A page over HTTP: whether it answers as it should, how long that takes, and values out of it.
 
-A page that is not there or is not as expected is an answer (``reach.up`` 0, with the reason); what keeps this machine
-from asking is a failed poll. Example: ``http: {url: "https://198.18.0.1/health", expect: ok}``, and for values:
+A page that is not there or is not as expected is an answer (``reach.up`` 0, with the reason); a failure of this machine
+to connect is a failed poll. Example: ``http: {url: "https://198.18.0.1/health", expect: ok}``, and for values:
 ``values: [{metric: system.sessions, json: data.sessions, labels: {table: nat}}]``.
 """
 
@@ -30,7 +30,7 @@ _MAX_DEPTH = 20
 
 
 class ValueShape(BaseModel):
-    """One value of the page: where it stands, and what it is."""
+    """One value of the page: where it is found, and what it means."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -42,10 +42,10 @@ class ValueShape(BaseModel):
     scale: Annotated[float, Field(default=1.0, description="factor to the metric's unit")]
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        ways = [way for way in (self.json_path, self.regex, self.header) if way is not None]
-        if len(ways) != 1:
-            raise ValueError("a value has one of json, regex and header")
+    def _one_source(self) -> Self:
+        sources = [source for source in (self.json_path, self.regex, self.header) if source is not None]
+        if len(sources) != 1:
+            raise ValueError("a value needs exactly one of json, regex and header")
         check_mapping(self.metric, self.labels, self.scale)
         if self.regex is not None:
             try:
@@ -62,15 +62,13 @@ class Config(WebConfig):
 
     asks_management = True
 
-    status: Annotated[
-        list[int], Field(default_factory=list, description="status codes that are well; default: 200 to 299")
-    ]
-    expect: Annotated[str | None, Field(default=None, min_length=1, description="text that the page holds")]
+    status: Annotated[list[int], Field(default_factory=list, description="accepted status codes; default: 200 to 299")]
+    expect: Annotated[str | None, Field(default=None, min_length=1, description="text that the page must contain")]
     values: Annotated[list[ValueShape], Field(default_factory=list, description="values out of the page")]
 
 
 class HttpPoller:
-    """One page, asked at each poll over a connection that is kept."""
+    """One page, requested at each poll over a connection that is kept."""
 
     def __init__(self, config: Config, access: WebAccess) -> None:
         self._config, self._access = config, access
@@ -90,18 +88,18 @@ class HttpPoller:
         if not well:
             return self._answer(now_ns, [], f"the page answers with status {page.status}", (status,))
         if self._config.expect is not None and self._config.expect not in page.text:
-            return self._answer(now_ns, [], f"the page does not hold {self._config.expect!r}", (status,))
+            return self._answer(now_ns, [], f"the page does not contain {self._config.expect!r}", (status,))
         samples, faults = read_values(page, self._config.values, now_ns)
         return Answer((*self._reach.samples(now_ns, 1, [took]), status, *samples), (), faults)
 
-    def _answer(self, now_ns: int, trips: list[float], why: str, more: tuple[Sample, ...] = ()) -> Answer:
+    def _answer(self, now_ns: int, trips: list[float], why: str, extra: tuple[Sample, ...] = ()) -> Answer:
         fault = Fault("reach.round_trip", self._reach.object, why)
         missing = tuple(Fault(v.metric, _object(v), why) for v in self._config.values)
-        return Answer((*self._reach.samples(now_ns, 1, trips), *more), (), (fault, *missing))
+        return Answer((*self._reach.samples(now_ns, 1, trips), *extra), (), (fault, *missing))
 
 
 def read_values(page: Page, shapes: list[ValueShape], now_ns: int) -> tuple[tuple[Sample, ...], tuple[Fault, ...]]:
-    """The values of a page; one that is not there, or is no number, is a fault of its metric."""
+    """The values of a page; one that is absent, or not a number, is a fault of its metric."""
     samples, faults = [], []
     tree: object = None
     if any(shape.json_path is not None for shape in shapes):
@@ -111,8 +109,8 @@ def read_values(page: Page, shapes: list[ValueShape], now_ns: int) -> tuple[tupl
             tree = None
     for shape in shapes:
         try:
-            found = _found(page, shape, tree)
-            value = _number(found) * shape.scale
+            value = _extract(page, shape, tree)
+            value = _number(value) * shape.scale
             samples.append(Sample(shape.metric, _object(shape), value, now_ns))
         except _MissingError as missing:
             faults.append(Fault(shape.metric, _object(shape), str(missing)))
@@ -123,42 +121,40 @@ class _MissingError(Exception):
     pass
 
 
-def _found(page: Page, shape: ValueShape, tree: object) -> object:
+def _extract(page: Page, shape: ValueShape, tree: object) -> object:
     if shape.header is not None:
-        found = page.headers.get(shape.header.lower())
-        if found is None:
+        value = page.headers.get(shape.header.lower())
+        if value is None:
             raise _MissingError(f"the page has no header {shape.header}")
-        return found
+        return value
     if shape.regex is not None:
         match = re.search(shape.regex, page.text[:1_000_000])
         if match is None:
             raise _MissingError("nothing in the page matches the regular expression")
         return match[1]
     if tree is None:
-        raise _MissingError("the page is no JSON")
-    at: object = tree
+        raise _MissingError("the page is not JSON")
+    node: object = tree
     for step in list(_STEP.finditer(shape.json_path or ""))[:_MAX_DEPTH]:
         key, index = step[1], step[2]
-        if key is not None and isinstance(at, dict) and key in at:
-            at = at[key]
-        elif index is not None and isinstance(at, list) and int(index) < len(at):
-            at = at[int(index)]
+        if key is not None and isinstance(node, dict) and key in node:
+            node = node[key]
+        elif index is not None and isinstance(node, list) and int(index) < len(node):
+            node = node[int(index)]
         else:
             raise _MissingError(f"the page's JSON has no {shape.json_path}")
-    return at
+    return node
 
 
-def _number(found: object) -> float:
-    if isinstance(found, bool):
-        return int(found)
-    if isinstance(found, int):
-        return found
+def _number(content: object) -> float:
+    if isinstance(content, int):
+        return int(content)
     try:
-        value = float(found) if isinstance(found, float | str) else math.nan
+        value = float(content) if isinstance(content, float | str) else math.nan
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise _MissingError(f"{str(found)[:40]!r} is no number")
+        raise _MissingError(f"{str(content)[:40]!r} is not a number")
     return value
 
 
@@ -168,7 +164,7 @@ def _object(shape: ValueShape) -> str:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> HttpPoller:
-    """Opens the client. Raises PlanError for keys that cannot be, SourceError for a pinned server that is another."""
+    """Opens the client. Raises PlanError for wrong keys, SourceError for a server without the pinned certificate."""
     limit_s = timing(0, site.interval_s, config.timeout).timeout_s
     if config.wait is not None and config.wait > limit_s:
         raise PlanError(

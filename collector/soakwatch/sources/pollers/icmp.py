@@ -1,6 +1,6 @@
 """Echo requests (ping) to a host: whether it answers, the round trip, and how many were lost.
 
-A peer that does not answer is an answer (``reach.up`` 0); what keeps this machine from asking is a failed poll. Needs
+A peer that does not answer is an answer (``reach.up`` 0); a failure of this machine to send is a failed poll. Needs
 root, CAP_NET_RAW, or a group within ``net.ipv4.ping_group_range``. Example: ``icmp: {host: 198.18.0.1, interval: 1s}``.
 """
 
@@ -42,7 +42,7 @@ class Config(SourceConfig):
 
 
 class IcmpPoller:
-    """One socket, one peer. Answers are known by a random token, so foreign, late and double ones do not count."""
+    """One socket, one peer. A random token identifies answers, so foreign, late and double ones do not count."""
 
     def __init__(self, config: Config, family: int, address: str, sock: socket.socket) -> None:
         self._config, self._family, self._address, self._socket = config, socket.AddressFamily(family), address, sock
@@ -59,8 +59,8 @@ class IcmpPoller:
         loop = asyncio.get_running_loop()
 
         def receive() -> None:
-            while (found := self._receive(token)) is not None:
-                sequence, wall_ns = found
+            while (reply := self._receive(token)) is not None:
+                sequence, wall_ns = reply
                 sent = pending.pop(sequence, None)
                 if sent is None:
                     continue
@@ -102,7 +102,7 @@ class IcmpPoller:
             return  # this machine's send buffer is full: the request counts as lost
         except OSError as error:
             why = "there is no route from this machine" if error.errno in _NO_ROUTE else error.strerror
-            raise SourceError(f"{self._config.host} cannot be asked: {why}") from None
+            raise SourceError(f"no request can be sent to {self._config.host}: {why}") from None
 
     def _receive(self, token: bytes) -> tuple[int, int] | None:
         """The sequence number and the wall time of the next answer to this poll; None when there is no more."""
@@ -141,7 +141,7 @@ def checksum(data: bytes) -> int:
     '0x220d'
     """
     padded = data + b"\0" * (len(data) % 2)
-    total = sum(int.from_bytes(padded[at : at + 2], "big") for at in range(0, len(padded), 2))
+    total = sum(int.from_bytes(padded[offset : offset + 2], "big") for offset in range(0, len(padded), 2))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
@@ -150,18 +150,20 @@ def checksum(data: bytes) -> int:
 def _kernel_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(data) >= 16:
-            seconds, nanoseconds = (int.from_bytes(data[at : at + 8], sys.byteorder, signed=True) for at in (0, 8))
+            seconds, nanoseconds = (
+                int.from_bytes(data[offset : offset + 8], sys.byteorder, signed=True) for offset in (0, 8)
+            )
             return seconds * 10**9 + nanoseconds
     return 0
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> IcmpPoller:
-    """Resolves the peer and opens the socket. Raises PlanError for times that do not fit, SourceError else."""
+    """Resolves the peer and opens the socket. Raises PlanError for times that do not fit, otherwise SourceError."""
     limit_s = timing(0, site.interval_s, config.timeout).timeout_s
     longest_s = (config.count - 1) * config.spacing + config.wait
     if longest_s > limit_s:
         raise PlanError(
-            f"{site.target}: icmp: {config.count} requests and the wait take {longest_s:g} s, and a poll has "
+            f"{site.target}: icmp: {config.count} requests and the wait take {longest_s:g} s, but a poll has "
             f"{limit_s:g} s: lower count, spacing or wait"
         )
     family, address = await resolved(config.host)
@@ -175,10 +177,10 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> I
 async def resolved(host: str) -> tuple[int, str]:
     """Address family and address of a host. Raises SourceError if its name is not known."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_DGRAM)
+        addresses = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
-        raise SourceError(f"the name {host!r} is not known: mend host, or the name service of this machine") from None
-    family, _kind, _protocol, _name, address = found[0]
+        raise SourceError(f"the name {host!r} is not known: check host, or the name service of this machine") from None
+    family, _kind, _protocol, _name, address = addresses[0]
     return family, str(address[0])
 
 
@@ -190,7 +192,7 @@ def _open(family: int) -> socket.socket:
         except PermissionError:
             continue
         except OSError as error:
-            raise SourceError(f"no socket for echo requests: {error.strerror}") from None
+            raise SourceError(f"cannot open a socket for echo requests: {error.strerror}") from None
     raise SourceError(
         "this user may not send echo requests: run as root, give CAP_NET_RAW, or widen net.ipv4.ping_group_range"
     )

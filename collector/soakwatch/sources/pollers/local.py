@@ -27,7 +27,10 @@ class Config(SourceConfig):
     ]
     core_folders: Annotated[
         list[str],
-        Field(default_factory=list, description="folders with core files beside those of the kernel's core pattern"),
+        Field(
+            default_factory=list,
+            description="folders with core files, in addition to those of the kernel's core pattern",
+        ),
     ]
     root: Annotated[
         str,
@@ -56,7 +59,7 @@ class _Lane:
         self.busy = False
 
     async def do(self, work: Callable[[], Answer]) -> Answer:
-        """Waits for the job; if the waiting is cancelled the job goes on, and ``busy`` tells so."""
+        """Waits for the job; if the waiting is cancelled the job goes on, and ``busy`` stays True."""
         loop = asyncio.get_running_loop()
         job = _Job(work, loop, loop.create_future())
         self.busy = True
@@ -79,41 +82,41 @@ class _Lane:
             try:
                 job.loop.call_soon_threadsafe(_settle, job.result, answer, error)
             except RuntimeError:
-                return  # the loop is closed: nobody waits any more
+                return  # the loop is closed: the result is not awaited any more
             del job, answer, error
 
 
 def _settle(result: asyncio.Future[Answer], answer: Answer | None, error: Exception | None) -> None:
     if result.done():
-        return  # it was given up
+        return  # it was cancelled
     if answer is not None:
         result.set_result(answer)
     else:
-        result.set_exception(error or RuntimeError("a look brought neither an answer nor an error"))
+        result.set_exception(error or RuntimeError("a poll returned neither an answer nor an error"))
 
 
 class LocalPoller:
-    """The probes of a place, looked at in a thread of their own: a read that hangs never blocks the others."""
+    """The probes of a machine, read in a thread of their own: a read that hangs never blocks the event loop."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._lane = _Lane("soakwatch-local")
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceError while an earlier look still hangs."""
+        """One poll. Raises SourceError while an earlier poll still hangs."""
         if self._lane.busy:
-            raise SourceError("a read of this machine's own files still hangs: a disk or a driver does not answer")
+            raise SourceError("reading this machine's own files still hangs: a disk or a driver does not respond")
         return await self._lane.do(lambda: self._host.poll(now_ns))
 
     def close(self) -> None:
-        """Closes the probes, unless a look still hangs in them."""
+        """Closes the probes, unless a poll still hangs in them."""
         self._lane.end()
         if not self._lane.busy:
             self._host.close()
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> LocalPoller:
-    """Opens the probes. Raises PlanError for a probe, a root or a watch that cannot be."""
+    """Opens the probes. Raises PlanError for an unknown probe, or a wrong root or watch."""
     host = await asyncio.to_thread(_open, config, site)
     poller = LocalPoller(host)
     stack.callback(poller.close)
@@ -125,7 +128,7 @@ def _open(config: Config, site: SourceContext) -> Host:
         if name not in probe_names():
             raise PlanError(f"{site.target}: there is no probe {name!r}: there are {', '.join(sorted(probe_names()))}")
     if not os.path.isdir(os.path.join(config.root, "proc")):  # noqa: PTH112
-        raise PlanError(f"{site.target}: root {config.root} holds no folder proc, so it is no machine's root")
+        raise PlanError(f"{site.target}: root {config.root} has no folder proc, so it is not the root of a machine")
     try:
         watches = tuple(watch(process.name, process.how, process.what) for process in site.processes)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""A device over SNMP v1, v2c or v3, asked for what its profile knows.
+"""A device over SNMP v1, v2c or v3, polled by its profile.
 
-The profile is found by sysObjectID and sysDescr unless the plan names it. Clocks are looked at first in each poll, so
-that a device that began anew is surveyed again before any of its values is believed.
+The profile is found by sysObjectID and sysDescr unless the plan names it. Clocks are read first in each poll, so that
+a device that restarted is surveyed again before any of its values is used.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from soakwatch.sources.receivers.names import InterfaceNames, share_names
 from soakwatch.sources.transport.snmp.access import check
 from soakwatch.sources.transport.snmp.config import Config, access_of
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.life import Life, Sources, engine_event
-from soakwatch.sources.transport.snmp.profile_adapter import DEADLINE, SessionAsker
-from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.life import ClockSources, Life, engine_event
+from soakwatch.sources.transport.snmp.profile_adapter import DEADLINE, ProfileAdapter
+from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch_agent.metric import BY_NAME, COUNTER
 from soakwatch_agent.sample import Answer, Event, Sample
 
@@ -39,8 +39,8 @@ _DESCRIBED = 160  # characters of sysDescr that are shown
 _BUDGET = 0.92  # share of the timeout that a poll uses: the wrapper's own limit shall not be what ends it
 _ASKING = 0.75  # share of that for requests without an answer; the rest is for the diagnosis
 _MAX_SHARE_S = 5.0
-_SURVEY_S = 120.0  # a survey of a large and slow device goes on beside the polls for so long
-_AFRESH_NS = 540 * 10**9  # a survey beside the polls, before the reader makes one within a poll
+_SURVEY_S = 120.0  # a survey of a large and slow device goes on in the background for so long
+_AFRESH_NS = 540 * 10**9  # a survey in the background, before the reader makes one within a poll
 _AGAIN_NS = 60 * 10**9  # a device that is too slow for its polls is not surveyed more often than this
 _KEPT_EVENTS = 100
 _FILLED_S = 6.0  # net-snmp fills its caches within 5 s
@@ -57,53 +57,53 @@ _MEMORY = frozenset(
 
 
 class SnmpPoller:
-    """One device. What takes longer than a poll (the first survey, a later one) goes on beside the polls."""
+    """One device. What takes longer than a poll (the first survey, a later one) goes on in the background."""
 
     def __init__(
         self, config: Config, site: SourceContext, session: Session, profiles: Profiles, timeout_s: float
     ) -> None:
         self._config, self._site, self._session, self._profiles = config, site, session, profiles
         self._budget_s = timeout_s * _BUDGET
-        self._asker = SessionAsker(session)
+        self._asker = ProfileAdapter(session)
         self._life = Life()
         self._was_young = False
         self._clock_oids: tuple[str, ...] | None = None
-        self._sources: Sources | None = None
+        self._sources: ClockSources | None = None
         self._reader: Reader | None = None
         self._profile: Profile | None = None
         self._match = Match(config.profile, "the plan names it")
         self._system: dict[str, str] = {}
-        self._told: dict[str, str] = {}
+        self._reported_facts: dict[str, str] = {}
         self._pending: list[Event] = []
-        self._beside: asyncio.Task[None] | None = None
+        self._background: asyncio.Task[None] | None = None
         self._surveyed_ns, self._survey_s = 0, 0.0
-        self._doubt = ""
+        self._profile_warning = ""
         self._fresh = False  # a survey that fits the device's present life is there
         self._grown_ns: int | None = None  # one more survey then: the agent has just begun, some tables are empty
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceError with the cause, as far as it can be told."""
+        """One poll. Raises SourceError with the cause, as far as it is known."""
         deadline = time.monotonic() + self._budget_s
         DEADLINE.set(deadline)
         try:
-            return await self._look(now_ns, deadline)
+            return await self._poll_once(now_ns, deadline)
         except SnmpPollError as failure:
             raise await self._session.explain(failure, deadline) from None
 
     async def close(self) -> None:
-        """End what goes on beside the polls."""
-        await self._stop_beside()
+        """Ends what goes on in the background."""
+        await self._stop_background()
         await self._session.close()
 
     @property
     def survey(self) -> Survey | None:
-        """What the device has, unless it began anew since: then its indexes mean nothing."""
+        """What the device has, unless it restarted since: then its indexes mean nothing."""
         return self._reader.survey if self._reader is not None and self._fresh else None
 
     @property
     def surveying(self) -> bool:
-        """Whether a survey goes on beside the polls."""
-        return self._beside is not None and not self._beside.done()
+        """True while a survey goes on in the background."""
+        return self._background is not None and not self._background.done()
 
     def facts(self) -> Facts:
         """Who the device is, and what its profile promises."""
@@ -113,7 +113,7 @@ class SnmpPoller:
             identity |= {"profile": self._profile.name, "profile chosen by": self._match.why}
         if engine_id := (self._session.engine_id or (self._life.last.engine_id if self._life.last else b"")):
             identity["engine id"] = engine_id.hex()
-        identity = {**self._told, **identity}
+        identity = {**self._reported_facts, **identity}
         survey = self._reader.survey if self._reader else None
         return Facts(
             identity,
@@ -128,48 +128,50 @@ class SnmpPoller:
         last = self._life.last
         if last is not None and last.host is None and last.agent is not None:
             notes.append(
-                "the device tells only its agent's uptime (sysUpTime): "
-                "a restart of the agent alone is taken for a reboot"
+                "the device reports only its agent's uptime (sysUpTime): "
+                "a restart of the agent alone counts as a reboot"
             )
         survey = self._reader.survey if self._reader else None
         for table in survey.tables if survey else ():
             every_s = table.group.refresh_s
             if every_s is not None and every_s > self._site.interval_s:
                 notes.append(
-                    f"the device renews {table.group.name} every {every_s:g} s, and is asked every "
+                    f"the device renews {table.group.name} every {every_s:g} s, but is polled every "
                     f"{self._site.interval_s:g} s"
                 )
         if self._session.refusals:
             oid, why = next(iter(self._session.refusals.items()))
-            notes.append(f"objects that the agent refuses: {len(self._session.refusals)}, such as {oid}: {why}")
+            notes.append(
+                f"objects that the agent refuses to return: {len(self._session.refusals)}, such as {oid}: {why}"
+            )
         if self._survey_s > self._budget_s:
-            notes.append(f"the first survey took {self._survey_s:.0f} s: polls before its end brought nothing")
-        if self._doubt:
-            notes.append(self._doubt)
+            notes.append(f"the first survey took {self._survey_s:.0f} s: polls before its end have no readings")
+        if self._profile_warning:
+            notes.append(self._profile_warning)
         return notes
 
-    async def _look(self, now_ns: int, deadline: float) -> Answer:
+    async def _poll_once(self, now_ns: int, deadline: float) -> Answer:
         if self._reader is None:
-            await self._wait(self._meet, deadline, "the device is being surveyed for the first time")
+            await self._wait(self._first_contact, deadline, "the device is being surveyed for the first time")
         first = self._life.last is None
-        began_anew = await self._clocks(now_ns, deadline)
-        if first or began_anew:
+        restarted = await self._clocks(now_ns, deadline)
+        if first or restarted:
             self._grown_ns = self._grown(now_ns, first=first)
-        if began_anew and self._reader is not None:
+        if restarted and self._reader is not None:
             self._reader.restarted()
             self._fresh = False
-            await self._stop_beside()  # what it has seen so far is of the life before
+            await self._stop_background()  # what it has seen so far is of the life before
         samples = self._life.samples()
         if not self._fresh:
             try:
                 await self._wait(self._survey, deadline, "the device is being surveyed again")
             except SourceUnreadyError:
                 return Answer(samples, self._events(), ())
-        elif self._beside is None and self._grown_ns is not None and now_ns >= self._grown_ns:
+        elif self._background is None and self._grown_ns is not None and now_ns >= self._grown_ns:
             self._grown_ns = now_ns + round(_GROWN_S * 1e9)  # if this one fails
-            self._beside = asyncio.create_task(self._survey(settled=True))
-        elif self._beside is None and now_ns - self._surveyed_ns > _AFRESH_NS:
-            self._beside = asyncio.create_task(self._survey())
+            self._background = asyncio.create_task(self._survey(settled=True))
+        elif self._background is None and now_ns - self._surveyed_ns > _AFRESH_NS:
+            self._background = asyncio.create_task(self._survey())
         assert self._reader is not None
         young = self._young()
         try:
@@ -214,94 +216,96 @@ class SnmpPoller:
         return SnmpPollError(Kind.TOO_SLOW, self._session.access.where)
 
     async def _clocks(self, now_ns: int, deadline: float) -> bool:
-        """Looks at the clocks; True if device or agent began anew, so that indexes and counters mean nothing more."""
+        """Reads the clocks; True if device or agent restarted, so that indexes and counters mean nothing any more."""
         if self._sources is None:
             return False
         values = await self._session.get(self._clock_oids or self._sources.oids, deadline)
-        look = self._sources.look(now_ns, values)
+        readings = self._sources.readings(now_ns, values)
         before = self._life.last
-        change, events = self._life.take(look)
+        change, events = self._life.take(readings)
         self._keep(*events)
         for old, new in self._session.engine_changes:
             if not (change and change.engine_changed):
-                self._keep(engine_event(old, new, before.at_ns if before else now_ns, now_ns))
+                self._keep(engine_event(old, new, before.time_ns if before else now_ns, now_ns))
         self._session.engine_changes.clear()
-        anew = change is not None and bool(change.kind or change.engine_changed or change.rolled_back)
+        restarted = change is not None and bool(change.kind or change.engine_changed or change.rolled_back)
         # What is not there is not asked for again, until the device began anew: v1 answers it with an error.
-        self._clock_oids = None if anew else self._clock_oids or tuple(values)
-        return anew
+        self._clock_oids = None if restarted else self._clock_oids or tuple(values)
+        return restarted
 
     def _keep(self, *events: Event) -> None:
         self._pending += events
         del self._pending[:-_KEPT_EVENTS]
 
     def _events(self) -> tuple[Event, ...]:
-        """The events since the last answer; a reboot is told with its reason, if the device gives one."""
-        reason = self._told.get("reboot_reason") if self._fresh else None
-        made = [
+        """The events since the last answer; a reboot has its reason, if the device gives one."""
+        reason = self._reported_facts.get("reboot_reason") if self._fresh else None
+        events = [
             Event(e.kind, e.object, e.begin_ns, e.end_ns, {**e.detail, "reboot_reason": reason})
             if reason and e.kind == "reboot"
             else e
             for e in self._pending
         ]
-        if not self._fresh and any(event.kind == "reboot" for event in made):
+        if not self._fresh and any(event.kind == "reboot" for event in events):
             return ()  # the reason is read by the survey that is under way
         self._pending.clear()
-        return tuple(made)
+        return tuple(events)
 
-    # --- what goes on beside the polls --------------------------------------------------------------------
+    # --- work in the background --------------------------------------------------------------------------
 
     async def _wait(self, work: Callable[[], Coroutine[Any, Any, None]], deadline: float, what: str) -> None:
         """Waits for a survey, which goes on if the poll is over before."""
-        if self._beside is None:
-            self._beside = asyncio.create_task(work())
-        await asyncio.wait((self._beside,), timeout=max(0.0, deadline - time.monotonic()))
-        if not self._beside.done():
+        if self._background is None:
+            self._background = asyncio.create_task(work())
+        await asyncio.wait((self._background,), timeout=max(0.0, deadline - time.monotonic()))
+        if not self._background.done():
             raise SourceUnreadyError(f"{self._session.access.where}: {what}, which takes longer than a poll")
         self._settle(strict=True)
 
-    async def _stop_beside(self) -> None:
-        if self._beside is not None:
-            self._beside.cancel()
-            await asyncio.gather(self._beside, return_exceptions=True)
-            self._beside = None
+    async def _stop_background(self) -> None:
+        if self._background is not None:
+            self._background.cancel()
+            await asyncio.gather(self._background, return_exceptions=True)
+            self._background = None
 
     def _settle(self, *, strict: bool = False) -> None:
         """Takes note of a survey that has ended. ``strict`` raises what ended it."""
-        if self._beside is None or not self._beside.done():
+        if self._background is None or not self._background.done():
             return
-        done, self._beside = self._beside, None
+        done, self._background = self._background, None
         error = done.exception()
         if error is not None and strict:
             raise error
 
-    async def _meet(self) -> None:
-        """The first acquaintance: who it is, its profile, its clocks, its survey."""
+    async def _first_contact(self) -> None:
+        """The first contact: what the device is, its profile, its clocks, its survey."""
         began = time.monotonic()
         DEADLINE.set(began + _SURVEY_S)
         profile = await self._choose()
-        left_out = _left_out(self._site.target, self._config, profile)
-        asked = tuple(group for group in profile.groups if group.name not in left_out)
+        excluded = _excluded(self._site.target, self._config, profile)
+        asked = tuple(group for group in profile.groups if group.name not in excluded)
         self._profile = profile = replace(profile, groups=asked)  # what the plan leaves out is not promised
         reader = Reader(self._asker, profile, self._site.interfaces, self._site.processes)
-        await self._find_out(reader, profile)
+        await self._discover(reader, profile)
         self._survey_s = time.monotonic() - began
-        self._sources = Sources(profile.clocks.host, profile.clocks.agent, profile.clocks.boots, profile.clocks.engine)
+        self._sources = ClockSources(
+            profile.clocks.host, profile.clocks.agent, profile.clocks.boots, profile.clocks.engine
+        )
         self._reader = reader
 
     async def _survey(self, *, settled: bool = False) -> None:
-        """The same device again; ``settled``: some time after it began anew."""
+        """Surveys the same device again; ``settled``: some time after it restarted."""
         assert self._reader is not None
         assert self._profile is not None
         DEADLINE.set(time.monotonic() + _SURVEY_S)
-        await self._find_out(self._reader, self._profile, settled=settled)
+        await self._discover(self._reader, self._profile, settled=settled)
         if settled:
             self._grown_ns = None
 
-    async def _find_out(self, reader: Reader, profile: Profile, *, settled: bool = False) -> None:
+    async def _discover(self, reader: Reader, profile: Profile, *, settled: bool = False) -> None:
         """What the device has, and what it says about itself."""
         now_ns = self._site.now_ns()
-        self._told = await read_facts(self._asker, profile)
+        self._reported_facts = await read_facts(self._asker, profile)
         await reader.discover(now_ns, settled=settled)
         self._surveyed_ns, self._fresh = now_ns, True
 
@@ -316,28 +320,28 @@ class SnmpPoller:
         if self._config.profile == "auto":
             self._match = await self._match_of(object_id, description)
         elif self._site.trial:
-            self._doubt = await self._doubt_of(object_id, description)
+            self._profile_warning = await self._check_profile(object_id, description)
         return await asyncio.to_thread(self._profiles.__getitem__, self._match.name)
 
     async def _match_of(self, object_id: str, description: str) -> Match:
         heads = await asyncio.to_thread(self._profiles.heads)
 
         async def present(oid: str) -> str | None:
-            found = (await self._asker.get((oid,))).get(oid)
-            return None if found is None else text(found)
+            value = (await self._asker.get((oid,))).get(oid)
+            return None if value is None else text(value)
 
         return await match(object_id, description, present, heads)
 
-    async def _doubt_of(self, object_id: str, description: str) -> str:
-        """What speaks against the profile that the plan names, empty if nothing does."""
+    async def _check_profile(self, object_id: str, description: str) -> str:
+        """A warning if another profile fits better than the one in the plan, else empty."""
         named = self._config.profile
         try:
-            found = await self._match_of(object_id, description)
+            chosen = await self._match_of(object_id, description)
         except PlanError:  # another profile is wrong, which does not concern this device
             return ""
-        if found.name in {named, FALLBACK}:
+        if chosen.name in {named, FALLBACK}:
             return ""
-        return f"the plan names the profile {named}, but auto would take {found.name}: {found.why}"
+        return f"the plan names the profile {named}, but auto would choose {chosen.name}: {chosen.why}"
 
 
 def _unfilled(sample: Sample) -> bool:
@@ -347,31 +351,31 @@ def _unfilled(sample: Sample) -> bool:
 def promised(profile: Profile, survey: Survey | None) -> tuple[str, ...]:
     """The metrics that a device of a profile should have: what the profile says, and a CPU and a memory of some form
     if it knows any, named by the first form where the device has none."""
-    made = list(profile.promised)
+    metrics = list(profile.promised)
     for family in (_CPU, _MEMORY):
         known = [metric for metric in profile.metrics if metric in family]
         if known and survey is not None and not family & set(survey.metrics):
-            made.append(known[0])
-    return tuple(dict.fromkeys(made))
+            metrics.append(known[0])
+    return tuple(dict.fromkeys(metrics))
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> SnmpPoller:
-    """Gets everything ready; the device itself is asked by the first poll.
+    """Prepares the poller; the first poll connects to the device.
 
     Raises PlanError for keys, secrets and profiles that cannot be used.
     """
     access = access_of(config)
     check(site.target, access)
     if config.context and config.engine != "pysnmp":
-        raise PlanError(f"{site.target}: a context needs the other library: write engine: pysnmp beside it")
+        raise PlanError(f"{site.target}: a context needs the other library: add engine: pysnmp")
     profiles = await asyncio.to_thread(_profiles, config.profiles)
     if config.profile != "auto":
         await asyncio.to_thread(profiles.__getitem__, config.profile)
     elif config.profiles is not None:
-        await asyncio.to_thread(profiles.heads)  # one of your own that is wrong is told before the run
+        await asyncio.to_thread(profiles.heads)  # an error in an own profile is reported before the run
     timeout_s = timing(0, config.interval, config.timeout).timeout_s
     share_s = min(_MAX_SHARE_S, timeout_s * _BUDGET * _ASKING / (config.retries + 1))
-    manner = Manner(config.engine, share_s, config.retries, config.max_repetitions)
+    manner = SessionOptions(config.engine, share_s, config.retries, config.max_repetitions)
     poller = SnmpPoller(config, site, Session(access, manner), profiles, timeout_s)
     stack.push_async_callback(poller.close)
     share_names(site.target, InterfaceNames(lambda: poller.survey), stack)
@@ -382,8 +386,8 @@ def _profiles(folder: str | None) -> Profiles:
     return load_profiles(Path(folder).expanduser() if folder else None)
 
 
-def _left_out(target: str, config: Config, profile: Profile) -> frozenset[str]:
-    """The groups that the plan does not want. Raises PlanError for a name that the profile does not have."""
+def _excluded(target: str, config: Config, profile: Profile) -> frozenset[str]:
+    """The groups that the plan excludes. Raises PlanError for a name that the profile does not have."""
     known = [group.name for group in profile.groups]
     for name in (*(config.groups or ()), *config.without):
         if name not in known:

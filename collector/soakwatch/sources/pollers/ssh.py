@@ -1,7 +1,7 @@
-"""A device over SSH: Linux by one bundled script a look, network systems by their CLI; nothing is installed there.
+"""A device over SSH: Linux by one script a poll, network systems by their CLI; nothing is installed there.
 
 One connection and one session a device. Its host key must be in known_hosts, or pinned (``host_key``), or
-``trust: first_use`` says that the first one seen is taken.
+``trust: first_use`` accepts the first one seen.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class Config(SourceConfig, Access):
     ]
     core_folders: Annotated[
         tuple[str, ...],
-        Field(default=(), max_length=16, description="folders with core files beside those of the core pattern"),
+        Field(
+            default=(), max_length=16, description="folders with core files, in addition to those of the core pattern"
+        ),
     ]
     probes: Annotated[
         tuple[str, ...] | None,
@@ -57,10 +59,12 @@ class Config(SourceConfig, Access):
             default=None,
             ge=5,
             le=3600,
-            description="at the start leave the device alone for this long, and compare its CPU without and with looks",
+            description="at the start leave the device alone for this long, and compare its CPU without and with polls",
         ),
     ]
-    enable: Annotated[SecretRef | None, Field(default=None, description="password that raises privileges on a CLI")]
+    enable: Annotated[
+        SecretRef | None, Field(default=None, description="password that raises privileges on a CLI (enable)")
+    ]
     commands: Annotated[
         tuple[str, ...] | None,
         Field(default=None, description="commands of a CLI driver; default: the driver's own"),
@@ -97,7 +101,7 @@ async def _start_linux(line: SshLine, wish: Wish, site: SourceContext, stack: As
 
 
 def _device_timeout_s(config: Config) -> float:
-    """A look gets its interval, but at least 3 s, and ends before the wrapper's patience does."""
+    """A poll gets its interval, but at least 3 s, and ends before the wrapper's timeout."""
     return min(max(config.interval, 3.0), 30.0, max((config.timeout or 15.0) - 0.5, 0.5))
 
 
@@ -123,6 +127,6 @@ def _recognised(line: SshLine, said: str) -> str | None:
 
 def _no_shell(config: Config, refused: NoShellError) -> SourceError:
     if config.os == "linux":
-        return SourceError(f"{refused}: it is no Linux for this account; set os: auto, or to the driver of its CLI")
+        return SourceError(f"{refused}: it is not Linux for this account; set os: auto, or the driver of its CLI")
     drivers = ", ".join(_cli().drivers())
     return SourceError(f"{refused}, and no network system was recognised: set os to one of {drivers}")

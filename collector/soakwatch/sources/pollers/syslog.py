@@ -1,4 +1,4 @@
-"""Syslog that the device sends (UDP, TCP, TLS): lines that tell of a crash, a failover or a link become events."""
+"""Syslog that the device sends (UDP, TCP, TLS): lines about a crash, a failover or a link become events."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Config(SourceConfig):
     ]
     over: Annotated[
         list[Literal["udp", "tcp"]],
-        Field(default=["udp", "tcp"], description="how it is listened without TLS; [] for TLS only"),
+        Field(default=["udp", "tcp"], description="transports without TLS; [] for TLS only"),
     ]
     allow_plain: Annotated[
         bool,
-        Field(default=False, description="TCP without TLS also where other machines reach it"),
+        Field(default=False, description="allow TCP without TLS on an address that other machines reach"),
     ]
     tls_listen: Annotated[
         str | None,
@@ -57,7 +57,7 @@ class Config(SourceConfig):
     key: Annotated[str | None, Field(default=None, description="file of its private key (PEM)")]
     client_ca: Annotated[
         str | None,
-        Field(default=None, description="file of the authority that devices' certificates must come from (PEM)"),
+        Field(default=None, description="CA bundle (PEM) that devices' certificates must be signed by"),
     ]
     senders: Annotated[
         list[str],
@@ -65,7 +65,7 @@ class Config(SourceConfig):
             default_factory=list,
             alias="from",
             description="addresses, networks or host names of the device; default: all that no other "
-            "source at the same place claims",
+            "source on the same address claims",
         ),
     ]
     profile: Annotated[
@@ -74,11 +74,11 @@ class Config(SourceConfig):
     ]
     storm: Annotated[
         int,
-        Field(default=20, ge=1, le=10_000, description="events of one kind and object a minute that are kept"),
+        Field(default=20, ge=1, le=10_000, description="events of one kind and object that are kept a minute"),
     ]
     connections: Annotated[
         int,
-        Field(default=64, ge=1, le=4096, description="connections that are open at a time"),
+        Field(default=64, ge=1, le=4096, description="connections that may be open at a time"),
     ]
 
 
@@ -100,7 +100,7 @@ class _Reader:
 
 
 class SyslogPoller:
-    """What arrived since the look before. Each look is answered, also if nothing arrived."""
+    """What arrived since the previous poll. Each poll is answered, also if nothing arrived."""
 
     def __init__(
         self, subscriptions: Mapping[str, Subscription], queue: MessageQueue, reader: _Reader, config: Config
@@ -118,23 +118,23 @@ class SyslogPoller:
         return Answer((*answer.samples, *counted), answer.events, ())
 
     def facts(self) -> Facts:
-        """Where it listens, how, to whom, and who else does."""
+        """The addresses, transports and senders, and the sources that share them."""
         return _facts(self._config, self._subscriptions)
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> SyslogPoller:
-    """Listens, alone or with the sources that name the same place.
+    """Listens, alone or with the sources that name the same address.
 
-    Raises PlanError for a port that is taken, a certificate that does not fit, an open door, and for what contradicts
-    another source at the same place.
+    Raises PlanError for a port that is taken, a certificate that does not fit, TCP without TLS for others, and for what
+    contradicts another source on the same address.
     """
     listen, secure = listen_at(config.listen), await _tls(config, site.target)
     if not config.over and secure is None:
-        raise PlanError(f"{site.target}: syslog listens nowhere: name udp or tcp in over:, or tls_listen")
+        raise PlanError(f"{site.target}: syslog has nothing to listen on: give udp or tcp in over:, or tls_listen")
     if TCP in config.over and not listen.local and not config.allow_plain:
         raise PlanError(
-            f"{site.target}: TCP without TLS on {listen} is open to everybody in reach: use tls_listen with "
-            "certificate and key, or say allow_plain: true"
+            f"{site.target}: TCP without TLS on {listen} is open to every machine that reaches it: use tls_listen with "
+            "certificate and key, or set allow_plain: true"
         )
     requests = _requests(config, site.target)
     reader = _Reader(await asyncio.to_thread(_patterns, config.profile))
@@ -153,7 +153,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> S
 
 
 def _requests(config: Config, target: str) -> list[tuple[Listen, list[str]]]:
-    """The places to listen at, and how at each."""
+    """The addresses to listen on, and the transports of each."""
     listen, requests = listen_at(config.listen), list[tuple[Listen, list[str]]]()
     if config.over:
         requests.append((listen, list(dict.fromkeys(config.over))))
@@ -162,7 +162,7 @@ def _requests(config: Config, target: str) -> list[tuple[Listen, list[str]]]:
         if not (requests and secure == listen and secure.port):
             requests.append((secure, [TLS]))
         elif TCP in config.over:
-            raise PlanError(f"{target}: {secure} cannot be both with TLS and without: name another port in tls_listen")
+            raise PlanError(f"{target}: {secure} cannot be both with TLS and without: give another port in tls_listen")
         else:
             requests[0][1].append(TLS)
     return requests
@@ -179,7 +179,7 @@ async def _tls(config: Config, target: str) -> Secure | None:
     if config.tls_listen is None:
         return None
     if config.certificate is None or config.key is None:
-        raise PlanError(f"{target}: tls_listen needs certificate and key: name the two files (PEM)")
+        raise PlanError(f"{target}: tls_listen needs certificate and key: give the two files (PEM)")
     certificate, key, client_ca = config.certificate, config.key, config.client_ca
 
     def _context_of() -> ssl.SSLContext:
@@ -196,7 +196,7 @@ async def _tls(config: Config, target: str) -> Secure | None:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) else None
         raise PlanError(
-            f"{target}: TLS cannot be set up ({why or 'the files do not fit together or are no PEM'}): "
+            f"{target}: TLS cannot be set up ({why or 'the files do not match or are not PEM'}): "
             "check certificate, key and client_ca"
         ) from None
 
@@ -217,12 +217,14 @@ def _facts(config: Config, subscriptions: Mapping[str, Subscription]) -> Facts:
         if how == UDP and datagrams is not None:
             notes.append(datagrams.narrow or "")
         if how == UDP and not listen.local:
-            notes.append(f"syslog over UDP proves nothing of its sender: whoever reaches {listen} can send lines")
+            notes.append(
+                f"syslog over UDP does not authenticate its sender: any machine that reaches {listen} can send lines"
+            )
         if how == TCP and not listen.local:
-            notes.append(f"TCP without TLS on {listen}, as the plan allows: lines can be read and written by others")
+            notes.append(f"TCP without TLS on {listen}, as the plan allows: others can read and send lines")
     identity = {
         "listens": ", ".join(f"{how} {subscription.listener.listen}" for how, subscription in subscriptions.items()),
-        "from": ", ".join(config.senders) or "anybody",
+        "from": ", ".join(config.senders) or "any sender",
         "profile": config.profile or " and ".join(_DEFAULT_PROFILES),
     }
     return Facts(identity, ("source.messages",), tuple(dict.fromkeys(note for note in notes if note)))

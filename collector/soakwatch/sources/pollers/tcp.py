@@ -1,7 +1,7 @@
 """A TCP connection to a port, with TLS if asked: whether it is accepted, and how long that takes.
 
-A port that refuses or does not answer is an answer (``reach.up`` 0, with the reason); what keeps this machine from
-asking is a failed poll. Example: ``tcp: {host: 198.18.0.1, port: 443, tls: true}``.
+A port that refuses or does not answer is an answer (``reach.up`` 0, with the reason); a failure of this machine to
+connect is a failed poll. Example: ``tcp: {host: 198.18.0.1, port: 443, tls: true}``.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Config(SourceConfig):
     host: Annotated[HostName, Field(description="name or address of the peer")]
     port: Annotated[int, Field(ge=1, le=65535, description="its port")]
     wait: Annotated[Seconds, Field(default=0.9, ge=0.001, le=60, description="a connection later than this is lost")]
-    tls: Annotated[bool, Field(default=False, description="shake hands for TLS as well")]
+    tls: Annotated[bool, Field(default=False, description="also do the TLS handshake")]
     verify: Annotated[bool, Field(default=True, description="verify the certificate and its name")]
     ca: Annotated[str | None, Field(default=None, description="CA bundle (PEM); default: the system's")]
-    expect: Annotated[str | None, Field(default=None, min_length=1, description="text that the banner holds")]
+    expect: Annotated[str | None, Field(default=None, min_length=1, description="text that the banner must contain")]
 
 
 class TcpPoller:
-    """One port, connected anew at each poll."""
+    """One port, connected again at each poll."""
 
     def __init__(self, config: Config, context: ssl.SSLContext | None) -> None:
         self._config, self._context = config, context
@@ -67,7 +67,7 @@ class TcpPoller:
         return Answer(self._reach.samples(now_ns, 1, []), (), (fault,))
 
     async def _connect(self) -> str | None:
-        """None, or why the peer is not there."""
+        """None, or why the peer cannot be reached."""
         host, port = self._config.host, self._config.port
         try:
             reader, writer = await asyncio.open_connection(host, port, ssl=self._context, limit=_BANNER)
@@ -78,10 +78,10 @@ class TcpPoller:
         except ssl.SSLError:
             return "the port accepts a connection and then does not speak TLS"
         except socket.gaierror:
-            raise SourceError(f"the name {host!r} is not known: mend host, or this machine's name service") from None
+            raise SourceError(f"the name {host!r} is not known: check host, or this machine's name service") from None
         except OSError as error:
             if error.errno in _LOCAL:
-                raise SourceError(f"{host} port {port} cannot be asked: {_LOCAL[error.errno]}") from None
+                raise SourceError(f"cannot connect to {host} port {port}: {_LOCAL[error.errno]}") from None
             return f"no connection: {(error.strerror or 'the peer hung up').lower()}"
         try:
             return None if self._config.expect is None else await self._banner(reader, self._config.expect)
@@ -98,7 +98,7 @@ class TcpPoller:
             except OSError:
                 more = b""
             if not more:
-                return f"the banner does not hold {expected!r}"
+                return f"the banner does not contain {expected!r}"
             data += more
         return None
 

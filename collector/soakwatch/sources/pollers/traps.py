@@ -38,7 +38,7 @@ def _address(text: str) -> str:
 
 
 class TrapUser(BaseModel):
-    """A user of SNMPv3 whose notifications are taken."""
+    """A user of SNMPv3 whose notifications are accepted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -67,7 +67,7 @@ class Config(SourceConfig):
     ]
     communities: Annotated[
         list[SecretRef] | None,
-        Field(default=None, description="communities of v1 and v2c that are taken; default: any"),
+        Field(default=None, description="accepted communities of v1 and v2c; default: any"),
     ]
     users: Annotated[list[TrapUser], Field(default_factory=list, description="users of SNMPv3")]
     senders: Annotated[
@@ -76,18 +76,18 @@ class Config(SourceConfig):
             default_factory=list,
             alias="from",
             description="addresses, networks or host names of the device; default: all that no other "
-            "source at the same place claims",
+            "source on the same address claims",
         ),
     ]
-    profile: Annotated[str, Field(default="generic", description="profile that knows the device's own traps")]
+    profile: Annotated[str, Field(default="generic", description="profile with the device's own traps")]
     storm: Annotated[
         int,
-        Field(default=20, ge=1, le=10_000, description="events of one kind and object a minute that are kept"),
+        Field(default=20, ge=1, le=10_000, description="events of one kind and object that are kept a minute"),
     ]
 
 
 class TrapPoller:
-    """What arrived since the look before. Each look is answered, also if nothing arrived."""
+    """What arrived since the previous poll. Each poll is answered, also if nothing arrived."""
 
     def __init__(self, subscription: Subscription, config: Config) -> None:
         self._subscription, self._config = subscription, config
@@ -98,12 +98,12 @@ class TrapPoller:
         return self._subscription.subscriber.queue.answer(now_ns, self._subscription.dropped)
 
     def facts(self) -> Facts:
-        """Where it listens, to whom, and who else does."""
+        """The address and senders, and the sources that share it."""
         return _facts(self._config, self._subscription)
 
 
 class _Reader:
-    """Makes an event of a datagram, or says what became of it."""
+    """Makes an event of a datagram, or returns its fate."""
 
     def __init__(self, target: str, communities: Sequence[bytes] | None, traps: Mapping[str, TrapPattern]) -> None:
         self._communities, self._traps, self._name = communities, traps, partial(name_of, target)
@@ -141,10 +141,10 @@ class _Reader:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> TrapPoller:
-    """Listens, alone or with the sources that name the same place.
+    """Listens, alone or with the sources that name the same address.
 
     Raises PlanError for a port that is taken, a secret that is not there, a profile that is not known, and for what
-    contradicts another source at the same place.
+    contradicts another source on the same address.
     """
     known = None if config.communities is None else [secret(ref).reveal().encode() for ref in config.communities]
     users = [_user(site.target, user) for user in config.users]
@@ -204,14 +204,14 @@ def _facts(config: Config, subscription: Subscription) -> Facts:
     notes = [datagrams.narrow or ""] if datagrams is not None else []
     if subscription.neighbours:
         notes.append(
-            f"{listen} is shared with {subscription.neighbours}: each gets what comes from those that its from: names"
+            f"{listen} is shared with {subscription.neighbours}: each gets the messages of the senders in its from:"
         )
     if not listen.local:
-        whom = "everybody in reach" if not config.senders else "whoever can write those addresses on a datagram"
-        notes.append(f"traps of v1 and v2c prove nothing of their sender: {whom} can send some to {listen}")
+        whom = "any machine that reaches it" if not config.senders else "any machine that can forge those addresses"
+        notes.append(f"traps of v1 and v2c do not authenticate their sender: {whom} can send some to {listen}")
     identity = {
         "listens": f"udp {listen}",
-        "from": ", ".join(config.senders) or "anybody",
+        "from": ", ".join(config.senders) or "any sender",
         "profile": config.profile,
     }
     return Facts(identity, ("source.messages",), tuple(note for note in notes if note))

@@ -28,7 +28,7 @@ _POLL_NS = 60_000_000_000
 @click.command(help=__doc__)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--try", "tried", multiple=True, type=click.Path(path_type=Path), help="a recording (.snmprec, .gz)")
-@click.option("--quiet", "-q", is_flag=True, help="say only what is wrong")
+@click.option("--quiet", "-q", is_flag=True, help="print only what is wrong")
 def main(files: tuple[Path, ...], tried: tuple[Path, ...], quiet: bool) -> None:  # noqa: FBT001 - click's signature
     """Check profiles, or try them."""
     wrong = 0
@@ -82,9 +82,9 @@ async def _try(file: Path, device: Recording, profile: Profile | None) -> None:
     reader = Reader(device, profile)
     survey = await reader.discover(0)
     reading = await reader.poll(_POLL_NS)
-    for one in reading.traced:
-        sample = one.sample
-        oids = f"{one.oids[0]} … ({len(one.oids)})" if len(one.oids) > 3 else ", ".join(one.oids)
+    for each in reading.traced:
+        sample = each.sample
+        oids = f"{each.oids[0]} … ({len(each.oids)})" if len(each.oids) > 3 else ", ".join(each.oids)
         click.echo(f"  sample  {sample.metric}{{{sample.object}}} = {sample.value:g}  <- {oids}")
     for fault in reading.faults:
         click.echo(f"  fault   {fault.metric}{{{fault.object}}}: {fault.text}")

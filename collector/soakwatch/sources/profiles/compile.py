@@ -43,7 +43,7 @@ class Checker:
                 joins.append(Join(self._column(key, join), index))
             known.add(key)
         if not columns and not scalars:
-            self._tell(path, f"the group {name} has neither columns nor scalars: there is nothing to ask")
+            self._tell(path, f"the group {name} has neither columns nor scalars: there is nothing to read")
         if shape.watch == "process" and not columns:
             self._tell(path, f"the group {name} watches processes: it needs columns whose index is the pid")
         if shape.watch == "process" and joins:
@@ -77,12 +77,12 @@ class Checker:
         return Column(name, tuple(shape.oid), shape.bits, invalid, shape.form, shape.per == "row")
 
     def _conditions(self, path: Path, given: Mapping[str, str], known: set[str]) -> tuple[Condition, ...]:
-        made = []
+        built = []
         for name, pattern in given.items():
             if name not in known and not re.fullmatch(r"index(\.-?\d+|\.text)?", name):
                 self._tell((*path, name), f"unknown name {name!r}{hint(name, {*known, 'index'})}", key=True)
-            made.append(Condition(name, None if pattern == NUMBER else re.compile(pattern)))
-        return tuple(made)
+            built.append(Condition(name, None if pattern == NUMBER else re.compile(pattern)))
+        return tuple(built)
 
     def _template(self, path: Path, words: str, known: Iterable[str]) -> Template | None:
         try:
@@ -132,8 +132,8 @@ class Checker:
         change = shape.of == "change"
         wide = all(counters.get(name) == 64 for name in value.names) and set(value.text) <= _SUM
         if metric.kind == COUNTER and (change or shape.over or not (value.plain or wide)):
-            told = f"{metric.name} is a counter: it is one column as the device keeps it, or a sum of 64-bit columns"
-            self._tell((*path, "value"), told)
+            text = f"{metric.name} is a counter: it is one column as the device keeps it, or a sum of 64-bit columns"
+            self._tell((*path, "value"), text)
         if (shape.values is not None or shape.match is not None) and not value.plain:
             self._tell((*path, "value"), "'values' and 'match' read one column: the value must be a name")
         if change and (shape.values is not None or shape.match is not None):
@@ -152,19 +152,19 @@ class Checker:
         extra = [NAMED] if NAMED in given and NAMED in shape.labels else []
         for label in shape.labels:
             if label not in needed and label not in extra:
-                told = "is filled by the watch" if label in given else f"is no label of {metric.name}"
-                self._tell((*path, "labels", label), f"{label!r} {told}{hint(label, needed)}", key=True)
+                text = "is filled by the watch" if label in given else f"is not a label of {metric.name}"
+                self._tell((*path, "labels", label), f"{label!r} {text}{hint(label, needed)}", key=True)
         missing = [label for label in needed if label not in shape.labels]
         if missing:
             self._tell(path, f"{metric.name} needs the label {', '.join(missing)}")
             return None
-        made = []
+        built = []
         for label in (*extra, *needed):
             template = self._template((*path, "labels", label), str(shape.labels[label]), names)
             if template is None:
                 return None
-            made.append((label, template))
-        return tuple(made)
+            built.append((label, template))
+        return tuple(built)
 
     def _tell(self, path: Path, words: str, *, key: bool = False) -> None:
         self.problems.append(self.document.problem(path, words, key=key))

@@ -16,7 +16,7 @@ from soakwatch.sources.profiles.value import Asker, Value
 from soakwatch_agent.sample import Fault
 
 MAX_JOINS_BY_GET = 64
-OTHERWISE = "the device does not answer all that it was made of, and nothing else takes its place"
+OTHERWISE = "the device no longer answers all objects that it is computed from, and there is no alternative"
 MAX_FAULTS = 50  # of series that are gone; more are counted
 
 
@@ -49,10 +49,10 @@ async def discover(
     for stage in _stages([group for group in groups if group.watch != "process"]):
         found = await finder.drafts([group for group in stage if not usable & set(group.unless)])
         drafts |= found
-        usable |= {name for name, one in found.items() if one.sound or one.faulty}
+        usable |= {name for name, each in found.items() if each.sound or each.faulty}
     running = await _processes(asker, groups, usable) if processes else ()
     found_series = [drafts[group.name] for group in groups if group.name in drafts]
-    size = sum(len(one.sound) for one in found_series)
+    size = sum(len(each.sound) for each in found_series)
     sifted = await run_in_thread_if_large(size, sift, found_series, past, profile, now_ns)
     tables = await run_in_thread_if_large(size, share_out, sifted.drafts, finder.totals)
     asked = [group for group in groups if group.name in drafts]
@@ -84,7 +84,7 @@ async def _processes(asker: Asker, groups: Iterable[Group], usable: set[str]) ->
     """The groups of processes that the device has; their rows are found anew at each look."""
     found: list[Group] = []
     for group in groups:
-        if group.watch != "process" or ({one.name for one in found} | usable) & set(group.unless):
+        if group.watch != "process" or ({each.name for each in found} | usable) & set(group.unless):
             continue
         if await asker.walk([oid for column in key_columns(group) for oid in column.oids]):
             found.append(group)
@@ -152,9 +152,9 @@ def _gone(before: Survey | None, tables: Iterable[Table], refused: Collection[Ke
         lost.pop(key, None)
     faults = [Fault(*key, OTHERWISE if key in refused else "the device does not have it any more") for key in lost]
     if len(faults) > MAX_FAULTS:
-        metric, thing = list(lost)[MAX_FAULTS - 1]
-        told = f"the device does not have it any more, nor {len(faults) - MAX_FAULTS} other series"
-        faults = [*faults[: MAX_FAULTS - 1], Fault(metric, thing, told)]
+        metric, object_label = list(lost)[MAX_FAULTS - 1]
+        reported = f"the device does not have it any more, nor {len(faults) - MAX_FAULTS} other series"
+        faults = [*faults[: MAX_FAULTS - 1], Fault(metric, object_label, reported)]
     return tuple(faults)
 
 
@@ -171,7 +171,7 @@ def _lacking(groups: Sequence[Group], tables: Iterable[Table]) -> tuple[tuple[st
             continue
         for metric in group.promised:
             if metric not in brought:
-                lacking.setdefault(metric, f"the device answers nothing usable at {_asked_for(group, metric)}")
+                lacking.setdefault(metric, f"the device has no usable answer for {_asked_for(group, metric)}")
     return tuple(lacking.items())
 
 

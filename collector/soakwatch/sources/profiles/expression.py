@@ -61,9 +61,9 @@ class Expression:
         >>> choice.fixed(choice.picks({"size": 9, "free": 2})).names, choice.fixed(choice.picks({"size": 9})).names
         (('size', 'free'), ('size',))
         """
-        made = _Made(set(self.names), {id(first.node): pick for first, pick in zip(self.firsts, picks, strict=True)})
-        run = _compile(self.tree, made)
-        return Expression(self.text, tuple(made.names), self.plain, run, self.tree)
+        built = _Made(set(self.names), {id(first.node): pick for first, pick in zip(self.firsts, picks, strict=True)})
+        run = _compile(self.tree, built)
+        return Expression(self.text, tuple(built.names), self.plain, run, self.tree)
 
 
 @dataclass(slots=True)
@@ -94,32 +94,32 @@ def parse(words: str, known: Iterable[str]) -> Expression:
             f"{stripped!r} is neither a name of this group nor arithmetic (names, numbers, + - * / ( ), "
             f"{', '.join(sorted(FUNCTIONS))})"
         ) from None
-    made = _Made(known)
-    run = _compile(tree, made)
-    return Expression(stripped, tuple(made.names), plain=False, run=run, tree=tree, firsts=tuple(made.firsts))
+    built = _Made(known)
+    run = _compile(tree, built)
+    return Expression(stripped, tuple(built.names), plain=False, run=run, tree=tree, firsts=tuple(built.firsts))
 
 
-def _compile(node: ast.expr, made: _Made) -> Run:
+def _compile(node: ast.expr, built: _Made) -> Run:
     if isinstance(node, ast.Constant):
         if isinstance(node.value, bool) or not isinstance(node.value, int | float) or not math.isfinite(node.value):
-            raise ValueError(f"{node.value!r} is no number")
+            raise ValueError(f"{node.value!r} is not a number")
         return _constant(node.value)
     if isinstance(node, ast.Name):
-        if node.id not in made.known:
-            raise ValueError(f"unknown name {node.id!r}{hint(node.id, made.known)}")
-        made.names[node.id] = None
+        if node.id not in built.known:
+            raise ValueError(f"unknown name {node.id!r}{hint(node.id, built.known)}")
+        built.names[node.id] = None
         return _name(node.id)
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        return _binary(_OPERATORS[type(node.op)], _compile(node.left, made), _compile(node.right, made))
+        return _binary(_OPERATORS[type(node.op)], _compile(node.left, built), _compile(node.right, built))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _compile(node.operand, made)
+        inner = _compile(node.operand, built)
         return lambda values: -inner(values)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        if id(node) in made.picked:
-            return _compile(node.args[made.picked[id(node)]], made)
-        arguments = [_compile(argument, made) for argument in node.args]
+        if id(node) in built.picked:
+            return _compile(node.args[built.picked[id(node)]], built)
+        arguments = [_compile(argument, built) for argument in node.args]
         if node.func.id == "first":
-            made.firsts.append(First(node, tuple(arguments)))
+            built.firsts.append(First(node, tuple(arguments)))
         return _call(node.func.id, arguments)
     raise ValueError("only names, numbers, + - * / ( ) and functions can stand in a value")
 
@@ -145,7 +145,7 @@ def _binary(operation: Callable[[Number, Number], Number], left: Run, right: Run
         except ZeroDivisionError:
             raise UndefinedError("the divisor is 0") from None
         except OverflowError:
-            raise UndefinedError("the numbers are too large to be worked with") from None
+            raise UndefinedError("the numbers are too large") from None
         return _bounded(result)
 
     return run
@@ -153,9 +153,9 @@ def _binary(operation: Callable[[Number, Number], Number], left: Run, right: Run
 
 def _bounded(result: Number) -> Number:
     if isinstance(result, float) and not math.isfinite(result):
-        raise UndefinedError("the numbers are too large to be worked with")
+        raise UndefinedError("the numbers are too large")
     if isinstance(result, int) and abs(result) > 2**200:
-        raise UndefinedError("the numbers are too large to be worked with")
+        raise UndefinedError("the numbers are too large")
     return result
 
 
@@ -193,21 +193,21 @@ def _first(arguments: Sequence[Run]) -> Run:
 
 def _pick(arguments: Sequence[Run], values: Values) -> int:
     """The first of some alternatives whose names are all there, else the last."""
-    for at, argument in enumerate(arguments[:-1]):
+    for index, argument in enumerate(arguments[:-1]):
         try:
             argument(values)
         except MissingError:
             continue
         except UndefinedError:
             pass
-        return at
+        return index
     return len(arguments) - 1
 
 
 def pow10(exponent: Number) -> Number:
     """10 to the power of a number; exponents beyond 30 mean that the agent answers nonsense."""
     if abs(exponent) > 30:
-        raise UndefinedError(f"10 to the power of {exponent} cannot be meant")
+        raise UndefinedError(f"10 to the power of {exponent} cannot be intended")
     return 10**exponent
 
 

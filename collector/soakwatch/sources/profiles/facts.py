@@ -25,9 +25,9 @@ def _words(fact: Fact, values: Mapping[str, Value], tree: Mapping[str, Mapping[s
     for oid in fact.oids:
         if fact.column:
             rows = [_meaning(fact, tree[oid][index]) for index in sorted(tree[oid], key=index_key)]
-            told = list(dict.fromkeys(row for row in rows if row))
-            if told:
-                return ", ".join(told[:MAX_ROWS]) if fact.joined else told[0]
+            reported = list(dict.fromkeys(row for row in rows if row))
+            if reported:
+                return ", ".join(reported[:MAX_ROWS]) if fact.joined else reported[0]
         elif oid in values and (words := _meaning(fact, values[oid])):
             return words
     return ""

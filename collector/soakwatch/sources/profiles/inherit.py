@@ -84,17 +84,17 @@ def _line(name: str, read: Read) -> list[File]:
     """The file and its ancestors, each once and before its own parents; of two parents the later one is nearer."""
     found: dict[str, File] = {}  # in the order in which they are done: ancestors first
 
-    def visit(wanted: str, above: tuple[str, ...], child: File | None, at: int) -> None:
+    def visit(wanted: str, above: tuple[str, ...], child: File | None, index: int) -> None:
         if wanted in above:
-            raise _problem(child, at, f"{wanted} extends itself by way of {', '.join(above)}: remove one 'extends'")
+            raise _problem(child, index, f"{wanted} extends itself by way of {', '.join(above)}: remove one 'extends'")
         if wanted in found:
             return
         try:
             file = read(wanted)
         except UnknownProfileError as error:
-            raise error if child is None else _problem(child, at, f"unknown parent {error.tail}") from None
+            raise error if child is None else _problem(child, index, f"unknown parent {error.tail}") from None
         if len(found) + len(above) >= MAX_ANCESTORS:
-            raise _problem(child, at, f"has more than {MAX_ANCESTORS} ancestors")
+            raise _problem(child, index, f"has more than {MAX_ANCESTORS} ancestors")
         for position, parent in enumerate(file.shape.extends):
             visit(parent, (*above, wanted), file, position)
         found[wanted] = file
@@ -103,10 +103,10 @@ def _line(name: str, read: Read) -> list[File]:
     return list(reversed(found.values()))
 
 
-def _problem(child: File | None, at: int, told: str) -> PlanError:
+def _problem(child: File | None, index: int, text: str) -> PlanError:
     if child is None:
-        return PlanError(told)
-    return plan_error(child.document.origin, [child.document.problem(("extends", at), told)])
+        return PlanError(text)
+    return plan_error(child.document.origin, [child.document.problem(("extends", index), text)])
 
 
 def _check(line: list[File]) -> None:
@@ -118,8 +118,8 @@ def _check(line: list[File]) -> None:
             path = ("snmp", "groups", key)
             if group is None:
                 if not any(key in parent.groups for parent in line[depth + 1 :]):
-                    told = f"there is no group {key!r} of a parent to remove{hint(key, names)}"
-                    wrong.append(file.document.problem(path, told, key=True))
+                    text = f"there is no group {key!r} of a parent to remove{hint(key, names)}"
+                    wrong.append(file.document.problem(path, text, key=True))
                 continue
             wrong += [
                 file.document.problem((*path, "unless"), f"unknown group {other!r}{hint(other, names - {key})}")
@@ -168,12 +168,12 @@ def _traps(line: list[File]) -> tuple[TrapPattern, ...]:
 
 
 def _gnmi(line: list[File]) -> tuple[GnmiPath, ...]:
-    made: dict[tuple[str, str], GnmiPath] = {}
+    built: dict[tuple[str, str], GnmiPath] = {}
     for file in line:
         for path in file.shape.gnmi.paths if file.shape.gnmi else ():
             labels = {key: str(value) for key, value in path.labels.items()}
-            made.setdefault(
+            built.setdefault(
                 (path.path, path.metric),
                 GnmiPath(path.path, path.metric, path.scale, labels, path.mode, path.values),
             )
-    return tuple(made.values())
+    return tuple(built.values())

@@ -56,7 +56,7 @@ def sift(drafts: Sequence[Draft], past: Past, profile: Profile, now_ns: int) -> 
     """Leaves out what must not take the place of a series that was there."""
     if not past:
         return Sifted(tuple(drafts), {})
-    order = {id(line): at for at, line in enumerate(line for group in profile.groups for line in group.lines)}
+    order = {id(line): index for index, line in enumerate(line for group in profile.groups for line in group.lines)}
     found = {(part.line.metric, part.object, id(part.line)) for one in drafts for part in (*one.sound, *one.faulty)}
     refused: dict[Key, Held] = {}
 
@@ -131,9 +131,9 @@ def _made_of(part: Want | Fold) -> tuple[tuple[int, ...], dict[str, int]]:
 
 
 def _rank(cell: Cell) -> int:
-    for at, base in enumerate(cell.column.oids):
+    for index, base in enumerate(cell.column.oids):
         if cell.oid == base or cell.oid.startswith(base + "."):
-            return at
+            return index
     return len(cell.column.oids)
 
 

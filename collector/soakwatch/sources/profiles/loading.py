@@ -63,7 +63,7 @@ class Profiles(Mapping[str, Profile]):
 
     def __getitem__(self, name: str) -> Profile:
         if name.startswith("_") and name in self.names(parts=True):
-            raise PlanError(f"{name!r} is a part of profiles and none itself{self._having(name)}")
+            raise PlanError(f"{name!r} is a part of profiles, not a profile{self._having(name)}")
         if name not in self._made:
             self._made[name] = assemble(name, self._read)
         return self._made[name]
@@ -80,13 +80,13 @@ class Profiles(Mapping[str, Profile]):
         """The tail of an error about a part: profiles that extend it, those with the most like name first."""
         try:
             having = [head.name for head in self.heads() if part in head.extends]
-        except PlanError:  # another file is wrong, which is no matter here
+        except PlanError:  # another file is wrong, which does not matter here
             having = []
         if not having:
             return hint(part.lstrip("_"), self.names())
         near = get_close_matches(part.lstrip("_"), having, n=_NAMED, cutoff=0.3)
         named = list(dict.fromkeys((*near, *having)))[:_NAMED]
-        return f": name one of those that have it, such as {', '.join(named)}"
+        return f": use one of those that extend it, such as {', '.join(named)}"
 
     def _path(self, name: str) -> FilePath:
         proper = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}", name) is not None

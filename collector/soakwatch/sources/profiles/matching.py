@@ -44,8 +44,8 @@ async def match(object_id: str, description: str, present: Present, heads: Itera
                 ((head.rank, under.count(".") + 1 if under else 0, clause.parts), head.name, _why(clause, under))
             )
     if not found:
-        return Match(FALLBACK, f"no profile knows the sysObjectID {object_id or 'that the device does not tell'}")
-    _, name, why = min(found, key=lambda one: (*(-part for part in one[0]), one[1]))
+        return Match(FALLBACK, f"no profile knows the sysObjectID {object_id or 'that the device does not report'}")
+    _, name, why = min(found, key=lambda each: (*(-part for part in each[0]), each[1]))
     return Match(name, why)
 
 

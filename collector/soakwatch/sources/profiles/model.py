@@ -108,7 +108,7 @@ class Line:
     default: float | None
     match: re.Pattern[str] | None
     optional: bool
-    place: str
+    location: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Group:
     changed: str | None
     optional: bool
     lines: tuple[Line, ...]
-    place: str
+    location: str
 
     @property
     def promised(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ EARLY = 0.95  # a poll that comes a little early still counts as due
 REDISCOVER_NS = 600 * SECOND
 SETTLE_NS = 30 * SECOND  # rows that come and go all the time are looked for at most this often
 MAX_FAULTS = 200
-ANEW = "the device began anew"
+ANEW = "the device restarted"
 GONE = "the device does not answer it any more"
 
 
@@ -31,7 +31,7 @@ class State:
 
     due_ns: dict[str, int] = field(default_factory=dict)  # group -> not before
     before: dict[tuple[str, str, str], tuple[int, Raw]] = field(default_factory=dict)  # the last is a row of a fold
-    told: dict[tuple[str, str], str] = field(default_factory=dict)
+    reported: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def due(self, group: Group, now_ns: int) -> bool:
         """Whether a group is to be read."""
@@ -45,7 +45,7 @@ class State:
     def keep(self, series: Collection[tuple[str, str]]) -> None:
         """Forgets everything about other series."""
         self.before = {key: value for key, value in self.before.items() if key[:2] in series}
-        self.told = {key: value for key, value in self.told.items() if key in series}
+        self.reported = {key: value for key, value in self.reported.items() if key in series}
 
     def forget_changes(self) -> None:
         """After a restart of the device: counters began anew, and everything is due."""
@@ -84,7 +84,7 @@ def _stale(survey: Survey, due: Sequence[Table], walked: int, missing: str | Non
     for table in due:
         scalar = table.group.changed
         if scalar is not None and table.changed is not None and got.get(scalar) != table.changed:
-            return f"the device says that rows of {table.group.name} came or went"
+            return f"the device reports that rows of {table.group.name} came or went"
     if walked != (expected := survey.expected(due)):
         return f"tables that had {expected} values have {walked}"
     return _unanswered(missing)
@@ -96,11 +96,11 @@ def _unanswered(oid: str | None) -> str:
 
 def evaluate(answers: Answers, state: State, now_ns: int) -> Reading:
     """Samples and faults of what a device answered."""
-    one = _Look(answers.values, state, now_ns)
+    poll = _Look(answers.values, state, now_ns)
     for table in answers.tables:
         state.seen(table.group, now_ns)
-        one.table(table)
-    return Reading(tuple(one.traced), tuple(one.faults), stale=answers.stale)
+        poll.table(table)
+    return Reading(tuple(poll.traced), tuple(poll.faults), stale=answers.stale)
 
 
 async def read(asker: Asker, survey: Survey, state: State, now_ns: int) -> Reading:
@@ -142,12 +142,12 @@ class _Look:
         key, now = (want.line.metric, want.object, row), raw(want, self._values)
         if None in now.values():
             raise MissingError(want.line.value.text)
-        at, before = self._state.before.get(key, (self._now_ns, None))
-        if before is None or self._now_ns <= at:
+        before_ns, before = self._state.before.get(key, (self._now_ns, None))
+        if before is None or self._now_ns <= before_ns:
             self._state.before[key] = (self._now_ns, now)
             return None
         try:
-            value = change(want, before, now, (self._now_ns - at) / SECOND)
+            value = change(want, before, now, (self._now_ns - before_ns) / SECOND)
         except MissingError:  # a counter began anew
             self._state.before[key] = (self._now_ns, now)
             return None
@@ -173,19 +173,19 @@ class _Look:
         values = [value for value in found if value is not None]
         if len(values) < len(found):
             return
-        made = {"sum": sum(values), "max": max(values), "min": min(values), "mean": sum(values) / len(values)}
-        self._sample(fold, made[fold.line.over or "mean"], tuple(oid for want in fold.rows for oid in want.oids))
+        built = {"sum": sum(values), "max": max(values), "min": min(values), "mean": sum(values) / len(values)}
+        self._sample(fold, built[fold.line.over or "mean"], tuple(oid for want in fold.rows for oid in want.oids))
 
     def _sample(self, part: Want | Fold, value: Number, oids: Sequence[str]) -> None:
         key = (part.line.metric, part.object)
         self.traced.append(Traced(Sample(*key, value, self._now_ns), tuple(oids)))
-        if self._state.told:
-            self._state.told.pop(key, None)
+        if self._state.reported:
+            self._state.reported.pop(key, None)
 
     def _fault(self, part: Want | Fold, words: str) -> None:
         key = (part.line.metric, part.object)
-        if self._state.told.get(key) != words and len(self.faults) < MAX_FAULTS:  # the others: at the next polls
-            self._state.told[key] = words
+        if self._state.reported.get(key) != words and len(self.faults) < MAX_FAULTS:  # the others: at the next polls
+            self._state.reported[key] = words
             self.faults.append(Fault(*key, words))
 
 
@@ -251,7 +251,7 @@ class Reader:
             await self._again(now_ns)
             answers = await ask(self._asker, self.survey, self._state, now_ns)
         running = await self._look_at_processes(self.survey, now_ns)
-        if self._new and (self._state.before or self._state.told):
+        if self._new and (self._state.before or self._state.reported):
             self._state.keep({(part.line.metric, part.object) for table in self.survey.tables for part in table.parts})
         self._new = False
         reading = await run_in_thread_if_large(len(answers.values), evaluate, answers, self._state, now_ns)

@@ -38,8 +38,8 @@ class Recording:
         found: dict[str, Value] = {}
         for column in columns:
             key = _key(column)
-            for at in range(bisect_left(self.keys, (*key, 0)), bisect_left(self.keys, (*key[:-1], key[-1] + 1))):
-                found[self.names[at]] = self.values[self.names[at]]
+            for index in range(bisect_left(self.keys, (*key, 0)), bisect_left(self.keys, (*key[:-1], key[-1] + 1))):
+                found[self.names[index]] = self.values[self.names[index]]
         return found
 
 
@@ -70,7 +70,7 @@ def load_recording(file: Path) -> Recording:
             raise PlanError(f"{file}: has more than {MAX_ROWS} rows: that is not a recording")
         values.setdefault(oid, value)
     if not values:
-        raise PlanError(f"{file}: holds no line of the form OID|TAG|VALUE: that is not a recording")
+        raise PlanError(f"{file}: has no line of the form OID|TAG|VALUE: it is not a recording")
     return recording(values, skipped)
 
 

@@ -141,7 +141,7 @@ class Rows:
 
     def labels(self, line: Line) -> dict[str, dict[str, str]]:
         """The labels of each row for a line: a text that two rows share gets `` #<index>`` from the second on."""
-        made: dict[str, dict[str, str]] = {}
+        built: dict[str, dict[str, str]] = {}
         seen: set[tuple[str, ...]] = set()
         for index in self.indexes:
             labels = {label: self._render(template, index) for label, template in line.labels}
@@ -150,8 +150,8 @@ class Rows:
                 for label in changing[:1] or list(labels)[:1]:
                     labels[label] = f"{labels[label]} #{index}"
             seen.add(tuple(labels.values()))
-            made[index] = labels
-        return made
+            built[index] = labels
+        return built
 
     def _render(self, template: Template, index: str) -> str:
         return template.render(index, lambda name: self.text(name, index)) or index or "all"

@@ -16,7 +16,7 @@ _WORD = re.compile(r"[a-z_][a-z0-9_]*")
 
 def _oid(words: str) -> str:
     if words.startswith("."):
-        raise ValueError(f"an OID begins with a number: write {words.lstrip('.')}")
+        raise ValueError(f"an OID starts with a number: write {words.lstrip('.')}")
     if _OID.fullmatch(words) is None:
         raise ValueError(f"{words!r} is not an OID: write numbers with dots, such as 1.3.6.1.2.1.1.3.0")
     if any(int(arc) >= 2**32 for arc in words.split(".")):
@@ -114,8 +114,8 @@ Tickers = Annotated[list[TickerShape], BeforeValidator(_tickers, json_schema_inp
 class ClocksShape(Shape):
     """Clocks, best first; null removes those of the parent."""
 
-    host: Annotated[Tickers | None, Field(default=None, description="time since the host began")]
-    agent: Annotated[Tickers | None, Field(default=None, description="time since the agent began (sysUpTime)")]
+    host: Annotated[Tickers | None, Field(default=None, description="time since the host started")]
+    agent: Annotated[Tickers | None, Field(default=None, description="time since the agent started (sysUpTime)")]
     boots: Annotated[Oids | None, Field(default=None, description="snmpEngineBoots")]
     engine: Annotated[Tickers | None, Field(default=None, description="snmpEngineTime")]
 
@@ -252,5 +252,5 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def profile_schema() -> dict[str, object]:
     """The schema (draft 2020-12) for editors; names within a group, labels and metrics are checked on loading only."""
-    made = ProfileShape.model_json_schema(by_alias=True)
-    return {"$schema": DIALECT, **made, "title": "Soakwatch profile", "description": "What a kind of device is asked."}
+    built = ProfileShape.model_json_schema(by_alias=True)
+    return {"$schema": DIALECT, **built, "title": "Soakwatch profile", "description": "What a kind of device is asked."}

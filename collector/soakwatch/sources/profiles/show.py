@@ -11,12 +11,12 @@ from soakwatch_agent.metric import BY_NAME
 
 def group_lines(group: Group) -> Iterator[str]:
     """Lines of text about a group."""
-    told = [f"watch {group.watch}"] if group.watch else []
-    told += ["optional"] if group.optional else []
-    told += [f"every {show_seconds(group.every_s)}"] if group.every_s else []
-    told += [f"the device renews it each {show_seconds(group.refresh_s)}"] if group.refresh_s else []
-    told += [f"unless {', '.join(group.unless)}"] if group.unless else []
-    yield group.name + (f" ({'; '.join(told)})" if told else "")
+    parts = [f"watch {group.watch}"] if group.watch else []
+    parts += ["optional"] if group.optional else []
+    parts += [f"every {show_seconds(group.every_s)}"] if group.every_s else []
+    parts += [f"the device renews it each {show_seconds(group.refresh_s)}"] if group.refresh_s else []
+    parts += [f"unless {', '.join(group.unless)}"] if group.unless else []
+    yield group.name + (f" ({'; '.join(parts)})" if parts else "")
     for line in group.lines:
         yield f"  {_line(line)}"
     for column in group.columns:
@@ -43,11 +43,11 @@ def _oids(column: Column) -> str:
 
 def clause_line(clause: Clause) -> str:
     """What a clause asks for."""
-    told = [f"sysObjectID lies under {' or '.join(clause.object_ids)}"] if clause.object_ids else []
+    parts = [f"sysObjectID lies under {' or '.join(clause.object_ids)}"] if clause.object_ids else []
     if clause.description is not None:
-        told.append(f"sysDescr has {clause.description.pattern!r}")
+        parts.append(f"sysDescr has {clause.description.pattern!r}")
     if clause.not_description is not None:
-        told.append(f"sysDescr lacks {clause.not_description.pattern!r}")
+        parts.append(f"sysDescr lacks {clause.not_description.pattern!r}")
     if clause.present is not None:
-        told.append(f"{clause.present} answers" + (f" {clause.text.pattern!r}" if clause.text is not None else ""))
-    return " and ".join(told)
+        parts.append(f"{clause.present} answers" + (f" {clause.text.pattern!r}" if clause.text is not None else ""))
+    return " and ".join(parts)

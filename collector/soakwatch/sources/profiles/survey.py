@@ -166,4 +166,4 @@ class Reading:
     @property
     def samples(self) -> tuple[Sample, ...]:
         """The samples alone."""
-        return tuple(one.sample for one in self.traced)
+        return tuple(each.sample for each in self.traced)

@@ -61,8 +61,10 @@ def draft(rows: Rows, values: Mapping[str, Value]) -> Draft:
                 cells[name] = {index: cell for index, cell in found if cell is not None}
         folded: list[tuple[Want, bool]] = []
         for index in rows.indexes:
-            thing = objects[key].get(index, "") if line.over is None else _fixed(line)
-            want = Want(line, thing, tuple(cells[name][index] for name in names if index in cells[name]), line.value)
+            object_label = objects[key].get(index, "") if line.over is None else _fixed(line)
+            want = Want(
+                line, object_label, tuple(cells[name][index] for name in names if index in cells[name]), line.value
+            )
             standing = _standing(want, values)
             if standing is None:
                 continue
@@ -83,16 +85,16 @@ def _fixed(line: Line) -> str:
     return object_text(**{label: template.text for label, template in line.labels})
 
 
-def _chosen(want: Want, values: Mapping[str, Value], made: dict[tuple[str, tuple[int, ...]], Expression]) -> Want:
+def _chosen(want: Want, values: Mapping[str, Value], built: dict[tuple[str, tuple[int, ...]], Expression]) -> Want:
     """A series with the alternatives chosen that the device has: a poll that lacks one of them has no value."""
     there: dict[str, Number | None] = {SECONDS: 1}
     for cell in want.cells:
         value = values.get(cell.oid)
         there[cell.name] = 1 if value is not None and valid(cell.column, value) else None
     line, picks = want.line, want.line.value.picks(there)
-    if (line.value.text, picks) not in made:
-        made[line.value.text, picks] = line.value.fixed(picks)
-    fixed = made[line.value.text, picks]
+    if (line.value.text, picks) not in built:
+        built[line.value.text, picks] = line.value.fixed(picks)
+    fixed = built[line.value.text, picks]
     return Want(line, want.object, tuple(cell for cell in want.cells if cell.name in fixed.names), fixed, picks)
 
 
@@ -114,8 +116,8 @@ def _standing(want: Want, values: Mapping[str, Value]) -> bool | None:
 def share_out(drafts: Sequence[Draft], totals: Mapping[str, int]) -> list[Table]:
     """The tables: of several that bring the same series the first keeps it, those that answered well before others."""
     owner: dict[Key, int] = {}
-    for at, one in enumerate(part for d in drafts for part in d.sound):
-        owner.setdefault((one.line.metric, one.object), at)
+    for at, each in enumerate(part for d in drafts for part in d.sound):
+        owner.setdefault((each.line.metric, each.object), at)
     taken = set(owner)
     tables, at = [], 0
     for one_draft in drafts:
@@ -132,13 +134,13 @@ def share_out(drafts: Sequence[Draft], totals: Mapping[str, int]) -> list[Table]
     return tables
 
 
-def _table(one: Draft, kept: Iterable[Want | Fold], totals: Mapping[str, int]) -> Table:
+def _table(each: Draft, kept: Iterable[Want | Fold], totals: Mapping[str, int]) -> Table:
     wants = tuple(part for part in kept if isinstance(part, Want))
     folds = tuple(part for part in kept if isinstance(part, Fold))
     gets, walks = asks((*wants, *(row for fold in folds for row in fold.rows)), totals)
-    if one.group.changed is not None and one.changed is not None and (gets or walks):
-        gets = tuple(dict.fromkeys((*gets, one.group.changed)))
-    return Table(one.group, wants, folds, gets, walks, one.rows, one.changed)
+    if each.group.changed is not None and each.changed is not None and (gets or walks):
+        gets = tuple(dict.fromkeys((*gets, each.group.changed)))
+    return Table(each.group, wants, folds, gets, walks, each.rows, each.changed)
 
 
 def asks(wants: Iterable[Want], totals: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[str, ...]]:

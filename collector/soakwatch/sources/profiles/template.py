@@ -30,17 +30,17 @@ class Template:
 
     def render(self, index: str, look: Callable[[str], str]) -> str:
         """The text for a row; ``look`` gives the text of a name there, empty where the device has none."""
-        made = []
+        built = []
         for part in self.parts:
             if isinstance(part, str):
-                made.append(part)
+                built.append(part)
                 continue
             for name in part:
                 found = index_part(index, name) if _INDEX.fullmatch(name) else look(name)
                 if found:
-                    made.append(found)
+                    built.append(found)
                     break
-        return clean("".join(made))
+        return clean("".join(built))
 
 
 def parse(words: str, known: Iterable[str]) -> Template:
@@ -51,14 +51,14 @@ def parse(words: str, known: Iterable[str]) -> Template:
     """
     parts: list[str | tuple[str, ...]] = []
     at, known = 0, set(known)
-    for place in _PLACE.finditer(words):
-        parts += [_literal(words[at : place.start()])]
-        choices = tuple(choice.strip() for choice in place[1].split("|"))
+    for location in _PLACE.finditer(words):
+        parts += [_literal(words[at : location.start()])]
+        choices = tuple(choice.strip() for choice in location[1].split("|"))
         for choice in choices:
             if choice not in known and not _INDEX.fullmatch(choice):
                 raise ValueError(f"unknown name {choice!r} in {words!r}{hint(choice, {*known, 'index'})}")
         parts.append(choices)
-        at = place.end()
+        at = location.end()
     parts.append(_literal(words[at:]))
     return Template(words, tuple(part for part in parts if part))
 

@@ -1,4 +1,4 @@
-"""Where to listen: places as a plan writes them, and the sockets there."""
+"""Where to listen: addresses as a plan writes them, and the sockets there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Listen:
 
     @property
     def local(self) -> bool:
-        """Whether only this machine can reach it."""
+        """True if only this machine can reach it."""
         return ipaddress.ip_address(self.address).is_loopback
 
     @property
@@ -39,7 +39,7 @@ class Listen:
 
 
 def listen_at(text: str) -> Listen:
-    """The place that a plan names. Raises ValueError with the remedy.
+    """The address in a plan. Raises ValueError with the remedy.
 
     >>> listen_at("127.0.0.1:1162")
     Listen(address='127.0.0.1', port=1162)
@@ -53,7 +53,7 @@ def listen_at(text: str) -> Listen:
     except ValueError:
         number, address = -1, None
     if address is None or not 0 <= number <= 65535:
-        raise ValueError(f"{text[:80]!r} is no place to listen: write ADDRESS:PORT, such as 127.0.0.1:1162")
+        raise ValueError(f"{text[:80]!r} is not an address to listen on: write ADDRESS:PORT, such as 127.0.0.1:1162")
     return Listen(str(address), number)
 
 
@@ -77,8 +77,8 @@ def reached(family: int, address: str, port: int) -> tuple[str | int, ...]:
     if ":" not in address:
         return f"{_MAPPED}{address}", port, 0, 0
     # A link-local address has a scope (fe80::1%eth0) that only getaddrinfo makes a number of.
-    found = socket.getaddrinfo(address, port, socket.AF_INET6, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST)
-    return tuple(part for part in found[0][4] if isinstance(part, str | int))
+    addresses = socket.getaddrinfo(address, port, socket.AF_INET6, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST)
+    return tuple(part for part in addresses[0][4] if isinstance(part, str | int))
 
 
 def datagram_socket(listen: Listen) -> socket.socket:
@@ -116,14 +116,14 @@ def _bound(listen: Listen, kind: socket.SocketKind, prepare: Callable[[socket.so
 
 
 def cannot_listen(target: str, listen: Listen, error: OSError, rivals: str = "") -> PlanError:
-    """Why a place cannot be listened at, with the remedy; ``rivals`` are those of this run that hold its port."""
-    remedy = "name another place with listen:"
+    """Why an address cannot be opened, with the remedy; ``rivals`` are those of this run that hold its port."""
+    remedy = "give another address with listen:"
     if error.errno == errno.EADDRINUSE:
-        remedy = "another program has it: name a free port with listen:"
+        remedy = "another program has it: give a free port with listen:"
     if error.errno == errno.EADDRINUSE and rivals:
-        remedy = f"{rivals} has that port: name the very same place with listen: in both to share it, or a free port"
+        remedy = f"{rivals} has that port: give the very same address with listen: in both to share it, or a free port"
     elif isinstance(error, PermissionError):
-        remedy = "ports below 1024 need the right to bind them: name a higher one with listen:"
+        remedy = "ports below 1024 need the right to bind them: give a higher one with listen:"
     elif error.errno in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
-        remedy = "this machine has no such address: name one of its own with listen:"
-    return PlanError(f"{target}: {listen} cannot be listened at ({error.strerror or type(error).__name__}): {remedy}")
+        remedy = "this machine has no such address: give one of its own with listen:"
+    return PlanError(f"{target}: {listen} cannot be opened ({error.strerror or type(error).__name__}): {remedy}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from soakwatch.sources.receivers.syslog_line import MAX_MESSAGE_BYTES
 
 _COUNT = 9  # digits of a length
-_MAX_ANNOUNCED = 2**24  # a longer message is no message: whoever announces one speaks another language
+_MAX_ANNOUNCED = 2**24  # a longer message is no message: the sender does not speak syslog
 
 
 class NoSyslogError(Exception):

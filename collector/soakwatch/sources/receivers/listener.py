@@ -25,7 +25,7 @@ Route = tuple[Subscriber, ...]
 
 @dataclass(frozen=True, slots=True)
 class Secure:
-    """TLS: what it is made of, by which two are told to be the same, and what was made of it."""
+    """TLS: its files, by which two are compared, and the context made of them."""
 
     files: tuple[str, ...]
     context: ssl.SSLContext = field(compare=False)
@@ -33,14 +33,14 @@ class Secure:
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """What a source wants of a place: the ways in, and TLS where it is one of them."""
+    """What a source wants of a listener: the transports, and TLS where it is one of them."""
 
     channels: frozenset[str]
     secure: Secure | None = None
 
 
 class Listener:
-    """One address and port. A way in is opened for the first source that wants it and closed with the last."""
+    """One address and port. A transport is opened for the first source that wants it and closed with the last."""
 
     def __init__(self, what: str, listen: Listen) -> None:
         self.what, self.listen = what, listen
@@ -57,7 +57,7 @@ class Listener:
         return tuple(self._subscribers)
 
     def check(self, subscriber: Subscriber, channels: Channels) -> None:
-        """Raises PlanError if a source cannot share the place with those that are there already."""
+        """Raises PlanError if a source cannot share the address with those that listen already."""
         for other, theirs in self._subscribers.items():
             if other.target != subscriber.target and not other.senders.named and not subscriber.senders.named:
                 raise PlanError(
@@ -67,17 +67,18 @@ class Listener:
             streams = (channels.channels | theirs.channels) & {TCP, TLS}
             if len(streams) > 1:
                 raise PlanError(
-                    f"{subscriber.target}: {other.target} listens at {self.listen} too, one with TLS and one without: "
-                    "name another port in one of them"
+                    f"{subscriber.target}: {other.target} listens at {self.listen} as well, one with TLS "
+                    f"and one without: "
+                    "give another port in one of them"
                 )
             if TLS in channels.channels & theirs.channels and channels.secure != theirs.secure:
                 raise PlanError(
-                    f"{subscriber.target}: {other.target} listens at {self.listen} too with other files for TLS: "
-                    "name the same certificate, key and client_ca in both, or another port in one of them"
+                    f"{subscriber.target}: {other.target} listens at {self.listen} as well with other files for TLS: "
+                    "give the same certificate, key and client_ca in both, or another port in one of them"
                 )
 
     async def enter(self, subscriber: Subscriber, channels: Channels) -> None:
-        """Take a source in and open what is not open yet. Raises OSError, and then leaves things as they were."""
+        """Adds a source and opens what is not open yet. Raises OSError, and then changes nothing."""
         self._subscribers[subscriber] = channels  # first: what is open already must stay so while the rest is opened
         subscriber.senders.when_changed(self._rerouted)
         self._rerouted()
@@ -98,7 +99,7 @@ class Listener:
             raise
 
     def leave(self, subscriber: Subscriber) -> None:
-        """Let a source go; what nobody wants any more is closed, and ``settled`` waits for it."""
+        """Removes a source; what is not used any more is closed, and ``settled`` waits for it."""
         del self._subscribers[subscriber]
         subscriber.senders.unless_changed(self._rerouted)
         wanted = frozenset[str]().union(*(channels.channels for channels in self._subscribers.values()))
@@ -111,7 +112,7 @@ class Listener:
         self._rerouted()
 
     async def settled(self) -> None:
-        """Wait until what was closed is."""
+        """Waits until everything that is closing is closed."""
         while self._closing:
             await self._closing.pop().closed()
 
@@ -121,16 +122,16 @@ class Listener:
         return self.datagrams.dropped if self.datagrams is not None else 0
 
     def send(self, data: bytes, address: str, port: int) -> None:
-        """Answer somebody over UDP."""
+        """Sends an answer over UDP."""
         if self.datagrams is not None:
             self.datagrams.send(data, address, port)
 
     def route(self, channel: str, address: str) -> Route:
-        """Who takes what an address sends on a way."""
+        """The sources that take what an address sends over a transport."""
         found = self._routes.get((channel, address))
         if found is None:
             claiming = [subscriber for subscriber in self._subscribers if address in subscriber.senders]
-            # What a source claims but does not want on this way is nobody's, not another device's.
+            # What a source claims but does not want on this transport is dropped: it is not another device's.
             taking = claiming or [subscriber for subscriber in self._subscribers if not subscriber.senders.named]
             found = tuple(subscriber for subscriber in taking if channel in self._subscribers[subscriber].channels)
             if len(self._routes) >= _MAX_ROUTES:
@@ -139,12 +140,12 @@ class Listener:
         return found
 
     def foreign(self) -> None:
-        """Count something that nobody takes: each source here is told of it."""
+        """Counts a message that no source takes, in each source here."""
         for subscriber in self._subscribers:
             subscriber.queue.fates["foreign"] += 1
 
     def _rerouted(self) -> None:
-        """Somebody came, left, or claims others than before."""
+        """A source came, left, or claims other senders than before."""
         self._routes.clear()
         for streams in self._streams.values():
             streams.rerouted()
@@ -163,7 +164,7 @@ Name = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a source has of a place."""
+    """A source's share of a listener."""
 
     listener: Listener
     subscriber: Subscriber
@@ -171,20 +172,20 @@ class Subscription:
 
     @property
     def dropped(self) -> int:
-        """Datagrams that the kernel dropped since this source listens; whose they were, nobody knows."""
+        """Datagrams that the kernel dropped since this source listens; whose they were is unknown."""
         return max(0, self.listener.dropped - self.dropped_before)
 
     @property
     def neighbours(self) -> str:
-        """The other targets that listen here, for people; empty if there are none."""
+        """The other targets that listen here, as text; empty if there are none."""
         return ", ".join(sorted({one.target for one in self.listener.subscribers} - {self.subscriber.target}))
 
 
 @dataclass(slots=True, weakref_slot=True)
 class Listeners:
-    """The places of one event loop by what is listened for, address and port; it lives as long as somebody is there.
+    """The listeners of one event loop by protocol, address and port; it lives as long as one of them has a source.
 
-    ``names`` are those who know the interfaces of a target.
+    ``names`` maps a target to functions that know its interfaces.
     """
 
     by_address: dict[tuple[str, str, int], Listener] = field(default_factory=dict)
@@ -194,11 +195,11 @@ class Listeners:
     async def join(
         self, what: str, listen: Listen, subscriber: Subscriber, channels: Channels, stack: AsyncExitStack
     ) -> Subscription:
-        """Listen at a place, alone or with those that are there; the caller's stack ends it.
+        """Listens on an address, alone or with other sources; the caller's stack ends it.
 
         Port 0 is never shared. Raises PlanError if it cannot be listened at, or not together.
         """
-        async with self._turn:  # two that open the same place at the same time
+        async with self._turn:  # two that open the same address at the same time
             listener = self.by_address.get((what, listen.address, listen.port)) if listen.port else None
             listener = listener or Listener(what, listen)
             listener.check(subscriber, channels)
@@ -215,7 +216,7 @@ class Listeners:
             return Subscription(listener, subscriber, before)
 
     def _keep(self, listener: Listener) -> None:
-        """Know a place as long as somebody is there."""
+        """Keeps a listener as long as it has a source."""
         key = listener.what, listener.listen.address, listener.listen.port
         if listener.subscribers:
             self.by_address[key] = listener
@@ -224,7 +225,7 @@ class Listeners:
 
     async def _leave(self, listener: Listener, subscriber: Subscriber) -> None:
         listener.leave(subscriber)
-        self._keep(listener)  # before anything is waited for: who comes now opens the place anew
+        self._keep(listener)  # before anything is awaited: a source that comes now opens the address again
         await listener.settled()
 
     def _rivals(self, listener: Listener) -> str:
@@ -237,7 +238,7 @@ class Listeners:
 
 
 def _free(name: str, taken: Collection[str]) -> str:
-    """A name that no other source of the target has at this place."""
+    """A name that no other source of the target has at this address."""
     return next(one for one in (name, *(f"{name}-{at}" for at in range(2, len(taken) + 2))) if one not in taken)
 
 
@@ -245,7 +246,7 @@ _LISTENERS: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Listeners]] = WeakK
 
 
 def listeners() -> Listeners:
-    """The hub of the running loop: sockets cannot go from one loop to another."""
+    """The listeners of the running loop: sockets cannot go from one loop to another."""
     loop = asyncio.get_running_loop()
     held = _LISTENERS.get(loop)
     found = held() if held is not None else None

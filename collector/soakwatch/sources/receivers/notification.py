@@ -42,24 +42,24 @@ class Community:
 
 def version_of(data: bytes) -> int:
     """0 for v1, 1 for v2c, 3 for v3. Raises MalformedError for what is no message of SNMP."""
-    tag, body = ber.opened(data)[0]
+    tag, body = ber.open_sequence(data)[0]
     if tag != ber.INTEGER:
-        raise ber.MalformedError("no SNMP message")
+        raise ber.MalformedError("not an SNMP message")
     return ber.number(body)
 
 
 def community_message(data: bytes) -> Community | None:
     """A notification of v1 or v2c; None for a message that is none (a request). Raises MalformedError."""
-    parts = ber.opened(data)
+    parts = ber.open_sequence(data)
     if len(parts) != 3 or parts[1][0] != ber.OCTETS:
-        raise ber.MalformedError("no SNMP message")
+        raise ber.MalformedError("not an SNMP message")
     version, (_, community), (tag, body) = ber.number(parts[0][1]), parts[1], parts[2]
     if version == 0 and tag == TRAP_V1:
         return Community(community, _of_v1(body), None)
     if version == 1 and tag in {TRAP, INFORM}:
         fields = ber.items(body)
         if len(fields) != 4:
-            raise ber.MalformedError("no PDU")
+            raise ber.MalformedError("not a PDU")
         reply = None
         if tag == INFORM:
             pdu = ber.tlv(ber.INTEGER, fields[0][1]) + ber.integer(0) * 2 + ber.sequence(fields[3][1])
@@ -70,8 +70,8 @@ def community_message(data: bytes) -> Community | None:
 
 def of_binds(version: str, binds: list[tuple[str, Value]]) -> Notification:
     """A notification from its varbinds, of which the first two are the uptime and the name. Raises MalformedError."""
-    said = dict(binds[:2])
-    uptime, oid = said.get(UPTIME), said.get(TRAP_OID)
+    head = dict(binds[:2])
+    uptime, oid = head.get(UPTIME), head.get(TRAP_OID)
     if not isinstance(oid, str):
         raise ber.MalformedError("a notification without a name")
     rest = tuple(bind for bind in binds if bind[0] not in {UPTIME, TRAP_OID})
@@ -81,7 +81,7 @@ def of_binds(version: str, binds: list[tuple[str, Value]]) -> Notification:
 def _of_v1(body: bytes) -> Notification:
     fields = ber.items(body)
     if len(fields) != 6 or fields[0][0] != ber.OID:
-        raise ber.MalformedError("no trap of SNMPv1")
+        raise ber.MalformedError("not an SNMPv1 trap")
     enterprise, generic = ber.dotted(fields[0][1]), ber.number(fields[2][1])
     specific, uptime = ber.number(fields[3][1]), ber.number(fields[4][1])
     oid = f"{STANDARD}.{generic + 1}" if 0 <= generic < 6 else f"{enterprise}.0.{specific}"
@@ -89,13 +89,13 @@ def _of_v1(body: bytes) -> Notification:
 
 
 def _binds(body: bytes) -> list[tuple[str, Value]]:
-    found: list[tuple[str, Value]] = []
+    binds: list[tuple[str, Value]] = []
     for tag, bind in ber.items(body)[:_MAX_BINDS]:
         pair = ber.items(bind)
         if tag != ber.SEQUENCE or len(pair) != 2 or pair[0][0] != ber.OID:
-            raise ber.MalformedError("a varbind that is no pair")
-        found.append((ber.dotted(pair[0][1]), _value(*pair[1])))
-    return found
+            raise ber.MalformedError("a varbind that is not a pair")
+        binds.append((ber.dotted(pair[0][1]), _value(*pair[1])))
+    return binds
 
 
 def _value(tag: int, body: bytes) -> Value:

@@ -1,4 +1,4 @@
-"""The desk where what arrives is put down, read piece by piece, and fetched by the next poll. Everything is bounded."""
+"""The queue of what arrives, read piece by piece and fetched by the next poll. Everything is bounded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EVENT, _SUPPRESSED, _DROPPED, _GARBLED = "event", "suppressed", "dropped", "gar
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One datagram or line as it came."""
+    """One datagram or line as it arrived."""
 
     time_ns: int
     address: str
@@ -58,12 +58,12 @@ class MessageQueue:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Begin to read; the caller's stack ends it."""
+        """Starts to read; the caller's stack ends it."""
         self._task = asyncio.create_task(self._work())
         stack.push_async_callback(self._close)
 
     def put(self, received: Received) -> None:
-        """Put down one message."""
+        """Queues one message."""
         if len(self._waiting) >= MAX_WAITING or self._bytes >= MAX_BYTES:
             self.fates[_DROPPED] += 1
             return
@@ -74,17 +74,19 @@ class MessageQueue:
         self._wake.set()
 
     async def room(self) -> None:
-        """Wait until there is room: for senders that can be made to wait."""
+        """Waits until there is room: for senders that can be made to wait."""
         await self._room.wait()
 
     def answer(self, now_ns: int, dropped: int = 0) -> Answer:
-        """What came since the call before; ``dropped`` were lost before they reached the desk.
+        """What arrived since the previous call; ``dropped`` were lost before they reached the queue.
 
-        Raises SourceError if reading has stopped, and begins it anew.
+        Raises SourceError if reading has stopped, and starts it again.
         """
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
-            raise SourceError(f"the receiver {self.name} had stopped and begins again: what came meanwhile waits")
+            raise SourceError(
+                f"the receiver {self.name} had stopped and was restarted: messages that arrived meanwhile are kept"
+            )
         events, self._events = self._events, []
         events += self._storm.over(now_ns)
         counted = self.fates + Counter({_DROPPED: dropped})
@@ -134,7 +136,7 @@ class MessageQueue:
 
 @dataclass(slots=True, eq=False)
 class Subscriber:
-    """Whose messages a source takes, and the desk that they are put on; times are those of its own clock."""
+    """One source at a listener: whose messages it takes, and their queue; times are those of its own clock."""
 
     target: str
     senders: SenderFilter
@@ -143,5 +145,5 @@ class Subscriber:
     connections: int = 64
 
     def put(self, address: str, port: int, data: bytes) -> None:
-        """Put down one message."""
+        """Queues one message."""
         self.queue.put(Received(self.now_ns(), address, port, data))

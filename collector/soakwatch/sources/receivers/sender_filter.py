@@ -17,7 +17,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class SenderFilter:
-    """The senders that a source claims. One that names nobody takes what no other source at its place claims.
+    """The senders that a source claims. One without any takes what no other source at its address claims.
 
     Host names are resolved at the start and again every few minutes. A name that is not known then keeps the
     addresses that it had: a name server that fails must not make a device a stranger.
@@ -28,30 +28,30 @@ class SenderFilter:
         self._target = target
         self._networks: tuple[Network, ...] = tuple(network for name in named if (network := _network(name)))
         self._hosts: dict[str, tuple[Network, ...]] = {name: () for name in named if _network(name) is None}
-        self._told: list[Callable[[], None]] = []
+        self._callbacks: list[Callable[[], None]] = []
 
     def __contains__(self, address: str) -> bool:
-        found = _network(address.partition("%")[0])
-        if found is None:
+        sender = _network(address.partition("%")[0])
+        if sender is None:
             return False
-        known = (*self._networks, *(one for networks in self._hosts.values() for one in networks))
-        return any(found.network_address in network for network in known)
+        known = (*self._networks, *(network for known in self._hosts.values() for network in known))
+        return any(sender.network_address in network for network in known)
 
     def when_changed(self, call: Callable[[], None]) -> None:
-        """Have something called whenever the senders have changed."""
-        self._told.append(call)
+        """Registers a function that is called whenever the senders have changed."""
+        self._callbacks.append(call)
 
     def unless_changed(self, call: Callable[[], None]) -> None:
-        """Have it called no more."""
-        self._told.remove(call)
+        """Removes a registered function."""
+        self._callbacks.remove(call)
 
     async def open(self, stack: AsyncExitStack) -> None:
         """Resolve the host names, now and again; the caller's stack ends it. Raises PlanError for an unknown one."""
         for name in self._hosts:
-            found = await _resolved(name)
-            if not found:
+            networks = await _resolved(name)
+            if not networks:
                 raise PlanError(f"{self._target}: from: the host {name[:80]!r} is not known: write its address")
-            self._hosts[name] = found
+            self._hosts[name] = networks
         if self._hosts:
             task = asyncio.create_task(self._follow())
             stack.push_async_callback(_end, task)
@@ -60,10 +60,10 @@ class SenderFilter:
         while True:
             await asyncio.sleep(AGAIN_S)
             for name, before in list(self._hosts.items()):
-                found = await _resolved(name)
-                if found and found != before:
-                    self._hosts[name] = found
-                    for call in tuple(self._told):
+                networks = await _resolved(name)
+                if networks and networks != before:
+                    self._hosts[name] = networks
+                    for call in tuple(self._callbacks):
                         call()
 
 
@@ -83,12 +83,12 @@ def _network(name: str) -> Network | None:
 
 
 async def _resolved(name: str) -> tuple[Network, ...]:
-    """The addresses of a host, in order; nothing if nobody knows it."""
+    """The addresses of a host, in order; empty for an unknown name."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+        networks = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
         return ()
-    addresses = sorted({str(address[0]).partition("%")[0] for *_, address in found})[:_MAX_ADDRESSES]
+    addresses = sorted({str(address[0]).partition("%")[0] for *_, address in networks})[:_MAX_ADDRESSES]
     return tuple(network for address in addresses if (network := _network(address)))
 
 

@@ -1,4 +1,4 @@
-"""What a notification means: an event of a kind that the house knows, of the device's profile, or the raw trap."""
+"""What a notification means: an event of a known kind, of the device's profile, or the raw trap."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from soakwatch.sources.receivers.text import WORD, octets, shown
 from soakwatch_agent.sample import Event, object_text
 
 _KINDS = {
-    f"{STANDARD}.1": "snmp.cold_start",  # the agent began anew: no proof that the device did
+    f"{STANDARD}.1": "snmp.cold_start",  # the agent restarted: that does not prove that the device did
     f"{STANDARD}.2": "snmp.warm_start",
     f"{STANDARD}.3": "link.down",
     f"{STANDARD}.4": "link.up",

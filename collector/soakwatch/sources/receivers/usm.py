@@ -1,4 +1,4 @@
-"""SNMPv3 notifications: pysnmp authenticates, decrypts and acknowledges what the desk hands it.
+"""SNMPv3 notifications: pysnmp authenticates, decrypts and acknowledges what the queue hands it.
 
 A trap of v3 is signed with a key of its sender's engine, so the plan must name that engine's ID for each user; an
 inform is signed for ours, which the sender asks for. Reference: RFC 3414, RFC 3412 section 7.2.
@@ -87,8 +87,9 @@ class Receiver3:
             for other, known in self._admitted.get(user.key, ()):
                 if known != user:
                     raise PlanError(
-                        f"{target}: {other} gives the user {user.name} another password or protocol at the same place: "
-                        "name the same ones, the engine_id of each device (traps), or another port with listen:"
+                        f"{target}: {other} gives the user {user.name} another password or protocol on "
+                        f"the same address: "
+                        "give the same ones, the engine_id of each device (traps), or another port with listen:"
                     )
         taken: list[User] = []
         try:
@@ -118,7 +119,7 @@ class Receiver3:
 
         A sender of informs asks for our engine ID with a datagram that names no engine. Raises MalformedError.
         """
-        security = ber.opened(ber.opened(data)[2][1])
+        security = ber.open_sequence(ber.open_sequence(data)[2][1])
         engine, name = security[0][1], security[3][1].decode("utf-8", "replace")
         key = name, None if engine == self._own else engine
         if key in self._admitted and key not in mine:
@@ -178,4 +179,4 @@ def _value(value: object) -> Value:
     try:
         return int(value)  # type: ignore[call-overload, no-any-return]
     except (TypeError, ValueError, PyAsn1Error):
-        raise ber.MalformedError("a value of no known kind") from None
+        raise ber.MalformedError("a value of unknown type") from None

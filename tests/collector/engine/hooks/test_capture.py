@@ -149,7 +149,7 @@ def test_a_network_system_is_asked_at_its_prompt(tmp_path: Path, system: str) ->
         (tech,) = view.artifacts()
     assert tech.data.decode().split("\n").count("asa tech") == 300
     assert len(reasons) == 2
-    assert "'reload' is no question" in reasons[0]
+    assert "'reload' is not a query" in reasons[0]
     assert "the device refused it" in reasons[1]
     assert "reload" not in device.typed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.needs import needs
 
-from soakwatch.sources.pollers.agent.certificate import CertificateFiles, write_papers
+from soakwatch.sources.pollers.agent.certificate import CertificateFiles, write_certificate
 from soakwatch.testing.agents import LocalAgent
 from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
 
@@ -40,4 +40,4 @@ def sshd(tmp_path: Path) -> Iterator[Sshd]:
 @pytest.fixture
 def papers(tmp_path: Path) -> CertificateFiles:
     """Certificate, key and token."""
-    return write_papers(tmp_path / "papers", "localhost")
+    return write_certificate(tmp_path / "papers", "localhost")

@@ -13,7 +13,7 @@ import asyncssh
 import pytest
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.sources.pollers.agent.install import look_at
+from soakwatch.sources.pollers.agent.install import examine
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.testing.agents import config, follow
@@ -82,7 +82,7 @@ def test_the_folder_is_for_the_account_alone_whoever_made_it(sshd: Sshd) -> None
     folder.mkdir(mode=0o755)
     folder.chmod(0o755)
     try:
-        for told in ("put the agent into", "the same agent is in"):
+        for told in ("put the agent into", "the same agent is already in"):
             done = agent(sshd, "install", "--dir", "guest", "--child")
             assert (done.returncode, done.stderr) == (0, "")
             assert told in done.stdout
@@ -111,7 +111,7 @@ def test_a_status_that_is_none_is_told_in_one_sentence(sshd: Sshd, words: str) -
     (folder / "agent").chmod(0o700)
     refused = agent(sshd, "status")
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
-    assert "is no agent, or other text stands in its output" in refused.stderr
+    assert "does not come from an agent, or other text is mixed in" in refused.stderr
 
 
 def test_a_command_that_has_ended_before_it_was_given_any_input_is_heard(
@@ -140,12 +140,12 @@ def test_a_command_that_has_ended_before_it_was_given_any_input_is_heard(
         }
         try:
             async with SshLine(Access.model_validate(keys), tmp_path) as line:
-                await look_at(line, "guest")
+                await examine(line, "guest")
         finally:
             server.close()
             await server.wait_closed()
 
-    with pytest.raises(SoakwatchError, match=r"ran the questions of the installation and answered .*: so long"):
+    with pytest.raises(SoakwatchError, match=r"gave an unexpected answer to the installation: so long"):
         asyncio.run(go())
 
 
@@ -184,13 +184,13 @@ def test_an_account_that_answers_without_an_end_is_cut_off(tmp_path: Path) -> No
     with run_sshd(tmp_path / "endless", ForceCommand="yes 'no shell for you'") as endless:
         refused = agent(endless, "install")
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
-    assert "answers without an end" in refused.stderr
+    assert "sends output without end" in refused.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("soak@127.0.0.1", "--password", "hunter2"), "--password: a secret is never written into a plan"),
+        (("soak@127.0.0.1", "--password", "hunter2"), "--password: a secret must not be written in clear text"),
         (("soak@127.0.0.1", "--host-key", "abc"), "--host-key: a pinned host key is SHA256:"),
         (("soak@127.0.0.1:99999",), "port: "),
         (("soak@127.0.0.1", "--jump", "a b"), "--jump: "),

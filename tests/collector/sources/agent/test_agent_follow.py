@@ -97,7 +97,7 @@ def test_a_trial_leaves_alone_what_a_killed_run_has_not_fetched(tmp_path: Path, 
         return str(caught.value), len(again.late)
 
     told, late = asyncio.run(run())
-    assert "looks for the run 'killed', which did not end in order: soakwatch resume it first" in told
+    assert "polls of the run 'killed', which did not end in order: soakwatch resume it first" in told
     assert late >= 3, "what nobody had fetched was still there"
 
 
@@ -131,7 +131,7 @@ def test_the_agent_and_the_collector_killed_in_turn_lose_only_what_nobody_looked
         after = second.slots()
         gaps = [b - a for a, b in pairwise(after) if b != a + 1]
         assert len(gaps) == 1  # the agent's death, once
-        assert second.poller._following.missing == 0
+        assert second.poller._progress.missing == 0
 
     asyncio.run(run())
 
@@ -315,13 +315,13 @@ def test_the_record_holds_every_due_time_of_a_run_whose_network_was_cut(tmp_path
 
 
 _FALSE = {
-    "garbage": (b"Welcome to host\n", "no agent"),
+    "garbage": (b"Welcome to host\n", "not come from an agent"),
     "silence that ends": (b"", "did not answer"),
     "newer": (b'hello {"v":2,"version":"9.0"}\n', "update soakwatch here"),
     "older": (b'hello {"v":0,"version":"0.0"}\n', "agent install USER@HOST --upgrade"),
-    "other frame": (b"done {}\n", "does not greet"),
-    "no end": (b"x" * (MAX_LINE + 100_000), "line of more than"),
-    "no json": (b"hello {\n", "no JSON"),
+    "other frame": (b"done {}\n", "the greeting is missing"),
+    "no end": (b"x" * (MAX_LINE + 100_000), "a line is longer than"),
+    "no json": (b"hello {\n", "not a JSON object"),
 }
 
 
@@ -352,7 +352,7 @@ def test_what_is_no_agent_or_another_version_is_said_in_one_sentence(tmp_path: P
         ({"host": "a", "socket": "b"}, "one of host, url, socket or command"),
         ({"url": "https://127.0.0.1:1"}, "url and token belong together"),
         ({"url": "http://127.0.0.1:1", "token": "env:T"}, "pattern"),
-        ({"url": "https://127.0.0.1:1", "token": "secret-itself"}, "never written into a plan"),
+        ({"url": "https://127.0.0.1:1", "token": "secret-itself"}, "must not be written in clear text"),
         ({"url": "https://127.0.0.1:1", "token": "env:T", "fingerprint": "abc"}, "a pin is the SHA-256"),
     ],
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.pollers.agent.certificate import CertificateFiles, write_papers
+from soakwatch.sources.pollers.agent.certificate import CertificateFiles, write_certificate
 from soakwatch.testing.agents import LocalAgent, config, follow
 from soakwatch.testing.ports import free_port
 
@@ -103,7 +103,7 @@ def test_a_wrong_token_is_refused_without_being_shown(
 
 def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, papers: CertificateFiles) -> None:
     """A server in between with a certificate of its own: it is named, and it never sees the token."""
-    other = write_papers(tmp_path / "other", "localhost")
+    other = write_certificate(tmp_path / "other", "localhost")
     seen = bytearray()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

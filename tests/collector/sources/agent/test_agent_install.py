@@ -57,7 +57,7 @@ def test_install_follow_cut_and_remove(tmp_path: Path, sshd: Sshd) -> None:
         assert "it greets: agent 0." in done.stdout
         again = agent(sshd, "install", folder)
         assert again.returncode == 0
-        assert "the same agent is in" in again.stdout
+        assert "the same agent is already in" in again.stdout
         asyncio.run(_follow(tmp_path, sshd, folder))
         shown = agent(sshd, "status", folder)
         assert shown.returncode == 0

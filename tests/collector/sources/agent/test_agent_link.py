@@ -12,8 +12,8 @@ import pytest
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.sources.pollers.agent.bundle import bundle, fits, installed_psutil, psutil_of_wheel, write_bundle
-from soakwatch.sources.pollers.agent.clocks import Exchange, followed, in_our_time, measured
-from soakwatch.sources.pollers.agent.following import ACK_AFTER_S, Following
+from soakwatch.sources.pollers.agent.clocks import Exchange, best_offset, in_our_time, smoothed
+from soakwatch.sources.pollers.agent.progress import ACK_AFTER_S, FetchProgress
 from soakwatch_agent.framing import FrameError, frame_of, poll_line
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_agent.version import VERSION
@@ -24,39 +24,39 @@ SECOND = 10**9
 
 def test_numbers_that_never_came_are_counted_whatever_came_early() -> None:
     """Looks 1-3, then the newest 9 early, then 4, 7, 8: 5 and 6 are missing; 9 comes once."""
-    context = Following()
-    assert [context.take(number, ahead=False) for number in (1, 2, 3)] == [True] * 3
-    assert context.take(9, ahead=True)
-    assert [context.take(number, ahead=False) for number in (4, 7, 8, 9)] == [True, True, True, False]
-    assert (context.after, context.missing, context.ahead) == (9, 2, set())
+    progress = FetchProgress()
+    assert [progress.take(number, ahead=False) for number in (1, 2, 3)] == [True] * 3
+    assert progress.take(9, ahead=True)
+    assert [progress.take(number, ahead=False) for number in (4, 7, 8, 9)] == [True, True, True, False]
+    assert (progress.after, progress.missing, progress.ahead) == (9, 2, set())
 
 
 def test_only_what_was_handed_over_some_seconds_ago_is_acknowledged() -> None:
     """What waits in memory, and what the record may not have committed, would be lost with this process."""
-    context = Following()
+    progress = FetchProgress()
     for number in range(1, 6):
-        context.take(number, ahead=False)
-    assert context.settle(100.0, [4, 5]) == 0
-    assert context.settle(100.0 + ACK_AFTER_S, []) == 3
-    assert context.settle(100.0 + 2 * ACK_AFTER_S, []) == 5
+        progress.take(number, ahead=False)
+    assert progress.settle(100.0, [4, 5]) == 0
+    assert progress.settle(100.0 + ACK_AFTER_S, []) == 3
+    assert progress.settle(100.0 + 2 * ACK_AFTER_S, []) == 5
 
 
 def test_random_conversations_take_each_look_once(tmp_path: Path) -> None:
     """Interruptions, early looks and repeats in any order: nothing twice, and all that came is accounted for."""
     chance = random.Random(11)
     for _ in range(200):
-        context, taken, last = Following(), [], 0
+        progress, taken, last = FetchProgress(), [], 0
         for _ in range(30):
             last += chance.randrange(4)
             if chance.random() < 0.2:
-                context.begin(context.acked, last)
-            batch = list(range(context.after + 1, last + 1))[: chance.randrange(1, 5)]
-            taken += [number for number in batch if context.take(number, ahead=False)]
-            if last and (not batch or batch[-1] < last) and context.take(last, ahead=True):
+                progress.start(progress.acked, last)
+            batch = list(range(progress.after + 1, last + 1))[: chance.randrange(1, 5)]
+            taken += [number for number in batch if progress.take(number, ahead=False)]
+            if last and (not batch or batch[-1] < last) and progress.take(last, ahead=True):
                 taken.append(last)
             assert len(taken) == len(set(taken))
-        assert context.missing == 0
-        assert sorted(taken) == sorted({*range(1, context.after + 1), *context.ahead})
+        assert progress.missing == 0
+        assert sorted(taken) == sorted({*range(1, progress.after + 1), *progress.ahead})
 
 
 def test_a_slow_way_in_one_direction_moves_the_offset_by_no_more_than_it_says() -> None:
@@ -67,9 +67,9 @@ def test_a_slow_way_in_one_direction_moves_the_offset_by_no_more_than_it_says() 
         for _ in range(5):
             sent, there, back = chance.randrange(10**12), chance.randrange(10**8), chance.randrange(10**8)
             exchanges.append(Exchange(sent, sent + there + back, sent + there + true, 0))
-        offset = measured(exchanges)
+        offset = best_offset(exchanges)
         assert abs(offset.steady_ns - true) <= offset.error_ns + 1
-        again = followed(offset, measured(exchanges[:2]))
+        again = smoothed(offset, best_offset(exchanges[:2]))
         assert abs(again.steady_ns - true) <= 10**8 + 1
 
 
@@ -169,7 +169,7 @@ def test_a_wheel_for_another_machine_is_taken_and_a_wrong_one_refused(tmp_path: 
         psutil_of_wheel(wheel("cp311-cp311-manylinux_2_17_x86_64"))
     with pytest.raises(SoakwatchError, match="not for Linux"):
         psutil_of_wheel(wheel("cp36-abi3-macosx_11_0_arm64"))
-    with pytest.raises(SoakwatchError, match="no wheel of psutil"):
+    with pytest.raises(SoakwatchError, match="not a wheel of psutil"):
         psutil_of_wheel(wheel("cp36-abi3-manylinux_2_17_x86_64", "other"))
     (tmp_path / "text.whl").write_text("text")
     with pytest.raises(SoakwatchError, match="cannot be read as a wheel"):

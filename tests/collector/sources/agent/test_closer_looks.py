@@ -146,7 +146,7 @@ def test_what_the_network_hid_is_looked_at_once(
 
     reasons, follower = asyncio.run(main())
     assert len(follower.failures) == 5
-    assert reasons == ["a look failed"]
+    assert reasons == ["a poll failed"]
 
 
 def test_whatever_happens_in_a_run_leads_to_a_window_in_its_record(

@@ -14,8 +14,8 @@ from pygnmi.spec.v080 import gnmi_pb2
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import LoginRefusedError, SourceContext, SourceError
 from soakwatch.sources.pollers.gnmi import Config, GnmiPoller, start
-from soakwatch.sources.pollers.gnmi.latest import Latest, wanted
-from soakwatch.sources.pollers.gnmi.paths import Plain, found, parse_path
+from soakwatch.sources.pollers.gnmi.latest import Latest, path_queries
+from soakwatch.sources.pollers.gnmi.paths import Plain, matches, parse_path
 from soakwatch.sources.pollers.gnmi.values import BadValueError, number, plain
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import GnmiPath
@@ -60,11 +60,11 @@ def _site(interval_s: float = 0.2) -> SourceContext:
 
 class _Clock:
     def __init__(self) -> None:
-        self._at = 10**18
+        self._readings = 10**18
 
     def now_ns(self) -> int:
-        self._at += 1
-        return self._at
+        self._readings += 1
+        return self._readings
 
 
 def _target(**keys: object) -> GnmiTarget:
@@ -149,7 +149,7 @@ def test_a_silent_stream_is_no_answer() -> None:
                 await poller.poll(10**18 + 2 * 10**9)
                 await poller.poll(10**18 + 4 * 10**9)
 
-        with pytest.raises(SourceError, match="accepted the paths and sent no update for 3 intervals"):
+        with pytest.raises(SourceError, match="accepted the paths but sent no update for 3 intervals"):
             asyncio.run(watch())
 
 
@@ -160,7 +160,7 @@ def test_login_and_encodings(monkeypatch: pytest.MonkeyPatch) -> None:
         good = _config(target, user="soak", password="env:GNMI_PW")
         assert asyncio.run(_one(good)).samples == ()
         monkeypatch.setenv("GNMI_PW", "mistaken")
-        with pytest.raises(LoginRefusedError, match="refuses the login: mend user or password") as caught:
+        with pytest.raises(LoginRefusedError, match="refuses the login: check user or password") as caught:
             asyncio.run(_one(good))
         assert "mistaken" not in str(caught.value)
         monkeypatch.setenv("GNMI_PW", "wonderful")
@@ -183,7 +183,7 @@ def test_tls(certificate: Files, other_certificate: Files) -> None:
             asyncio.run(_one(_config(target, plaintext=False, **more)))
         with pytest.raises(SourceError, match="shows another certificate than the pinned one, refused"):
             asyncio.run(_one(_config(target, plaintext=False, pin=other_certificate.pin)))
-        with pytest.raises(SourceError, match="no TLS that is trusted: give ca, pin or name"):
+        with pytest.raises(SourceError, match="its TLS certificate is not trusted: give ca, pin or name"):
             asyncio.run(_one(_config(target, plaintext=False)))
 
 
@@ -191,7 +191,7 @@ def test_tls(certificate: Files, other_certificate: Files) -> None:
     ("keys", "sentence"),
     [
         ({"paths": []}, "dut: gnmi names neither a profile nor paths"),
-        ({"paths": [{"path": "/a[", "metric": "system.uptime"}]}, "'/a[' is no path"),
+        ({"paths": [{"path": "/a[", "metric": "system.uptime"}]}, "'/a[' is not a path"),
         ({"paths": [{"path": "/a", "metric": "system.uptim"}]}, "unknown metric 'system.uptim'"),
         ({"paths": [{"path": "/a", "metric": "queue.depth"}]}, "queue.depth has the labels queue"),
         ({"pin": "ab" * 32}, "plaintext: true means no TLS"),
@@ -213,7 +213,7 @@ def test_nobody_listens() -> None:
 def test_the_paths_of_every_profile_can_be_asked() -> None:
     """Each path of the shipped profiles parses and has the labels of its metric."""
     profiles = load_profiles()
-    asked = {name: wanted(profiles[name].gnmi) for name in profiles if profiles[name].gnmi}
+    asked = {name: path_queries(profiles[name].gnmi) for name in profiles if profiles[name].gnmi}
     assert {"arista-eos", "juniper-junos"} <= asked.keys()
     assert all(lines for lines in asked.values())
 
@@ -229,31 +229,31 @@ def test_a_tree_is_taken_apart_by_the_keys_of_the_path() -> None:
         ]
     }
     steps = parse_path(DISCARDS)
-    assert list(found(steps, parse_path("/interfaces"), tree)) == [({"name": "a"}, "5")]
-    assert list(found(steps, parse_path("/interfaces/interface[name=a]/state"), {"counters": {"in-discards": 5}}))
-    assert not list(found(steps, parse_path("/system"), tree))
+    assert list(matches(steps, parse_path("/interfaces"), tree)) == [({"name": "a"}, "5")]
+    assert list(matches(steps, parse_path("/interfaces/interface[name=a]/state"), {"counters": {"in-discards": 5}}))
+    assert not list(matches(steps, parse_path("/system"), tree))
 
 
 def test_values_of_every_kind() -> None:
     """Numbers, texts, decimals and enumerations are read; anything else is one sentence."""
-    made = gnmi_pb2.TypedValue
-    assert plain(made(uint_val=2**64 - 1)) == 2**64 - 1
-    assert plain(made(decimal_val=gnmi_pb2.Decimal64(digits=1234, precision=2))) == 12.34
+    parsed = gnmi_pb2.TypedValue
+    assert plain(parsed(uint_val=2**64 - 1)) == 2**64 - 1
+    assert plain(parsed(decimal_val=gnmi_pb2.Decimal64(digits=1234, precision=2))) == 12.34
     assert number("18446744073709551615", {}, None) == 18446744073709551615
     assert number("oc:UP", {"UP": 1.0}, None) == 1.0
     odd: list[Plain] = ["twelve", None, {}, float("nan"), "UP"]
     for bad in odd:
         with pytest.raises(BadValueError):
             number(bad, {"DOWN": 0.0} if bad == "UP" else {}, None)
-    with pytest.raises(BadValueError, match="is no JSON"):
-        plain(made(json_val=b"{"))
+    with pytest.raises(BadValueError, match="JSON value is malformed"):
+        plain(parsed(json_val=b"{"))
 
 
 def test_random_updates_raise_nothing() -> None:
     """Whatever comes under whatever path, the newest readings are kept and nothing is raised or grows without end."""
     rng = random.Random(5)
     latest = Latest(
-        wanted(
+        path_queries(
             [
                 GnmiPath(
                     DISCARDS,

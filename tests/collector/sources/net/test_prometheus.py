@@ -93,16 +93,16 @@ free{t="x"} 4
         ("system.conntrack.count", ""): 6,
         ("system.forwarding.dropped", "place=vpp,reason=a"): 7,
     }
-    assert [fault.text for fault in answer.faults] == ["drops is nan, which is no reading"]
+    assert [fault.text for fault in answer.faults] == ["drops is nan, which is not a reading"]
 
 
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
         ((401, {}, b""), "answers with status 401: give token, or user and password"),
-        ((200, {}, b"<html>no</html>"), "the page is no metrics page: "),
-        ((200, {}, b"a{b=\n"), "the page is no metrics page: "),
-        ((200, {"Content-Type": "application/openmetrics-text"}, b"a 1\n"), "the page is no metrics page: "),
+        ((200, {}, b"<html>no</html>"), "the page is not a metrics page: "),
+        ((200, {}, b"a{b=\n"), "the page is not a metrics page: "),
+        ((200, {"Content-Type": "application/openmetrics-text"}, b"a 1\n"), "the page is not a metrics page: "),
     ],
 )
 def test_a_page_that_is_none(

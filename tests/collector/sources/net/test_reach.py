@@ -68,7 +68,7 @@ def test_a_peer_that_answers(host: str, looks: Looks, values: Values) -> None:
 @ping
 def test_times_that_do_not_fit_are_refused(looks: Looks) -> None:
     """More requests than a poll has time for is the plan's mistake."""
-    with pytest.raises(PlanError, match=r"50 requests and the wait take 5\.4 s, and a poll has 1 s: lower count"):
+    with pytest.raises(PlanError, match=r"50 requests and the wait take 5\.4 s, but a poll has 1 s: lower count"):
         looks("icmp", {"host": "127.0.0.1", "count": 50, "spacing": "100ms"})
 
 
@@ -118,7 +118,7 @@ asyncio.run(main())
     up, cut, down = done.stdout.splitlines()[:3] if done.returncode == 0 else (done.stderr, "", "")
     assert up == "{'reach.up': 1, 'reach.sent': 2, 'reach.lost': 0} 0"
     assert cut == "{'reach.up': 0, 'reach.sent': 4, 'reach.lost': 2} 1"
-    assert down == "198.18.0.2 cannot be asked: there is no route from this machine"
+    assert down == "no request can be sent to 198.18.0.2: there is no route from this machine"
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_a_banner_is_read_to_the_end_of_what_is_expected(looks: Looks, values: V
         (other,) = looks("tcp", {"host": "127.0.0.1", "port": port, "expect": "SMTP"})
         thread.join()
     assert values(well)["reach.up"] == 1
-    assert other.faults[0].text == "the banner does not hold 'SMTP'"
+    assert other.faults[0].text == "the banner does not contain 'SMTP'"
 
 
 def test_a_certificate_that_nobody_vouches_for(
@@ -219,7 +219,7 @@ def test_a_page_and_its_values(looks: Looks, values: Values, page_server: Serve)
     assert (found["system.sessions"], found["system.uptime"], found["system.processes"]) == (12, 450.0, 31)
     assert found["system.memory.usage"] == 12288
     assert {fault.metric: fault.text for fault in answer.faults} == {
-        "system.cpu.utilization": "'many' is no number",
+        "system.cpu.utilization": "'many' is not a number",
         "system.memory.available": "the page's JSON has no data.list[3].n",
     }
 
@@ -228,7 +228,7 @@ def test_a_page_and_its_values(looks: Looks, values: Values, page_server: Serve)
     ("page", "keys", "sentence"),
     [
         ((503, {}, b"no"), {}, "the page answers with status 503"),
-        ((200, {}, b"no"), {"expect": "ok"}, "the page does not hold 'ok'"),
+        ((200, {}, b"no"), {"expect": "ok"}, "the page does not contain 'ok'"),
         ((302, {"Location": "http://127.0.0.1:1/"}, b""), {}, "the page answers with status 302"),
     ],
 )

@@ -323,7 +323,7 @@ def test_a_value_that_is_none_is_a_fault_and_not_a_number() -> None:
         asa.show_memory("Used memory: 2000 bytes (39%)\nTotal memory: 1000 bytes (100%)").faults,
     ]
     assert [len(each) for each in faults] == [1, 2, 1, 1, 0, 1]
-    assert "is no number" in faults[2][0].text
+    assert "is not a number" in faults[2][0].text
     assert "the catalogue allows" in faults[1][0].text
 
 

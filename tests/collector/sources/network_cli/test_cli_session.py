@@ -196,7 +196,7 @@ def test_log_lines_before_the_echo_and_in_the_answer_do_no_harm(tmp_path: Path) 
     assert found["system.forwarding.dropped", "place=frame,reason=no-route"] == 35
     assert found["system.memory.limit", ""] == 5218306208
     assert isinstance(poller, Identifies)
-    assert any("not known, such as '%ASA-4-106023" in note for note in poller.facts().notes)
+    assert any("unknown, such as '%ASA-4-106023" in note for note in poller.facts().notes)
 
 
 def test_a_prompt_that_changes_is_followed(tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def test_wrong_names_are_told_with_the_nearest(tmp_path: Path, keys: dict[str, A
 
 def test_an_unknown_system_is_told_with_what_it_said(tmp_path: Path) -> None:
     device = CliDevice(prompt="toaster> ", refusal="% Unknown command: bread only", exec_refusal="% No")
-    with pytest.raises(SourceError, match=r"no network system that is known \(it said '% Unknown command: bread"):
+    with pytest.raises(SourceError, match=r"not a known network system \(it answered '% Unknown command: bread"):
         one_look(device, tmp_path)
 
 

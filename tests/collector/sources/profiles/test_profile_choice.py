@@ -46,7 +46,7 @@ def test_whole_arcs_of_the_object_id_count_and_the_longest_wins(tmp_path: Path) 
     assert choose(tmp_path, "1.3.6.1.4.1.9.11", "", {}, **heads)[0].name == "a"
     assert choose(tmp_path, "1.3.6.1.4.1.99", "", {}, **heads)[0].name == "generic"
     assert choose(tmp_path, "", "", {}, **heads)[0] == Match(
-        "generic", "no profile knows the sysObjectID that the device does not tell"
+        "generic", "no profile knows the sysObjectID that the device does not report"
     )
 
 
@@ -124,7 +124,7 @@ def test_the_command_lists_shows_matches_and_prints_the_schema(tmp_path: Path) -
         "sysObjectID lies under 1.3.6.1.4.1.8072.3.2.10",
         "system.network.io",
         "1.3.6.1.2.1.31.1.1.1.6",
-        "the device renews it each 5s",
+        "the device renews it each 5 s",
         "Events from log lines: kernel.oom",
         "{packet}",
     ):

@@ -141,7 +141,7 @@ def test_a_metric_that_is_promised_and_not_there_is_told_with_its_oids(tmp_path:
         "        - {metric: system.uptime, value: level, optional: true}"
     )
     survey = asyncio.run(Reader(Device({f"{COL}.1.0": 5}), profile(tmp_path, text)).discover(0))
-    assert survey.lacking == (("system.cpu.utilization", f"the device answers nothing usable at {COL}.2.0"),)
+    assert survey.lacking == (("system.cpu.utilization", f"the device has no usable answer for {COL}.2.0"),)
     assert survey.metrics == ("system.processes",)
 
 

@@ -34,7 +34,7 @@ def line(words: str) -> str:
         ),
         (
             "title: x\nselect: [{object_id: .1.3.6}]\n",
-            "box.yaml:2:22: object_id: an OID begins with a number: write 1.3.6",
+            "box.yaml:2:22: object_id: an OID starts with a number: write 1.3.6",
         ),
         ("title: x\nselect: [{object_id: 1.3.x}]\n", "box.yaml:2:22: object_id: '1.3.x' is not an OID"),
         (
@@ -58,7 +58,7 @@ def line(words: str) -> str:
         (line("metric: system.temperature, value: a"), "box.yaml:6:17: system.temperature needs the label sensor"),
         (
             line("metric: system.temperature, value: a, labels: {senser: x}"),
-            "'senser' is no label of system.temperature; did you mean 'sensor'?",
+            "'senser' is not a label of system.temperature; did you mean 'sensor'?",
         ),
         (line("metric: system.temperature, value: a, labels: {sensor: '{b}'}"), "unknown name 'b' in '{b}'"),
         (
@@ -186,7 +186,7 @@ def test_a_part_is_no_profile_and_those_that_have_it_are_named(name: str, near: 
     with pytest.raises(PlanError) as error:
         SHIPPED[name]
     told = str(error.value)
-    assert told.startswith(f"{name!r} is a part of profiles and none itself: name one of those that have it, such as ")
+    assert told.startswith(f"{name!r} is a part of profiles, not a profile: use one of those that extend it, such as ")
     assert f" {near}" in told
     assert "\n" not in told
     assert SHIPPED.part(name).groups, "those who write one can still read it"

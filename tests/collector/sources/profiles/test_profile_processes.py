@@ -122,7 +122,7 @@ def test_what_cannot_be_watched_over_snmp_is_told_once() -> None:
     assert "a pidfile cannot be read over SNMP" in poll(one, 0).faults[0].text
     assert poll(one, 30).faults == ()
     none = reader(Device({}), named("bgpd"))
-    assert "does not tell its processes over SNMP" in poll(none, 0).faults[0].text
+    assert "does not list its processes over SNMP" in poll(none, 0).faults[0].text
     assert poll(none, 1).faults == ()
 
 

@@ -164,9 +164,11 @@ def test_tls_is_shared_by_those_that_name_the_same_files(tmp_path: Path, send: S
                 for name, address in (("fw1", ONE), ("fw2", OTHER))
             }
             others = {**tls, "certificate": str(tmp_path / "other.pem")}
-            with pytest.raises(PlanError, match=r"fw3: fw1 listens at .* too with other files for TLS: name the same"):
+            with pytest.raises(
+                PlanError, match=r"fw3: fw1 listens at .* as well with other files for TLS: give the same"
+            ):
                 await receiver("fw3", tmp_path, to["fw3"], plain, senders=[STRANGER], **others)
-            with pytest.raises(PlanError, match=r"fw4: fw1 listens at .* too, one with TLS and one without"):
+            with pytest.raises(PlanError, match=r"fw4: fw1 listens at .* as well, one with TLS and one"):
                 await receiver("fw4", tmp_path, to["fw4"], port, senders=[STRANGER])
             context = ssl.create_default_context(cafile=str(chain))
             for address in (ONE, OTHER):

@@ -243,12 +243,12 @@ def test_users_of_v3_are_united_and_each_source_hears_its_own(tmp_path: Path, se
         (
             {"senders": [ONE], "users": [{"user": "soak", "auth": "env:KEY_1"}]},
             {"senders": [OTHER], "users": [{"user": "soak", "auth": "env:KEY_2"}]},
-            "fw2: fw1 gives the user soak another password or protocol at the same place: name the same ones",
+            "fw2: fw1 gives the user soak another password or protocol on the same address: give the same ones",
         ),
         (
             {"senders": [ONE]},
             {"listen": "0.0.0.0"},
-            r"fw2: 0\.0\.0\.0:\d+ cannot be listened at .*: traps of fw1 at 127\.0\.0\.1:\d+ has that port",
+            r"fw2: 0\.0\.0\.0:\d+ cannot be opened .*: traps of fw1 at 127\.0\.0\.1:\d+ has that port",
         ),
     ],
 )

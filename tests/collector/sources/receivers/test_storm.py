@@ -82,7 +82,7 @@ def test_a_desk_that_is_full_drops_and_counts_and_one_that_died_begins_again() -
             assert queue._task is not None
             queue._task.cancel()
             await asyncio.sleep(0)
-            with pytest.raises(SourceError, match="the receiver syslog:1 had stopped and begins again"):
+            with pytest.raises(SourceError, match="the receiver syslog:1 had stopped and was restarted"):
                 queue.answer(0)
             async with asyncio.timeout(30):
                 while queue.fates.total() < MAX_WAITING + 500:

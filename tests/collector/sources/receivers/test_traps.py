@@ -282,7 +282,7 @@ def test_a_port_that_is_taken_and_a_place_that_is_none(tmp_path: Path) -> None:
         async def work(poller: TrapPoller, _: str) -> Gathered:
             return await gather(poller, lambda _: True)
 
-        with pytest.raises(PlanError, match=f"dut: 127.0.0.1:{port} cannot be listened at .*: name a free port"):
+        with pytest.raises(PlanError, match=f"dut: 127.0.0.1:{port} cannot be opened .*: give a free port"):
             received(tmp_path, work, {"listen": f"127.0.0.1:{port}"})
     for _ in range(2):
         received(tmp_path, work, {"listen": f"127.0.0.1:{port}"})

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from typing import cast
 
 from soakwatch.sources.transport.snmp import ber
-from soakwatch.sources.transport.snmp.message import RESPONSE, Heard, Pdu, heard
+from soakwatch.sources.transport.snmp.message import RESPONSE, Message, Pdu, parse_message
 
 Told = Callable[[bytes], Iterable[tuple[float, bytes]]]
 """From a datagram to the answers: seconds to wait and bytes."""
@@ -54,19 +54,19 @@ async def agent(stack: AsyncExitStack, told: Told, port: int = 0) -> tuple[Agent
     return protocol, int(transport.get_extra_info("sockname")[1])
 
 
-def v2c(data: bytes) -> tuple[Heard, Pdu] | None:
+def v2c(data: bytes) -> tuple[Message, Pdu] | None:
     """The request of v1 or v2c, if it is one."""
-    message = heard(data)
+    message = parse_message(data)
     return None if message.version == 3 or message.pdu is None else (message, message.pdu)
 
 
 def answer(data: bytes, binds: Iterable[Bind], status: int = 0, index: int = 0) -> bytes:
     """The answer to a request of v1 or v2c."""
-    message = heard(data)
+    message = parse_message(data)
     assert message.pdu is not None
     rows = ber.sequence(*(ber.sequence(ber.object_id(oid), value) for oid, value in binds))
     pdu = ber.sequence(ber.integer(message.pdu.request_id), ber.integer(status), ber.integer(index), rows, tag=RESPONSE)
-    community = ber.tlv(ber.OCTETS, ber.opened(data)[1][1])
+    community = ber.tlv(ber.OCTETS, ber.open_sequence(data)[1][1])
     return ber.sequence(ber.integer(message.version), community, pdu)
 
 
@@ -82,9 +82,9 @@ class Relay(asyncio.DatagramProtocol):
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         """From the asker to the agent."""
         self.asker = addr
-        made = self.fate(data, True)
-        if made is not None and self.back is not None:
-            self.back.sendto(made)
+        datagram = self.fate(data, True)
+        if datagram is not None and self.back is not None:
+            self.back.sendto(datagram)
 
 
 class _Back(asyncio.DatagramProtocol):
@@ -93,16 +93,16 @@ class _Back(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         """From the agent to the asker."""
-        made = self.relay.fate(data, False)
-        if made is not None and self.relay.front is not None and self.relay.asker is not None:
-            self.relay.front.sendto(made, self.relay.asker)
+        datagram = self.relay.fate(data, False)
+        if datagram is not None and self.relay.front is not None and self.relay.asker is not None:
+            self.relay.front.sendto(datagram, self.relay.asker)
 
 
 async def relay(stack: AsyncExitStack, port: int, fate: Callable[[bytes, bool], bytes | None]) -> int:
     """A port that leads to the agent at ``port``."""
-    loop, made = asyncio.get_running_loop(), Relay(fate)
-    made.front, _ = await loop.create_datagram_endpoint(lambda: made, local_addr=("127.0.0.1", 0))
-    made.back, _ = await loop.create_datagram_endpoint(lambda: _Back(made), remote_addr=("127.0.0.1", port))
-    stack.callback(made.front.close)
-    stack.callback(made.back.close)
-    return int(made.front.get_extra_info("sockname")[1])
+    loop, relay = asyncio.get_running_loop(), Relay(fate)
+    relay.front, _ = await loop.create_datagram_endpoint(lambda: relay, local_addr=("127.0.0.1", 0))
+    relay.back, _ = await loop.create_datagram_endpoint(lambda: _Back(relay), remote_addr=("127.0.0.1", port))
+    stack.callback(relay.front.close)
+    stack.callback(relay.back.close)
+    return int(relay.front.get_extra_info("sockname")[1])

@@ -20,8 +20,8 @@ from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.profile_adapter import DEADLINE, SessionAsker
-from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.profile_adapter import DEADLINE, ProfileAdapter
+from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch.testing.snmp_cells import Cell, name_of
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system
@@ -69,7 +69,7 @@ def test_an_agent_that_is_busy_for_a_moment_has_not_lost_its_table() -> None:
     """A table that was there makes the look fail once; only if it goes on to fail, it is left out."""
 
     async def use(session: Session) -> list[str]:
-        asker, seen = SessionAsker(session), []
+        asker, seen = ProfileAdapter(session), []
         for faults in (Faults(), broken, broken, Faults()):
             device.misbehave(faults)
             DEADLINE.set(time.monotonic() + 5)
@@ -83,7 +83,7 @@ def test_an_agent_that_is_busy_for_a_moment_has_not_lost_its_table() -> None:
     broken = Faults(gen_err=(IF_X_TABLE,))
     with responder(system() | interfaces(3)) as device:
         access = Access("127.0.0.1", device.address[1], "2c", "public", "", "", "SHA", "", "AES", "")
-        seen = asyncio.run(use(Session(access, Manner())))
+        seen = asyncio.run(use(Session(access, SessionOptions())))
     assert seen == ["6, refused []", Kind.STATUS.name, f"3, refused ['{IN_OCTETS}']", "6, refused []"]
 
 
@@ -94,7 +94,7 @@ def test_an_answer_without_a_value_is_no_answered_poll() -> None:
         async with AsyncExitStack() as stack, asyncio.timeout(30):
             poller = await start(config(port), site(), stack)
             for _ in range(2):
-                with pytest.raises(SourceError, match="has nothing of what it is asked: check"):
+                with pytest.raises(SourceError, match="returns none of the requested objects: check"):
                     await poller.poll(time.time_ns())
 
     with responder({name_of("1.3.6.1.4.1.99999.1.0"): Cell(2, 1)}) as device:

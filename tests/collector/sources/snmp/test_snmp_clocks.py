@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch.sources.transport.snmp.clocks import Look, Reading, compare
+from soakwatch.sources.transport.snmp.clocks import ClockReadings, Reading, compare
 from soakwatch.sources.transport.snmp.life import Life
 
 S = 10**9
@@ -21,10 +21,10 @@ def look(
     boots: int | None = 3,
     engine_s: int | None = None,
     engine_id: bytes = b"one",
-) -> Look:
+) -> ClockReadings:
     """A look; host and agent in hundredths of a second."""
     clocks = [None if ticks is None else Reading(ticks) for ticks in (host, agent)]
-    return Look(round(at_s * S), clocks[0], clocks[1], boots, engine_s, engine_id)
+    return ClockReadings(round(at_s * S), clocks[0], clocks[1], boots, engine_s, engine_id)
 
 
 CASES = {

@@ -15,7 +15,7 @@ from soakwatch.sources.pollers.snmp import SnmpPoller, start
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.sources.transport.snmp.errors import SnmpPollError
-from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch.testing.snmp_cells import Cell, Name
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system
@@ -167,7 +167,7 @@ def test_an_error_that_encryption_hides_is_found_all_the_same() -> None:
 
     async def main(port: int) -> None:
         access = Access("127.0.0.1", port, "3", user="soak", auth=USER.auth_key, priv=USER.priv_key)
-        session = Session(access, Manner())
+        session = Session(access, SessionOptions())
         try:
             oids = [f"1.3.6.1.2.1.2.2.1.10.{number}" for number in range(1, 21)]
             got = await session.get(oids, time.monotonic() + 10)

@@ -15,7 +15,7 @@ from tests.collector.sources.snmp.doubles import agent, answer, relay, v2c
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch.sources.transport.snmp.sizes import AGAIN_S, Amount
 from soakwatch.testing.snmp_cells import Cell, Name, dotted, integer, name_of, text
 from soakwatch.testing.snmp_faults import Faults
@@ -43,23 +43,23 @@ def device(*tables: dict[Name, Cell]) -> Iterator[Responder]:
     rows = system() | interfaces(20)
     for table in tables:
         rows |= table
-    with responder(rows, users=[USER, SIGNED]) as made:
-        yield made
+    with responder(rows, users=[USER, SIGNED]) as agent:
+        yield agent
 
 
-def access_of(made: Responder, version: str = "2c") -> Access:
+def access_of(agent: Responder, version: str = "2c") -> Access:
     """How to ask it."""
     if version == "2c":
-        return Access("127.0.0.1", made.address[1], "2c", community="public")
+        return Access("127.0.0.1", agent.address[1], "2c", community="public")
     user = SIGNED if version == "3 signed" else USER
-    return Access("127.0.0.1", made.address[1], "3", user=user.name, auth=user.auth_key, priv=user.priv_key)
+    return Access("127.0.0.1", agent.address[1], "3", user=user.name, auth=user.auth_key, priv=user.priv_key)
 
 
 def at(access: Access, use: Callable[[Session], Awaitable[None]], engine: Engine = "gufo") -> None:
     """Use a session."""
 
     async def main() -> None:
-        session = Session(access, Manner(engine, share_s=8.0))
+        session = Session(access, SessionOptions(engine, share_s=8.0))
         try:
             async with asyncio.timeout(60):
                 await use(session)
@@ -91,8 +91,8 @@ def test_an_empty_column_before_large_strings_is_empty(engine: Engine, version: 
         assert len(await session.walk(["1.3.6.1.2.1.31.1.1.1.1"], soon())) == 20
         assert session.counters.unanswered == session.counters.malformed == 0
 
-    with device(column(AFTER, 60, 1000)) as made:
-        at(access_of(made, version), use, engine)
+    with device(column(AFTER, 60, 1000)) as agent:
+        at(access_of(agent, version), use, engine)
 
 
 @both
@@ -114,8 +114,8 @@ def test_a_column_of_large_values_is_whole_and_asked_well_the_second_time(engine
         before = await asked(session, lambda: session.walk(["1.3.6.1.2.1.31.1.1.1.1"], soon()))
         assert before <= 4  # other columns are asked for in large parts as ever
 
-    with device(*tables.values()) as made:
-        at(access_of(made, version), use, engine)
+    with device(*tables.values()) as agent:
+        at(access_of(agent, version), use, engine)
 
 
 @versions
@@ -136,8 +136,8 @@ def test_names_so_long_that_a_request_is_too_large(version: str) -> None:
         assert session.counters.unanswered == session.counters.malformed == 0
         assert session.refusals == {}
 
-    with device(rows) as made:
-        at(access_of(made, version), use)
+    with device(rows) as agent:
+        at(access_of(agent, version), use)
 
 
 @both
@@ -157,8 +157,8 @@ def test_a_large_value_among_others_costs_the_others_nothing(engine: Engine, ver
         assert times == (4 if engine == "gufo" else 2)  # pysnmp has room for all
         assert session.counters.unanswered == session.counters.malformed == 0
 
-    with device(column(AFTER, 2, 20_000)) as made:
-        at(access_of(made, version), use, engine)
+    with device(column(AFTER, 2, 20_000)) as agent:
+        at(access_of(agent, version), use, engine)
 
 
 @both
@@ -175,9 +175,9 @@ def test_what_no_library_can_read_is_refused_and_the_rest_is_there(engine: Engin
         with pytest.raises(SnmpPollError, match="tooBig"):
             await session.walk([AFTER], soon())
 
-    with device(column(AFTER, 1, 3000)) as made:
-        made.misbehave(Faults(most_octets=1500))
-        at(access_of(made), use, engine)
+    with device(column(AFTER, 1, 3000)) as agent:
+        agent.misbehave(Faults(most_octets=1500))
+        at(access_of(agent), use, engine)
 
 
 @pytest.mark.parametrize("size", [4080, 4081])
@@ -185,8 +185,8 @@ def test_the_room_of_the_library_is_what_we_think(size: int) -> None:
     """So many bytes are read by the fast library; with one more the other one is asked, and the value is the same."""
 
     def told(data: bytes) -> Iterable[tuple[float, bytes]]:
-        heard = v2c(data)
-        oid = heard[1].binds[0][0] if heard else ""
+        parse_message = v2c(data)
+        oid = parse_message[1].binds[0][0] if parse_message else ""
         room = size - len(answer(data, [(oid, ber.tlv(ber.OCTETS, b""))]))
         for filled in range(room - 10, room + 1):  # lengths of lengths
             whole = answer(data, [(oid, ber.tlv(ber.OCTETS, b"x" * filled))])
@@ -196,7 +196,7 @@ def test_the_room_of_the_library_is_what_we_think(size: int) -> None:
     async def main() -> None:
         async with AsyncExitStack() as stack:
             double, port = await agent(stack, told)
-            session = Session(Access("127.0.0.1", port, "2c", community="public"), Manner(share_s=2.0))
+            session = Session(Access("127.0.0.1", port, "2c", community="public"), SessionOptions(share_s=2.0))
             stack.push_async_callback(session.close)
             got = await session.get([f"{AFTER}.1"], soon())
             assert 3900 < len(bytes(got[f"{AFTER}.1"])) < size  # type: ignore[arg-type]
@@ -213,7 +213,7 @@ def test_a_way_that_swallows_large_datagrams_is_learnt(engine: Engine) -> None:
         async with AsyncExitStack() as stack:
             narrow = await relay(stack, port, lambda data, asks: data if asks or len(data) <= 1400 else None)
             access = Access("127.0.0.1", narrow, "2c", community="public")
-            session = Session(access, Manner(engine, share_s=0.15, retries=0))
+            session = Session(access, SessionOptions(engine, share_s=0.15, retries=0))
             stack.push_async_callback(session.close)
             await session.get(["1.3.6.1.2.1.1.3.0"], soon())
             for _ in range(2):
@@ -223,46 +223,46 @@ def test_a_way_that_swallows_large_datagrams_is_learnt(engine: Engine) -> None:
             assert lost > 0
             assert session.counters.unanswered == lost
 
-    with device(column(AFTER, 60, 100)) as made:
-        asyncio.run(main(made.address[1]))
+    with device(column(AFTER, 60, 100)) as agent:
+        asyncio.run(main(agent.address[1]))
 
 
 def test_a_value_that_was_large_once_goes_back_to_the_fast_library() -> None:
     """And an error that encryption hides is told by its name."""
 
-    async def main(made: Responder) -> None:
-        session = Session(access_of(made, "3"), Manner(share_s=2.0))
+    async def main(agent: Responder) -> None:
+        session = Session(access_of(agent, "3"), SessionOptions(share_s=2.0))
         try:
             for size in (5000, 10, 10, 5000):
-                made.set(f"{AFTER}.1", b"x" * size)
+                agent.set(f"{AFTER}.1", b"x" * size)
                 assert await session.get([f"{AFTER}.1"], soon()) == {f"{AFTER}.1": b"x" * size}
-            made.set(f"{AFTER}.1", 7)
+            agent.set(f"{AFTER}.1", 7)
             await session.get([f"{AFTER}.1"], soon())
             rebuilt = session.counters.requests
             assert await session.get([f"{AFTER}.1"], soon()) == {f"{AFTER}.1": 7}
             assert session.counters.requests == rebuilt + 1
-            made.misbehave(Faults(gen_err=(AFTER,)))
+            agent.misbehave(Faults(gen_err=(AFTER,)))
             assert await session.get([f"{AFTER}.1"], soon()) == {}
             assert session.refusals == {f"{AFTER}.1": "genErr"}
-            made.misbehave(Faults())
+            agent.misbehave(Faults())
             assert await session.get([f"{AFTER}.1"], soon()) == {f"{AFTER}.1": 7}
             assert session.refusals == {}
         finally:
             await session.close()
 
-    with device(column(AFTER, 1, 10)) as made:
-        asyncio.run(main(made))
+    with device(column(AFTER, 1, 10)) as agent:
+        asyncio.run(main(agent))
 
 
 def test_a_large_answer_beyond_the_deadline_is_no_hang() -> None:
     """The other library gets what is left of the time, and no more."""
 
-    async def main(made: Responder) -> None:
-        session = Session(replace(access_of(made), port=made.address[1]), Manner(share_s=5.0))
+    async def main(agent: Responder) -> None:
+        session = Session(replace(access_of(agent), port=agent.address[1]), SessionOptions(share_s=5.0))
         try:
             await session.get(["1.3.6.1.2.1.1.3.0"], soon())
             assert len(await session.get([f"{AFTER}.1"], soon())) == 1
-            made.misbehave(Faults(drop=1.0))
+            agent.misbehave(Faults(drop=1.0))
             began = time.monotonic()
             with pytest.raises(SnmpPollError) as failure:
                 await session.get(["1.3.6.1.2.1.1.3.0", f"{AFTER}.1"], soon(0.5))
@@ -271,8 +271,8 @@ def test_a_large_answer_beyond_the_deadline_is_no_hang() -> None:
         finally:
             await session.close()
 
-    with device(column(AFTER, 1, 9000)) as made:
-        asyncio.run(main(made))
+    with device(column(AFTER, 1, 9000)) as agent:
+        asyncio.run(main(agent))
 
 
 @dataclass

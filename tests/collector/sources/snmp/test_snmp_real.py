@@ -16,8 +16,8 @@ from tests.collector.sources.snmp.snmpd import USERS, Snmpd
 
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.pysnmp_session import PysnmpLine
-from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.pysnmp_session import PysnmpConnection
+from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 
 SYSTEM = [f"1.3.6.1.2.1.1.{number}.0" for number in (1, 2, 4, 5, 6)]
 TIMEOUTS = "1.3.6.1.6.3.15.1.1.2.0"  # usmStatsNotInTimeWindows
@@ -30,7 +30,7 @@ def at(access: Access, use: Callable[[Session], Awaitable[T]], engine: Engine = 
     """What a session brings."""
 
     async def main() -> T:
-        session = Session(access, Manner(engine, share_s))
+        session = Session(access, SessionOptions(engine, share_s))
         try:
             async with asyncio.timeout(60):
                 return await use(session)
@@ -43,7 +43,7 @@ def at(access: Access, use: Callable[[Session], Awaitable[T]], engine: Engine = 
 async def everything(session: Session) -> dict[str, object]:
     """Values that do not change from look to look, of all types that net-snmp has."""
     deadline = time.monotonic() + 20
-    found: dict[str, object] = {**await session.get([*SYSTEM, "1.3.6.1.2.1.1.99.0"], deadline)}
+    values: dict[str, object] = {**await session.get([*SYSTEM, "1.3.6.1.2.1.1.99.0"], deadline)}
     columns = [
         "1.3.6.1.2.1.2.2.1.2",
         "1.3.6.1.2.1.2.2.1.6",
@@ -52,12 +52,12 @@ async def everything(session: Session) -> dict[str, object]:
         "1.3.6.1.2.1.25.2.3.1.2",
         "1.3.6.1.4.1.99999",
     ]
-    return found | dict(await session.walk(columns, deadline))
+    return values | dict(await session.walk(columns, deadline))
 
 
 async def why(access: Access, engine: Engine) -> Kind:
     """What a session says of an access that does not work."""
-    session = Session(access, Manner(engine, 0.4))
+    session = Session(access, SessionOptions(engine, 0.4))
     try:
         with pytest.raises(SnmpPollError) as failure:
             await session.get(SYSTEM, time.monotonic() + 5)
@@ -84,8 +84,8 @@ def test_both_libraries_read_the_same_in_every_version_and_with_every_key(snmpd:
 def test_names_and_ipv6_addresses_are_hosts(snmpd: Snmpd, engine: Engine) -> None:
     """``localhost`` and ``::1``."""
     for host in ("localhost", "::1"):
-        found = at(snmpd.access("2c", address=host), lambda s: s.get(SYSTEM, time.monotonic() + 5), engine)
-        assert found["1.3.6.1.2.1.1.5.0"] == b"soakbox"
+        values = at(snmpd.access("2c", address=host), lambda s: s.get(SYSTEM, time.monotonic() + 5), engine)
+        assert values["1.3.6.1.2.1.1.5.0"] == b"soakbox"
 
 
 @both
@@ -134,7 +134,7 @@ def test_lost_packets_cost_retries_and_nothing_else(snmpd: Snmpd, engine: Engine
     async def main() -> None:
         async with AsyncExitStack() as stack:
             port = await relay(stack, snmpd.port, lambda data, _: data if dice.random() > 1 / 7 else None)
-            session = Session(replace(snmpd.access(version), port=port), Manner(engine, 0.4, retries=9))
+            session = Session(replace(snmpd.access(version), port=port), SessionOptions(engine, 0.4, retries=9))
             stack.push_async_callback(session.close)
             for _ in range(15):
                 assert len(await session.get(SYSTEM, time.monotonic() + 20)) == 5
@@ -154,17 +154,17 @@ def test_broken_v3_datagrams_make_no_traceback_and_no_hang(
     def fate(data: bytes, asked: bool) -> bytes | None:
         if asked or not broken[0] or dice.random() > 1 / 3:
             return data
-        made = bytearray(data)
+        cut = bytearray(data)
         for _ in range(dice.randrange(1, 4)):
-            made[dice.randrange(len(made))] = dice.randrange(256)
-        return bytes(made[: dice.randrange(len(made) + 1)] if dice.random() < 0.3 else made)
+            cut[dice.randrange(len(cut))] = dice.randrange(256)
+        return bytes(cut[: dice.randrange(len(cut) + 1)] if dice.random() < 0.3 else cut)
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
             port = await relay(stack, snmpd.port, fate)
             for user in ("common", "signed", "plain"):
                 broken[0] = True
-                session = Session(replace(snmpd.access("3", user), port=port), Manner(engine, 0.05, retries=1))
+                session = Session(replace(snmpd.access("3", user), port=port), SessionOptions(engine, 0.05, retries=1))
                 stack.push_async_callback(session.close)
                 for _ in range(10):
                     began = time.monotonic()
@@ -187,8 +187,8 @@ def test_pysnmp_does_not_forget_the_agents_clock(snmpd: Snmpd) -> None:
 
     async def use(session: Session) -> None:
         first = await session.get([TIMEOUTS], time.monotonic() + 5)
-        assert isinstance(session._line, PysnmpLine)
-        engine = session._line._engine
+        assert isinstance(session._connection, PysnmpConnection)
+        engine = session._connection._engine
         for _ in range(7200):
             for model in engine.security_models.values():
                 model.receive_timer_tick(engine, 0.0)
@@ -216,7 +216,7 @@ def test_v3_for_longer_than_the_time_window(snmpd: Snmpd, engine: Engine) -> Non
         return answered, first, last
 
     async def main() -> tuple[int, object, object]:
-        session = Session(snmpd.access("3"), Manner(engine))
+        session = Session(snmpd.access("3"), SessionOptions(engine))
         try:
             return await use(session)
         finally:
@@ -234,7 +234,7 @@ def test_v3_with_pauses_of_175_seconds(snmpd: Snmpd, engine: Engine) -> None:
     """Longer than the time window of 150 s: the first request after each pause is answered."""
 
     async def main() -> None:
-        session = Session(snmpd.access("3"), Manner(engine, retries=0))
+        session = Session(snmpd.access("3"), SessionOptions(engine, retries=0))
         try:
             for pause_s in (0, 175, 175):
                 await asyncio.sleep(pause_s)

@@ -15,7 +15,7 @@ from tests.collector.sources.snmp.doubles import Agent, Bind, Told, agent, answe
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.session import Manner, Session
+from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch.testing.ports import free_port
 
 NULL, MISSING = ber.tlv(ber.NULL, b""), ber.tlv(0x81, b"")
@@ -48,7 +48,8 @@ def run(
         async with AsyncExitStack() as stack:
             double, port = await agent(stack, told)
             session = Session(
-                Access("127.0.0.1", port, version, community="public"), Manner(engine, share_s, retries, repetitions=10)
+                Access("127.0.0.1", port, version, community="public"),
+                SessionOptions(engine, share_s, retries, repetitions=10),
             )
             stack.push_async_callback(session.close)
             async with asyncio.timeout(30):
@@ -216,7 +217,7 @@ def test_one_unreadable_value_does_not_spoil_the_others() -> None:
         await session.get(OIDS[:1], soon())
         got = await session.get(OIDS[:8], soon(20))
         assert set(got) == set(OIDS[:8]) - {OIDS[4]}
-        assert session.refusals == {OIDS[4]: "a value that cannot be read"}
+        assert session.refusals == {OIDS[4]: "its value cannot be read"}
 
     run(
         lambda d: values(d, lambda oid: ber.tlv(0x40, b"\n\0\0") if oid == OIDS[4] else ber.integer(7)),
@@ -262,7 +263,7 @@ def test_a_port_without_agent_is_told_at_once() -> None:
     """The kernel says so."""
 
     async def main() -> None:
-        session = Session(Access("127.0.0.1", free_port(), "2c", community="public"), Manner(share_s=20.0))
+        session = Session(Access("127.0.0.1", free_port(), "2c", community="public"), SessionOptions(share_s=20.0))
         began = time.monotonic()
         with pytest.raises(SnmpPollError) as failure:
             await session.get(OIDS, soon(40))
@@ -277,7 +278,7 @@ def test_a_name_that_nobody_knows_is_told_with_the_name() -> None:
     """No traceback of the resolver."""
 
     async def main() -> None:
-        session = Session(Access("no.such.host.invalid", 161, "2c", community="public"), Manner())
+        session = Session(Access("no.such.host.invalid", 161, "2c", community="public"), SessionOptions())
         with pytest.raises(SnmpPollError, match=r"no\.such\.host\.invalid:161: the address cannot be used"):
             await session.get(OIDS, soon())
         await session.close()
@@ -303,7 +304,7 @@ def test_the_engines_clock_is_refreshed_before_it_is_stale() -> None:
     refreshed: list[float] = []
     now = [0.0]
 
-    class Line:
+    class Connection:
         engine_id, opaque = b"engine", False
 
         async def get(self, oids: Iterable[str], timeout_s: float) -> dict[str, int]:
@@ -317,8 +318,8 @@ def test_the_engines_clock_is_refreshed_before_it_is_stale() -> None:
 
     async def soak(gap_s: float) -> int:
         refreshed.clear()
-        session = Session(Access("127.0.0.1", 161, "3", user="u"), Manner(), clock=lambda: now[0])
-        session._line = Line()  # type: ignore[assignment]
+        session = Session(Access("127.0.0.1", 161, "3", user="u"), SessionOptions(), clock=lambda: now[0])
+        session._connection = Connection()  # type: ignore[assignment]
         for _ in range(round(72 * 3600 / gap_s)):
             now[0] += gap_s
             assert await session.get(["1.3"], now[0] + 1) == {"1.3": 1}

@@ -11,13 +11,13 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access, check
 from soakwatch.sources.transport.snmp.batches import batches, halves, without
-from soakwatch.sources.transport.snmp.datagram import PLAIN, Glance, glance
+from soakwatch.sources.transport.snmp.datagram import PLAIN, Summary, inspect
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
 from soakwatch.sources.transport.snmp.message import (
     Engine,
     community_message,
-    heard,
     localised_key,
+    parse_message,
     request,
     user_message,
 )
@@ -43,13 +43,13 @@ def test_numbers_and_object_identifiers_come_back() -> None:
 def test_a_glance_sees_what_the_library_hides() -> None:
     """Errors and reports in plain text; good answers and encrypted ones pass."""
     good = answer(ASKED, [("1.3.6.1.2.1.1.3.0", ber.integer(5))])
-    assert glance(good) == PLAIN
+    assert inspect(good) == PLAIN
     bad = answer(ASKED, [("1.3.6.1.2.1.1.3.0", ber.tlv(5, b""))], 5, 1)
-    assert glance(bad) == Glance(5, 1)
+    assert inspect(bad) == Summary(5, 1)
     with pytest.raises(ber.MalformedError):
-        glance(ASKED)  # a request is no answer
+        inspect(ASKED)  # a request is no answer
     with pytest.raises(ber.MalformedError):
-        glance(good[:-1])
+        inspect(good[:-1])
 
 
 def test_broken_datagrams_are_refused_and_nothing_else() -> None:
@@ -68,7 +68,7 @@ def test_broken_datagrams_are_refused_and_nothing_else() -> None:
             if data:
                 data[dice.randrange(len(data))] = dice.randrange(256)
         data = data[: dice.randrange(len(data) + 1)] if dice.random() < 0.2 else data
-        for look in (glance, heard):
+        for look in (inspect, parse_message):
             try:
                 look(bytes(data))
                 read += 1
@@ -86,24 +86,24 @@ def test_the_quick_look_at_a_pair_sees_what_the_close_one_sees(monkeypatch: pyte
         for tag in (0x02, 0x04, 0x05, 0x06, 0x40, 0x41, 0x44, 0x46, 0x80, 0x82)
         for size in (0, 1, 4, 8, 9, 10, 130)
     ]
-    made = []
+    datagrams = []
     for _ in range(20_000):
         rows = [(f"1.3.6.1.{dice.randrange(9)}.{dice.randrange(10**6)}", dice.choice(values)) for _ in range(3)]
         data = bytearray(answer(ASKED, rows))
         for _ in range(dice.randrange(3)):
             data[dice.randrange(len(data) // 2, len(data))] = dice.randrange(256)
-        made.append(bytes(data))
+        datagrams.append(bytes(data))
 
     def verdict(data: bytes) -> object:
         try:
-            return glance(data)
+            return inspect(data)
         except ber.MalformedError as error:
             return str(error)
 
-    quick = [verdict(data) for data in made]
-    assert 1000 < sum(found == PLAIN for found in quick) < 19_000
-    monkeypatch.setattr("soakwatch.sources.transport.snmp.datagram._common", lambda *_: 0)
-    assert quick == [verdict(data) for data in made]
+    quick = [verdict(data) for data in datagrams]
+    assert 1000 < sum(summary == PLAIN for summary in quick) < 19_000
+    monkeypatch.setattr("soakwatch.sources.transport.snmp.datagram._skip_common", lambda *_: 0)
+    assert quick == [verdict(data) for data in datagrams]
 
 
 def test_a_request_is_cut_where_its_answer_says() -> None:

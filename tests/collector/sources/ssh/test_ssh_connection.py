@@ -201,7 +201,7 @@ def test_a_key_with_a_passphrase(sshd: Sshd, tmp_path: Path, monkeypatch: pytest
 def test_keys_that_are_none(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "does not exist" in refused(access(sshd, key=str(tmp_path / "none")), tmp_path)
     (tmp_path / "noise").write_text("no key at all")
-    assert "no private key" in refused(access(sshd, key=str(tmp_path / "noise")), tmp_path)
+    assert "not a usable private key" in refused(access(sshd, key=str(tmp_path / "noise")), tmp_path)
     monkeypatch.setenv("KEY_TEXT", sshd.user_key.read_text())
     opened(access(sshd, key="env:KEY_TEXT"), tmp_path)
 
@@ -225,7 +225,7 @@ def test_the_ssh_agent(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         agent.terminate()
         agent.wait(10)
     path.unlink(missing_ok=True)
-    assert "is not there" in refused(Access.model_validate(keys), tmp_path)
+    assert "does not exist" in refused(Access.model_validate(keys), tmp_path)
 
 
 def test_the_way_over_a_jump_host(make_sshd: Make, tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_a_server_that_speaks_something_else(sshd: Sshd, tmp_path: Path) -> None
                 return str(failure)
         return ""
 
-    assert "does not speak SSH" in asyncio.run(go())
+    assert "violates the SSH protocol" in asyncio.run(go())
 
 
 def test_no_sessions_left(make_sshd: Make, tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_programs_of_the_device_are_asked_where_they_are(make_sshd: Make, tmp_pa
     assert values(first)["system.memory.pool.usage", "pool=frr zebra heap"] == 2118 << 10
     assert not [sample for sample in first.samples if "ovs" in sample.object]
     assert [fault.text for fault in first.faults if "nft" in fault.text] == [
-        "nft brought nothing: its output is no JSON"
+        "nft returned nothing: its output is not JSON"
     ]
     assert ("system.memory.pool.usage", "pool=frr zebra heap") not in values(second)  # every 30 s
 

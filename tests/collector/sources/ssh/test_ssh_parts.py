@@ -119,7 +119,7 @@ def test_core_folders_show_what_is_there_and_what_may_not_be_seen() -> None:
         core = Path(mirror.root) / "var/cores/core.bgpd.9"
         assert (core.stat().st_size, core.stat().st_mtime) == (100, 1700000000)
         assert [each.name for each in core.parent.iterdir()] == ["core.bgpd.9"]
-        assert folders.unseen == {"/extra": "/extra cannot be looked at: this account may not list it"}
+        assert folders.unseen == {"/extra": "/extra cannot be listed: this account may not list it"}
         assert not (Path(mirror.root) / "var/crash").exists()
         folders.take(wanted, {"cores 0": b"there\n", "cores 1": b"there\n", "cores 2": b"there\nmany\n"})
         assert not core.exists()

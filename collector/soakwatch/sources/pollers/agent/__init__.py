@@ -1,9 +1,9 @@
-"""A host that has Soakwatch's agent (soakwatch agent install), over SSH or HTTPS; what a cut network hid comes later.
+"""A host with Soakwatch's agent (soakwatch agent install), over SSH or HTTPS; a cut network loses no poll.
 
-The agent looks by itself, on the run's own grid, and keeps what it saw in a bounded spool until it was fetched and
+The agent polls by itself, on the run's own grid, and keeps its polls in a bounded spool until they are fetched and
 recorded: a management network that is cut loses nothing. Its clock is measured against this one each minute. Its flight
-recorder is asked for ten samples a second around what happened: an event of the target (whoever tells of it), a live
-finding that begins to fail or warn, a jump of the CPU or of one core, a lost look.
+recorder's ten samples a second are fetched around an event of the target (whoever reports it), a live finding that
+starts to fail or warn, a jump of the CPU or of one core, and a lost poll.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import BackfilledPoll, Facts, HostName, SourceConfig, SourceContext, SourceError, timing
-from soakwatch.sources.pollers.agent.clocks import Exchange, Offset, followed, in_our_time, measured
-from soakwatch.sources.pollers.agent.following import Following, run_name, settings_body
-from soakwatch.sources.pollers.agent.https_way import HttpsWay
-from soakwatch.sources.pollers.agent.stream import LinkLostError, Reply, Talk
-from soakwatch.sources.pollers.agent.ways import LocalWay, SshWay, Transport
+from soakwatch.sources.pollers.agent.clocks import Exchange, Offset, best_offset, in_our_time, smoothed
+from soakwatch.sources.pollers.agent.https_transport import HttpsTransport
+from soakwatch.sources.pollers.agent.progress import FetchProgress, run_name, settings_body
+from soakwatch.sources.pollers.agent.stream import Conversation, LinkLostError, Reply
+from soakwatch.sources.pollers.agent.transports import LocalTransport, SshTransport, Transport
 from soakwatch.sources.pollers.agent.windows import Window, Windows
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine
@@ -40,7 +40,7 @@ _MAX_WAITING = 500
 _ALIGNMENT_NS = 1_000_000_000  # the grid of longer intervals begins at a whole second
 _SOURCE = object_text(source="agent")
 _FAREWELL_S = 2.0
-_DECODED_AT_ONCE = 20  # looks; then the other sources have their turn
+_DECODED_AT_ONCE = 20  # polls; then the other sources have their turn
 
 
 class Config(SourceConfig, Access):
@@ -49,17 +49,19 @@ class Config(SourceConfig, Access):
     host: Annotated[HostName, Field(default="", description="host with the agent, asked over SSH")]
     timeout: Annotated[
         Seconds | None,
-        Field(default=10.0, gt=0, description="a poll is abandoned after this; the agent keeps its look meanwhile"),
+        Field(default=10.0, gt=0, description="a poll is abandoned after this; the agent keeps its own poll meanwhile"),
     ]
     folder: Annotated[
         str,
         Field(
-            default=".soakwatch-agent", min_length=1, description="the agent's folder there, from the account's home"
+            default=".soakwatch-agent",
+            min_length=1,
+            description="the agent's folder on the host, relative to the account's home",
         ),
     ]
     mode: Annotated[
         Literal["service", "child"],
-        Field(default="service", description="child: the agent lives no longer than the SSH session"),
+        Field(default="service", description="service: it runs on its own; child: it ends with the SSH session"),
     ]
     url: Annotated[
         str | None,
@@ -70,20 +72,25 @@ class Config(SourceConfig, Access):
     token: Annotated[SecretRef | None, Field(default=None, description="token of the agent behind url")]
     fingerprint: Annotated[
         Pin | None,
-        Field(default=None, description="SHA-256 of the one certificate that is accepted behind url, as hex digits"),
+        Field(default=None, description="SHA-256 of the only certificate that is accepted behind url, as hex digits"),
     ]
     socket: Annotated[
         str | None, Field(default=None, description="socket of an agent on this machine, instead of host")
     ]
     command: Annotated[
-        list[str], Field(default_factory=list, max_length=64, description="command that speaks for an agent")
+        list[str],
+        Field(
+            default_factory=list,
+            max_length=64,
+            description="command that connects its standard input and output to an agent",
+        ),
     ]
     probes: Annotated[
         list[str] | None,
         Field(default=None, description="only these probes (soakwatch-agent --list names them); default: all"),
     ]
     core_folders: Annotated[
-        list[str], Field(default_factory=list, description="folders with core files, beside the usual")
+        list[str], Field(default_factory=list, description="folders with core files, in addition to the usual ones")
     ]
     recorder: Annotated[
         bool,
@@ -94,11 +101,11 @@ class Config(SourceConfig, Access):
     ]
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        ways = [key for key in ("host", "url", "socket", "command") if getattr(self, key)]
-        if len(ways) != 1:
+    def _one_transport(self) -> Self:
+        keys = [key for key in ("host", "url", "socket", "command") if getattr(self, key)]
+        if len(keys) != 1:
             raise ValueError(
-                "an agent is reached by one of host, url, socket or command" + (f", not by {ways}" if ways else "")
+                "give exactly one of host, url, socket or command" + (f", not {', '.join(keys)}" if keys else "")
             )
         if (self.url is None) != (self.token is None):
             raise ValueError("url and token belong together: token: env:NAME or file:PATH")
@@ -106,22 +113,22 @@ class Config(SourceConfig, Access):
 
 
 class AgentPoller:
-    """One agent, followed. ``poll`` brings its newest look, ``recovered`` what nobody could fetch in its time."""
+    """One agent, followed. ``poll`` returns its newest poll, ``recovered`` those that could not be fetched in time."""
 
-    def __init__(self, way: Transport, config: Config, site: SourceContext) -> None:
-        self._way, self._config, self._site = way, config, site
+    def __init__(self, transport: Transport, config: Config, site: SourceContext) -> None:
+        self._transport, self._config, self._site = transport, config, site
         self._run = run_name(site)
         self._interval_ns = round(site.interval_s * 1e9)
         timeout_s = timing(0, site.interval_s, config.timeout).timeout_s
-        self._patience_s = min(0.6 * timeout_s, max(site.interval_s, 1.0), 10.0)
-        self._talk: Talk | None = None
+        self._wait_s = min(0.6 * timeout_s, max(site.interval_s, 1.0), 10.0)
+        self._conversation: Conversation | None = None
         self._opened = False
         self._origin_ns: int | None = None
         self._hello: Object = {}
         self._offsets: dict[int, Offset] = {}
         self._epoch = 0
         self._measured_s, self._clock_news = float("-inf"), False
-        self._following = Following()
+        self._progress = FetchProgress()
         self._waiting: deque[tuple[int, Poll]] = deque()  # fetched, and not yet handed over
         self._windows, self._failing = Windows(), False
         self._lost = 0
@@ -129,48 +136,48 @@ class AgentPoller:
         self._notes: list[str] = []
 
     async def connect(self) -> None:
-        """Greets the agent and measures its clock. Raises SourceError."""
-        talk = await self._way.connect()
-        self._talk, self._opened = talk, False
-        self._hello = dict(talk.hello)
+        """Connects to the agent and measures its clock. Raises SourceError."""
+        conversation = await self._transport.connect()
+        self._conversation, self._opened = conversation, False
+        self._hello = dict(conversation.hello)
         try:
-            await self._measure(talk)
+            await self._measure(conversation)
         except BaseException:
-            await self._cut()
+            await self._disconnect()
             raise
 
     async def poll(self, now_ns: int) -> Answer:
-        """The newest look, with the state of agent and spool. Raises SourceError."""
+        """The agent's newest poll, with the state of agent and spool. Raises SourceError."""
         if self._origin_ns is None:
             self._origin_ns = now_ns - now_ns % min(self._interval_ns, _ALIGNMENT_NS)
         due_ns = now_ns - (now_ns - self._origin_ns) % self._interval_ns
         try:
-            return await self._look_twice(now_ns, due_ns)
+            return await self._poll_with_reconnect(now_ns, due_ns)
         except (FrameError, WireError) as error:
-            await self._cut()
+            await self._disconnect()
             raise SourceError(f"the agent's answer cannot be read: {error}") from None
         except _NoPollError as failure:
             raise SourceError(str(failure)) from None  # all else is well, so the talk goes on
         except SourceError:
-            await self._cut()
+            await self._disconnect()
             raise
         except BaseException:  # given up in the middle: the conversation is out of step, the way perhaps dead
-            self._way.drop()
-            await self._cut()
+            self._transport.drop()
+            await self._disconnect()
             raise
 
     def recovered(self) -> Iterable[BackfilledPoll]:
-        """See Recovering: about 500 a call at most, for no more are fetched."""
-        looks = sorted(self._waiting, key=lambda each: each[1].start_ns)
+        """The polls that were fetched late: about 500 a call at most (see Backfills)."""
+        polls = sorted(self._waiting, key=lambda each: each[1].start_ns)
         self._waiting.clear()
-        return [BackfilledPoll(look.start_ns, look.duration_ns, look.answer) for _, look in looks]
+        return [BackfilledPoll(look.start_ns, look.duration_ns, look.answer) for _, look in polls]
 
     def facts(self) -> Facts:
-        """See Telling."""
+        """What is known of the host and its agent."""
         shown = ("version", "agent", "host", "system", "python", "arch")
-        told = {f"agent {key}" if key == "version" else key: str(self._hello.get(key, "")) for key in shown}
-        told["agent runs as"] = str(self._hello.get("way", ""))
-        return Facts({**told, **self._way.identity()}, notes=(*self._way.notes(), *self._notes))
+        shown_facts = {f"agent {key}" if key == "version" else key: str(self._hello.get(key, "")) for key in shown}
+        shown_facts["agent runs as"] = str(self._hello.get("way", ""))
+        return Facts({**shown_facts, **self._transport.identity()}, notes=(*self._transport.notes(), *self._notes))
 
     def look_closer(self, when_ns: int, why: str) -> None:
         """See Closer."""
@@ -179,76 +186,81 @@ class AgentPoller:
     async def last_look(self, end_ns: int) -> Sequence[Answer]:
         """See Closer."""
         events: list[Event] = []
-        while self._talk is not None and self._records and (window := self._windows.last(end_ns)) is not None:
+        while self._conversation is not None and self._records and (window := self._windows.last(end_ns)) is not None:
             try:
-                events += (await self._fetch_window(self._talk, window))[0]
+                events += (await self._fetch_window(self._conversation, window))[0]
             except SourceError:
-                await self._cut()
+                await self._disconnect()
         answers = [Answer((), tuple(events), ())] if events else []
         while samples := self._windows.some():
             answers.append(Answer(samples, (), ()))
         return answers
 
     async def close(self) -> None:
-        """The run ends in order: the agent may rest."""
-        talk = self._talk
-        if talk is not None and self._opened:
+        """The run ends in order: the agent may stop polling."""
+        conversation = self._conversation
+        if conversation is not None and self._opened:
             with suppress(SourceError, FrameError, TimeoutError, OSError):
                 async with asyncio.timeout(_FAREWELL_S):
-                    await talk.ask("rest", {"run": self._run})
-        await self._cut()
+                    await conversation.ask("rest", {"run": self._run})
+        await self._disconnect()
 
-    async def _look_twice(self, now_ns: int, due_ns: int) -> Answer:
+    async def _poll_with_reconnect(self, now_ns: int, due_ns: int) -> Answer:
         try:
             try:
-                return await self._look(now_ns, due_ns)
+                return await self._poll_once(now_ns, due_ns)
             except LinkLostError:
-                await self._cut()
-                return await self._look(now_ns, due_ns)  # it may have been lost long ago: once more, anew
+                await self._disconnect()
+                return await self._poll_once(
+                    now_ns, due_ns
+                )  # it may have been lost long ago: once more on a new connection
         except BaseException:
             if not self._failing:
                 self._failing = True
-                self._windows.want(now_ns, "a look failed")
+                self._windows.want(now_ns, "a poll failed")
             raise
 
-    # --- one look ------------------------------------------------------------------------------------------
+    # --- one poll ------------------------------------------------------------------------------------------
 
-    async def _look(self, now_ns: int, due_ns: int) -> Answer:
-        if self._talk is None:
+    async def _poll_once(self, now_ns: int, due_ns: int) -> Answer:
+        if self._conversation is None:
             await self.connect()
-        talk = self._talk
-        assert talk is not None
+        conversation = self._conversation
+        assert conversation is not None
         extra: list[Sample] = []
         if time.monotonic() - self._measured_s >= _CLOCK_EVERY_S:
-            await self._measure(talk)
+            await self._measure(conversation)
         if not self._opened:
-            await self._open(talk)
+            await self._open(conversation)
         if self._clock_news:
             extra.append(Sample("source.clock.offset", _SOURCE, self._offset.wall_ns * 1e-9, now_ns))
         offset_ns = self._offset.steady_ns
         room = max(_MAX_WAITING - len(self._waiting), 1)
         question: Object = {
             "run": self._run,
-            "ack": self._following.settle(time.monotonic(), [number for number, _ in self._waiting]),
-            "after": self._following.after,
+            "ack": self._progress.settle(time.monotonic(), [number for number, _ in self._waiting]),
+            "after": self._progress.after,
             "most": room,
             "fresh_ns": due_ns + offset_ns - self._offset.error_ns - self._interval_ns // 10,
-            "wait_s": self._patience_s,
+            "wait_s": self._wait_s,
         }
-        reply = await talk.ask("looks", question)
-        look = await self._fetched(reply)
+        reply = await conversation.ask("looks", question)
+        look = await self._take_polls(reply)
         state, events = self._state(reply.body, now_ns)
         if look is None or look.due_ns < due_ns:
             raise _NoPollError(self._why_none(reply.body))
         if look.outcome is not PollOutcome.OK:
-            raise _NoPollError(look.error or "the agent's own look failed")
+            raise _NoPollError(look.error or "the agent's own poll failed")
         self._windows.consider(look.answer, now_ns)
         faults: list[Fault] = []
         if self._records:
             if (window := self._windows.due(now_ns)) is not None:
-                fetched, faults = await self._fetch_window(talk, window)
+                fetched, faults = await self._fetch_window(conversation, window)
                 events += fetched
-            faults += [_fault(f"the flight recorder no longer had {why!r}") for why in self._windows.take_gone()]
+            faults += [
+                _fault(f"the flight recorder no longer had the samples for {why!r}")
+                for why in self._windows.take_gone()
+            ]
         self._waiting.pop()  # handed over now, not later
         self._clock_news = self._failing = False
         samples = (*look.answer.samples, *state, *extra, *self._windows.some())
@@ -258,54 +270,56 @@ class AgentPoller:
     def _offset(self) -> Offset:
         return self._offsets[self._epoch]
 
-    async def _measure(self, talk: Talk) -> None:
+    async def _measure(self, conversation: Conversation) -> None:
         exchanges = []
         epoch = 0
         for _ in range(_EXCHANGES):
             sent = self._site.now_ns()
-            reply = await talk.ask("ping")
+            reply = await conversation.ask("ping")
             came = self._site.now_ns()
             epoch = whole(reply.body, "epoch")
             exchanges.append(Exchange(sent, came, whole(reply.body, "clock_ns"), whole(reply.body, "wall_ns")))
-        self._hello = dict(talk.hello)
-        self._offsets[epoch] = followed(self._offsets.get(epoch), measured(exchanges))
+        self._hello = dict(conversation.hello)
+        self._offsets[epoch] = smoothed(self._offsets.get(epoch), best_offset(exchanges))
         self._epoch = epoch
         self._measured_s, self._clock_news = time.monotonic(), True
 
-    async def _open(self, talk: Talk) -> None:
+    async def _open(self, conversation: Conversation) -> None:
         assert self._origin_ns is not None
         phase = (self._origin_ns + self._offset.steady_ns) % self._interval_ns
         body = settings_body(self._site, self._config.probes, self._config.core_folders, self._interval_ns, phase)
         if self._site.trial:
-            await self._leave_alone(talk)
-        reply = await talk.ask("open", {"run": self._run, **body})
+            await self._leave_alone(conversation)
+        reply = await conversation.ask("open", {"run": self._run, **body})
         if self._agent_id not in ("", str(self._hello.get("agent"))):
-            self._following = Following(missing=self._following.missing)  # it was installed anew: other numbers
+            self._progress = FetchProgress(
+                missing=self._progress.missing
+            )  # it was installed again: its numbers start again
         self._agent_id = str(self._hello.get("agent"))
-        self._following.begin(whole(reply.body, "acked"), whole(reply.body, "last"))
+        self._progress.start(whole(reply.body, "acked"), whole(reply.body, "last"))
         self._opened = True
 
-    async def _leave_alone(self, talk: Talk) -> None:
+    async def _leave_alone(self, conversation: Conversation) -> None:
         """A trial must not take what another run has not fetched yet. Raises SourceError if there is such."""
-        held = (await talk.ask("status")).body
+        held = (await conversation.ask("status")).body
         waiting = whole(held, "last") - whole(held, "acked")
         if held.get("run") not in ("", self._run) and waiting > 0 and held.get("interval_s") is not None:
             run = str(held.get("run")).partition("/")[0]
             raise SourceError(
-                f"the agent keeps {waiting} looks for the run {run!r}, which did not end in order: soakwatch resume it "
-                "first; a new run begins with an empty spool"
+                f"the agent keeps {waiting} polls of the run {run!r}, which did not end in order: soakwatch resume it "
+                "first; a new run starts with an empty spool"
             )
 
-    async def _fetched(self, reply: Reply) -> Poll | None:
-        """Puts the looks of an answer to those that wait; the last one is returned as well."""
+    async def _take_polls(self, reply: Reply) -> Poll | None:
+        """Queues the polls of an answer for the record; the last one is returned as well."""
         early, last = reply.body.get("ahead"), None
-        for at, frame in enumerate(reply.looks):
+        for index, frame in enumerate(reply.polls):
             look = self._poll_of(frame)
-            if self._following.take(frame.seq, ahead=frame.seq == early):
+            if self._progress.take(frame.seq, ahead=frame.seq == early):
                 last = look
                 if look.outcome is PollOutcome.OK:
                     self._waiting.append((frame.seq, look))
-            if at % _DECODED_AT_ONCE == _DECODED_AT_ONCE - 1:
+            if index % _DECODED_AT_ONCE == _DECODED_AT_ONCE - 1:
                 await asyncio.sleep(0)
         return last
 
@@ -317,7 +331,7 @@ class AgentPoller:
         return in_our_time(decode(frame.poll), offset.steady_ns, self._interval_ns, self._origin_ns)
 
     def _state(self, body: Object, now_ns: int) -> tuple[list[Sample], list[Event]]:
-        lost = self._following.missing  # the agent's own count holds what we fetched and had not acknowledged yet
+        lost = self._progress.missing  # the agent's own count holds what we fetched and had not acknowledged yet
         samples = [
             Sample("source.device.cpu.time", _SOURCE, number(body, "cpu_s"), now_ns),
             Sample("source.spool.usage", _SOURCE, whole(body, "bytes"), now_ns),
@@ -336,10 +350,10 @@ class AgentPoller:
     def _records(self) -> bool:
         return self._config.recorder and self._hello.get("recorder") is True
 
-    async def _fetch_window(self, talk: Talk, window: Window) -> tuple[list[Event], list[Fault]]:
+    async def _fetch_window(self, conversation: Conversation, window: Window) -> tuple[list[Event], list[Fault]]:
         offset_ns = self._offset.steady_ns
         try:
-            reply = await talk.ask(
+            reply = await conversation.ask(
                 "window", {"from_ns": window.begin_ns + offset_ns, "to_ns": window.end_ns + offset_ns}
             )
             event = self._windows.keep(reply.body, offset_ns, window)
@@ -349,19 +363,19 @@ class AgentPoller:
         except SourceError as failure:
             return [], [_fault(str(failure))]
         if event is None:
-            return [], [_fault(f"the flight recorder has nothing from around {window.reason!r}")]
+            return [], [_fault(f"the flight recorder has no samples around {window.reason!r}")]
         return [event], []
 
     def _why_none(self, body: Object) -> str:
         trouble = body.get("trouble")
-        told = f" ({trouble})" if isinstance(trouble, str) else ""
-        return f"the agent answered, but made no look within {self._patience_s:g} s of its due time{told}"
+        shown_facts = f" ({trouble})" if isinstance(trouble, str) else ""
+        return f"the agent answered, but made no poll within {self._wait_s:g} s of its due time{shown_facts}"
 
-    async def _cut(self) -> None:
-        talk, self._talk, self._opened = self._talk, None, False
-        if talk is not None:
+    async def _disconnect(self) -> None:
+        conversation, self._conversation, self._opened = self._conversation, None, False
+        if conversation is not None:
             with suppress(SourceError, OSError):
-                await asyncio.shield(talk.close())
+                await asyncio.shield(conversation.close())
 
 
 def _fault(text: str) -> Fault:
@@ -369,23 +383,23 @@ def _fault(text: str) -> Fault:
 
 
 class _NoPollError(SourceError):
-    """The conversation is well; the look is not."""
+    """The conversation works; the agent's poll failed."""
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> AgentPoller:
-    """Connects. Raises SourceError, and PlanError for what cannot be."""
+    """Connects. Raises SourceError, and PlanError for a folder that cannot be used."""
     if config.url is not None:
         assert config.token is not None
-        way: Transport = HttpsWay(config.url, config.token, config.fingerprint)
+        transport: Transport = HttpsTransport(config.url, config.token, config.fingerprint)
     elif config.host:
         line = await stack.enter_async_context(SshLine(config, site.folder))
         folder = config.folder.removeprefix("~/")
         if folder.startswith(("~", "-")) or not folder.isprintable():
-            raise PlanError(f"{site.target}: folder {config.folder!r} is no folder of the account: write a path")
-        way = SshWay(line, folder, child=config.mode == "child")
+            raise PlanError(f"{site.target}: folder {config.folder!r} is not a folder of the account: write a path")
+        transport = SshTransport(line, folder, child=config.mode == "child")
     else:
-        way = LocalWay(config.socket, tuple(config.command))
-    poller = AgentPoller(way, config, site)
+        transport = LocalTransport(config.socket, tuple(config.command))
+    poller = AgentPoller(transport, config, site)
     await poller.connect()
     stack.push_async_callback(poller.close)
     return poller

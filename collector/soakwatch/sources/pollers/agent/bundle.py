@@ -35,10 +35,10 @@ class Psutil:
 
 def installed_psutil() -> Psutil:
     """psutil as it is installed here, for machines of this kind. Raises SoakwatchError if it serves one Python only."""
-    found = metadata.distribution("psutil")
-    names = [str(path) for path in found.files or () if _wanted(str(path))]
-    files = {name: Path(str(found.locate_file(name))).read_bytes() for name in names}
-    return _psutil(found.version, found.read_text("WHEEL") or "", files)
+    distribution = metadata.distribution("psutil")
+    names = [str(path) for path in distribution.files or () if _is_wanted(str(path))]
+    files = {name: Path(str(distribution.locate_file(name))).read_bytes() for name in names}
+    return _psutil(distribution.version, distribution.read_text("WHEEL") or "", files)
 
 
 def psutil_of_wheel(path: Path) -> Psutil:
@@ -50,15 +50,15 @@ def psutil_of_wheel(path: Path) -> Psutil:
             names = wheel.namelist()
             about = next((name for name in names if re.fullmatch(r"psutil-[^/]+\.dist-info/WHEEL", name)), None)
             if about is None:
-                raise SoakwatchError(f"{path} is no wheel of psutil: get one with pip download psutil --platform …")
-            files = {name: wheel.read(name) for name in names if _wanted(name)}
+                raise SoakwatchError(f"{path} is not a wheel of psutil: get one with pip download psutil --platform …")
+            files = {name: wheel.read(name) for name in names if _is_wanted(name)}
             version = about.split("-")[1].removesuffix(".dist")
             return _psutil(version, wheel.read(about).decode("utf-8", "replace"), files)
     except (OSError, zipfile.BadZipFile):
-        raise SoakwatchError(f"{path} cannot be read as a wheel: name a file psutil-….whl") from None
+        raise SoakwatchError(f"{path} cannot be read as a wheel: give a file psutil-….whl") from None
 
 
-def _wanted(name: str) -> bool:
+def _is_wanted(name: str) -> bool:
     return (
         name.startswith("psutil/")
         and name.endswith((".py", ".so"))
@@ -75,7 +75,7 @@ def _psutil(version: str, about: str, files: Mapping[str, bytes]) -> Psutil:
         raise SoakwatchError("this psutil is not for Linux: give one with --wheel psutil-…-manylinux….whl")
     if not any(abi == "abi3" for _, abi, _ in linux):
         raise SoakwatchError(
-            f"this psutil serves one version of Python only ({linux[0][0]}): give one for all with --wheel "
+            f"this psutil works with one version of Python only ({linux[0][0]}): give one for all with --wheel "
             "psutil-…-abi3-manylinux….whl"
         )
     last = linux[-1][2]
@@ -92,9 +92,9 @@ def bundle(psutil: Psutil) -> bytes:
         if "__pycache__" not in path.parts
     }
     files["__main__.py"] = files["soakwatch_agent/bundled_main.py"]
-    beside = {name: hashlib.sha256(data).hexdigest() for name, data in psutil.files.items()}
-    told = {"machine": psutil.machine, "libc": psutil.libc, "psutil": psutil.version, "files": beside}
-    files["bundle.json"] = json.dumps(told, sort_keys=True).encode()
+    packed_digests = {name: hashlib.sha256(data).hexdigest() for name, data in psutil.files.items()}
+    manifest = {"machine": psutil.machine, "libc": psutil.libc, "psutil": psutil.version, "files": packed_digests}
+    files["bundle.json"] = json.dumps(manifest, sort_keys=True).encode()
     files |= {f"_beside/{name}": data for name, data in psutil.files.items()}
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:

@@ -1,4 +1,4 @@
-"""A certificate, key and token for an agent that serves HTTPS: signed by nobody, pinned by its fingerprint."""
+"""A certificate, key and token for an agent that serves HTTPS: self-signed, pinned by its fingerprint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from soakwatch.core.errors import SoakwatchError
 
-_DAYS = 3650  # nobody's trust hangs on the date: the fingerprint is what is verified
+_DAYS = 3650  # the date does not matter: the fingerprint is what is verified
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class CertificateFiles:
     fingerprint: str
 
 
-def write_papers(folder: Path, name: str) -> CertificateFiles:
+def write_certificate(folder: Path, name: str) -> CertificateFiles:
     """Writes cert.pem, key.pem and token, readable by their owner only. Raises SoakwatchError; nothing is replaced."""
     key = ec.generate_private_key(ec.SECP256R1())
     who = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
@@ -45,7 +45,7 @@ def write_papers(folder: Path, name: str) -> CertificateFiles:
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    paper = CertificateFiles(
+    files = CertificateFiles(
         folder / "cert.pem",
         folder / "key.pem",
         folder / "token",
@@ -55,14 +55,14 @@ def write_papers(folder: Path, name: str) -> CertificateFiles:
     pem = serialization.Encoding.PEM
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write(paper.cert, cert.public_bytes(pem))
-        _write(paper.key, key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
-        _write(paper.token, f"{secrets.token_urlsafe(32)}\n".encode())
+        _write(files.cert, cert.public_bytes(pem))
+        _write(files.key, key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+        _write(files.token, f"{secrets.token_urlsafe(32)}\n".encode())
     except FileExistsError as error:
-        raise SoakwatchError(f"{error.filename} is there already: name another folder, or remove it") from None
+        raise SoakwatchError(f"{error.filename} already exists: give another folder, or remove it") from None
     except OSError as error:
         raise SoakwatchError(f"{folder} cannot be written: {(error.strerror or 'no reason given').lower()}") from None
-    return paper
+    return files
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -1,7 +1,7 @@
-"""The agent's clock against the collector's: the offset from questions and answers; looks told in our time.
+"""The agent's clock and the collector's: the offset from questions and answers; polls converted to our time.
 
 Method: as NTP (RFC 5905 §8) with the two timestamps of the agent taken as one. Of several exchanges the one with the
-shortest way counts; its error is at most half that way, which is what a way that is slower in one direction costs.
+shortest round trip counts; its error is at most half of that, which is what a path that is slower one way costs.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Exchange:
     wall_ns: int
 
     @property
-    def way_ns(self) -> int:
+    def round_trip_ns(self) -> int:
         """How long it took there and back."""
         return self.came_ns - self.sent_ns
 
     @property
     def middle_ns(self) -> int:
         """Our time at which the agent is taken to have answered."""
-        return self.sent_ns + self.way_ns // 2
+        return self.sent_ns + self.round_trip_ns // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +41,21 @@ class Offset:
     wall_ns: int
 
 
-def measured(exchanges: Sequence[Exchange]) -> Offset:
-    """The offset that the exchange with the shortest way tells.
+def best_offset(exchanges: Sequence[Exchange]) -> Offset:
+    """The offset by the exchange with the shortest round trip.
 
-    >>> measured([Exchange(100, 300, 1200, 5200), Exchange(400, 420, 1415, 5410)])
+    >>> best_offset([Exchange(100, 300, 1200, 5200), Exchange(400, 420, 1415, 5410)])
     Offset(steady_ns=1005, error_ns=10, wall_ns=5000)
     """
-    best = min(exchanges, key=lambda each: each.way_ns)
+    best = min(exchanges, key=lambda each: each.round_trip_ns)
     middle = best.middle_ns
-    return Offset(best.agent_ns - middle, best.way_ns - best.way_ns // 2, best.wall_ns - middle)
+    return Offset(best.agent_ns - middle, best.round_trip_ns - best.round_trip_ns // 2, best.wall_ns - middle)
 
 
-def followed(before: Offset | None, now: Offset) -> Offset:
-    """The offset to go by: the one before while the new one cannot be told from it, so that times do not tremble.
+def smoothed(before: Offset | None, now: Offset) -> Offset:
+    """The offset to use: the previous one while the new one does not differ significantly, so that times do not jitter.
 
-    >>> [followed(Offset(100, 10, 0), Offset(now, 10, 7)).steady_ns for now in (108, 130)]
+    >>> [smoothed(Offset(100, 10, 0), Offset(now, 10, 7)).steady_ns for now in (108, 130)]
     [100, 130]
     """
     if before is not None and abs(now.steady_ns - before.steady_ns) <= max(now.error_ns, before.error_ns):
@@ -65,9 +65,9 @@ def followed(before: Offset | None, now: Offset) -> Offset:
 
 
 def in_our_time(poll: Poll, offset_ns: int, interval_ns: int, origin_ns: int) -> Poll:
-    """A look of the agent with every time on our clock, its due time on our grid.
+    """A poll of the agent with every time on our clock, its due time on our grid.
 
-    An error of the offset must not move a look into its neighbour's due time, so it never begins before its own.
+    An error of the offset must not move a poll into its neighbour's due time, so it never starts before its own.
     """
     due = poll.due_ns - offset_ns
     due = origin_ns + round((due - origin_ns) / interval_ns) * interval_ns

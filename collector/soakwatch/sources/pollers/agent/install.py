@@ -1,4 +1,4 @@
-"""Puts the agent on a host over SSH, starts it, sees it greet; asks how it stands; removes it."""
+"""Installs the agent on a host over SSH and starts it; shows its state; removes it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.units import show_bytes
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.agent.bundle import Psutil, bundle, fits
-from soakwatch.sources.pollers.agent.remote import CLOSE, CRON, LOOK, PUT, REMOVE, SERVICE
-from soakwatch.sources.pollers.agent.ways import SshWay
+from soakwatch.sources.pollers.agent.remote import CLOSE, CRON, EXAMINE, PUT, REMOVE, SERVICE
+from soakwatch.sources.pollers.agent.transports import SshTransport
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch_agent.framing import Object
 
 _PYTHONS = "python3 python3.13 python3.12 python3.11 python3.10 python3.9 /usr/libexec/platform-python"
 _NO_PYTHON = 41
-_PATIENCE_S = 120.0
-_LOOK_S = 30.0  # for the first questions, before anything is sent: a host that does not answer them is none of ours
+_TIMEOUT_S = 120.0
+_EXAMINE_S = 30.0  # for the first questions, before anything is sent: a host that does not answer them is not usable
 _MAX_OUTPUT_BYTES = 1 << 20
 _TRIES, _PAUSE_S = 10, 0.2  # a server that allows one session (MaxSessions) may not have done with the last one yet
 DEFAULT_FOLDER = ".soakwatch-agent"
@@ -33,7 +33,7 @@ DEFAULT_FOLDER = ".soakwatch-agent"
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a host told of itself: its Python, its kind, the agent's folder there, and what could keep a service."""
+    """What a host reports: its Python, its kind, the agent's folder there, and what could run a service."""
 
     python: str
     version: str
@@ -47,34 +47,34 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What was done, as sentences, and how the agent greeted."""
+    """What was done, as sentences, and the agent's greeting."""
 
-    did: tuple[str, ...]
+    actions: tuple[str, ...]
     hello: Object
 
 
-async def look_at(line: SshLine, folder: str) -> Host:
-    """What kind of host it is. Raises SourceError, and SoakwatchError if it has no Python that will do."""
-    wrapped = shlex.quote(LOOK)
+async def examine(line: SshLine, folder: str) -> Host:
+    """What kind of host it is. Raises SourceError, and SoakwatchError if it has no suitable Python."""
+    wrapped = shlex.quote(EXAMINE)
     script = (
         f"for p in {_PYTHONS}; do if command -v $p >/dev/null 2>&1 && $p -c "
         f"'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then exec $p -I -c {wrapped} "
         f"{shlex.quote(folder)}; fi; done; exit {_NO_PYTHON}"
     )
-    code, out, err = await _run(line, f"exec sh -c {shlex.quote(script)}", patience_s=_LOOK_S)
+    code, out, err = await _run(line, f"exec sh -c {shlex.quote(script)}", timeout_s=_EXAMINE_S)
     if code == _NO_PYTHON:
         raise SoakwatchError(f"{line.name} has no Python 3.9 or newer: install one, or poll it with the source ssh")
     try:
-        told = json.loads(out.splitlines()[-1]) if out.strip() else None
-        assert isinstance(told, dict)
+        answer = json.loads(out.splitlines()[-1]) if out.strip() else None
+        assert isinstance(answer, dict)
         python, version, machine, libc, there, digest = (
-            str(told[key]) for key in ("python", "version", "machine", "libc", "folder", "digest")
+            str(answer[key]) for key in ("python", "version", "machine", "libc", "folder", "digest")
         )
-        systemd, crontab = told["systemd"] is True, told["crontab"] is True
+        systemd, crontab = answer["systemd"] is True, answer["crontab"] is True
         return Host(python, version, machine, libc, there, digest, systemd=systemd, crontab=crontab)
     except (ValueError, KeyError, AssertionError):
         raise SoakwatchError(
-            f"{line.name} ran the questions of the installation and answered something else: {_short(out + err)}"
+            f"{line.name} gave an unexpected answer to the installation: {_short(out + err)}"
         ) from None
 
 
@@ -84,51 +84,53 @@ async def install(line: SshLine, folder: str, psutil: Psutil, *, service: bool, 
 
     Raises SourceError, and SoakwatchError with the remedy.
     """
-    host = await look_at(line, folder)
+    host = await examine(line, folder)
     fits(psutil, host.machine, host.libc)
     data = bundle(psutil)
     digest = hashlib.sha256(data).hexdigest()
-    did = []
+    actions = []
     if host.digest == digest:
         await _python(line, host, CLOSE, host.folder)
-        did.append(f"the same agent is in {host.folder} already")
+        actions.append(f"the same agent is already in {host.folder}")
     elif host.digest and not upgrade:
         raise SoakwatchError(
-            f"another agent is in {host.folder} on {line.name} already: replace it with "
+            f"another agent is already in {host.folder} on {line.name}: replace it with "
             f"soakwatch agent install {line.name} --upgrade"
         )
     else:
         await _python(line, host, PUT, host.folder, digest, data=data)
-        did.append(f"put the agent into {host.folder} ({show_bytes(len(data))}, Python {host.version})")
+        actions.append(f"put the agent into {host.folder} ({show_bytes(len(data))}, Python {host.version})")
         if host.digest:
             await _stop(line, host)
-            did.append("ended the one that was there; its spool is kept")
+            actions.append("stopped the one that was there; its spool is kept")
     if service:
-        did.append(await _keep(line, host))
-    talk = await SshWay(line, folder, child=not service).connect()
+        actions.append(await _start_service(line, host))
+    conversation = await SshTransport(line, folder, child=not service).connect()
     try:
-        return Installed(tuple(did), talk.hello)
+        return Installed(tuple(actions), conversation.hello)
     finally:
-        await talk.close()
+        await conversation.close()
 
 
 async def status(line: SshLine, folder: str) -> tuple[Object, Object]:
-    """The agent's greeting and how it stands. Raises SourceError."""
-    host = await look_at(line, folder)
+    """The agent's greeting and its state. Raises SourceError."""
+    host = await examine(line, folder)
     if not host.digest:
         raise SoakwatchError(_none_there(line, host))
     code, out, err = await _run(line, f"exec {_agent(host)} status --dir {shlex.quote(host.folder)}")
     lines = out.splitlines()
-    greets = next((at for at, text in enumerate(lines) if text.startswith("hello ")), 0)  # behind a .bashrc's words
+    greets = next(
+        (index for index, text in enumerate(lines) if text.startswith("hello ")), 0
+    )  # after the output of a .bashrc
     lines = lines[greets:]
     if code != 0 or len(lines) < 2:
-        raise SourceError(f"the agent in {host.folder} on {line.name} does not answer: {_short(err) or 'no word'}")
-    return _told(line, lines[0]), _told(line, lines[1])
+        raise SourceError(f"the agent in {host.folder} on {line.name} does not answer: {_short(err) or 'no output'}")
+    return _object_of(line, lines[0]), _object_of(line, lines[1])
 
 
 async def remove(line: SshLine, folder: str) -> tuple[str, ...]:
-    """Ends the agent and deletes it with its spool; other files in its folder are left. Raises SoakwatchError."""
-    host = await look_at(line, folder)
+    """Stops the agent and deletes it with its spool; other files in its folder are left. Raises SoakwatchError."""
+    host = await examine(line, folder)
     if not host.digest:
         raise SoakwatchError(_none_there(line, host))
     await _stop(line, host)
@@ -139,12 +141,12 @@ async def remove(line: SshLine, folder: str) -> tuple[str, ...]:
     return (f"removed the agent from {host.folder}", *rest)
 
 
-async def _keep(line: SshLine, host: Host) -> str:
-    """Starts the service; says how it will come back."""
+async def _start_service(line: SshLine, host: Host) -> str:
+    """Starts the service; returns a sentence on how it will start again."""
     if host.systemd:
-        said = await _python(line, host, SERVICE, host.folder, _unit(host))
-        if said.strip() == "linger":
-            return f"runs as the user service {_unit(host)}, from the host's start on"
+        answer = await _python(line, host, SERVICE, host.folder, _unit(host))
+        if answer.strip() == "linger":
+            return f"runs as the user service {_unit(host)}, and starts with the host"
         return (
             f"runs as the user service {_unit(host)}, but ends with the last session of the account: ask an "
             "administrator for loginctl enable-linger"
@@ -155,28 +157,29 @@ async def _keep(line: SshLine, host: Host) -> str:
         raise SoakwatchError(f"the agent on {line.name} does not start: {_short(err)}")
     if host.crontab:
         await _python(line, host, CRON, host.folder, "add")
-        return "runs in the background, and from the host's start on (crontab @reboot): there is no systemd for users"
+        return "runs in the background and starts with the host (crontab @reboot): there is no systemd for users"
     return (
         "runs in the background, but has neither systemd for users nor crontab: after a restart of the host it runs "
-        "again from the collector's next connection on, and what was before that is not seen"
+        "again from the collector's next connection on; until then nothing is polled"
     )
 
 
-def _told(line: SshLine, text: str) -> Object:
-    """What stands behind the word of a line: an agent of any version tells it as an object."""
+def _object_of(line: SshLine, text: str) -> Object:
+    """The object after the word of a line: agents of all versions send one."""
     try:
-        told = json.loads(text.partition(" ")[2])
-        assert isinstance(told, dict)
+        answer = json.loads(text.partition(" ")[2])
+        assert isinstance(answer, dict)
     except (ValueError, RecursionError, AssertionError):
         raise SourceError(
-            f"what answers on {line.name} is no agent, or other text stands in its output (a login banner, a .bashrc): "
+            f"the answer on {line.name} does not come from an agent, or other text is mixed in (a login "
+            f"banner, a .bashrc): "
             f"{_short(text)}"
         ) from None
-    return told
+    return answer
 
 
 def _none_there(line: SshLine, host: Host) -> str:
-    return f"there is no agent on {line.name} in {host.folder}: put it there with soakwatch agent install {line.name}"
+    return f"there is no agent on {line.name} in {host.folder}: install it with soakwatch agent install {line.name}"
 
 
 async def _stop(line: SshLine, host: Host) -> None:
@@ -203,15 +206,15 @@ async def _python(line: SshLine, host: Host, program: str, *words: str, data: by
 
 
 async def _run(
-    line: SshLine, command: str, data: bytes = b"", patience_s: float = _PATIENCE_S
+    line: SshLine, command: str, data: bytes = b"", timeout_s: float = _TIMEOUT_S
 ) -> tuple[int | None, str, str]:
     """Runs a command with some input; exit code and output. Raises SourceError."""
     await line.connection()
     try:
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(timeout_s):
             process = await _opened(line, command)
             try:
-                with contextlib.suppress(BrokenPipeError):  # it has ended already; what it said is read all the same
+                with contextlib.suppress(BrokenPipeError):  # it has ended already; its output is read all the same
                     process.stdin.write(data)
                     process.stdin.write_eof()
                 out, err = await asyncio.gather(_all(line, process.stdout), _all(line, process.stderr))
@@ -220,7 +223,7 @@ async def _run(
                 process.close()
     except TimeoutError:
         line.drop()
-        raise SourceError(f"{line.name} did not finish within {patience_s:g} s") from None
+        raise SourceError(f"{line.name} did not finish within {timeout_s:g} s") from None
     except (asyncssh.Error, OSError) as error:
         raise line.failed(error) from None
     return process.exit_status, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
@@ -235,13 +238,13 @@ async def _opened(line: SshLine, command: str) -> asyncssh.SSHClientProcess[byte
 
 
 async def _all(line: SshLine, reader: asyncssh.SSHReader[bytes]) -> bytes:
-    """All that comes. Raises SourceError if it is more than any answer of ours."""
+    """All output. Raises SourceError if it is longer than any expected answer."""
     kept = bytearray()
     while chunk := await reader.read(1 << 16):
         kept += chunk
         if len(kept) > _MAX_OUTPUT_BYTES:
             line.drop()
-            raise SourceError(f"{line.name} answers without an end: is it a host with a shell?")
+            raise SourceError(f"{line.name} sends output without end: is it a host with a shell?")
     return bytes(kept)
 
 

@@ -1,6 +1,6 @@
 """What is done on a host to put the agent there: small programs for its Python, sent over SSH. They stand alone."""
 
-LOOK = r"""
+EXAMINE = r"""
 import json, os, platform, shutil, subprocess, sys, hashlib
 folder = os.path.join(os.path.expanduser("~"), sys.argv[1])
 def works(*command):

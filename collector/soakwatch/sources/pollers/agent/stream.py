@@ -1,4 +1,4 @@
-"""Bytes to and from an agent, and the conversation on them: a question, looks, ``done``; everything of bounded size."""
+"""The conversation with an agent over a byte stream: a question, polls, ``done``; everything of bounded size."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from soakwatch_agent.framing import (
 
 _CHUNK = 1 << 16
 _MAX_FRAMES = 600
-_MAX_LINES_BEFORE_GREETING = 50  # lines that a .bashrc of the account may say before the agent greets
-PATIENCE_S = 45.0  # of a greeting: an agent that has to be started first says itself after 30 s that it does not start
+_MAX_LINES_BEFORE_GREETING = 50  # lines that a .bashrc of the account may print before the agent's greeting
+GREETING_TIMEOUT_S = (
+    45.0  # of a greeting: an agent that has to be started first reports itself after 30 s that it does not start
+)
 _GREETS = f"{HELLO} ".encode()
 
 
@@ -38,12 +40,12 @@ class LinkLostError(SourceError):
 class ByteStream(Protocol):
     """A connection to an agent."""
 
-    async def read(self, most: int) -> bytes:
-        """Some bytes; none at the end."""
+    async def read(self, max_bytes: int) -> bytes:
+        """Returns some bytes; none at the end."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Sends all of it."""
+        """Sends all bytes."""
         ...
 
     async def close(self) -> None:
@@ -51,7 +53,7 @@ class ByteStream(Protocol):
         ...
 
     def last_words(self) -> str:
-        """What the far side said beside the stream (an error message of a shell), in one printable line, or nothing."""
+        """What the far side wrote to standard error (a shell's message), in one printable line; empty if nothing."""
         ...
 
 
@@ -59,11 +61,11 @@ class ByteStream(Protocol):
 class Reply:
     """The answer to a question."""
 
-    looks: tuple[Frame, ...]
+    polls: tuple[Frame, ...]
     body: Object
 
 
-class Talk(Protocol):
+class Conversation(Protocol):
     """A conversation with one agent."""
 
     hello: Object
@@ -73,7 +75,7 @@ class Talk(Protocol):
         ...
 
     async def close(self) -> None:
-        """Ends it."""
+        """Ends the conversation."""
         ...
 
 
@@ -81,60 +83,60 @@ async def lines_of(stream: ByteStream) -> AsyncIterator[bytes]:
     """The lines of a stream, with their ends. Raises SourceError for one that is longer than an agent makes any."""
     buffer = bytearray()
     while True:
-        begin = 0
-        while (end := buffer.find(b"\n", begin)) >= 0:
-            yield bytes(buffer[begin : end + 1])
-            begin = end + 1
-        del buffer[:begin]
+        start = 0
+        while (end := buffer.find(b"\n", start)) >= 0:
+            yield bytes(buffer[start : end + 1])
+            start = end + 1
+        del buffer[:start]
         if len(buffer) > MAX_LINE:
-            raise SourceError(f"what answers is no agent: it sent a line of more than {MAX_LINE} bytes")
+            raise SourceError(f"the answer does not come from an agent: a line is longer than {MAX_LINE} bytes")
         seen = len(buffer)
         chunk = await stream.read(_CHUNK)
         if not chunk:
             return
         if len(buffer) + len(chunk) > MAX_LINE and chunk.find(b"\n") < 0 and seen > MAX_LINE - _CHUNK:
-            raise SourceError(f"what answers is no agent: it sent a line of more than {MAX_LINE} bytes")
+            raise SourceError(f"the answer does not come from an agent: a line is longer than {MAX_LINE} bytes")
         buffer += chunk
 
 
 async def gather(lines: AsyncIterator[bytes], number: int) -> Reply:
     """The frames up to the one that closes the answer to a question. Raises SourceError."""
-    looks: list[Frame] = []
+    polls: list[Frame] = []
     async for line in lines:
         frame = _frame(line)
         if frame.word == POLL:
-            looks.append(frame)
-            if len(looks) > _MAX_FRAMES:
-                raise SourceError("the agent sends more than it was asked for: what answers is no agent")
+            polls.append(frame)
+            if len(polls) > _MAX_FRAMES:
+                raise SourceError("the answer does not come from an agent: it is longer than was asked for")
             continue
         if frame.word == HELLO or _number(frame) not in (number, 0):
-            raise SourceError("the agent answers something else than it was asked: the connection is out of step")
+            raise SourceError("the agent answered another question: the connection is out of step")
         if frame.word == ERROR:
             text = frame.body.get("text")
             raise SourceError(one_line(text, 300) if isinstance(text, str) else "the agent refused without a reason")
         assert frame.word == DONE
-        return Reply(tuple(looks), frame.body)
+        return Reply(tuple(polls), frame.body)
     raise LinkLostError("the agent ended the connection")
 
 
 def greeting(line: bytes) -> Object:
-    """The first frame of all. Raises SourceError for another version, with the remedy."""
+    """The agent's first frame. Raises SourceError for another version, with the remedy."""
     frame = _frame(line)
     if frame.word != HELLO:
-        raise SourceError("what answers is no agent: it does not greet as one")
+        raise SourceError("the answer does not come from an agent: the greeting is missing")
     spoken, version = frame.body.get("v"), one_line(str(frame.body.get("version", "unknown")), 40)
     if spoken != PROTOCOL:
         if isinstance(spoken, int) and spoken > PROTOCOL:
-            remedy = "update soakwatch here, or put this one's agent there: soakwatch agent install USER@HOST --upgrade"
+            remedy = "update soakwatch here, or install its agent there: soakwatch agent install USER@HOST --upgrade"
         else:
-            remedy = "bring it up to date: soakwatch agent install USER@HOST --upgrade"
+            remedy = "update it: soakwatch agent install USER@HOST --upgrade"
         raise SourceError(
             f"the agent there (version {version}) speaks another version of the protocol than this side: {remedy}"
         )
     return frame.body
 
 
-class StreamTalk:
+class StreamConversation:
     """A conversation on a stream that stays open."""
 
     def __init__(self, stream: ByteStream, lines: AsyncIterator[bytes], hello: Object) -> None:
@@ -143,7 +145,7 @@ class StreamTalk:
         self._number = 0
 
     async def ask(self, word: str, body: Object | None = None) -> Reply:
-        """See Talk."""
+        """See Conversation."""
         self._number += 1
         try:
             await self._stream.write(question_line(self._number, word, body))
@@ -152,20 +154,20 @@ class StreamTalk:
         return await gather(self._lines, self._number)
 
     async def close(self) -> None:
-        """See Talk."""
+        """See Conversation."""
         await self._stream.close()
 
 
-async def greet(stream: ByteStream, what: str, patience_s: float = PATIENCE_S) -> StreamTalk:
+async def greet(stream: ByteStream, what: str, timeout_s: float = GREETING_TIMEOUT_S) -> StreamConversation:
     """Waits for the agent's greeting. ``what`` names it in errors. Raises SourceError; the stream is closed then."""
     lines = lines_of(stream)
     try:
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(timeout_s):
             line = await _greeting_line(lines)
-        return StreamTalk(stream, lines, _greeted(line, stream, what))
+        return StreamConversation(stream, lines, _greeted(line, stream, what))
     except TimeoutError:
         await stream.close()
-        raise SourceError(f"{what} did not greet within {patience_s:g} s") from None
+        raise SourceError(f"{what} sent no greeting within {timeout_s:g} s") from None
     except BaseException:
         await stream.close()
         raise
@@ -186,8 +188,8 @@ async def _greeting_line(lines: AsyncIterator[bytes]) -> bytes | None:
 
 def _greeted(line: bytes | None, stream: ByteStream, what: str) -> Object:
     if line is None:
-        said = stream.last_words()
-        raise SourceError(f"{what} did not answer" + (f": {said}" if said else ""))
+        words = stream.last_words()
+        raise SourceError(f"{what} did not answer" + (f": {words}" if words else ""))
     return greeting(line)
 
 

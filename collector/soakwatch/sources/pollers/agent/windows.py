@@ -16,21 +16,21 @@ QUIET_NS = 120_000_000_000  # from one window that is fetched to the next
 RING_NS = 600_000_000_000  # what the recorder keeps
 MAX_WINDOWS = 200  # a run
 MAX_WAITING = 4  # with the quiet time between them, what the ring keeps for so long
-MAX_REASONS = 8  # that are named of one window; the others are counted
-_MEMORY = 60  # looks that make the usual level of CPU
+MAX_REASONS = 8  # named in one window; the others are counted
+_MEMORY = 60  # polls that make the usual level of CPU
 _ENOUGH = 10
 _JUMP = 0.3  # busy share above the usual level
-_USUAL = 0.9  # a core is seldom busier than this share of its looks
-_LASTS = 2  # looks: a burst of one look on one core is what cores are for
+_USUAL = 0.9  # a core is seldom busier than this share of its polls
+_LASTS = 2  # polls: a burst of one poll on one core is normal
 _MAX_CORES = 256
 _TRIES = 2  # to fetch one window
-_A_TIME = 2000  # samples that go into one poll
+_SAMPLES_PER_POLL = 2000  # samples that go into one poll
 _CPU, _CORE = "system.cpu.utilization", "system.cpu.core.utilization"
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of our time that is worth fetching; ``moments`` say when and why, ``more`` how many are not named."""
+    """An interval of our time that is worth fetching; ``moments`` say when and why, ``more`` how many are not named."""
 
     begin_ns: int
     end_ns: int
@@ -45,7 +45,7 @@ class Window:
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _PendingWindow:
     begin_ns: int
     end_ns: int
     moments: list[tuple[int, str]]
@@ -60,7 +60,7 @@ class _Wanted:
         else:
             self.more += 1
 
-    def told(self, begin_ns: int, end_ns: int) -> Window:
+    def cut_to(self, begin_ns: int, end_ns: int) -> Window:
         return Window(
             max(self.begin_ns, begin_ns), min(self.end_ns, end_ns), tuple(self.moments), self.more, self.tries
         )
@@ -72,17 +72,17 @@ class _Level:
 
     usual: deque[float] = field(default_factory=lambda: deque(maxlen=_MEMORY))
     since_ns: int = 0
-    looks: int = 0
+    polls: int = 0
 
     def jumped(self, share: float, now_ns: int, lasts: int, *, seldom: bool) -> bool:
-        """Takes a look; whether it is the one that makes a jump of it."""
+        """Takes a reading; True if it completes a jump."""
         if len(self.usual) >= _ENOUGH and share > _JUMP and share > self._usually(seldom=seldom) + _JUMP:
-            self.since_ns = self.since_ns if self.looks else now_ns
-            self.looks += 1
+            self.since_ns = self.since_ns if self.polls else now_ns
+            self.polls += 1
         else:
-            self.looks = 0
+            self.polls = 0
         self.usual.append(share)
-        return self.looks == lasts
+        return self.polls == lasts
 
     def _usually(self, *, seldom: bool) -> float:
         if not seldom:
@@ -92,7 +92,7 @@ class _Level:
 
 
 class Windows:
-    """Gathers what is worth a closer look: what it is told of, and a jump of the CPU in an agent's answers.
+    """Collects what is worth the recorder's samples: requested moments, and jumps of the CPU in an agent's answers.
 
     What happens while a window is waiting, and within it, is named in it; what happens beyond gets a window of its
     own, which waits for the quiet time: the ring keeps it meanwhile. Windows never overlap.
@@ -101,8 +101,8 @@ class Windows:
     def __init__(self) -> None:
         self._machine = _Level()
         self._cores: dict[str, _Level] = {}
-        self._waits: deque[_Wanted] = deque()
-        self._taken: deque[tuple[int, int]] = deque(maxlen=16)  # stretches that were fetched
+        self._waits: deque[_PendingWindow] = deque()
+        self._taken: deque[tuple[int, int]] = deque(maxlen=16)  # intervals that were fetched
         self._gone: list[str] = []
         self._now_ns: int | None = None
         self._next_ns = 0
@@ -110,7 +110,7 @@ class Windows:
         self._samples: deque[Sample] = deque()
 
     def consider(self, answer: Answer, now_ns: int) -> None:
-        """Looks at an answer, in our time."""
+        """Examines an answer, in our time."""
         self._now_ns = now_ns
         for event in answer.events:
             if not is_internal(event.kind):
@@ -125,7 +125,7 @@ class Windows:
         """Something happened at that time: a window around it is fetched once it is whole."""
         now_ns = when_ns if self._now_ns is None else self._now_ns
         far = when_ns + REACH_NS <= now_ns - RING_NS or when_ns > now_ns + RING_NS
-        if far or any(begin <= when_ns < end for begin, end in self._taken):
+        if far or any(start <= when_ns < end for start, end in self._taken):
             return
         waits = next((each for each in self._waits if each.begin_ns <= when_ns < each.end_ns), None)
         if waits is not None or (waits := self._lengthened(when_ns)) is not None:
@@ -144,22 +144,22 @@ class Windows:
             return None
         wanted = self._waits.popleft()
         self._next_ns = now_ns + QUIET_NS
-        return self._took(wanted.told(now_ns - RING_NS, wanted.end_ns))
+        return self._took(wanted.cut_to(now_ns - RING_NS, wanted.end_ns))
 
     def last(self, end_ns: int) -> Window | None:
         """At the end of a run: the next window as far as it goes, whatever it waits for; None when there is none."""
         while self._waits:
-            window = self._waits.popleft().told(end_ns - RING_NS, end_ns)
+            window = self._waits.popleft().cut_to(end_ns - RING_NS, end_ns)
             if window.begin_ns < window.end_ns:
                 return self._took(window)
         return None
 
     def give_back(self, window: Window) -> None:
         """The connection was lost while this was fetched: once more, when it is there again."""
-        stretch = window.begin_ns, window.end_ns
-        if window.tries < _TRIES - 1 and stretch in self._taken:
-            self._taken.remove(stretch)
-            self._waits.appendleft(_Wanted(*stretch, list(window.moments), window.more, window.tries + 1))
+        interval = window.begin_ns, window.end_ns
+        if window.tries < _TRIES - 1 and interval in self._taken:
+            self._taken.remove(interval)
+            self._waits.appendleft(_PendingWindow(*interval, list(window.moments), window.more, window.tries + 1))
             self._count -= 1
             self._next_ns = 0
 
@@ -171,7 +171,7 @@ class Windows:
     def keep(self, body: Object, offset_ns: int, window: Window) -> Event | None:
         """Takes the agent's answer; its samples go out with ``some``. The event says that they are there.
 
-        Raises SourceError for what is no window.
+        Raises SourceError for an unreadable answer.
         """
         columns, times, rows = body.get("columns"), body.get("times"), body.get("values")
         samples: list[Sample] = []
@@ -192,10 +192,10 @@ class Windows:
                     assert isinstance(name, str)
                     samples.append(Sample(metric, name, value, time_ns - offset_ns))
         except (AssertionError, ValueError):
-            raise SourceError("the agent's flight recorder answered something that is no window") from None
+            raise SourceError("the agent's flight recorder sent an unreadable answer") from None
         if not samples:
             return None
-        begin, end = samples[0].time_ns, samples[-1].time_ns
+        start, end = samples[0].time_ns, samples[-1].time_ns
         self._samples += samples
         detail = {
             "reason": window.reason,
@@ -205,11 +205,11 @@ class Windows:
         }
         if window.more:
             detail["more"] = str(window.more)
-        return Event(WINDOW, "", begin, end, detail)
+        return Event(WINDOW, "", start, end, detail)
 
     def some(self) -> tuple[Sample, ...]:
         """The next samples for the record, a bounded number."""
-        return tuple(self._samples.popleft() for _ in range(min(_A_TIME, len(self._samples))))
+        return tuple(self._samples.popleft() for _ in range(min(_SAMPLES_PER_POLL, len(self._samples))))
 
     def _consider_core(self, sample: Sample, now_ns: int) -> None:
         level = self._cores.get(sample.object)
@@ -221,7 +221,7 @@ class Windows:
             core = object_labels(sample.object).get("core", sample.object)
             self.want(level.since_ns, f"jump of the CPU: core {core}")
 
-    def _lengthened(self, when_ns: int) -> _Wanted | None:
+    def _lengthened(self, when_ns: int) -> _PendingWindow | None:
         """The last window, where another cut it short and what comes soon after it has room in it."""
         last = self._waits[-1] if self._waits else None
         if last is None or not last.end_ns <= when_ns < min(last.end_ns + REACH_NS, last.begin_ns + 2 * REACH_NS):
@@ -233,8 +233,8 @@ class Windows:
         """A window of its own, as far as no other has it."""
         others = [*self._taken, *((each.begin_ns, each.end_ns) for each in self._waits)]
         begin_ns = max([when_ns - REACH_NS, *(end for _, end in others if end <= when_ns)])
-        end_ns = min([when_ns + REACH_NS, *(begin for begin, _ in others if begin > when_ns)])
-        self._waits.append(_Wanted(begin_ns, end_ns, [(when_ns, why)]))
+        end_ns = min([when_ns + REACH_NS, *(start for start, _ in others if start > when_ns)])
+        self._waits.append(_PendingWindow(begin_ns, end_ns, [(when_ns, why)]))
         self._waits = deque(sorted(self._waits, key=lambda each: each.begin_ns))
 
     def _took(self, window: Window) -> Window:

@@ -1,7 +1,7 @@
-"""Streaming telemetry by gNMI (needs ``soakwatch[gnmi]``): the paths of a profile, sampled or told on change.
+"""Streaming telemetry by gNMI (needs ``soakwatch[gnmi]``): the paths of a profile, sampled or sent on change.
 
 Example: ``gnmi: {host: 198.18.0.1, port: 6030, user: soak, password: env:GNMI, profile: arista-eos, ca: lab.pem}``.
-A stream that is silent for three intervals is a failed poll, and is opened anew.
+A stream that is silent for three intervals is a failed poll, and is opened again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef, secret
 from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError, timing
-from soakwatch.sources.pollers.gnmi.latest import Latest, Wanted, wanted
+from soakwatch.sources.pollers.gnmi.latest import Latest, PathQuery, path_queries
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import GnmiPath
 from soakwatch.sources.transport.tls import Pin, certificate_of
@@ -40,7 +40,9 @@ class PathShape(BaseModel):
     metric: Annotated[str, Field(description="metric of the catalogue")]
     scale: Annotated[float | None, Field(default=None, description="factor to the metric's unit")]
     labels: Annotated[dict[str, str], Field(default_factory=dict, description="labels; {name} is a key of the path")]
-    mode: Annotated[Literal["sample", "on_change"], Field(default="sample", description="asked each interval, or told")]
+    mode: Annotated[
+        Literal["sample", "on_change"], Field(default="sample", description="sampled each interval, or sent on change")
+    ]
     values: Annotated[dict[str, float], Field(default_factory=dict, description="numbers for words")]
 
 
@@ -53,12 +55,16 @@ class Config(SourceConfig):
     port: Annotated[int, Field(default=9339, ge=1, le=65535, description="port; EOS 6030, SR Linux 57400")]
     user: Annotated[str | None, Field(default=None, description="name to log in with")]
     password: Annotated[SecretRef | None, Field(default=None, description="its password")]
-    profile: Annotated[str | None, Field(default=None, description="profile whose gNMI paths are asked")]
-    paths: Annotated[list[PathShape], Field(default_factory=list, description="own paths, beside the profile's")]
+    profile: Annotated[str | None, Field(default=None, description="profile whose gNMI paths are subscribed")]
+    paths: Annotated[
+        list[PathShape], Field(default_factory=list, description="own paths, in addition to the profile's")
+    ]
     ca: Annotated[str | None, Field(default=None, description="CA bundle (PEM) that the device is verified by")]
     pin: Annotated[Pin | None, Field(default=None, description="SHA-256 of the device's certificate: trust this one")]
     name: Annotated[str | None, Field(default=None, description="name in the certificate, if it is not the host's")]
-    plaintext: Annotated[bool, Field(default=False, description="no TLS: anybody on the way can read the password")]
+    plaintext: Annotated[
+        bool, Field(default=False, description="no TLS: the password crosses the network in the clear")
+    ]
     encoding: Annotated[
         Literal["JSON_IETF", "JSON", "PROTO"] | None, Field(default=None, description="default: the device's choice")
     ]
@@ -67,24 +73,26 @@ class Config(SourceConfig):
 class GnmiPoller:
     """One stream in a task of its own; a poll takes the newest reading of each series."""
 
-    def __init__(self, config: Config, site: SourceContext, lines: tuple[Wanted, ...], door: GnmiEndpoint) -> None:
-        self._config, self._site, self._lines, self._door = config, site, lines, door
+    def __init__(
+        self, config: Config, site: SourceContext, lines: tuple[PathQuery, ...], endpoint: GnmiEndpoint
+    ) -> None:
+        self._config, self._site, self._lines, self._endpoint = config, site, lines, endpoint
         self._latest = Latest(lines)
         self._stream: Stream | None = None
         self._task: asyncio.Task[None] | None = None
         self._heard_ns = 0
         self._updates = 0
-        self._told = ("", "")
+        self._spoken = ("", "")
 
     async def poll(self, now_ns: int) -> Answer:
-        """What came since the last poll. Raises SourceError for a stream that ended or is silent; it is opened anew
+        """What came since the last poll. Raises SourceError for a stream that ended or is silent; it is opened again
         at the next poll."""
         if self._task is None:
             await self._open(now_ns)
         elif self._task.done():
             failure = self._task.exception()
             await self.close()
-            raise failure if isinstance(failure, SourceError) else SourceError("the stream of updates broke")
+            raise failure if isinstance(failure, SourceError) else SourceError("the stream of updates failed")
         stream = self._stream
         assert stream is not None
         if stream.updates > self._updates:
@@ -92,24 +100,25 @@ class GnmiPoller:
         elif any(not line.on_change for line in self._lines) and now_ns - self._heard_ns > self._patience_ns:
             await self.close()
             raise SourceError(
-                f"{self._config.host} accepted the paths and sent no update for {_SILENT} intervals: has it any?"
+                f"{self._config.host} accepted the paths but sent no update for {_SILENT} intervals: "
+                f"check that it has them"
             )
         self._latest.renew(now_ns)
         samples, events, faults = self._latest.drain()
         if stream.device_offset_ns is not None:
-            thing = object_text(source="gnmi")
-            samples = (*samples, Sample("source.clock.offset", thing, stream.device_offset_ns * 1e-9, now_ns))
+            label = object_text(source="gnmi")
+            samples = (*samples, Sample("source.clock.offset", label, stream.device_offset_ns * 1e-9, now_ns))
         return Answer(samples, events, faults)
 
     def facts(self) -> Facts:
         """What the device speaks."""
-        version, encoding = self._told
+        version, encoding = self._spoken
         identity = {"gNMI": version, "encoding": encoding, "profile": self._config.profile or "the plan's paths"}
         notes = []
-        if self._door.roots is None:
+        if self._endpoint.roots is None:
             notes.append("no TLS: readings and login cross the network in the clear")
         if self._latest.unmatched:
-            notes.append(f"{self._latest.unmatched} updates were of no path that was asked")
+            notes.append(f"{self._latest.unmatched} updates did not belong to any requested path")
         return Facts(identity, tuple(dict.fromkeys(line.line.metric for line in self._lines)), tuple(notes))
 
     async def close(self) -> None:
@@ -131,14 +140,14 @@ class GnmiPoller:
     async def _open(self, now_ns: int) -> None:
         from soakwatch.sources.pollers.gnmi.stream import Stream
 
-        patience_s = 0.8 * timing(0, self._site.interval_s, self._config.timeout).timeout_s
-        stream = Stream(self._door)
+        timeout_s = 0.8 * timing(0, self._site.interval_s, self._config.timeout).timeout_s
+        stream = Stream(self._endpoint)
         try:
-            await stream.open(patience_s, self._config.encoding)
+            await stream.open(timeout_s, self._config.encoding)
         except BaseException:
             await stream.close()
             raise
-        self._stream, self._told = stream, (stream.version, stream.encoding)
+        self._stream, self._spoken = stream, (stream.version, stream.encoding)
         self._updates, self._heard_ns = 0, now_ns
         follow = stream.follow(self._lines, self._site.interval_s, self._latest, self._site.now_ns)
         self._task = asyncio.create_task(follow, name="soakwatch-gnmi")
@@ -158,22 +167,22 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> G
         metadata.append(("username", config.user))
     if config.password is not None:
         metadata.append(("password", secret(config.password).reveal()))
-    door = streams.GnmiEndpoint(config.host, config.port, roots, config.name or name, tuple(metadata))
-    poller = GnmiPoller(config, site, lines, door)
+    endpoint = streams.GnmiEndpoint(config.host, config.port, roots, config.name or name, tuple(metadata))
+    poller = GnmiPoller(config, site, lines, endpoint)
     stack.push_async_callback(poller.close)
     return poller
 
 
-def _lines(config: Config, target: str) -> tuple[Wanted, ...]:
+def _lines(config: Config, target: str) -> tuple[PathQuery, ...]:
     given = [GnmiPath(p.path, p.metric, p.scale, p.labels, p.mode, p.values) for p in config.paths]
     if config.profile is not None:
         profiles = load_profiles()
         given += profiles[config.profile].gnmi
     if not given:
-        told = "has no gNMI paths" if config.profile else "names neither a profile nor paths"
-        raise PlanError(f"{target}: gnmi {told}: set profile (soakwatch profiles), or paths")
+        problem = "has no gNMI paths" if config.profile else "names neither a profile nor paths"
+        raise PlanError(f"{target}: gnmi {problem}: set profile (soakwatch profiles), or paths")
     try:
-        return wanted(given)
+        return path_queries(given)
     except ValueError as error:
         raise PlanError(f"{target}: gnmi: {error}") from None
 
@@ -183,7 +192,7 @@ async def _roots(config: Config, site: SourceContext) -> tuple[bytes | None, str
     if config.plaintext:
         if config.pin or config.ca:
             raise PlanError(
-                f"{site.target}: gnmi: plaintext: true means no TLS, so ca and pin have no use: remove them"
+                f"{site.target}: gnmi: plaintext: true means no TLS, so ca and pin have no effect: remove them"
             )
         return None, None
     if config.pin is not None:

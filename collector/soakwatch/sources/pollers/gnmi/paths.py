@@ -1,4 +1,4 @@
-"""Paths of gNMI: parsed, and held against what a device sends."""
+"""Paths of gNMI: parsed, and matched with what a device sends."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def parse_path(text: str) -> tuple[Element, ...]:
     ['a', 'b', 'd']
     """
     steps: list[Element] = []
-    at = 0
+    position = 0
     body = text.strip().strip("/")
-    while at < len(body):
-        match = _ELEMENT.match(body, at)
+    while position < len(body):
+        match = _ELEMENT.match(body, position)
         if match is None or not match[1].strip():
-            raise ValueError(f"{text!r} is no path: write /a/b[key=*]/c")
+            raise ValueError(f"{text!r} is not a path: write /a/b[key=*]/c")
         steps.append(Element(bare(match[1].strip()), dict(_KEY.findall(match[2]))))
-        at = match.end()
-        if at < len(body):
-            if body[at] != "/":
-                raise ValueError(f"{text!r} is no path: write /a/b[key=*]/c")
-            at += 1
+        position = match.end()
+        if position < len(body):
+            if body[position] != "/":
+                raise ValueError(f"{text!r} is not a path: write /a/b[key=*]/c")
+            position += 1
     if not steps:
         raise ValueError("a path is empty: write /a/b[key=*]/c")
     return tuple(steps)
@@ -56,7 +56,7 @@ def bare(name: str) -> str:
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
 
-def found(wanted: Sequence[Element], sent: Sequence[Element], value: Plain) -> Iterator[tuple[dict[str, str], Plain]]:
+def matches(wanted: Sequence[Element], sent: Sequence[Element], value: Plain) -> Iterator[tuple[dict[str, str], Plain]]:
     """What an update says of a wanted path: keys and value, once for each instance.
 
     A device may answer with the very leaf, or with a tree above it (JSON, RFC 7951); lists in a tree are told apart by

@@ -1,4 +1,4 @@
-"""One subscription of a device: opened, read to its end, its failures told in one sentence without a secret.
+"""One subscription of a device: opened, read to its end, its failures in one sentence without a secret.
 
 The generated messages come with pygnmi; the calls are grpc's own for asyncio, since pygnmi's client reads a stream in
 threads and keeps what nobody fetched.
@@ -17,7 +17,7 @@ from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
 
 from soakwatch.core.text import one_line
 from soakwatch.sources.abc import LoginRefusedError, SourceError
-from soakwatch.sources.pollers.gnmi.latest import Latest, Wanted
+from soakwatch.sources.pollers.gnmi.latest import Latest, PathQuery
 from soakwatch.sources.pollers.gnmi.values import BadValueError, elements, plain
 
 ENCODINGS = ("JSON_IETF", "JSON", "PROTO")
@@ -48,40 +48,40 @@ class GnmiEndpoint:
 class Stream:
     """One channel. ``open`` asks what the device can do, ``follow`` reads updates until the stream ends."""
 
-    def __init__(self, door: GnmiEndpoint) -> None:
-        self._door = door
-        target = f"[{door.host}]:{door.port}" if ":" in door.host else f"{door.host}:{door.port}"
-        options = [*_OPTIONS, *([("grpc.ssl_target_name_override", door.name)] if door.name else [])]
-        if door.roots is None:
+    def __init__(self, endpoint: GnmiEndpoint) -> None:
+        self._endpoint = endpoint
+        target = f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
+        options = [*_OPTIONS, *([("grpc.ssl_target_name_override", endpoint.name)] if endpoint.name else [])]
+        if endpoint.roots is None:
             self._channel = grpc.aio.insecure_channel(target, options=options)
         else:
-            credentials = grpc.ssl_channel_credentials(root_certificates=door.roots or None)
+            credentials = grpc.ssl_channel_credentials(root_certificates=endpoint.roots or None)
             self._channel = grpc.aio.secure_channel(target, credentials, options=options)
         self._stub = gnmi_pb2_grpc.gNMIStub(self._channel)
         self.version, self.encoding = "", ENCODINGS[0]
         self.device_offset_ns: int | None = None  # by the time that the device wrote into its last message
         self.updates = 0
 
-    async def open(self, patience_s: float, encoding: str | None) -> None:
+    async def open(self, timeout_s: float, encoding: str | None) -> None:
         """Capabilities: the version, and an encoding that the device has. Raises SourceError."""
         try:
-            told = await self._stub.Capabilities(
-                gnmi_pb2.CapabilityRequest(), timeout=patience_s, metadata=self._door.metadata
+            answer = await self._stub.Capabilities(
+                gnmi_pb2.CapabilityRequest(), timeout=timeout_s, metadata=self._endpoint.metadata
             )
         except grpc.aio.AioRpcError as error:
             raise self._failed(error) from None
-        self.version = str(told.gNMI_version)[:40]
-        able = [gnmi_pb2.Encoding.Name(number) for number in told.supported_encodings if number in _KNOWN]
+        self.version = str(answer.gNMI_version)[:40]
+        able = [gnmi_pb2.Encoding.Name(number) for number in answer.supported_encodings if number in _KNOWN]
         if encoding is not None and able and encoding not in able:
             raise SourceError(f"{self._where()} has no encoding {encoding}: it has {', '.join(able)}")
         self.encoding = encoding or next((name for name in ENCODINGS if name in able), ENCODINGS[0])
 
     async def follow(
-        self, lines: Sequence[Wanted], interval_s: float, latest: Latest, now_ns: Callable[[], int]
+        self, lines: Sequence[PathQuery], interval_s: float, latest: Latest, now_ns: Callable[[], int]
     ) -> None:
         """Feeds ``latest`` until the stream ends. Raises SourceError with the reason, whatever it was."""
         request = gnmi_pb2.SubscribeRequest(subscribe=_subscription(lines, interval_s, self.encoding))
-        call = self._stub.Subscribe(metadata=self._door.metadata)
+        call = self._stub.Subscribe(metadata=self._endpoint.metadata)
         try:
             await call.write(request)
             async for response in call:
@@ -113,40 +113,40 @@ class Stream:
             latest.forget((*prefix, *elements(tuple(gone.elem))))
 
     def _where(self) -> str:
-        return f"{self._door.host} port {self._door.port}"
+        return f"{self._endpoint.host} port {self._endpoint.port}"
 
     def _failed(self, error: grpc.aio.AioRpcError) -> SourceError:
         refused = error.code() is grpc.StatusCode.UNAUTHENTICATED
         return (LoginRefusedError if refused else SourceError)(self._sentence(error))
 
     def _sentence(self, error: grpc.aio.AioRpcError) -> str:
-        code, where, told = error.code(), self._where(), error.details() or ""
-        for _, value in self._door.metadata:  # a device may repeat what it was given; before anything is cut off
-            told = told.replace(value, "***") if value else told
-        told = one_line(told, 160)
+        code, where, detail = error.code(), self._where(), error.details() or ""
+        for _, value in self._endpoint.metadata:  # a device may repeat what it was given; before anything is cut off
+            detail = detail.replace(value, "***") if value else detail
+        detail = one_line(detail, 160)
         known = {
-            grpc.StatusCode.UNAUTHENTICATED: f"{where} refuses the login: mend user or password",
+            grpc.StatusCode.UNAUTHENTICATED: f"{where} refuses the login: check user or password",
             grpc.StatusCode.PERMISSION_DENIED: f"{where} does not allow this user to subscribe",
-            grpc.StatusCode.DEADLINE_EXCEEDED: f"{where} did not answer in time",
-            grpc.StatusCode.UNIMPLEMENTED: f"{where} speaks gRPC and has no gNMI: is this the right port?",
+            grpc.StatusCode.DEADLINE_EXCEEDED: f"{where} did not detail in time",
+            grpc.StatusCode.UNIMPLEMENTED: f"{where} speaks gRPC but not gNMI: check the port",
             grpc.StatusCode.RESOURCE_EXHAUSTED: f"{where} allows no further subscription, or sent too large a message",
-            grpc.StatusCode.INVALID_ARGUMENT: f"{where} refuses a path or a mode: {told}",
+            grpc.StatusCode.INVALID_ARGUMENT: f"{where} refuses a path or a mode: {detail}",
         }
         if code in known:
             return known[code]
         if code is grpc.StatusCode.UNAVAILABLE:
-            if "certificate" in told.lower() or "handshake" in told.lower() or "ssl" in told.lower():
-                return f"{where}: no TLS that is trusted: give ca, pin or name, or plaintext: true if it has none"
-            if "refused" in told.lower():
+            if "certificate" in detail.lower() or "handshake" in detail.lower() or "ssl" in detail.lower():
+                return f"{where}: its TLS certificate is not trusted: give ca, pin or name, or plaintext: true"
+            if "refused" in detail.lower():
                 return f"{where} refuses: nothing listens there"
-            return f"{where} cannot be reached, or broke off"
-        return f"{where} ended with {code.name.lower().replace('_', ' ')}: {told}"
+            return f"{where} cannot be reached, or closed the connection"
+        return f"{where} ended with {code.name.lower().replace('_', ' ')}: {detail}"
 
 
 _KNOWN = frozenset(gnmi_pb2.Encoding.values())
 
 
-def _subscription(lines: Sequence[Wanted], interval_s: float, encoding: str) -> gnmi_pb2.SubscriptionList:
+def _subscription(lines: Sequence[PathQuery], interval_s: float, encoding: str) -> gnmi_pb2.SubscriptionList:
     subscriptions = []
     asked = {(line.line.path, line.on_change): line for line in lines}  # one path may give several metrics
     for line in asked.values():

@@ -13,7 +13,7 @@ _MAX_JSON_BYTES = 4 * 2**20
 
 
 class BadValueError(ValueError):
-    """A value that is none: one sentence."""
+    """A value that cannot be read: why, in one sentence."""
 
 
 class Typed(Protocol):
@@ -32,12 +32,12 @@ def plain(value: Typed) -> Plain:
     inner: object = getattr(value, kind)
     if kind in {"json_val", "json_ietf_val"}:
         if not isinstance(inner, bytes) or len(inner) > _MAX_JSON_BYTES:
-            raise BadValueError("a value in JSON is too large")
+            raise BadValueError("a JSON value is too large")
         try:
-            made: Plain = json.loads(inner)
+            parsed: Plain = json.loads(inner)
         except (ValueError, RecursionError):
-            raise BadValueError("a value in JSON is no JSON") from None
-        return made
+            raise BadValueError("a JSON value is malformed") from None
+        return parsed
     if kind == "decimal_val":
         return float(getattr(inner, "digits", 0)) / 10.0 ** int(getattr(inner, "precision", 0))
     if kind == "bytes_val":
@@ -56,14 +56,14 @@ def number(value: Plain, names: Mapping[str, float], scale: float | None) -> flo
         word = bare(str(value))
         chosen = names.get(word, names.get(str(value), names.get("default")))
         if chosen is None:
-            raise BadValueError(f"{str(value)[:40]!r} is none of {', '.join(names)}")
+            raise BadValueError(f"{str(value)[:40]!r} is not one of {', '.join(names)}")
         return chosen
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str):
         value = _of_text(value)
     if not isinstance(value, int | float) or not math.isfinite(value):
-        raise BadValueError(f"{str(value)[:40]!r} is no number")
+        raise BadValueError(f"{str(value)[:40]!r} is not a number")
     return value if scale is None or scale == 1 else value * scale
 
 
@@ -71,7 +71,7 @@ def _of_text(text: str) -> int | float:
     try:
         return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
     except ValueError:
-        raise BadValueError(f"{text[:40]!r} is no number") from None
+        raise BadValueError(f"{text[:40]!r} is not a number") from None
 
 
 class SentElement(Protocol):

@@ -47,7 +47,7 @@ class PrometheusPoller:
         self._last: Mapped | None = None
 
     async def poll(self, now_ns: int) -> Answer:
-        """One scrape. Raises SourceError for a page that is not there or is no metrics page."""
+        """One scrape. Raises SourceError for a missing page or one that is not a metrics page."""
         page = await self._access.get(ACCEPT)
         if page.status != 200:
             hints = {401: ": give token, or user and password", 403: ": the secret is not accepted"}
@@ -67,7 +67,7 @@ class PrometheusPoller:
         if self._last is not None and self._last.unused:
             names = sorted(self._last.unused)
             some = ", ".join(names[:_SHOWN_NAMES]) + (" …" if len(names) > _SHOWN_NAMES else "")
-            notes.append(f"{len(names)} names of the page are not sampled ({some}): name them or globs of them in keep")
+            notes.append(f"{len(names)} names of the page are not sampled ({some}): add them, or globs, to keep")
         used = len(self._last.used) if self._last else 0
         return Facts({"page": shown(self._config.url), "mapped names": str(used)}, (), tuple(notes))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from soakwatch.sources.pollers.prometheus.reading import Shown
+from soakwatch.sources.pollers.prometheus.reading import PageSample
 from soakwatch.sources.pollers.prometheus.shape import MapEntry
 from soakwatch_agent.metric import BY_NAME, COUNTER, fault_of
 from soakwatch_agent.sample import Fault, Sample, object_text
@@ -21,7 +21,7 @@ _MAX_FAULTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """What a page brought: samples, faults, the names that were mapped, and the names that nobody wanted."""
+    """What a page brought: samples, faults, the names that were mapped, and those that were not."""
 
     samples: tuple[Sample, ...]
     faults: tuple[Fault, ...]
@@ -44,40 +44,46 @@ class Mapper:
         self._keep = tuple(keep)
         self._before: dict[tuple[int, str], tuple[float, float]] = {}
 
-    def map(self, page: Sequence[Shown], now_ns: int) -> Mapped:
-        """The samples of a page. A value that is no number, or that cannot be, is a fault; later entries of the same
+    def map(self, page: Sequence[PageSample], now_ns: int) -> Mapped:
+        """The samples of a page. A value that is not a number, or impossible, is a fault; later entries of the same
         series lose against earlier ones."""
-        names = {shown.name for shown in page}
-        at = {(s.name, tuple(sorted(s.labels.items()))): s.value for s in page if s.name in self._less}
-        found: dict[tuple[str, str], float] = {}
+        names = {exported.name for exported in page}
+        subtrahends = {(s.name, tuple(sorted(s.labels.items()))): s.value for s in page if s.name in self._less}
+        values: dict[tuple[str, str], float] = {}
         shares: dict[tuple[int, str], list[float]] = {}
         rank_of: dict[tuple[str, str], int] = {}
         faults: list[Fault] = []
-        for shown in page:
-            for entry in self._of.get(shown.name, ()):
-                if not _wanted(entry.where, shown.labels):
+        for exported in page:
+            for entry in self._of.get(exported.name, ()):
+                if not _wanted(entry.where, exported.labels):
                     continue
-                thing = _object(entry, shown.labels)
-                value = shown.value
+                label = _object(entry, exported.labels)
+                value = exported.value
                 if entry.less is not None:
-                    value -= at.get((entry.less, tuple(sorted(shown.labels.items()))), math.nan)
+                    value -= subtrahends.get((entry.less, tuple(sorted(exported.labels.items()))), math.nan)
                 if not math.isfinite(value):
-                    faults.append(Fault(entry.metric, thing, f"{shown.name} is {shown.value}, which is no reading"))
+                    faults.append(
+                        Fault(entry.metric, label, f"{exported.name} is {exported.value}, which is not a reading")
+                    )
                     continue
                 if entry.idle is not None:
-                    pair = shares.setdefault((id(entry), thing), [0.0, 0.0])
+                    pair = shares.setdefault((id(entry), label), [0.0, 0.0])
                     pair[0] += value
-                    pair[1] += value if _wanted(entry.idle, shown.labels) else 0.0
+                    pair[1] += value if _wanted(entry.idle, exported.labels) else 0.0
                     continue
-                key, rank = (entry.metric, thing), self._rank[id(entry)]
+                key, rank = (entry.metric, label), self._rank[id(entry)]
                 value *= entry.scale
                 if rank < rank_of.get(key, len(self._rank)):
-                    found[key], rank_of[key] = value, rank
+                    values[key], rank_of[key] = value, rank
                 elif entry.total and rank_of[key] == rank:
-                    found[key] += value
-        self._take_shares(shares, found)
-        samples = [Sample(metric, thing, _exact(metric, value), now_ns) for (metric, thing), value in found.items()]
-        kept = [self._kept(shown, now_ns) for shown in page if shown.name not in self._of and self._keeps(shown.name)]
+                    values[key] += value
+        self._take_shares(shares, values)
+        samples = [Sample(metric, label, _exact(metric, value), now_ns) for (metric, label), value in values.items()]
+        kept = [
+            self._kept(exported, now_ns)
+            for exported in page
+            if exported.name not in self._of and self._keeps(exported.name)
+        ]
         good = [s for s in (*samples, *kept) if isinstance(s, Sample)]
         faults += [s for s in kept if isinstance(s, Fault)]
         faults += [Fault(s.metric, s.object, text) for s in good if (text := fault_of(s.metric, s.value)) is not None]
@@ -86,32 +92,32 @@ class Mapper:
         unused = {name for name in names - used if not self._keeps(name)}
         return Mapped(tuple(good), tuple(faults[:_MAX_FAULTS]), frozenset(used), frozenset(unused))
 
-    def _take_shares(self, shares: dict[tuple[int, str], list[float]], found: dict[tuple[str, str], float]) -> None:
+    def _take_shares(self, shares: dict[tuple[int, str], list[float]], values: dict[tuple[str, str], float]) -> None:
         for entries in self._of.values():
             for entry in entries:
-                for (owner, thing), (whole, idle) in shares.items():
+                for (owner, label), (whole, idle) in shares.items():
                     if owner != id(entry):
                         continue
-                    last = self._before.get((owner, thing))
-                    self._before[owner, thing] = whole, idle
+                    last = self._before.get((owner, label))
+                    self._before[owner, label] = whole, idle
                     if last is not None and whole > last[0] and idle >= last[1]:
                         busy = 1 - (idle - last[1]) / (whole - last[0])
-                        found.setdefault((entry.metric, thing), min(1.0, max(0.0, busy)))
+                        values.setdefault((entry.metric, label), min(1.0, max(0.0, busy)))
         self._before = {key: value for key, value in self._before.items() if key in shares}
 
     def _keeps(self, name: str) -> bool:
         return any(fnmatchcase(name, glob) for glob in self._keep)
 
     @staticmethod
-    def _kept(shown: Shown, now_ns: int) -> Sample | Fault:
-        metric = _KEPT_KINDS.get(shown.kind, "exporter.gauge")
-        if shown.kind == "summary" and not shown.name.endswith(("_count", "_sum")):
+    def _kept(exported: PageSample, now_ns: int) -> Sample | Fault:
+        metric = _KEPT_KINDS.get(exported.kind, "exporter.gauge")
+        if exported.kind == "summary" and not exported.name.endswith(("_count", "_sum")):
             metric = "exporter.gauge"  # a quantile
-        labels = ",".join(f"{key}={value}" for key, value in sorted(shown.labels.items()))
-        thing = object_text(name=shown.name, labels=labels)
-        if not math.isfinite(shown.value):
-            return Fault(metric, thing, f"{shown.name} is {shown.value}, which is no reading")
-        return Sample(metric, thing, _exact(metric, shown.value), now_ns)
+        labels = ",".join(f"{key}={value}" for key, value in sorted(exported.labels.items()))
+        label = object_text(name=exported.name, labels=labels)
+        if not math.isfinite(exported.value):
+            return Fault(metric, label, f"{exported.name} is {exported.value}, which is not a reading")
+        return Sample(metric, label, _exact(metric, exported.value), now_ns)
 
 
 def _wanted(where: dict[str, str], labels: object) -> bool:

@@ -16,7 +16,7 @@ MAX_SAMPLES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PageSample:
     """One sample of a page; ``kind`` is gauge, counter, histogram, summary, info, stateset or unknown."""
 
     name: str
@@ -25,24 +25,24 @@ class Shown:
     kind: str
 
 
-def read_page(text: str, content_type: str) -> tuple[Shown, ...]:
+def read_page(text: str, content_type: str) -> tuple[PageSample, ...]:
     """The samples of a page, in its order. Raises SourceError, in one sentence, for what is no such page."""
     parser = openmetrics if "openmetrics" in content_type.lower() else plain
-    made: list[Shown] = []
+    samples: list[PageSample] = []
     try:
         for family in parser(text):
-            _take(family.samples, family.type, made)
+            _take(family.samples, family.type, samples)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError, OverflowError) as error:
-        told = " ".join(str(error).split())[:120]
-        raise SourceError(f"the page is no metrics page: {told or type(error).__name__}") from None
-    return tuple(made)
+        reason = " ".join(str(error).split())[:120]
+        raise SourceError(f"the page is not a metrics page: {reason or type(error).__name__}") from None
+    return tuple(samples)
 
 
-def _take(samples: Iterable[object], kind: str, made: list[Shown]) -> None:
+def _take(samples: Iterable[object], kind: str, into: list[PageSample]) -> None:
     for sample in samples:
         name, labels, value = getattr(sample, "name", ""), getattr(sample, "labels", {}), getattr(sample, "value", 0.0)
         if name.endswith("_created") and kind in {"counter", "histogram", "summary"}:
             continue  # a time, not a reading
-        if len(made) >= MAX_SAMPLES:
+        if len(into) >= MAX_SAMPLES:
             raise SourceError(f"the page holds more than {MAX_SAMPLES} samples: ask for fewer collectors")
-        made.append(Shown(name, labels, float(value), kind))
+        into.append(PageSample(name, labels, float(value), kind))

@@ -61,10 +61,10 @@ class MapFile(BaseModel):
 
 def installed_maps() -> Mapping[str, MapFile]:
     """The maps that come with Soakwatch, by name. Raises PlanError for a file that is none."""
-    made = {}
+    maps = {}
     for file in sorted(_FOLDER.glob("*.yaml")):
         try:
-            made[file.stem] = MapFile.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+            maps[file.stem] = MapFile.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
         except (ValidationError, yaml.YAMLError) as error:
             raise PlanError(f"{file.name}: {error}") from None
-    return made
+    return maps

@@ -59,7 +59,7 @@ class ExecSession:
                 text = await self._ask(command)
         except TimeoutError:
             self._line.drop()
-            raise HungError(f"{self._line.name} did not answer {command!r} within its time") from None
+            raise HungError(f"{self._line.name} did not answer {command!r} in time") from None
         except (OSError, asyncssh.Error) as error:
             self._line.drop()
             raise self._line.failed(error) from None

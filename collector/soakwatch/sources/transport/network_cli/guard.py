@@ -28,16 +28,16 @@ def refusal(command: str, setting_up: Sequence[str] = ()) -> str | None:
     >>> refusal("show version") is None, refusal("terminal pager 0", ["terminal pager 0"]) is None
     (True, True)
     >>> refusal("reload")
-    "'reload' is no question: only show, display, get and the like are sent to a device"
+    "'reload' is not a query: only show, display, get and the like are sent to a device"
     """
     if command in setting_up:
         return None
     if _WORDS.fullmatch(command) is None:
-        return "a command of one line with plain characters is sent to a device, and nothing else"
+        return "only commands of one line with plain characters are sent to a device"
     question, piped, pipe = command.partition("|")
     # After show and display a word such as reload is what is asked for; elsewhere it may be what is done.
     doing = pipe if question.startswith(("show ", "display ")) else command
     asked = _QUESTION.match(f"{question.strip()} ") and not _HARMFUL.search(doing)
     if not asked or (piped and _PIPE.fullmatch(pipe.rstrip()) is None):
-        return f"{command!r} is no question: only show, display, get and the like are sent to a device"
+        return f"{command!r} is not a query: only show, display, get and the like are sent to a device"
     return None

@@ -1,4 +1,4 @@
-"""The life of a device as its command line tells it: its uptime, that it began anew, and why."""
+"""The uptime of a device as its command line shows it: its restarts, and why."""
 
 from __future__ import annotations
 
@@ -21,31 +21,32 @@ _CRASH = re.compile(
 class Seen:
     """An uptime, and when it was read."""
 
-    at_ns: int
+    time_ns: int
     up: Length
 
 
-def life(before: Seen | None, up: Length, at_ns: int, facts: Mapping[str, str]) -> tuple[Seen, Sample, list[Event]]:
-    """The new state, the uptime's sample, and ``reboot`` (and ``device.crash``) if the device began anew since.
+def life(before: Seen | None, up: Length, time_ns: int, facts: Mapping[str, str]) -> tuple[Seen, Sample, list[Event]]:
+    """The new state, the uptime's sample, and ``reboot`` (and ``device.crash``) if the device restarted since.
 
-    Uptimes are cut down to their step (IOS tells minutes, an ASA after a day hours), so a restart is told only where
-    no rounding explains it: one within a step of the look before is not seen. Its begin is reckoned from the uptime.
+    Uptimes are cut down to their step (IOS shows minutes, an ASA after a day hours), so a restart is reported only
+    where no rounding explains it: one within a step of the previous poll is not seen. Its start is computed from the
+    uptime.
     """
-    now = Seen(at_ns, up)
-    sample = Sample("system.uptime", "", up.seconds, at_ns)
+    now = Seen(time_ns, up)
+    sample = Sample("system.uptime", "", up.seconds, time_ns)
     if before is None:
         return now, sample, []
-    passed_s = (at_ns - before.at_ns) / SECOND
+    passed_s = (time_ns - before.time_ns) / SECOND
     fell = up.seconds + up.step <= before.up.seconds
     late = up.seconds + up.step + _DRIFT_S + passed_s / 100 <= before.up.seconds + passed_s
     if not (fell or late):
         return now, sample, []
-    begin_ns = max(before.at_ns, at_ns - int((up.seconds + up.step) * SECOND))
+    begin_ns = max(before.time_ns, time_ns - int((up.seconds + up.step) * SECOND))
     reason = facts.get("reboot_reason", "")
-    detail = {"evidence": "the uptime began anew", "uptime_s": f"{up.seconds:g}"}
+    detail = {"evidence": "the uptime restarted", "uptime_s": f"{up.seconds:g}"}
     if reason:
         detail["reboot_reason"] = reason
-    return now, sample, [Event("reboot", "", begin_ns, at_ns, detail), *crash_of(reason, begin_ns)]
+    return now, sample, [Event("reboot", "", begin_ns, time_ns, detail), *crash_of(reason, begin_ns)]
 
 
 def crash_of(reason: str, begin_ns: int) -> list[Event]:

@@ -90,21 +90,21 @@ class Draft:
         A text that is no number, or a value that the catalogue does not allow, becomes a Fault. ``of`` is the
         interface. Of two readings of one object the first stays, the other is counted as unknown.
         """
-        thing = object_text(**{key: label(words) for key, words in labels.items()})
+        object_label = object_text(**{key: label(words) for key, words in labels.items()})
         try:
             plain = number(text) if isinstance(text, str) else text
         except ValueError:
-            self.fault(metric, thing, f"{_quote(str(text))} is no number")
+            self.fault(metric, object_label, f"{_quote(str(text))} is not a number")
             return None
         value = clipped(metric, plain if scale == 1 else plain * scale)
         wrong = fault_of(metric, value)
         if wrong is not None:
-            self.fault(metric, thing, f"the device says {_quote(str(text))}: {wrong}")
+            self.fault(metric, object_label, f"the device says {_quote(str(text))}: {wrong}")
             return None
-        if (metric, thing) in self.values or len(self.values) >= MAX_VALUES:
-            self.odd(f"{metric} {thing} again")
+        if (metric, object_label) in self.values or len(self.values) >= MAX_VALUES:
+            self.odd(f"{metric} {object_label} again")
             return None
-        self.values[metric, thing] = Value(metric, thing, value, of)
+        self.values[metric, object_label] = Value(metric, object_label, value, of)
         return value
 
     def size(self, metric: str, text: str, unit: str = "", **labels: str) -> float | None:
@@ -122,10 +122,10 @@ class Draft:
             return self.value(metric, str(text), 1, of, **labels)
         return self.value(metric, per_cent / 100, 1, of, **labels)
 
-    def fault(self, metric: str, thing: str, words: str) -> None:
+    def fault(self, metric: str, object_label: str, words: str) -> None:
         """A metric that could not be read."""
         if len(self.faults) < MAX_VALUES:
-            self.faults[metric, thing] = Fault(metric, thing, words)
+            self.faults[metric, object_label] = Fault(metric, object_label, words)
 
     def process(self, name: str, pid: int | None = None, cpu: float | None = None, memory: int | None = None) -> None:
         """A process of a list."""
@@ -141,8 +141,8 @@ class Draft:
     def notable(self, kind: str, key: str, /, **detail: str) -> None:
         """Something that is told once."""
         if len(self.notables) < MAX_VALUES:
-            told = {name: label(words) for name, words in detail.items() if words}
-            self.notables[kind, key] = Notable(kind, label(key), told)
+            reported = {name: label(words) for name, words in detail.items() if words}
+            self.notables[kind, key] = Notable(kind, label(key), reported)
 
     def odd(self, line: str) -> None:
         """A line that nobody knows."""

@@ -69,7 +69,7 @@ class CliPoller:
         self._known: dict[tuple[str, str], None] = {}  # notables, told or from before the run
         self._begun: set[str] = set()  # commands that answered once
         self._old: dict[str, str] = {}  # crash files from before the run, for the notes
-        self._told: dict[tuple[str, str], str] = {}
+        self._reported: dict[tuple[str, str], str] = {}
 
     async def open(self) -> None:
         """Logs in. Raises SourceError."""
@@ -106,27 +106,27 @@ class CliPoller:
 
     async def _explain(self, deadline: float, now_ns: int, look: _Look) -> None:
         """The reason of a reboot, where another command than that of the uptime tells it."""
-        at = next((at for at, event in enumerate(look.events) if event.kind == "reboot"), None)
-        if at is None:
+        index = next((index for index, event in enumerate(look.events) if event.kind == "reboot"), None)
+        if index is None:
             return
         for turn in self._turns:
             turn.due_ns = 0  # everything may be another now
         teller = next((turn for turn in self._turns if turn.command.tells_reason), None)
-        if "reboot_reason" in look.events[at].detail or teller is None or not self._session.is_open:
+        if "reboot_reason" in look.events[index].detail or teller is None or not self._session.is_open:
             return
         self._facts.pop("reboot_reason", None)
         await self._ask(teller, deadline, now_ns, look)
         if reason := self._facts.get("reboot_reason"):
-            event = look.events[at]
-            told = {**event.detail, "reboot_reason": reason}
-            look.events[at] = Event(event.kind, event.object, event.begin_ns, event.end_ns, told)
+            event = look.events[index]
+            reported = {**event.detail, "reboot_reason": reason}
+            look.events[index] = Event(event.kind, event.object, event.begin_ns, event.end_ns, reported)
             look.events += crash_of(reason, event.begin_ns)
 
     async def _ask(self, turn: Turn, deadline: float, now_ns: int, look: _Look) -> bool:
         """Asks one command; False if the session is gone."""
         loop = asyncio.get_running_loop()
         command, begun = turn.command, loop.time()
-        at_ns = self._site.now_ns()
+        time_ns = self._site.now_ns()
         try:
             text = await self._first_known(turn, deadline)
         except SourceError as failure:
@@ -152,7 +152,7 @@ class CliPoller:
             look.faults += [Fault(metric, "", words) for metric in self._promised(command)]
             return True
         turn.unknown, turn.strange = parsed.unknown, parsed.strange
-        self._take(command, parsed, text, at_ns, look)
+        self._take(command, parsed, text, time_ns, look)
         return True
 
     async def _first_known(self, turn: Turn, deadline: float) -> str | None:
@@ -175,33 +175,33 @@ class CliPoller:
         wait_s = min(_HUNG_AGAIN_S[0] * 2 ** min(turn.hung - 2, 10), _HUNG_AGAIN_S[1])
         turn.due_ns = now_ns + int(wait_s * SECOND)
 
-    def _take(self, command: Command, parsed: Parsed, text: str, at_ns: int, look: _Look) -> None:
-        told = len(look.samples)
+    def _take(self, command: Command, parsed: Parsed, text: str, time_ns: int, look: _Look) -> None:
+        reported = len(look.samples)
         if len(self._owners) > _MAX_OWNERS:
             self._owners.clear()
         for value in parsed.values:
             mine = self._owners.setdefault((value.metric, value.object), command.name) == command.name
             if mine and self._wanted(value.interface):
-                look.samples.append(Sample(value.metric, value.object, value.value, at_ns))
+                look.samples.append(Sample(value.metric, value.object, value.value, time_ns))
         look.faults += parsed.faults
         self._facts.update(parsed.facts)
         if parsed.uptime is not None and self._clock in ("", command.name):
             self._clock = command.name
-            self._seen, sample, events = life(self._seen, parsed.uptime, at_ns, parsed.facts)
+            self._seen, sample, events = life(self._seen, parsed.uptime, time_ns, parsed.facts)
             look.samples.append(sample)
             look.events += events
-        samples, events, faults = self._processes.take(command.name, parsed.processes, at_ns, whole=parsed.whole)
+        samples, events, faults = self._processes.take(command.name, parsed.processes, time_ns, whole=parsed.whole)
         look.samples += samples
         look.events += events
         look.faults += faults
-        look.events += self._new(command, parsed.notables, at_ns)
+        look.events += self._new(command, parsed.notables, time_ns)
         self._begun.add(command.name)
-        for metric in {sample.metric for sample in look.samples[told:]}:
+        for metric in {sample.metric for sample in look.samples[reported:]}:
             self._paces[metric] = max(self._paces.get(metric, 0.0), self._pace_s(command))
         found = parsed.values or parsed.faults or parsed.uptime or parsed.notables or parsed.processes
         if command.metrics and not found:
             shown = printable(text) or "nothing"
-            words = f"nothing that is known in the answer to {command.texts[0]!r}: {shown}"
+            words = f"nothing known in the answer to {command.texts[0]!r}: {shown}"
             if parsed.strange or not text.strip():
                 look.faults += [Fault(metric, "", words) for metric in self._promised(command)]
 
@@ -221,7 +221,7 @@ class CliPoller:
         globs = self._site.interfaces
         return interface is None or globs is None or any(fnmatchcase(interface, glob) for glob in globs)
 
-    def _new(self, command: Command, notables: Sequence[Notable], at_ns: int) -> list[Event]:
+    def _new(self, command: Command, notables: Sequence[Notable], time_ns: int) -> list[Event]:
         """Events for what was not there at the first look: that belongs to the time before the run."""
         events = []
         first = command.name not in self._begun
@@ -235,20 +235,20 @@ class CliPoller:
                 if notable.kind in _CRASHES:
                     self._old.setdefault(notable.kind, notable.key)
                 continue
-            events.append(Event(notable.kind, notable.object, at_ns, None, dict(notable.detail)))
+            events.append(Event(notable.kind, notable.object, time_ns, None, dict(notable.detail)))
         return events
 
     def _news(self, look: _Look) -> list[Fault]:
         """Faults that were not told at the look before, with the same words."""
         for sample in look.samples:
-            self._told.pop((sample.metric, sample.object), None)
+            self._reported.pop((sample.metric, sample.object), None)
         news = []
         for fault in look.faults:
             key = (fault.metric, fault.object)
-            if self._told.get(key) != fault.text:
-                if len(self._told) >= _MAX_REPORTED:
-                    self._told.clear()
-                self._told[key] = fault.text
+            if self._reported.get(key) != fault.text:
+                if len(self._reported) >= _MAX_REPORTED:
+                    self._reported.clear()
+                self._reported[key] = fault.text
                 news.append(fault)
         return news
 
@@ -272,10 +272,10 @@ class CliPoller:
             if turn.hung:
                 notes.append(f"{name!r} did not end in time")
             if turn.strange:
-                notes.append(f"{turn.strange} lines of {name!r} are not known, such as {turn.unknown[0]!r}")
+                notes.append(f"{turn.strange} lines of {name!r} are unknown, such as {turn.unknown[0]!r}")
         took_s = sum(turn.took_s or 0.0 for turn in self._turns if not turn.command.every_s)
         if took_s > self._site.interval_s:
-            notes.append(f"the commands of a look take {took_s:.2g} s together: longer than the interval")
+            notes.append(f"the commands of a poll take {took_s:.2g} s together: longer than the interval")
         return notes
 
 

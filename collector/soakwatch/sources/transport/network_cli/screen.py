@@ -32,19 +32,19 @@ def _line(line: str) -> str:
         return line
     line = _PARTIAL.sub("", line)
     cells: list[str] = []
-    column = at = 0
-    while at < len(line):
-        char = line[at]
+    column = index = 0
+    while index < len(line):
+        char = line[index]
         if char == "\x1b":
-            match = _SEQUENCE.match(line, at)
+            match = _SEQUENCE.match(line, index)
             if match is None:
-                at += 1
+                index += 1
                 continue
-            at = match.end()
+            index = match.end()
             if match[2]:
                 column = _move(cells, column, match[1], match[2])
             continue
-        at += 1
+        index += 1
         if char == "\r":
             column = 0
         elif char == "\b":

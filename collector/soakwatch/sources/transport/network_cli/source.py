@@ -36,18 +36,18 @@ async def start_cli(line: Line, wish: CliWish, site: SourceContext, stack: Async
     """See ``soakwatch.sources.transport.ssh.abc.CliSource``. The device is logged in to before this returns."""
     if wish.driver != UNKNOWN and wish.driver not in shelf.names():
         raise PlanError(f"{site.target}: there is no driver {wish.driver!r}{hint(wish.driver, shelf.names())}")
-    one = shelf.platform(wish.driver) if wish.driver != UNKNOWN else await _found_out(line, site)
-    commands = shelf.chosen(one, wish.commands, site.target)
-    poller = CliPoller(one, _session(one, line, wish), commands, line, site)
+    each = shelf.platform(wish.driver) if wish.driver != UNKNOWN else await _found_out(line, site)
+    commands = shelf.chosen(each, wish.commands, site.target)
+    poller = CliPoller(each, _session(each, line, wish), commands, line, site)
     stack.callback(poller.close)
     await poller.open()
     return poller
 
 
-def _session(one: Platform, line: Line, wish: CliWish) -> Session:
-    if one.dialect.way == "exec":
-        return ExecSession(line, one.dialect)
-    return PromptSession(line, one.dialect, wish.enable)
+def _session(each: Platform, line: Line, wish: CliWish) -> Session:
+    if each.dialect.way == "exec":
+        return ExecSession(line, each.dialect)
+    return PromptSession(line, each.dialect, wish.enable)
 
 
 async def _found_out(line: Line, site: SourceContext) -> Platform:
@@ -71,6 +71,6 @@ async def _found_out(line: Line, site: SourceContext) -> Platform:
         session.close()
         line.drop()  # many systems grant one session a connection
     raise SourceError(
-        f"{site.target}: {line.name} is no network system that is known (it said {printable(said)!r}): "
+        f"{site.target}: {line.name} is not a known network system (it answered {printable(said)!r}): "
         f"set os to one of {', '.join(shelf.names())}"
     )

@@ -1,4 +1,4 @@
-"""The seam to an SNMP library: one agent, one request at a time, values as the profiles read them."""
+"""Interfaces to an SNMP library: one agent, one request at a time, values as the profiles read them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Counters:
     rebuilt: int = 0
 
 
-class Column(Protocol):
+class ColumnWalk(Protocol):
     """A walk over the rows below one object, one answer at a time; a step that failed may be tried again."""
 
     async def more(self, timeout_s: float) -> list[Row] | None:
@@ -31,13 +31,13 @@ class Column(Protocol):
         ...
 
     @property
-    def doubtful(self) -> bool:
+    def inconclusive(self) -> bool:
         """True if it ended with an answer that may have been an error (see ``Line.opaque``)."""
         ...
 
 
-class Line(Protocol):
-    """A way to one agent. Not safe for concurrent use: its session holds a lock."""
+class Connection(Protocol):
+    """A connection to one agent. Not safe for concurrent use: its session holds a lock."""
 
     @property
     def engine_id(self) -> bytes:
@@ -53,7 +53,7 @@ class Line(Protocol):
         """One GET; objects that the agent does not have are absent. Raises SnmpPollError."""
         ...
 
-    def column(self, oid: str, repetitions: int) -> Column:
+    def column(self, oid: str, repetitions: int) -> ColumnWalk:
         """The rows below an object; ``repetitions`` are asked for at once where the version can."""
         ...
 
@@ -62,5 +62,5 @@ class Line(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back the socket."""
+        """Closes the socket."""
         ...

@@ -45,20 +45,20 @@ def check(target: str, access: Access) -> None:
     """Raises PlanError for credentials that cannot work, before anything is sent."""
     if access.version != "3":
         if access.user or access.auth or access.priv:
-            raise PlanError(f"{target}: user, auth and priv are of SNMPv3: write version: 3, or drop them")
+            raise PlanError(f"{target}: user, auth and priv belong to SNMPv3: write version: 3, or remove them")
         if not access.community:
-            raise PlanError(f"{target}: the community is empty: name where it is, such as community: env:COMMUNITY")
+            raise PlanError(f"{target}: the community is empty: give it, such as community: env:COMMUNITY")
         return
     if not access.user:
         raise PlanError(f"{target}: SNMPv3 needs a user: write user: NAME")
     if len(access.user.encode()) > 32:
         raise PlanError(f"{target}: the user is longer than the 32 bytes that SNMPv3 allows: write a shorter one")
     if access.priv and not access.auth:
-        raise PlanError(f"{target}: priv without auth is no security level of SNMPv3: give auth as well")
+        raise PlanError(f"{target}: priv without auth is not a security level of SNMPv3: give auth as well")
     for word, key in (("auth", access.auth), ("priv", access.priv)):
         if key and len(key) < MIN_KEY_LENGTH:
             raise PlanError(
-                f"{target}: the key of {word} is shorter than the {MIN_KEY_LENGTH} characters that SNMPv3 asks for: "
+                f"{target}: the key of {word} is shorter than the {MIN_KEY_LENGTH} characters that SNMPv3 requires: "
                 "use the pass phrase that the device was given"
             )
 

@@ -1,4 +1,4 @@
-"""Protocols of SNMPv3 as people, vendors and other programs spell them, and the one spelling that is used here."""
+"""The algorithms of SNMPv3: all spellings of people, vendors and programs, and the one that is used here."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _AROUND = re.compile(r"^USM|(?:AUTH|PRIV)?(?:PROTOCOL)?$")
 
 
 def auth_protocol(value: object) -> object:
-    """The authentication protocol; what is none is given back as it is.
+    """The authentication protocol; anything else is returned as it is.
 
     >>> [auth_protocol(word) for word in ("sha256", "SHA2-256", "hmac-sha-256", "sha1", "usmHMACMD5AuthProtocol")]
     ['SHA-256', 'SHA-256', 'SHA-256', 'SHA', 'MD5']
     """
     word = _bare(value)
-    if found := _SHA2.fullmatch(word):
-        return f"SHA-{found[1]}"
-    if found := _OLD.fullmatch(word):
-        return found[1]
+    if match := _SHA2.fullmatch(word):
+        return f"SHA-{match[1]}"
+    if match := _OLD.fullmatch(word):
+        return match[1]
     return value
 
 
 def priv_protocol(value: object) -> object:
-    """The privacy protocol; what is none is given back as it is.
+    """The privacy protocol; anything else is returned as it is.
 
     >>> [priv_protocol(word) for word in ("aes", "AES128", "aes-256", "aes256c", "AES256-Cisco", "cbc-des")]
     ['AES', 'AES', 'AES-256', 'AES-256-C', 'AES-256-C', 'DES']
@@ -38,11 +38,11 @@ def priv_protocol(value: object) -> object:
     word = _bare(value)
     if _DES.fullmatch(word):
         return "DES"
-    found = _AES.fullmatch(word)
-    if found is None or (found[2] and found[1] not in {"192", "256"}):
+    match = _AES.fullmatch(word)
+    if match is None or (match[2] and match[1] not in {"192", "256"}):
         return value
-    bits = "" if found[1] in {None, "128"} else f"-{found[1]}"
-    return f"AES{bits}{'-C' if found[2] else ''}"
+    bits = "" if match[1] in {None, "128"} else f"-{match[1]}"
+    return f"AES{bits}{'-C' if match[2] else ''}"
 
 
 def _bare(value: object) -> str:

@@ -9,15 +9,18 @@ from soakwatch.sources.transport.snmp.errors import NO_SUCH_NAME, Kind, SnmpPoll
 Batch = tuple[str, ...]
 
 
-def batches(oids: Iterable[str], most: int, lone: Container[str]) -> list[Batch]:
-    """Requests of at most ``most`` objects; those in ``lone`` (refused before) are asked one by one, at the end.
+def batches(oids: Iterable[str], max_objects: int, lone: Container[str]) -> list[Batch]:
+    """Requests of at most ``max_objects`` objects; those in ``lone`` (refused before) are asked one by one,
+    at the end.
 
     >>> batches(["1.1", "1.2", "1.3", "1.2"], 2, {"1.1"})
     [('1.2', '1.3'), ('1.1',)]
     """
     wanted = list(dict.fromkeys(oids))
     calm = [oid for oid in wanted if oid not in lone]
-    return [tuple(calm[at : at + most]) for at in range(0, len(calm), most)] + [(o,) for o in wanted if o in lone]
+    return [tuple(calm[start : start + max_objects]) for start in range(0, len(calm), max_objects)] + [
+        (o,) for o in wanted if o in lone
+    ]
 
 
 def halves(batch: Batch) -> list[Batch]:

@@ -40,7 +40,7 @@ def integer(value: int, tag: int = INTEGER) -> bytes:
 
 
 def sequence(*parts: bytes, tag: int = SEQUENCE) -> bytes:
-    """Parts in a row under one tag."""
+    """Parts one after another under one tag."""
     return tlv(tag, b"".join(parts))
 
 
@@ -66,17 +66,17 @@ def items(data: bytes) -> list[tuple[int, bytes]]:
     >>> items(bytes.fromhex("020105040161"))
     [(2, b'\\x05'), (4, b'a')]
     """
-    found = []
-    at = 0
-    while at < len(data):
-        tag, start, stop = _head(data, at)
-        found.append((tag, data[start:stop]))
-        at = stop
-    return found
+    parts = []
+    position = 0
+    while position < len(data):
+        tag, start, stop = _head(data, position)
+        parts.append((tag, data[start:stop]))
+        position = stop
+    return parts
 
 
-def opened(data: bytes, tag: int = SEQUENCE) -> list[tuple[int, bytes]]:
-    """What is in the one thing that ``data`` begins with, which must have that tag. Raises MalformedError."""
+def open_sequence(data: bytes, tag: int = SEQUENCE) -> list[tuple[int, bytes]]:
+    """The items in the element that ``data`` starts with, which must have that tag. Raises MalformedError."""
     first, start, stop = _head(data, 0)
     if first != tag:
         raise MalformedError(f"tag {first:#x} where {tag:#x} was due")
@@ -107,15 +107,15 @@ def dotted(body: bytes) -> str:
     return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
 
 
-def _head(data: bytes, at: int) -> tuple[int, int, int]:
+def _head(data: bytes, position: int) -> tuple[int, int, int]:
     """Tag, and where the body begins and ends."""
-    if at + 2 > len(data):
+    if position + 2 > len(data):
         raise MalformedError("it ends within a head")
-    tag, size, start = data[at], data[at + 1], at + 2
+    tag, size, start = data[position], data[position + 1], position + 2
     if size & 0x80:
         count = size & 0x7F
         if not 0 < count <= 4 or start + count > len(data):
-            raise MalformedError("a length that cannot be")
+            raise MalformedError("an impossible length")
         size = int.from_bytes(data[start : start + count], "big")
         start += count
     if start + size > len(data):

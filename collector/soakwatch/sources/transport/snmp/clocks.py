@@ -1,13 +1,13 @@
-"""Did the device begin anew, or only its agent, or did a clock wrap? Decided from two looks at its clocks.
+"""Did the device restart, or only its agent, or did a clock wrap? Decided from two readings of its clocks.
 
 sysUpTime is the agent's clock, hrSystemUptime the host's (RFC 3418, RFC 2790); both count hundredths of a second in 32
 bits and wrap after 497 days. snmpEngineBoots counts the starts of the SNMP engine, snmpEngineTime the seconds since
-(RFC 3414). A host that begins anew takes its agent with it, so a host's clock that falls while the agent's runs on is
-a clock that jumps, no reboot.
+(RFC 3414). A host that restarts takes its agent with it, so a host's clock that falls while the agent's runs on is
+a clock that jumps, not a reboot.
 
 What it gets wrong: where a device has no clock of its host, a restart of the agent alone looks like a reboot
 (``Change.sure`` is False); a device that stood still (a suspended machine) for longer than it had been up looks as if
-it had begun anew.
+it had restarted.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from dataclasses import dataclass
 from enum import Enum
 
 JITTER_S = 1.0  # clocks that are read by two agents, or rounded, step back by less
-DRIFT = 0.02  # clocks of devices go wrong by less than this share of the time between two looks
+DRIFT = 0.02  # clocks of devices go wrong by less than this share of the time between two polls
 SLACK_S = 5.0
 WRAP_SLACK_S = 60.0
-_BOTH_S = 3600.0  # two clocks of one engine that differ by less began together
+_BOTH_S = 3600.0  # two clocks of one engine that differ by less started together
 
 
 class Course(Enum):
-    """How a clock went between two looks."""
+    """How a clock went between two polls."""
 
     UNKNOWN = "unknown"
     RAN_ON = "ran on"
     WRAPPED = "wrapped"
-    ANEW = "began anew"
+    RESTARTED = "restarted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +41,20 @@ class Reading:
 
     @property
     def seconds(self) -> float:
-        """What it shows."""
+        """The clock's reading in seconds."""
         return self.ticks * self.unit_s
 
     @property
     def period_s(self) -> float:
-        """When it wraps."""
+        """After how many seconds it wraps."""
         return 2.0**self.bits * self.unit_s
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ClockReadings:
     """All clocks at one time; None is what the device does not have."""
 
-    at_ns: int
+    time_ns: int
     host: Reading | None = None
     agent: Reading | None = None
     boots: int | None = None
@@ -64,10 +64,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened between two looks.
+    """What happened between two polls.
 
     ``kind`` is ``reboot``, ``snmp.agent.restart`` or empty; ``evidence`` says by which clocks; ``sure`` is False where
-    a restart of the agent alone would look the same. ``engine_changed`` and ``rolled_back`` are told beside it.
+    a restart of the agent alone would look the same. ``engine_changed`` and ``rolled_back`` are independent of it.
     """
 
     kind: str
@@ -83,7 +83,7 @@ def course(before: Reading | None, after: Reading | None, elapsed_s: float) -> C
     """How one clock went.
 
     >>> course(Reading(500_000), Reading(501_000), 10.0), course(Reading(500_000), Reading(300), 10.0)
-    (<Course.RAN_ON: 'ran on'>, <Course.ANEW: 'began anew'>)
+    (<Course.RAN_ON: 'ran on'>, <Course.RESTARTED: 'restarted'>)
     >>> course(Reading(2**32 - 500), Reading(500), 10.0)
     <Course.WRAPPED: 'wrapped'>
     """
@@ -92,14 +92,14 @@ def course(before: Reading | None, after: Reading | None, elapsed_s: float) -> C
     if after.seconds < before.seconds - JITTER_S:
         due_s = before.seconds + elapsed_s - before.period_s
         wrapped = abs(after.seconds - due_s) <= WRAP_SLACK_S + DRIFT * elapsed_s
-        return Course.WRAPPED if wrapped else Course.ANEW
+        return Course.WRAPPED if wrapped else Course.RESTARTED
     shortest_s = elapsed_s * (1 - DRIFT) - SLACK_S
-    return Course.ANEW if after.seconds < shortest_s else Course.RAN_ON
+    return Course.RESTARTED if after.seconds < shortest_s else Course.RAN_ON
 
 
-def compare(before: Look, after: Look) -> Change:
-    """What happened between two looks."""
-    elapsed_s = (after.at_ns - before.at_ns) * 1e-9
+def compare(before: ClockReadings, after: ClockReadings) -> Change:
+    """What happened between two polls."""
+    elapsed_s = (after.time_ns - before.time_ns) * 1e-9
     host = course(before.host, after.host, elapsed_s)
     agent = course(before.agent, after.agent, elapsed_s)
     engine_changed = bool(before.engine_id and after.engine_id and before.engine_id != after.engine_id)
@@ -114,52 +114,52 @@ def compare(before: Look, after: Look) -> Change:
 
 def _kind(host: Course, agent: Course, engine: Course, starts: int) -> tuple[str, str, bool]:
     ran_on = {Course.RAN_ON, Course.WRAPPED}
-    if host is Course.ANEW and agent not in ran_on:
-        return "reboot", "the host's clock began anew", True
-    if agent is Course.ANEW:
+    if host is Course.RESTARTED and agent not in ran_on:
+        return "reboot", "the host's clock restarted", True
+    if agent is Course.RESTARTED:
         if host in ran_on:
-            return "snmp.agent.restart", "the agent's clock began anew while the host's ran on", True
-        return "reboot", "the agent's clock began anew, and the host's is not known", False
-    if starts > 0 or engine is Course.ANEW:
-        return "snmp.agent.restart", "the SNMP engine began anew", True
+            return "snmp.agent.restart", "the agent's clock restarted while the host's ran on", True
+        return "reboot", "the agent's clock restarted, and the host's is not known", False
+    if starts > 0 or engine is Course.RESTARTED:
+        return "snmp.agent.restart", "the SNMP engine restarted", True
     return "", "", True
 
 
-def _details(before: Look, after: Look, starts: int | None) -> list[str]:
-    told = []
+def _details(before: ClockReadings, after: ClockReadings, starts: int | None) -> list[str]:
+    details = []
     if before.agent and after.agent:
-        told.append(f"sysUpTime {before.agent.seconds:.0f} s -> {after.agent.seconds:.0f} s")
+        details.append(f"sysUpTime {before.agent.seconds:.0f} s -> {after.agent.seconds:.0f} s")
     if before.host and after.host:
-        told.append(f"host {before.host.seconds:.0f} s -> {after.host.seconds:.0f} s")
+        details.append(f"host {before.host.seconds:.0f} s -> {after.host.seconds:.0f} s")
     if starts:
-        told.append(f"snmpEngineBoots {before.boots} -> {after.boots}")
-    return told
+        details.append(f"snmpEngineBoots {before.boots} -> {after.boots}")
+    return details
 
 
-def began_ns(before: Look, after: Look, uptime_s: float) -> int:
-    """When it began anew: as long ago as the new clock says, but after the look before."""
-    return min(max(before.at_ns, after.at_ns - round(uptime_s * 1e9)), after.at_ns)
+def began_ns(before: ClockReadings, after: ClockReadings, uptime_s: float) -> int:
+    """When it restarted: as long ago as the new clock says, but after the previous poll."""
+    return min(max(before.time_ns, after.time_ns - round(uptime_s * 1e9)), after.time_ns)
 
 
-def wraps_at_first(look: Look) -> tuple[int, int]:
-    """How often the clocks of host and agent had wrapped before the first look, as far as snmpEngineTime tells.
+def wraps_at_first(readings: ClockReadings) -> tuple[int, int]:
+    """How often the clocks of host and agent had wrapped before the first poll, as far as snmpEngineTime tells.
 
     snmpEngineTime counts seconds and does not wrap for 68 years; the host cannot be younger than its agent.
 
-    >>> wraps_at_first(Look(0, Reading(100), Reading(200), 1, 42949675))
+    >>> wraps_at_first(ClockReadings(0, Reading(100), Reading(200), 1, 42949675))
     (1, 1)
-    >>> wraps_at_first(Look(0, Reading(100_000), Reading(90_000), 1, 900))
+    >>> wraps_at_first(ClockReadings(0, Reading(100_000), Reading(90_000), 1, 900))
     (0, 0)
     """
     of_agent = 0
-    if look.agent is not None and look.engine_s is not None:
-        times = round((look.engine_s - look.agent.seconds) / look.agent.period_s)
-        if times > 0 and abs(look.engine_s - look.agent.seconds - times * look.agent.period_s) < _BOTH_S:
+    if readings.agent is not None and readings.engine_s is not None:
+        times = round((readings.engine_s - readings.agent.seconds) / readings.agent.period_s)
+        if times > 0 and abs(readings.engine_s - readings.agent.seconds - times * readings.agent.period_s) < _BOTH_S:
             of_agent = times
     of_host = 0
-    if look.host is not None and look.agent is not None and of_agent:
-        agent_s = look.agent.seconds + of_agent * look.agent.period_s
-        while look.host.seconds + of_host * look.host.period_s < agent_s - _BOTH_S:
+    if readings.host is not None and readings.agent is not None and of_agent:
+        agent_s = readings.agent.seconds + of_agent * readings.agent.period_s
+        while readings.host.seconds + of_host * readings.host.period_s < agent_s - _BOTH_S:
             of_host += 1
     return of_host, of_agent
 

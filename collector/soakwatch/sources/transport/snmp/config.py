@@ -39,8 +39,8 @@ class Config(SourceConfig):
     engine: Annotated[
         Literal["gufo", "pysnmp"], Field(default="gufo", description="SNMP library; pysnmp costs far more CPU")
     ]
-    profile: Annotated[str, Field(default="auto", description="profile of the device; auto finds it")]
-    profiles: Annotated[str | None, Field(default=None, description="folder with profiles of your own")]
+    profile: Annotated[str, Field(default="auto", description="profile of the device; auto chooses it")]
+    profiles: Annotated[str | None, Field(default=None, description="folder with your own profiles")]
     groups: Annotated[list[str] | None, Field(default=None, description="only these groups of the profile")]
     without: Annotated[list[str], Field(default_factory=list, description="not these groups of the profile")]
     max_repetitions: Annotated[int, Field(default=20, ge=1, le=200, description="rows of the first GETBULK")]

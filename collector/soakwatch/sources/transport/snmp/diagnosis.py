@@ -18,10 +18,10 @@ from soakwatch.sources.transport.snmp.errors import REPORTS, Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.message import (
     REPORT,
     Engine,
-    Heard,
+    Message,
     community_message,
-    heard,
     localised_key,
+    parse_message,
     request,
     user_message,
 )
@@ -36,27 +36,27 @@ _MAX_WAITING = 64  # datagrams that are kept unread
 async def discover(access: Access, timeout_s: float) -> Engine | None:
     """The agent's SNMPv3 engine by an unauthenticated discovery (RFC 3414 section 4); None if nothing answers.
 
-    Raises SnmpPollError if the port is closed, or what answers is no SNMP.
+    Raises SnmpPollError if the port is closed, or the answer is not SNMP.
     """
-    async with asyncio.timeout(timeout_s + 1), _Ear.at(access) as ear:
+    async with asyncio.timeout(timeout_s + 1), _Socket.at(access) as ear:
         message = await ear.ask(_discovery(ear.number), timeout_s)
     return message.engine if message is not None else None
 
 
-async def diagnose(access: Access, timeout_s: float, patience_s: float) -> SnmpPollError:
-    """What is wrong with this access. ``patience_s`` is how long a poll's request waits: later is too late."""
+async def diagnose(access: Access, timeout_s: float, timeout_limit_s: float) -> SnmpPollError:
+    """What is wrong with this access. ``timeout_limit_s`` is how long a poll's request waits: later is too late."""
     try:
         if access.version == "3":
-            return await _diagnose_user(access, timeout_s, patience_s)
-        return await _diagnose_community(access, timeout_s, patience_s)
+            return await _diagnose_user(access, timeout_s, timeout_limit_s)
+        return await _diagnose_community(access, timeout_s, timeout_limit_s)
     except SnmpPollError as failure:
         return failure
 
 
-async def _diagnose_community(access: Access, timeout_s: float, patience_s: float) -> SnmpPollError:
+async def _diagnose_community(access: Access, timeout_s: float, timeout_limit_s: float) -> SnmpPollError:
     version = 0 if access.version == "1" else 1
     began = time.monotonic()
-    async with _Ear.at(access) as ear, _Ear.at(access) as other:
+    async with _Socket.at(access) as ear, _Socket.at(access) as other:
         asked = asyncio.create_task(
             ear.ask(community_message(version, access.community, request((SYS_UPTIME,), ear.number)), timeout_s)
         )
@@ -68,7 +68,7 @@ async def _diagnose_community(access: Access, timeout_s: float, patience_s: floa
             if asked.done() or seen.exception() is not None or seen.result() is None:
                 message = await asked
                 if message is not None:
-                    return _answered(access, message, time.monotonic() - began, patience_s)
+                    return _answered(access, message, time.monotonic() - began, timeout_limit_s)
             if await seen is not None:
                 return SnmpPollError(Kind.COMMUNITY, access.where)
         finally:
@@ -78,14 +78,14 @@ async def _diagnose_community(access: Access, timeout_s: float, patience_s: floa
     return SnmpPollError(Kind.SILENT, access.where)
 
 
-async def _diagnose_user(access: Access, timeout_s: float, patience_s: float) -> SnmpPollError:
+async def _diagnose_user(access: Access, timeout_s: float, timeout_limit_s: float) -> SnmpPollError:
     engine = await discover(access, timeout_s)
     if engine is None:
         return SnmpPollError(Kind.SILENT, access.where)
     key = await asyncio.to_thread(_key, access, engine)
     for _ in range(2):
         began = time.monotonic()
-        async with _Ear.at(access) as ear:
+        async with _Socket.at(access) as ear:
             pdu = request((SYS_UPTIME,), ear.number)
             message = await ear.ask(
                 user_message(ear.number, engine, access.user, pdu, key, access.auth_protocol), timeout_s
@@ -95,7 +95,7 @@ async def _diagnose_user(access: Access, timeout_s: float, patience_s: float) ->
         if message.pdu.tag != REPORT:
             if access.priv:
                 return SnmpPollError(Kind.PRIV_KEY, access.where)
-            return _answered(access, message, time.monotonic() - began, patience_s)
+            return _answered(access, message, time.monotonic() - began, timeout_limit_s)
         kind = REPORTS.get(message.pdu.binds[0][0]) if message.pdu.binds else None
         if kind is Kind.TIME_WINDOW and message.engine is not None:
             engine = message.engine  # a discovery need not tell the time: now we know it
@@ -104,10 +104,10 @@ async def _diagnose_user(access: Access, timeout_s: float, patience_s: float) ->
     return SnmpPollError(Kind.TIME_WINDOW, access.where)
 
 
-def _answered(access: Access, message: Heard, took_s: float, patience_s: float) -> SnmpPollError:
+def _answered(access: Access, message: Message, took_s: float, timeout_limit_s: float) -> SnmpPollError:
     if message.pdu is not None and message.pdu.status:
         return refused(access.where, message.pdu.status, message.pdu.index)
-    if took_s > patience_s:
+    if took_s > timeout_limit_s:
         return SnmpPollError(Kind.LATE, access.where, detail=f"{took_s:.2g} s")
     return SnmpPollError(Kind.FLAKY, access.where)
 
@@ -120,7 +120,7 @@ def _discovery(number: int) -> bytes:
     return user_message(number, _NOBODY, "", request((), number))
 
 
-class _Ear(asyncio.DatagramProtocol):
+class _Socket(asyncio.DatagramProtocol):
     """One connected UDP socket that waits for the answer to its number."""
 
     def __init__(self, where: str) -> None:
@@ -135,25 +135,25 @@ class _Ear(asyncio.DatagramProtocol):
         return _Open(cls(access.where), access)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is there."""
+        """Keeps the socket's transport."""
         self._transport = cast("asyncio.DatagramTransport", transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:  # noqa: ARG002
-        """Keep what came; what is too much is dropped."""
+        """Keeps a datagram; too many are dropped."""
         if not self._heard.full():
             self._heard.put_nowait(data)
 
     def error_received(self, exc: Exception) -> None:
-        """The kernel says that the way is closed."""
+        """The kernel reports that the peer cannot be reached."""
         if isinstance(exc, OSError) and not self._heard.full():
             self._heard.put_nowait(exc)
 
     def close(self) -> None:
-        """Give back the socket."""
+        """Closes the socket."""
         if self._transport is not None:
             self._transport.close()
 
-    async def ask(self, datagram: bytes, timeout_s: float) -> Heard | None:
+    async def ask(self, datagram: bytes, timeout_s: float) -> Message | None:
         """Send, and wait for the answer with our number; None if none came."""
         assert self._transport is not None
         self._transport.sendto(datagram)
@@ -168,7 +168,7 @@ class _Ear(asyncio.DatagramProtocol):
                     if isinstance(data, OSError):
                         raise SnmpPollError(Kind.ADDRESS, self._where, detail=data.strerror or "unreachable")
                     try:
-                        message = heard(data)
+                        message = parse_message(data)
                     except ber.MalformedError as error:
                         if not bad:  # what answers nonsense at once will hardly answer well much later
                             limit.reschedule(min(limit.when() or 0.0, loop.time() + _AFTER_NONSENSE_S))
@@ -185,10 +185,10 @@ class _Ear(asyncio.DatagramProtocol):
 class _Open:
     """Opens and closes the socket of an ear."""
 
-    def __init__(self, ear: _Ear, access: Access) -> None:
+    def __init__(self, ear: _Socket, access: Access) -> None:
         self._ear, self._access = ear, access
 
-    async def __aenter__(self) -> _Ear:
+    async def __aenter__(self) -> _Socket:
         loop = asyncio.get_running_loop()
         try:
             await loop.create_datagram_endpoint(

@@ -42,7 +42,7 @@ class Engines:
             engine.close_dispatcher()
 
 
-class _Held:
+class _LoopEngines:
     """The engines of the running loop: sockets cannot go from one loop to another."""
 
     def __init__(self) -> None:
@@ -55,12 +55,12 @@ class _Held:
         return self._now
 
 
-_HELD = _Held()
+_LOOP_ENGINES = _LoopEngines()
 
 
 def engines() -> Engines:
     """The engines of this process and loop."""
-    return _HELD.engines()
+    return _LOOP_ENGINES.engines()
 
 
 def key_of(access: Access, engine_id: bytes | None) -> Hashable:
@@ -76,18 +76,18 @@ def _engine() -> SnmpEngine:
     """An engine without pysnmp's defect of the time window.
 
     pysnmp forgets what it knows of a peer's clock 300 s after each answer, even if there were later ones: from then
-    on every request is refused once and sent anew. Here the clock is kept; only the list of what was due is emptied.
+    on every request is refused once and sent again. Here the clock is kept; only the list of what was due is emptied.
     """
     engine = SnmpEngine()
     for model in vars(engine).get("security_models", {}).values():
         if isinstance(model, SnmpUSMSecurityModel):
             setattr(model, f"{_PRIVATE}expire_timeline_info", _Expiry(model))
-    engine.message_dispatcher.receive_message = _Door(engine.message_dispatcher.receive_message)
+    engine.message_dispatcher.receive_message = _SafeReceiver(engine.message_dispatcher.receive_message)
     return engine
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
+class _SafeReceiver:
     """Lets datagrams in; those that break the decoder (it raises whatever it likes) are dropped like all others."""
 
     receive: Callable[..., object]

@@ -1,4 +1,4 @@
-"""What can go wrong between the collector and an SNMP agent, told apart, each in one sentence with its remedy."""
+"""What can go wrong between the collector and an SNMP agent: kinds of failure, each a sentence with its remedy."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from soakwatch.sources.abc import SourceError
 
 
 class Kind(Enum):
-    """What went wrong; the text is the sentence behind the address."""
+    """What went wrong; the text is the sentence after the address."""
 
     NO_ANSWER = "no answer within {seconds:.3g} s: it is down, filtered, or does not accept these credentials"
     SILENT = (
-        "nothing answers, neither to this request nor to an SNMPv3 discovery: the device is down, the way is filtered, "
+        "nothing answers, neither to this request nor to an SNMPv3 discovery: the device is down, traffic is filtered, "
         "or SNMP is off"
     )
     REFUSED = "the port is closed: no SNMP agent listens there; check the port and whether the agent runs"
@@ -25,25 +25,26 @@ class Kind(Enum):
     AUTH_KEY = "the authentication key or its protocol is wrong for this user: check auth and auth_protocol"
     PRIV_KEY = "the privacy key or its protocol is wrong for this user: check priv and priv_protocol"
     LEVEL = "the agent does not allow this security level to this user: give auth and priv as the device asks for them"
-    ENGINE_ID = "the agent does not know the engine ID that it was asked by: its engine was replaced"
-    TIME_WINDOW = "the request was not in the agent's time window: its engine began anew or its clock jumps"
+    ENGINE_ID = "the agent does not know the engine ID in the request: its engine was replaced"
+    TIME_WINDOW = "the request was not in the agent's time window: its engine restarted or its clock jumps"
     STATUS = "the agent answers with the error {detail}"
     DENIED = (
         "the agent denies access ({detail}): check what the community or user may read, and with which security level"
     )
     NOTHING = (
-        "the agent answers, but has nothing of what it is asked: check what the community or user may read, and profile"
+        "the agent answers, but returns none of the requested objects: check what the community or user may read, "
+        "and profile"
     )
-    MALFORMED = "what answers there is not SNMP that can be read ({detail})"
-    TOO_LARGE = "a request or an answer of {detail} bytes is more than the SNMP library takes: write engine: pysnmp"
-    LOOP = "the agent's table never ends: {detail} came twice in one walk; its agent has a defect"
-    TOO_MANY = "the agent's table has more than {detail} rows: limit the groups that are read"
+    MALFORMED = "the answer is not readable SNMP ({detail}): check that the port is that of an SNMP agent"
+    TOO_LARGE = "a request or an answer of {detail} bytes is more than the SNMP library can read: write engine: pysnmp"
+    LOOP = "a table of the agent never ends: {detail} came twice in one walk; the agent has a defect"
+    TOO_MANY = "a table of the agent has more than {detail} rows: limit the groups that are read"
     LATE = "the agent answers, but only after {detail}: raise timeout and interval above that"
     TOO_SLOW = (
-        "the device answers, but all that is asked takes longer than a poll: raise interval and timeout, "
-        "or ask fewer groups"
+        "the device answers, but reading everything takes longer than a poll: raise interval and timeout, "
+        "or read fewer groups"
     )
-    FLAKY = "requests were lost, but the agent answers now: packets are lost on the way, or the agent was busy"
+    FLAKY = "requests were lost, but the agent answers now: packets are lost in the network, or the agent was busy"
 
 
 STATUSES = (
@@ -79,7 +80,7 @@ REPORTS = {
     _USM + "5.0": Kind.AUTH_KEY,  # usmStatsWrongDigests
     _USM + "6.0": Kind.PRIV_KEY,  # usmStatsDecryptionErrors
 }
-"""What a Report of RFC 3414 says."""
+"""What a Report of RFC 3414 means."""
 
 
 class SnmpPollError(SourceError):

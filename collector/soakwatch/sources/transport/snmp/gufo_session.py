@@ -1,6 +1,6 @@
-"""SNMP over gufo-snmp: the fast way. Its sockets are driven here, so that nothing is swallowed on the way.
+"""SNMP over gufo-snmp, the fast library. Its sockets are driven here, so that no error is lost.
 
-What the library does not do by itself and is done here: glance at each datagram first (error-status, reports, things
+What the library does not do by itself and is done here: inspect each datagram first (error-status, reports, things
 that are no SNMP), throw away answers that came after their time, tell a closed port at once, survive its panics.
 What it cannot do: contexts, the error-status of encrypted answers, and answers of more than 4080 bytes.
 """
@@ -38,7 +38,7 @@ from gufo.snmp._fast import GetIter, SnmpV1ClientSocket, SnmpV2cClientSocket, Sn
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.abc import Counters, Row, Value
 from soakwatch.sources.transport.snmp.access import Access
-from soakwatch.sources.transport.snmp.datagram import PLAIN, glance
+from soakwatch.sources.transport.snmp.datagram import PLAIN, inspect
 from soakwatch.sources.transport.snmp.errors import REPORTS, Kind, SnmpPollError, refused
 
 _AUTH: dict[str, type[BaseAuthKey]] = {
@@ -60,7 +60,7 @@ _T = TypeVar("_T")
 _Socket = SnmpV1ClientSocket | SnmpV2cClientSocket | SnmpV3ClientSocket
 
 
-class GufoLine:
+class GufoConnection:
     """One socket of gufo-snmp; made by ``open_gufo``."""
 
     def __init__(self, access: Access, sock: _Socket, counters: Counters) -> None:
@@ -86,21 +86,21 @@ class GufoLine:
         return self._opaque
 
     async def get(self, oids: Sequence[str], timeout_s: float) -> dict[str, Value]:
-        """One GET."""
+        """One GET; objects that the agent does not have are absent."""
         wanted = list(oids)
         answer = await self._ask(lambda: self._sock.send_get_many(wanted), self._sock.recv_get_many, timeout_s)
         return {oid: value for oid in wanted if (value := _value(answer.get(oid))) is not None}
 
-    def column(self, oid: str, repetitions: int) -> GufoColumn:
+    def column(self, oid: str, repetitions: int) -> GufoColumnWalk:
         """The rows below an object."""
-        return GufoColumn(self, oid, repetitions)
+        return GufoColumnWalk(self, oid, repetitions)
 
-    async def step(self, place: GetIter, timeout_s: float) -> list[tuple[str, ValueType] | None]:
+    async def step(self, iterator: GetIter, timeout_s: float) -> list[tuple[str, ValueType] | None]:
         """One GETBULK, or GETNEXT in v1; None at the end of what it brings is the end of the column."""
         sock = self._sock
         if isinstance(sock, SnmpV1ClientSocket):
-            return await self._ask(lambda: sock.send_get_next(place), lambda: [_next(sock, place)], timeout_s)
-        return await self._ask(lambda: sock.send_get_bulk(place), lambda: _bulk(sock, place), timeout_s)
+            return await self._ask(lambda: sock.send_get_next(iterator), lambda: [_next(sock, iterator)], timeout_s)
+        return await self._ask(lambda: sock.send_get_bulk(iterator), lambda: _bulk(sock, iterator), timeout_s)
 
     async def refresh(self, timeout_s: float) -> None:
         """Ask for boots and time (v3)."""
@@ -121,7 +121,7 @@ class GufoLine:
             )
 
     def close(self) -> None:
-        """Give back the socket."""
+        """Closes the socket."""
         self._loop.remove_reader(self._peek.fileno())
         self._peek.close()
         self._fail(SnmpPollError(Kind.ADDRESS, self.where, detail="the session was closed"))
@@ -186,7 +186,7 @@ class GufoLine:
     def _worth_reading(self, size: int) -> bool:
         """Whether the library shall read what came; errors and reports end the waiting here."""
         try:
-            seen = glance(bytes(memoryview(self._head)[:size]))
+            seen = inspect(bytes(memoryview(self._head)[:size]))
         except ber.MalformedError as error:
             self.malformed(str(error))
             return False
@@ -219,25 +219,25 @@ class GufoLine:
         return SnmpPollError(Kind.ADDRESS, self.where, detail=error.strerror or type(error).__name__)
 
 
-class GufoColumn:
+class GufoColumnWalk:
     """A walk; gufo-snmp keeps the place in ``GetIter``, and does not move it when a step fails."""
 
-    def __init__(self, line: GufoLine, oid: str, repetitions: int) -> None:
-        self._line, self._place = line, GetIter(oid, repetitions)
-        self._over = self._doubtful = False
+    def __init__(self, connection: GufoConnection, oid: str, repetitions: int) -> None:
+        self._connection, self._iterator = connection, GetIter(oid, repetitions)
+        self._over = self._inconclusive = False
 
     @property
-    def doubtful(self) -> bool:
+    def inconclusive(self) -> bool:
         """Whether it ended with an answer without any object, whose error-status could not be seen."""
-        return self._doubtful
+        return self._inconclusive
 
     async def more(self, timeout_s: float) -> list[Row] | None:
         """The next rows."""
         if self._over:
             return None
-        pairs = await self._line.step(self._place, timeout_s)
+        pairs = await self._connection.step(self._iterator, timeout_s)
         self._over = not pairs or pairs[-1] is None
-        self._doubtful = not pairs and self._line.opaque
+        self._inconclusive = not pairs and self._connection.opaque
         return [(pair[0], value) for pair in pairs if pair is not None and (value := _value(pair[1])) is not None]
 
 
@@ -249,59 +249,59 @@ class _Waiting(Generic[_T]):
     def __init__(self, receive: Callable[[], _T], answer: asyncio.Future[_T]) -> None:
         self.receive, self.answer = receive, answer
 
-    def read(self, line: GufoLine, size: int) -> bool:
+    def read(self, connection: GufoConnection, size: int) -> bool:
         """True if what came, so many bytes, was the answer."""
         try:
-            found = self.receive()
+            result = self.receive()
         except BlockingIOError:
             return False  # the answer to an older request
         except SnmpAuthError:
-            self.answer.set_exception(SnmpPollError(Kind.TIME_WINDOW, line.where))
+            self.answer.set_exception(SnmpPollError(Kind.TIME_WINDOW, connection.where))
         except (SnmpError, TimeoutError, ValueError, RuntimeError) as error:
             if size > _TAKES:  # the library read but the beginning of it
-                self.answer.set_exception(SnmpPollError(Kind.TOO_LARGE, line.where, detail=f"{size:,}"))
+                self.answer.set_exception(SnmpPollError(Kind.TOO_LARGE, connection.where, detail=f"{size:,}"))
                 return True
-            line.malformed(str(error) or type(error).__name__)
+            connection.malformed(str(error) or type(error).__name__)
             return False
         except BaseException as panic:
             if type(panic).__name__ != "PanicException":  # a panic of the library is no Exception
                 raise
-            line.malformed("it breaks the decoder")
+            connection.malformed("it crashes the decoder")
             return False
         else:
-            self.answer.set_result(found)
+            self.answer.set_result(result)
         return True
 
 
-async def open_gufo(access: Access, timeout_s: float, counters: Counters) -> GufoLine:
+async def open_gufo(access: Access, timeout_s: float, counters: Counters) -> GufoConnection:
     """A line, with engine ID, boots and time learnt (v3). Raises SnmpPollError."""
     try:
         sock = _socket(access)
     except OSError as error:
         raise SnmpPollError(Kind.ADDRESS, access.where, detail=str(error)) from None
-    line = GufoLine(access, sock, counters)
+    connection = GufoConnection(access, sock, counters)
     if access.version == "3":
         try:
-            await line.refresh(timeout_s)
-            line.take_keys(access)
+            await connection.refresh(timeout_s)
+            connection.take_keys(access)
             if access.auth:
-                await line.refresh(timeout_s)
+                await connection.refresh(timeout_s)
         except BaseException:
-            line.close()
+            connection.close()
             raise
-    return line
+    return connection
 
 
-def _next(sock: SnmpV1ClientSocket, place: GetIter) -> tuple[str, ValueType] | None:
+def _next(sock: SnmpV1ClientSocket, iterator: GetIter) -> tuple[str, ValueType] | None:
     try:
-        return sock.recv_get_next(place)
+        return sock.recv_get_next(iterator)
     except StopAsyncIteration:
         return None
 
 
-def _bulk(sock: SnmpV2cClientSocket | SnmpV3ClientSocket, place: GetIter) -> list[tuple[str, ValueType] | None]:
+def _bulk(sock: SnmpV2cClientSocket | SnmpV3ClientSocket, iterator: GetIter) -> list[tuple[str, ValueType] | None]:
     try:
-        return sock.recv_get_bulk(place)
+        return sock.recv_get_bulk(iterator)
     except StopAsyncIteration:
         return []
 
@@ -325,6 +325,6 @@ def _user(access: Access) -> User:
     )
 
 
-def _value(found: ValueType) -> Value | None:
+def _value(value: ValueType) -> Value | None:
     """As profiles read it: a single float has 7 digits, not those that its widening makes up."""
-    return float(f"{found:.7g}") if isinstance(found, float) else found
+    return float(f"{value:.7g}") if isinstance(value, float) else value

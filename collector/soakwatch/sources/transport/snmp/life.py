@@ -1,4 +1,4 @@
-"""The life of one device, look by look: its uptimes as samples, its restarts as events."""
+"""One device's uptimes, poll by poll: as samples, and its restarts as events."""
 
 from __future__ import annotations
 
@@ -7,18 +7,26 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from soakwatch.sources.transport.snmp.abc import Value
-from soakwatch.sources.transport.snmp.clocks import Change, Course, Look, Reading, began_ns, compare, wraps_at_first
+from soakwatch.sources.transport.snmp.clocks import (
+    Change,
+    ClockReadings,
+    Course,
+    Reading,
+    began_ns,
+    compare,
+    wraps_at_first,
+)
 from soakwatch_agent.sample import Event, Sample
 
 ENGINE_ID = "1.3.6.1.6.3.10.2.1.1.0"
 
 
 class Ticker(Protocol):
-    """An object that counts time since something began."""
+    """An object that counts time since a start."""
 
     @property
     def oid(self) -> str:
-        """What to ask."""
+        """The object's identifier."""
         ...
 
     @property
@@ -28,12 +36,12 @@ class Ticker(Protocol):
 
     @property
     def bits(self) -> int:
-        """Where it wraps."""
+        """Number of bits after which it wraps."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class ClockSources:
     """Where the clocks are, best first."""
 
     host: Sequence[Ticker]
@@ -43,17 +51,17 @@ class Sources:
 
     @property
     def oids(self) -> tuple[str, ...]:
-        """Everything to ask at first."""
+        """The objects of all clocks, for the first poll."""
         tickers = (*self.agent, *self.host, *self.engine)
         return tuple(dict.fromkeys((*(ticker.oid for ticker in tickers), *self.boots, ENGINE_ID)))
 
-    def look(self, at_ns: int, values: Mapping[str, Value]) -> Look:
-        """The clocks in an answer; what is no whole number counts as missing."""
+    def readings(self, time_ns: int, values: Mapping[str, Value]) -> ClockReadings:
+        """The clocks in an answer; what is not a whole number counts as missing."""
         boots = next((number for oid in self.boots if (number := _whole(values.get(oid))) is not None), None)
         engine = _clock(self.engine, values)
         engine_id = values.get(ENGINE_ID)
-        return Look(
-            at_ns,
+        return ClockReadings(
+            time_ns,
             _clock(self.host, values),
             _clock(self.agent, values),
             boots,
@@ -64,48 +72,48 @@ class Sources:
 
 @dataclass(slots=True)
 class Life:
-    """What is remembered from look to look."""
+    """What is kept from poll to poll."""
 
-    last: Look | None = None
+    last: ClockReadings | None = None
     host_wraps: int = 0
     agent_wraps: int = 0
     engine_id: bytes = field(default=b"")
 
-    def take(self, look: Look) -> tuple[Change | None, tuple[Event, ...]]:
-        """A look; what changed since the one before, and the events of it."""
+    def take(self, readings: ClockReadings) -> tuple[Change | None, tuple[Event, ...]]:
+        """Takes the readings of a poll; returns what changed since the previous one, and its events."""
         if self.last is None:
-            self.last = look
-            self.host_wraps, self.agent_wraps = wraps_at_first(look)
+            self.last = readings
+            self.host_wraps, self.agent_wraps = wraps_at_first(readings)
             return None, ()
-        before, change = self.last, compare(self.last, look)
-        self.last = look
+        before, change = self.last, compare(self.last, readings)
+        self.last = readings
         self.host_wraps = _wraps(self.host_wraps, change.host)
         self.agent_wraps = _wraps(self.agent_wraps, change.agent)
-        return change, _events(before, look, change)
+        return change, _events(before, readings, change)
 
     @property
     def host_s(self) -> float | None:
-        """How long the host is up, wraps mended; None if it does not tell."""
+        """How long the host is up, with its wraps; None if the device does not report it."""
         return _unwrapped(self.last.host if self.last else None, self.host_wraps)
 
     @property
     def agent_s(self) -> float | None:
-        """How long the agent is up, wraps mended; None if it does not tell."""
+        """How long the agent is up, with its wraps; None if the device does not report it."""
         return _unwrapped(self.last.agent if self.last else None, self.agent_wraps)
 
     def samples(self) -> tuple[Sample, ...]:
-        """The uptimes now. Without a clock of the host the agent's stands for the device."""
+        """The uptimes now. Without a clock of the host the agent's is used for the device."""
         if self.last is None:
             return ()
-        at_ns, host_s, agent_s = self.last.at_ns, self.host_s, self.agent_s
-        made = []
+        at_ns, host_s, agent_s = self.last.time_ns, self.host_s, self.agent_s
+        samples = []
         if (uptime_s := host_s if host_s is not None else agent_s) is not None:
-            made.append(Sample("system.uptime", "", uptime_s, at_ns))
+            samples.append(Sample("system.uptime", "", uptime_s, at_ns))
         if agent_s is not None:
-            made.append(Sample("system.agent.uptime", "", agent_s, at_ns))
+            samples.append(Sample("system.agent.uptime", "", agent_s, at_ns))
         if self.last.boots is not None:
-            made.append(Sample("system.agent.boots", "", self.last.boots, at_ns))
-        return tuple(made)
+            samples.append(Sample("system.agent.boots", "", self.last.boots, at_ns))
+        return tuple(samples)
 
 
 def engine_event(before: bytes, after: bytes, begin_ns: int, end_ns: int) -> Event:
@@ -114,25 +122,27 @@ def engine_event(before: bytes, after: bytes, begin_ns: int, end_ns: int) -> Eve
     return Event("snmp.engine.changed", "", begin_ns, end_ns, detail)
 
 
-def _events(before: Look, after: Look, change: Change) -> tuple[Event, ...]:
-    made = []
+def _events(before: ClockReadings, after: ClockReadings, change: Change) -> tuple[Event, ...]:
+    events = []
     if change.kind:
         clock = after.host if change.kind == "reboot" and after.host is not None else after.agent
         uptime_s = clock.seconds if clock is not None else 0.0
         detail = {"evidence": change.evidence}
         if not change.sure:
-            detail["doubt"] = "the device does not tell its host's uptime: a restart of the agent alone looks the same"
-        made.append(Event(change.kind, "", began_ns(before, after, uptime_s), after.at_ns, detail))
+            detail["doubt"] = (
+                "the device does not report its host's uptime: a restart of the agent alone looks the same"
+            )
+        events.append(Event(change.kind, "", began_ns(before, after, uptime_s), after.time_ns, detail))
     if change.engine_changed:
-        made.append(engine_event(before.engine_id, after.engine_id, before.at_ns, after.at_ns))
+        events.append(engine_event(before.engine_id, after.engine_id, before.time_ns, after.time_ns))
     if change.rolled_back:
         detail = {"before": str(before.boots), "after": str(after.boots)}
-        made.append(Event("snmp.engine.rollback", "", before.at_ns, after.at_ns, detail))
-    return tuple(made)
+        events.append(Event("snmp.engine.rollback", "", before.time_ns, after.time_ns, detail))
+    return tuple(events)
 
 
 def _wraps(number: int, went: Course) -> int:
-    if went is Course.ANEW:
+    if went is Course.RESTARTED:
         return 0
     return number + (went is Course.WRAPPED)
 

@@ -50,7 +50,7 @@ class Pdu:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Message:
     """One message; ``pdu`` is None where it is encrypted, ``engine`` where the version has none."""
 
     version: int
@@ -110,40 +110,40 @@ def localised_key(protocol: str, password: str, engine_id: bytes) -> bytes:
     return hashlib.new(name, master + engine_id + master, usedforsecurity=False).digest()
 
 
-def heard(data: bytes) -> Heard:
+def parse_message(data: bytes) -> Message:
     """A message that came in. Raises MalformedError for anything else."""
-    parts = ber.opened(data)
+    parts = ber.open_sequence(data)
     if len(parts) < 3 or parts[0][0] != ber.INTEGER:
-        raise ber.MalformedError("no SNMP message")
+        raise ber.MalformedError("not an SNMP message")
     version = ber.number(parts[0][1])
     if version in {0, 1}:
         tag, body = parts[2]
         pdu = _pdu(tag, body)
-        return Heard(version, pdu.request_id, None, pdu)
+        return Message(version, pdu.request_id, None, pdu)
     if version != 3 or len(parts) < 4:
         raise ber.MalformedError(f"SNMP version {version}")
-    head, security = ber.items(parts[1][1]), ber.opened(parts[2][1])
+    head, security = ber.items(parts[1][1]), ber.open_sequence(parts[2][1])
     if len(head) < 4 or len(security) < 6:
         raise ber.MalformedError("a SNMPv3 head that lacks parts")
     engine = Engine(security[0][1], ber.number(security[1][1]), ber.number(security[2][1]))
     message_id, flags = ber.number(head[0][1]), head[2][1]
     if flags and flags[0] & PRIVATE:
-        return Heard(3, message_id, engine, None)
+        return Message(3, message_id, engine, None)
     scoped = ber.items(parts[3][1])
     if len(scoped) < 3:
         raise ber.MalformedError("a scoped PDU that lacks parts")
-    return Heard(3, message_id, engine, _pdu(*scoped[2]))
+    return Message(3, message_id, engine, _pdu(*scoped[2]))
 
 
 def _pdu(tag: int, body: bytes) -> Pdu:
     parts = ber.items(body)
     if len(parts) < 4 or not 0xA0 <= tag <= 0xA8 or tag == 0xA4:
-        raise ber.MalformedError("no PDU")
+        raise ber.MalformedError("not a PDU")
     request_id, status, index = (ber.number(part) for _, part in parts[:3])
     binds = []
     for _, bind in ber.items(parts[3][1]):
         pair = ber.items(bind)
         if len(pair) != 2 or pair[0][0] != ber.OID:
-            raise ber.MalformedError("a varbind that is no pair")
+            raise ber.MalformedError("a varbind that is not a pair")
         binds.append((ber.dotted(pair[0][1]), *pair[1]))
     return Pdu(tag, request_id, status, index, tuple(binds))

@@ -1,4 +1,4 @@
-"""SNMP over pysnmp: the second engine. It knows contexts and tells every error; it costs 20 to 60 times the CPU."""
+"""SNMP over pysnmp: the second engine. It knows contexts and reports every error; it costs 20 to 60 times the CPU."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _INDICATIONS: tuple[tuple[type[errind.ErrorIndication], Kind], ...] = (
 _MISSING = (rfc1905.NoSuchObject, rfc1905.NoSuchInstance, rfc1905.EndOfMibView)
 
 
-class PysnmpLine:
+class PysnmpConnection:
     """One agent asked through a shared engine; made by ``open_pysnmp``."""
 
     def __init__(
@@ -100,15 +100,15 @@ class PysnmpLine:
         return False
 
     async def get(self, oids: Sequence[str], timeout_s: float) -> dict[str, Value]:
-        """One GET."""
+        """One GET; objects that the agent does not have are absent."""
         wanted = list(oids)
         rows = await self._ask(lambda: self._command(get_cmd, wanted), timeout_s)
         asked = set(wanted)
         return {oid: value for oid, value in rows if oid in asked and value is not None}
 
-    def column(self, oid: str, repetitions: int) -> PysnmpColumn:
+    def column(self, oid: str, repetitions: int) -> PysnmpColumnWalk:
         """The rows below an object."""
-        return PysnmpColumn(self, oid, repetitions)
+        return PysnmpColumnWalk(self, oid, repetitions)
 
     async def refresh(self, timeout_s: float) -> None:
         """Nothing: pysnmp keeps the agent's clock itself."""
@@ -144,12 +144,12 @@ class PysnmpLine:
         except (PySnmpError, ProtocolError) as error:
             raise SnmpPollError(Kind.MALFORMED, self.where, detail=type(error).__name__) from None
         if failure is not None and failure:
-            raise self._told(failure, timeout_s)
+            raise self._failure_of(failure, timeout_s)
         if int(status):
             raise refused(self.where, int(status), int(index))
         return [(str(name), _value(value)) for name, value in rows]
 
-    def _told(self, failure: errind.ErrorIndication, timeout_s: float) -> SnmpPollError:
+    def _failure_of(self, failure: errind.ErrorIndication, timeout_s: float) -> SnmpPollError:
         if isinstance(failure, errind.RequestTimedOut):
             self._counters.unanswered += 1
             return SnmpPollError(Kind.NO_ANSWER, self.where, seconds=timeout_s)
@@ -158,15 +158,15 @@ class PysnmpLine:
         return SnmpPollError(Kind.MALFORMED, self.where, detail=str(failure)[:80])
 
 
-class PysnmpColumn:
+class PysnmpColumnWalk:
     """A walk; a step that failed is asked again from the same place."""
 
-    def __init__(self, line: PysnmpLine, oid: str, repetitions: int) -> None:
-        self._line, self._below, self._at, self._repetitions = line, oid + ".", oid, repetitions
+    def __init__(self, connection: PysnmpConnection, oid: str, repetitions: int) -> None:
+        self._connection, self._below, self._last, self._repetitions = connection, oid + ".", oid, repetitions
         self._over = False
 
     @property
-    def doubtful(self) -> bool:
+    def inconclusive(self) -> bool:
         """Never: pysnmp tells every error-status."""
         return False
 
@@ -175,7 +175,7 @@ class PysnmpColumn:
         if self._over:
             return None
         rows: list[Row] = []
-        for name, value in await self._line.following(self._at, self._repetitions, timeout_s):
+        for name, value in await self._connection.following(self._last, self._repetitions, timeout_s):
             if value is None or not name.startswith(self._below):
                 self._over = True
                 break
@@ -183,20 +183,20 @@ class PysnmpColumn:
         if not rows:
             self._over = True
             return None
-        self._at = rows[-1][0]
+        self._last = rows[-1][0]
         return rows
 
 
 async def open_pysnmp(
     access: Access, timeout_s: float, counters: Counters, engine_id: bytes, *, changed: bool
-) -> PysnmpLine:
+) -> PysnmpConnection:
     """A line through the shared engine, or through one of its own if the agent's engine ID has ``changed``."""
     kind = Udp6TransportTarget if ":" in access.address else UdpTransportTarget
     try:
         target = await kind.create((access.address, access.port), timeout=timeout_s, retries=0)
     except PySnmpError:
         raise SnmpPollError(Kind.ADDRESS, access.where, detail="no numeric address") from None
-    return PysnmpLine(access, target, key_of(access, engine_id if changed else None), counters, engine_id)
+    return PysnmpConnection(access, target, key_of(access, engine_id if changed else None), counters, engine_id)
 
 
 def _credentials(access: Access) -> CommunityData | UsmUserData:
@@ -211,18 +211,18 @@ def _credentials(access: Access) -> CommunityData | UsmUserData:
     )
 
 
-def _value(found: object) -> Value | None:
+def _value(value: object) -> Value | None:
     """The value as gufo-snmp gives it; None for what the agent does not have."""
-    if isinstance(found, _MISSING) or found is None or isinstance(found, rfc1905.UnSpecified):
+    if isinstance(value, _MISSING) or value is None or isinstance(value, rfc1905.UnSpecified):
         return None
-    if isinstance(found, rfc1902.IpAddress):
-        return ".".join(str(byte) for byte in bytes(found))
-    if isinstance(found, univ.ObjectIdentifier):
-        return str(found)
-    if isinstance(found, univ.OctetString):
-        return bytes(found)
+    if isinstance(value, rfc1902.IpAddress):
+        return ".".join(str(byte) for byte in bytes(value))
+    if isinstance(value, univ.ObjectIdentifier):
+        return str(value)
+    if isinstance(value, univ.OctetString):
+        return bytes(value)
     try:
-        return int(found)  # type: ignore[call-overload, no-any-return]
+        return int(value)  # type: ignore[call-overload, no-any-return]
     except (TypeError, ValueError):
         return None
 

@@ -1,35 +1,35 @@
-"""What a session does with its line while it holds it: a step of a walk, a GET."""
+"""The requests of a session on its connection: a step of a walk, a GET."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from soakwatch.sources.transport.snmp.abc import Column, Line, Row, Value
+from soakwatch.sources.transport.snmp.abc import ColumnWalk, Connection, Row, Value
 from soakwatch.sources.transport.snmp.batches import Batch
 from soakwatch.sources.transport.snmp.diagnosis import SYS_UPTIME
 
 
 @dataclass(slots=True)
 class Walk:
-    """One column being read; it begins anew if the line was opened anew."""
+    """One column being read; it starts again if the connection was opened again."""
 
     oid: str
     repetitions: int
     rows: dict[str, Value] = field(default_factory=dict)
-    _line: Line | None = None
-    _place: Column | None = None
+    _connection: Connection | None = None
+    _iterator: ColumnWalk | None = None
 
-    async def step(self, line: Line, share_s: float) -> list[Row] | None:
+    async def step(self, connection: Connection, share_s: float) -> list[Row] | None:
         """The next rows."""
-        if self._place is None or self._line is not line:
-            self._line, self._place = line, line.column(self.oid, self.repetitions)
+        if self._iterator is None or self._connection is not connection:
+            self._connection, self._iterator = connection, connection.column(self.oid, self.repetitions)
             self.rows.clear()
-        return await self._place.more(share_s)
+        return await self._iterator.more(share_s)
 
     @property
-    def doubtful(self) -> bool:
+    def inconclusive(self) -> bool:
         """Whether its end may have been an error."""
-        return self._place is not None and self._place.doubtful
+        return self._iterator is not None and self._iterator.inconclusive
 
     def take(self, more: list[Row]) -> str | None:
         """Keep some rows; an object that came before is given back."""
@@ -49,8 +49,8 @@ class Get:
 
     batch: Batch
 
-    async def __call__(self, line: Line, share_s: float) -> tuple[dict[str, Value], bool]:
-        answer = await line.get(self.batch, share_s)
-        if answer or not line.opaque:
+    async def __call__(self, connection: Connection, share_s: float) -> tuple[dict[str, Value], bool]:
+        answer = await connection.get(self.batch, share_s)
+        if answer or not connection.opaque:
             return answer, True
-        return answer, SYS_UPTIME in await line.get([*self.batch, SYS_UPTIME], share_s)
+        return answer, SYS_UPTIME in await connection.get([*self.batch, SYS_UPTIME], share_s)

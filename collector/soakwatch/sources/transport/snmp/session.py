@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from soakwatch.sources.transport.snmp.abc import Counters, Line, Value
+from soakwatch.sources.transport.snmp.abc import Connection, Counters, Value
 from soakwatch.sources.transport.snmp.access import Access, resolve
 from soakwatch.sources.transport.snmp.batches import Batch, batches, halves, without
 from soakwatch.sources.transport.snmp.diagnosis import diagnose, discover
@@ -22,7 +22,7 @@ from soakwatch.sources.transport.snmp.requests import Get, Walk
 from soakwatch.sources.transport.snmp.sizes import Amount, Columns
 
 if TYPE_CHECKING:
-    from soakwatch.sources.transport.snmp.pysnmp_session import PysnmpLine
+    from soakwatch.sources.transport.snmp.pysnmp_session import PysnmpConnection
 
 MAX_ROWS = 200_000  # of one column
 MAX_VALUES = 1_000_000  # of one walk
@@ -47,7 +47,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class SessionOptions:
     """How to ask: ``share_s`` is the longest wait for one answer."""
 
     engine: Literal["gufo", "pysnmp"] = "gufo"
@@ -59,25 +59,25 @@ class Manner:
 
 @dataclass(slots=True)
 class Session:
-    """The line to one agent, opened when it is needed and opened anew when it is lost. Close it.
+    """The connection to one agent, opened when it is needed and again when it is lost. Close it.
 
     A ``deadline`` is a time of ``clock``: no request goes on after it.
     """
 
     access: Access  # its address may be a name
-    manner: Manner
+    manner: SessionOptions
     clock: Callable[[], float] = time.monotonic
     counters: Counters = field(default_factory=Counters)
     refusals: dict[str, str] = field(default_factory=dict)  # object -> error-status
     engine_changes: list[tuple[bytes, bytes]] = field(default_factory=list)
     engine_id: bytes = b""
-    _line: Line | None = None
+    _connection: Connection | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _objects: Amount = field(init=False)
     _repetitions: Amount = field(init=False)
     _columns: Columns = field(default_factory=Columns)
     _huge: set[str] = field(default_factory=set)  # what gufo-snmp cannot read, and pysnmp is asked for
-    _second: PysnmpLine | None = None
+    _second: PysnmpConnection | None = None
     _answered_at: float | None = None
     _streak: int = 0
     _replaced: bool = False  # the agent's engine ID is not the first any more
@@ -93,7 +93,7 @@ class Session:
 
     async def get(self, oids: Sequence[str], deadline: float) -> dict[str, Value]:
         """Values of these objects; what the agent does not have is absent. Raises SnmpPollError."""
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         if len(self.refusals) > _MAX_REFUSALS:
             self.refusals.clear()  # what is still refused is soon known again
         left = batches(oids, self._objects.whole(self.clock()), {*self.refusals, *self._huge})
@@ -108,21 +108,21 @@ class Session:
             if not sure:
                 if len(batch) > 1:
                     self._objects.less(len(batch), self.clock())  # it may have been tooBig
-                left = (halves(batch) or self._lone(batch, "an error that its encryption hides")) + left
+                left = (halves(batch) or self._lone(batch, "an error that encryption hides")) + left
                 continue
             if second and not _long(answer.get(batch[0])):
                 self._huge.discard(batch[0])
             for oid in batch if self.refusals else ():
                 self.refusals.pop(oid, None)
-            found.update(answer)
-        return found
+            values.update(answer)
+        return values
 
     async def walk(self, columns: Sequence[str], deadline: float) -> dict[str, Value]:
         """All instances below these objects. Raises SnmpPollError, also for a table without end."""
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for oid in dict.fromkeys(columns):
-            found.update(await self._column(oid, min(MAX_ROWS, MAX_VALUES - len(found)), deadline))
-        return found
+            values.update(await self._column(oid, min(MAX_ROWS, MAX_VALUES - len(values)), deadline))
+        return values
 
     async def explain(self, failure: SnmpPollError, deadline: float) -> SnmpPollError:
         """The failure with its cause, if that can be told: the agent is asked once a streak, beside the polls."""
@@ -152,7 +152,7 @@ class Session:
     # --- requests -----------------------------------------------------------------------------------------
 
     async def _exchange(
-        self, use: Callable[[Line, float], Awaitable[_T]], deadline: float, *, second: bool = False
+        self, use: Callable[[Connection, float], Awaitable[_T]], deadline: float, *, second: bool = False
     ) -> _T:
         """One request with its retries: each gets its share of what is left. ``second`` asks the other library."""
         failure = SnmpPollError(Kind.TOO_SLOW, self.access.where)
@@ -162,8 +162,8 @@ class Session:
                 break
             async with self._lock:
                 try:
-                    line = await (self._second_line(share_s) if second else self._ready(share_s))
-                    result = await use(line, share_s)
+                    connection = await (self._second_connection(share_s) if second else self._ready(share_s))
+                    result = await use(connection, share_s)
                 except SnmpPollError as error:
                     failure = error
                     self._learn(error)
@@ -174,26 +174,26 @@ class Session:
                     return result
         raise failure
 
-    async def _ready(self, share_s: float) -> Line:
+    async def _ready(self, share_s: float) -> Connection:
         """The line, with what it knows of the agent's clock fresh enough (RFC 3414 section 2.2.3)."""
-        if self._line is None:
-            self._line = await self._open(share_s)
-            now_id = self._line.engine_id
+        if self._connection is None:
+            self._connection = await self._open(share_s)
+            now_id = self._connection.engine_id
             if self.engine_id and now_id and now_id != self.engine_id:
                 self.engine_changes.append((self.engine_id, now_id))
                 self._replaced = True
                 del self.engine_changes[:-8]
             self.engine_id = now_id or self.engine_id
         elif self._stale():
-            await self._line.refresh(share_s)
-        return self._line
+            await self._connection.refresh(share_s)
+        return self._connection
 
     def _stale(self) -> bool:
         if self.access.version != "3" or self._answered_at is None:
             return False
         return self.clock() - self._answered_at > STALE_S
 
-    async def _open(self, share_s: float) -> Line:
+    async def _open(self, share_s: float) -> Connection:
         access = await self._resolved(share_s)
         self.counters.rebuilt += 1
         if self.manner.engine == "gufo":
@@ -209,7 +209,7 @@ class Session:
             self._replaced |= bool(self.engine_id and engine_id != self.engine_id)
         return await open_pysnmp(access, share_s, self.counters, engine_id, changed=self._replaced)
 
-    async def _second_line(self, share_s: float) -> PysnmpLine:
+    async def _second_connection(self, share_s: float) -> PysnmpConnection:
         """A line of pysnmp beside that of gufo-snmp, for what only pysnmp can read."""
         if self._second is None:
             from soakwatch.sources.transport.snmp.pysnmp_session import open_pysnmp
@@ -237,10 +237,10 @@ class Session:
             self._diagnosis = None
 
     def _drop(self) -> None:
-        for line in (self._line, self._second):
-            if line is not None:
-                line.close()
-        self._line = self._second = None
+        for connection in (self._connection, self._second):
+            if connection is not None:
+                connection.close()
+        self._connection = self._second = None
         self._numeric = None
 
     # --- sizes --------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ class Session:
             return []
         if failure.kind is Kind.MALFORMED:  # one value that cannot be read spoils the whole answer
             if len(batch) == 1:
-                self.refusals[batch[0]] = "a value that cannot be read"
+                self.refusals[batch[0]] = "its value cannot be read"
             return halves(batch)
         raise failure
 
@@ -305,7 +305,7 @@ class Session:
                 walk = self._walk_of(oid)
                 continue
             if more is None:
-                if not walk.doubtful or await self._ended(oid, walk, deadline):
+                if not walk.inconclusive or await self._ended(oid, walk, deadline):
                     return walk.rows
                 walk = self._walk_of(oid)
                 continue
@@ -349,8 +349,8 @@ class Session:
             share_s = min(self.manner.share_s, max(_ENOUGH_S, deadline - now))
             try:
                 async with self._lock:
-                    line = await self._second_line(share_s)
-                    rows = await line.following(last, 1, share_s)
+                    connection = await self._second_connection(share_s)
+                    rows = await connection.following(last, 1, share_s)
             except SnmpPollError as error:
                 failure = error if error.status else None
             else:

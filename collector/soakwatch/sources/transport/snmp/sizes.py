@@ -1,7 +1,7 @@
-"""How much is asked for at once: learnt from what the agent, the way and the library can take. Arithmetic only.
+"""How much is requested at once: learnt from what the agent, the network and the library can take. Arithmetic only.
 
 What is lost for its size looks like any other loss, so an amount that was lowered is tried again after ten minutes,
-and then each time only after twice as long: a way that swallows large datagrams costs few polls in three days.
+and then each time only after twice as long: a network that drops large datagrams costs few polls in three days.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ _MAX_COLUMNS = 1000
 
 @dataclass(slots=True)
 class Amount:
-    """One amount: at most ``most``, now ``now``."""
+    """One amount: at most ``max_amount``, now ``now``."""
 
-    most: int
+    max_amount: int
     now: int
     _wait_s: float = AGAIN_S
-    _again_at: float = 0.0
+    _retry_s: float = 0.0
 
-    def less(self, than: int, at: float, *, least: int = 1) -> None:
+    def less(self, size: int, now_s: float, *, least: int = 1) -> None:
         """What was lost or refused was of this size: half of it, for a while.
 
         >>> amount = Amount(40, 40)
@@ -29,17 +29,17 @@ class Amount:
         >>> amount.now, amount.whole(599.0), amount.whole(600.0)
         (20, 20, 40)
         """
-        self.now = max(least, than // 2)
-        if at >= self._again_at:  # a row of halvings is one lesson
-            self._again_at, self._wait_s = at + self._wait_s, self._wait_s * 2
+        self.now = max(least, size // 2)
+        if now_s >= self._retry_s:  # a row of halvings is one lesson
+            self._retry_s, self._wait_s = now_s + self._wait_s, self._wait_s * 2
 
-    def whole(self, at: float) -> int:
+    def whole(self, now_s: float) -> int:
         """The amount to use; all of it once the while is over."""
-        if at >= self._again_at:
-            self.now = max(self.now, self.most)
+        if now_s >= self._retry_s:
+            self.now = max(self.now, self.max_amount)
         return self.now
 
-    def more(self, at: float) -> None:
+    def more(self, now_s: float) -> None:
         """There was room for more: half as much again, unless it was too much not long ago.
 
         >>> amount = Amount(50, 20)
@@ -47,12 +47,12 @@ class Amount:
         >>> amount.now
         31
         """
-        if at >= self._again_at:
-            self.now = min(self.most, self.now + self.now // 2 + 1)
+        if now_s >= self._retry_s:
+            self.now = min(self.max_amount, self.now + self.now // 2 + 1)
 
     def forgive(self) -> None:
         """It was one object, not the amount."""
-        self.now, self._again_at, self._wait_s = self.most, 0.0, AGAIN_S
+        self.now, self._retry_s, self._wait_s = self.max_amount, 0.0, AGAIN_S
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Columns:
         """How many to ask for."""
         return min(amount, self.fit.get(oid, amount))
 
-    def less(self, oid: str, than: int) -> None:
+    def less(self, oid: str, size: int) -> None:
         """So many did not fit."""
         if oid in self.fit or len(self.fit) < _MAX_COLUMNS:
-            self.fit[oid] = max(1, than // 2)
+            self.fit[oid] = max(1, size // 2)

@@ -58,7 +58,7 @@ class Login(BaseModel):
     agent: Annotated[bool, Field(default=False, description="use the keys of the SSH agent (SSH_AUTH_SOCK)")]
     host_key: Annotated[
         HostKey | None,
-        Field(default=None, description="the one host key that is accepted: SHA256:... (then known_hosts is not read)"),
+        Field(default=None, description="the only accepted host key: SHA256:... (then known_hosts is not read)"),
     ]
 
 
@@ -73,12 +73,12 @@ def hop(value: object) -> object:
     match = _HOP.fullmatch(value.strip())
     if match is None:
         raise ValueError("a jump host is user@host or user@host:port; one with a password is the keys of a login")
-    told: dict[str, object] = {"host": match["host"].strip("[]")}
+    reported: dict[str, object] = {"host": match["host"].strip("[]")}
     if match["user"]:
-        told["user"] = match["user"]
+        reported["user"] = match["user"]
     if match["port"]:
-        told["port"] = int(match["port"])
-    return told
+        reported["port"] = int(match["port"])
+    return reported
 
 
 def hops(value: object) -> tuple[object, ...]:
@@ -105,11 +105,16 @@ class Access(Login):
     jump: Annotated[
         tuple[Login, ...],
         BeforeValidator(hops),
-        Field(default=(), max_length=4, description="jump hosts on the way: user@host:port, or the keys of a login"),
+        Field(default=(), max_length=4, description="jump hosts, in order: user@host:port, or the keys of a login"),
     ]
     keepalive: Annotated[
         Seconds,
-        Field(default=5.0, ge=1, le=3600, description="a silent line is asked after this; three silences end it"),
+        Field(
+            default=5.0,
+            ge=1,
+            le=3600,
+            description="a silent connection is probed after this; three probes without an answer end it",
+        ),
     ]
     connect_timeout: Annotated[
         Seconds, Field(default=10.0, gt=0, le=120, description="longest time for a connection and login")
@@ -118,5 +123,5 @@ class Access(Login):
     @model_validator(mode="after")
     def _pinned_or_known(self) -> Access:
         if self.host_key is not None and self.trust == "first_use":
-            raise ValueError("host_key pins one key and trust: first_use takes any new one: keep one of them")
+            raise ValueError("host_key pins one key, but trust: first_use accepts any new one: keep one of them")
         return self

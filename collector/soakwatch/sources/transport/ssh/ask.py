@@ -59,10 +59,10 @@ def parsed(text: str) -> Json:
     if not text.strip():
         return None
     try:
-        told: Json = json.loads(text)
+        reported: Json = json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError("its output is no JSON") from None
-    return told
+        raise ValueError("its output is not JSON") from None
+    return reported
 
 
 def lines(text: str) -> list[str]:
@@ -70,9 +70,9 @@ def lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if len(line) <= _MAX_LINE_LENGTH]
 
 
-def rows(told: Json) -> list[Mapping[str, Json]]:
+def rows(reported: Json) -> list[Mapping[str, Json]]:
     """The objects of a JSON list; what is no object is left out."""
-    return [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+    return [each for each in reported if isinstance(each, dict)] if isinstance(reported, list) else []
 
 
 def whole(value: Json) -> int | None:

@@ -13,13 +13,13 @@ from soakwatch_agent.procfs import clean
 
 _CUT = 160
 _SYSTEM = {
-    errno.ECONNREFUSED: "refused the connection: no SSH server listens there (is sshd running, is the port right?)",
+    errno.ECONNREFUSED: "refused the connection: no SSH server listens there; check the port and that sshd runs",
     errno.EHOSTUNREACH: "cannot be reached: no route to the host",
     errno.ENETUNREACH: "cannot be reached: no route to its network",
-    errno.ECONNRESET: "cut the connection off",
-    errno.EPIPE: "cut the connection off",
+    errno.ECONNRESET: "closed the connection",
+    errno.EPIPE: "closed the connection",
     errno.ETIMEDOUT: "does not answer",
-    errno.ECONNABORTED: "cut the connection off",
+    errno.ECONNABORTED: "closed the connection",
 }
 
 
@@ -40,24 +40,25 @@ def _because(error: BaseException, tried: str) -> str:
             return f"showed a host key that is not trusted: {printable(error.reason)}"
         case asyncssh.KeyExchangeFailed():
             return (
-                f"and this machine agree on no algorithm ({printable(error.reason)}): known_hosts may hold keys of "
+                f"and this machine have no algorithm in common ({printable(error.reason)}): known_hosts "
+                f"may hold keys of "
                 "another type, or the device's SSH is too old"
             )
         case asyncssh.ConnectionLost():
-            return "lost the connection: the device or something in between cut it off or fell silent"
+            return "lost the connection: the device or the network closed it or went silent"
         case asyncssh.ProtocolNotSupported() | asyncssh.ProtocolError():
-            return f"does not speak SSH as it should: {printable(error.reason)}"
+            return f"violates the SSH protocol: {printable(error.reason)}"
         case asyncssh.DisconnectError():
             return f"ended the connection: {printable(error.reason)}"
         case asyncssh.ChannelOpenError():
             if "closed" in error.reason.lower():
-                return "lost the connection: the device or something in between cut it off or fell silent"
+                return "lost the connection: the device or the network closed it or went silent"
             return (
                 f"opened no session ({printable(error.reason)}): its limit of sessions (MaxSessions) may be used up, "
                 "or the account may not run commands"
             )
         case TimeoutError():
-            return "does not answer: the connection was not there in time"
+            return "does not answer: no connection in time"
         case socket.gaierror():
             return "has a name that cannot be resolved: check host"
         case OSError():

@@ -60,7 +60,10 @@ def credentials(login: Login, device: Login | None = None) -> Credentials:
         password = secret(login.password).reveal()
         tried.append(f"password {login.password}")
     if not tried:
-        raise PlanError(f"nothing to log in to {login.host} with: give key, password or agent: true")
+        raise PlanError(
+            f"no SSH key for {login.host} in ~/.ssh: add key: PATH (on the command line ?key=PATH), password: env:NAME "
+            "or agent: true"
+        )
     return Credentials(keys, agent, password, ", ".join(tried))
 
 
@@ -78,7 +81,7 @@ async def agent_keys(means: Credentials, login: Login, stack: AsyncExitStack) ->
     except (OSError, ValueError):
         keys = ()
     if not keys and login.agent:
-        raise SourceError(f"the SSH agent for {login.host} holds no key or does not answer: ssh-add the key")
+        raise SourceError(f"the SSH agent for {login.host} has no key or does not answer: add the key with ssh-add")
     return keys
 
 
@@ -86,8 +89,10 @@ def _agent(login: Login) -> str | None:
     path = os.environ.get("SSH_AUTH_SOCK", "")
     there = bool(path) and Path(path).is_socket()
     if login.agent and not there:
-        why = f"its socket {path} is not there" if path else "SSH_AUTH_SOCK is not set"
-        raise SourceError(f"the SSH agent for {login.host} is not there: {why}; start it and ssh-add the key")
+        why = f"its socket {path} does not exist" if path else "SSH_AUTH_SOCK is not set"
+        raise SourceError(
+            f"the SSH agent for {login.host} cannot be used: {why}; start it and add the key with ssh-add"
+        )
     implicit = login.key is None and login.password is None
     return path if there and (login.agent or implicit) else None
 
@@ -100,10 +105,10 @@ def _load(login: Login, where: str) -> Sequence[asyncssh.SSHKeyPair]:
             return asyncssh.load_keypairs([asyncssh.import_private_key(data, passphrase)])
         path = Path(where.removeprefix("file:")).expanduser()
         if path.stat().st_size > _MAX_KEY_BYTES:
-            raise PlanError(f"the key {where} is larger than any key: name the private key's file")
+            raise PlanError(f"the key {where} is larger than any key: give the private key's file")
         return asyncssh.load_keypairs(str(path), passphrase)
     except FileNotFoundError:
-        raise PlanError(f"the key {where} does not exist: name the private key's file") from None
+        raise PlanError(f"the key {where} does not exist: give the private key's file") from None
     except OSError as error:
         raise PlanError(f"the key {where} cannot be read: {(error.strerror or 'unknown').lower()}") from None
     except (asyncssh.KeyEncryptionError, asyncssh.KeyImportError) as error:
@@ -115,7 +120,7 @@ def _load(login: Login, where: str) -> Sequence[asyncssh.SSHKeyPair]:
         if passphrase is not None:
             text = f"the key {where} cannot be opened with the passphrase {login.passphrase}"
             raise PlanError(f"{text}: check both") from None
-        raise PlanError(f"the key {where} is no private key that can be used: make one with ssh-keygen") from None
+        raise PlanError(f"the key {where} is not a usable private key: make one with ssh-keygen") from None
 
 
 def _begin(where: str) -> str:

@@ -83,7 +83,7 @@ class Shell:
             self.close()
             # The line may be dead or the device's shell stuck: either way nothing that was asked before may answer.
             self._line.drop()
-            raise SourceError(f"{self._line.name} did not answer a look within {timeout_s:.3g} s") from None
+            raise SourceError(f"{self._line.name} did not answer a poll within {timeout_s:.3g} s") from None
         except (OSError, asyncssh.Error, BrokenPipeError) as error:
             self.close()
             raise self._line.failed(error) from None
@@ -98,14 +98,14 @@ class Shell:
     def _meaning(self, cut: _CutError) -> SourceError:
         name = self._line.name
         if cut.too_much:
-            return SourceError(f"{name} sent more than {self._most >> 20} MiB for one look: it was cut off")
+            return SourceError(f"{name} sent more than {self._most >> 20} MiB for one poll: it was cut off")
         said = printable(cut.said.decode("utf-8", "replace"))
         if self._count <= 1:
-            text = f": it said {said!r}" if said else ""
+            text = f": it answered {said!r}" if said else ""
             return NoShellError(
                 f"{name} has no POSIX shell for this account{text}", cut.said.decode("utf-8", "replace")
             )
-        return SourceError(f"{name} ended its shell in the middle of a look: the line or the shell was cut off")
+        return SourceError(f"{name} ended its shell in the middle of a poll: the connection or the shell was closed")
 
     async def _opened(self) -> asyncssh.SSHClientProcess[bytes]:
         if self._process is not None and not self._process.is_closing():
@@ -162,14 +162,14 @@ class _CutError(Exception):
 
 async def _both(out: Coroutine[None, None, bytes], complaints: Coroutine[None, None, bytes]) -> tuple[bytes, bytes]:
     """Both outputs, or one ``_Cut`` with what was said on either."""
-    told = await asyncio.gather(out, complaints, return_exceptions=True)
-    cuts = [each for each in told if isinstance(each, _CutError)]
+    reported = await asyncio.gather(out, complaints, return_exceptions=True)
+    cuts = [each for each in reported if isinstance(each, _CutError)]
     if cuts:
         raise _CutError(b" ".join(cut.said for cut in cuts if cut.said), too_much=any(cut.too_much for cut in cuts))
-    for each in told:
+    for each in reported:
         if isinstance(each, BaseException):
             raise each
-    return cast("tuple[bytes, bytes]", tuple(told))
+    return cast("tuple[bytes, bytes]", tuple(reported))
 
 
 async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes, most: int, close: Callable[[], None]) -> bytes:
@@ -180,9 +180,9 @@ async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes, most: int, clos
             raise _CutError(bytes(gathered[:_SAID]), too_much=False)
         begin = max(0, len(gathered) - len(mark))
         gathered += chunk
-        at = gathered.find(mark, begin)
-        if at >= 0:
-            return bytes(gathered[:at])
+        index = gathered.find(mark, begin)
+        if index >= 0:
+            return bytes(gathered[:index])
         if len(gathered) > most:
             close()
             raise _CutError(b"", too_much=True)

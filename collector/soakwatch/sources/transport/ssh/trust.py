@@ -49,7 +49,7 @@ def read_known(path: Path) -> KnownFile:
             f"the known_hosts file {path} cannot be read: {(error.strerror or 'unknown').lower()}"
         ) from None
     if len(data) > _MAX_KNOWN_HOSTS_BYTES:
-        raise PlanError(f"the known_hosts file {path} is larger than 16 MiB: name another one")
+        raise PlanError(f"the known_hosts file {path} is larger than 16 MiB: give another one")
     return KnownFile(path, _passable(data.decode("utf-8", "replace")))
 
 
@@ -108,7 +108,7 @@ class HostKeyVerifier:
                 return True
             self.refusal = (
                 f"the host key of {where} is {shown} ({_algorithm(key)}), not the pinned {self.login.host_key}: if the "
-                f"device was given a new key, change host_key; if not, somebody stands in between"
+                f"device was given a new key, change host_key; if not, the connection is intercepted"
             )
             return False
         for file in self.files:
@@ -116,15 +116,16 @@ class HostKeyVerifier:
                 self.refusal = (
                     f"the host key of {where} changed: {file.path}:{number} has {fingerprint_of(known)} "
                     f"({_algorithm(known)}), the device shows {shown} ({_algorithm(key)}), which was refused; if the "
-                    f"device was given a new key, remove that line ({_forget(self.login, file.path)}), and if not, "
-                    f"somebody stands in between"
+                    f"device was given a new key, remove that line ({_forget(self.login, file.path)}), if not, "
+                    f"the connection is intercepted"
                 )
                 return False
         if self.first_use is None:
-            looked = " or ".join(str(file.path) for file in self.files)
+            files = " or ".join(str(file.path) for file in self.files)
             self.refusal = (
-                f"the host key of {where} is unknown: {shown} ({_algorithm(key)}) is not in {looked}; compare it with "
-                f"the device's console, then add it with ssh-keyscan, or pin it with host_key: {shown}"
+                f"the host key of {where} is unknown: {shown} ({_algorithm(key)}) is not in {files}; compare it with "
+                f"the device's console, then add it with ssh-keyscan, pin it with host_key: {shown}, or "
+                f"accept it once with trust: first_use (?trust=first_use)"
             )
             return False
         return self._trust_first(key, shown, self.first_use)

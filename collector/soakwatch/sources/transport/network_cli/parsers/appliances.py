@@ -31,7 +31,7 @@ def routeros_resource(text: str) -> Parsed:
             try:
                 bytes_ = size(value)
             except ValueError:
-                draft.fault("system.memory.usage", "", f"{value!r} is no size")
+                draft.fault("system.memory.usage", "", f"{value!r} is not a size")
                 continue
             free, total = (bytes_, total) if key == "free-memory" else (free, bytes_)
         elif key in ("version", "board-name"):

@@ -73,9 +73,9 @@ def show_processes_cpu(text: str) -> Parsed:
         if head is None and line.startswith(("Hardware:", "Cisco ", "ASLR", "Software:")):
             continue
         head = cpu_table(draft, line, head)
-    for at, process in enumerate(draft.processes):
+    for index, process in enumerate(draft.processes):
         if (match := _DATAPATH.fullmatch(process.name)) is not None:
-            draft.processes[at] = type(process)(match[1], int(match[2]), process.cpu, process.memory)
+            draft.processes[index] = type(process)(match[1], int(match[2]), process.cpu, process.memory)
     draft.whole = head is not None
     return draft.done()
 
@@ -219,7 +219,7 @@ def show_failover(text: str) -> Parsed:
     draft = Draft()
     for line in draft.lines(text):
         if (match := _FAILOVER.search(line)) is not None:
-            draft.notable("failover", match[1], at=match[1])
+            draft.notable("failover", match[1], index=match[1])
         elif (match := _STATE.match(line)) is not None:
             draft.fact("failover", match[1])
         elif (match := _STATEFUL.match(line)) is not None:

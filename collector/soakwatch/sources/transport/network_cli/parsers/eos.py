@@ -17,9 +17,9 @@ _ALONE = re.compile(r"^-{3,}$")
 
 def _json(draft: Draft, text: str) -> Mapping[str, object] | None:
     """The object in a text, or None (counted as unknown) if there is none."""
-    at = text.find("{")
+    index = text.find("{")
     try:
-        found = json.loads(text[at : text.rfind("}") + 1]) if at >= 0 else None
+        found = json.loads(text[index : text.rfind("}") + 1]) if index >= 0 else None
     except (ValueError, RecursionError):
         found = None
     if isinstance(found, dict):
@@ -85,7 +85,7 @@ def show_processes_top(text: str) -> Parsed:
     if isinstance(idle, int | float) and isinstance(wait, int | float):
         draft.share("system.cpu.utilization", max(0.0, 100.0 - idle - wait))
     elif cpu:
-        draft.fault("system.cpu.utilization", "", "its idle share is no number")
+        draft.fault("system.cpu.utilization", "", "its idle share is not a number")
     loads = _sub(found, "timeInfo").get("loadAvg")
     if isinstance(loads, list) and len(loads) == 3:
         for minutes, load in zip(("1", "5", "15"), loads, strict=True):

@@ -42,7 +42,7 @@ def get_system_performance_status(text: str) -> Parsed:
             try:
                 draft.share(metric, max(0.0, 100 - number(match[2]) - number(match[3] or "0")), **labels)
             except ValueError:
-                draft.fault(metric, f"core={match[1]}" if match[1] else "", "its idle share is no number")
+                draft.fault(metric, f"core={match[1]}" if match[1] else "", "its idle share is not a number")
         elif (match := _MEMORY.match(line)) is not None:
             draft.value("system.memory.limit", match[1], 1024)
             draft.value("system.memory.usage", match[2], 1024)

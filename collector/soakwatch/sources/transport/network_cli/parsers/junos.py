@@ -60,17 +60,17 @@ def show_chassis_routing_engine(text: str) -> Parsed:
 def _engine(draft: Draft, engine: dict[str, str], *, whole: bool, alone: bool) -> None:
     module = f"Routing Engine {engine['slot']}" if "slot" in engine else "Routing Engine"
     windows = [name.removesuffix(" idle") for name in engine if name.endswith(" idle")]
-    for at, window in enumerate(windows):
+    for index, window in enumerate(windows):
         idle = engine[f"{window} idle"].partition(" ")[0]
-        metric = "system.cpu.module.utilization" if at == 0 else "system.cpu.module.average"
-        labels = {} if at == 0 else {"window": window.replace(" min", "m").replace(" sec", "s")}
+        metric = "system.cpu.module.utilization" if index == 0 else "system.cpu.module.average"
+        labels = {} if index == 0 else {"window": window.replace(" min", "m").replace(" sec", "s")}
         try:
             busy = 100 - number(idle)
         except ValueError:
-            draft.fault(metric, f"module={module}", "its idle share is no number")
+            draft.fault(metric, f"module={module}", "its idle share is not a number")
             continue
         draft.share(metric, busy, module=module, **labels)
-        if at == 0 and whole:
+        if index == 0 and whole:
             draft.share("system.cpu.utilization", busy)
     memory = engine.get("memory utilization", "").partition(" ")[0]
     if memory:

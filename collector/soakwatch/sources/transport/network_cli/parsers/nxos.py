@@ -63,7 +63,7 @@ def _busy(draft: Draft, parts: str, core: str) -> None:
     try:
         draft.share(metric, max(0.0, 100 - number(match[1])), **labels)
     except ValueError:
-        draft.fault(metric, f"core={core}" if core else "", f"{match[1]!r} is no number")
+        draft.fault(metric, f"core={core}" if core else "", f"{match[1]!r} is not a number")
 
 
 def show_system_resources(text: str) -> Parsed:
@@ -114,8 +114,8 @@ def _cells(draft: Draft, port: str, group: str, kinds: list[str], name: str, cel
         metric = "queue.dropped"
     if metric is None:
         return
-    for at, cell in enumerate(cells):
-        kind = f" {kinds[at]}" if at < len(kinds) else f" {at}" if len(cells) > 1 else ""
+    for index, cell in enumerate(cells):
+        kind = f" {kinds[index]}" if index < len(kinds) else f" {index}" if len(cells) > 1 else ""
         if cell.strip() not in ("", "-", "N/A"):
             draft.value(metric, cell, of=port, queue=f"{port} {group}{kind}")
 

@@ -131,7 +131,7 @@ class Top:
         try:
             idle = number(parts["id"]) + number(parts.get("wa", "0"))
         except ValueError:
-            self._draft.fault("system.cpu.utilization", "", "its idle share is no number")
+            self._draft.fault("system.cpu.utilization", "", "its idle share is not a number")
             return
         self._draft.share("system.cpu.utilization", max(0.0, 100 - idle))
 
@@ -141,7 +141,7 @@ class Top:
             try:
                 self._memory[name] = size(text, own or base)
             except ValueError:
-                self._draft.fault("system.memory.usage", "", f"{text!r} is no size")
+                self._draft.fault("system.memory.usage", "", f"{text!r} is not a size")
         if "total" in self._memory:
             self._draft.value("system.memory.limit", self._memory["total"])
         if "used" in self._memory:

@@ -27,7 +27,7 @@ class Coredumpctl:
     def read(self, text: str, notes: Notes) -> None:
         """Event ``core.dump`` for each new dump without a file."""
         seen: set[tuple[int, int]] = set()
-        told = 0
+        reported = 0
         for row in rows(parsed(text)):
             pid, time_us = whole(row.get("pid")), whole(row.get("time"))
             if pid is None or time_us is None:
@@ -35,8 +35,8 @@ class Coredumpctl:
             seen.add((time_us, pid))
             if self._known is None or (time_us, pid) in self._known or row.get("corefile") == "present":
                 continue
-            told += 1
-            if told <= _MAX_DUMPS:
+            reported += 1
+            if reported <= _MAX_DUMPS:
                 exe = row.get("exe")
                 name = exe.rpartition("/")[2] if isinstance(exe, str) else ""
                 notes.event(
@@ -46,7 +46,7 @@ class Coredumpctl:
                     pid=pid,
                     signal=row.get("sig"),
                     time_s=time_us / 1e6,
-                    file=f"{row.get('corefile')}: systemd-coredump kept none",
+                    file=f"{row.get('corefile')}: systemd-coredump did not keep it",
                 )
         self._known = seen
 

@@ -45,8 +45,8 @@ class Ethtool:
         for line in [*lines(text), "# "]:
             if line.startswith("# "):
                 for name in sorted(found, key=lambda each: (found[each] == 0, each))[:_MAX_INTERFACES]:
-                    thing = object_text(context=clean(card), reason=clean(name))
-                    notes.sample("system.forwarding.dropped", thing, found[name])
+                    object_label = object_text(place=clean(card), reason=clean(name))
+                    notes.sample("system.forwarding.dropped", object_label, found[name])
                 card, found = line[2:].strip(), {}
                 continue
             name, _, number = line.rpartition(":")

@@ -36,15 +36,15 @@ class Frr:
                 daemon = match[1]
             elif (match := _SIZE.match(line)) is not None and daemon and not match[2]:
                 metric = METRICS[0] if match[1].startswith("Used") else METRICS[1]
-                thing = object_text(pool=clean(f"frr {daemon} heap"))
-                notes.sample(metric, thing, int(match[3]) * _UNIT[match[4]])
+                object_label = object_text(pool=clean(f"frr {daemon} heap"))
+                notes.sample(metric, object_label, int(match[3]) * _UNIT[match[4]])
         if bgp.strip().startswith("{"):
             _read_bgp(bgp, notes)
 
 
 def _read_bgp(text: str, notes: Notes) -> None:
-    told = parsed(text)
-    for family, summary in told.items() if isinstance(told, dict) else ():
+    reported = parsed(text)
+    for family, summary in reported.items() if isinstance(reported, dict) else ():
         peers = summary.get("peers") if isinstance(summary, dict) else None
         if not isinstance(summary, dict) or not isinstance(peers, dict):
             continue

@@ -34,18 +34,18 @@ class Ip:
             name, flags = row.get("ifname"), row.get("flags")
             if not isinstance(name, str) or not self._wants.interface(name) or not isinstance(flags, list):
                 continue
-            thing = object_text(interface=clean(name))
+            object_label = object_text(interface=clean(name))
             meant, state = "UP" in flags, row.get("operstate")
-            notes.sample("system.network.admin_up", thing, int(meant))
-            notes.sample("system.network.up", thing, int(state == "UP" or (state == "UNKNOWN" and meant)))
+            notes.sample("system.network.admin_up", object_label, int(meant))
+            notes.sample("system.network.up", object_label, int(state == "UP" or (state == "UNKNOWN" and meant)))
             stats = row.get("stats64")
             for side, reasons in _REASONS.items():
                 counters = stats.get(side) if isinstance(stats, dict) else None
                 for reason in reasons if isinstance(counters, dict) else ():
                     value = whole(counters.get(reason)) if isinstance(counters, dict) else None
                     if value is not None:
-                        context = object_text(context=clean(name), reason=f"{side}_{reason}")
-                        notes.sample("system.forwarding.dropped", context, value)
+                        place = object_text(place=clean(name), reason=f"{side}_{reason}")
+                        notes.sample("system.forwarding.dropped", place, value)
 
 
 def open_ask(wants: Wants) -> Ip:

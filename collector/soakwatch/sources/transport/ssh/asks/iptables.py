@@ -37,14 +37,14 @@ class Iptables:
             elif (match := _TABLE.fullmatch(line)) is not None:
                 table = match[1]
             elif (match := _POLICY.fullmatch(line)) is not None and match[2] == "DROP":
-                thing = object_text(context=clean(f"{family} {table} {match[1]}"), reason="policy DROP")
-                found[thing] = found.get(thing, 0) + int(match[3])
+                object_label = object_text(place=clean(f"{family} {table} {match[1]}"), reason="policy DROP")
+                found[object_label] = found.get(object_label, 0) + int(match[3])
             elif (match := _RULE.match(line)) is not None and len(found) < _MAX_RULES:
                 reason = f"{match[3].strip()} {match[4]}".strip()[:200]
-                thing = object_text(context=clean(f"{family} {table} {match[2]}"), reason=clean(reason))
-                found[thing] = found.get(thing, 0) + int(match[1])
-        for thing, packets in found.items():
-            notes.sample("system.forwarding.denied", thing, packets)
+                object_label = object_text(place=clean(f"{family} {table} {match[2]}"), reason=clean(reason))
+                found[object_label] = found.get(object_label, 0) + int(match[1])
+        for object_label, packets in found.items():
+            notes.sample("system.forwarding.denied", object_label, packets)
 
 
 def open_ask(_wants: Wants) -> Iptables:

@@ -50,13 +50,13 @@ class Journal:
 
     def read(self, text: str, notes: Notes) -> None:
         """Events of the lines; the cursor goes on."""
-        told = 0
+        reported = 0
         for line in text.splitlines():
             match = _CURSOR.match(line)
             if match is not None:
                 self._cursor = match[1]
-            elif self._cursor and line.startswith("{") and told < _MAX_EVENTS:
-                told += self._line(parsed(line), notes)
+            elif self._cursor and line.startswith("{") and reported < _MAX_EVENTS:
+                reported += self._line(parsed(line), notes)
 
     def _line(self, entry: Json, notes: Notes) -> bool:
         message = entry.get("MESSAGE") if isinstance(entry, dict) else None

@@ -27,26 +27,26 @@ class Nft:
 
     def read(self, text: str, notes: Notes) -> None:
         """Notes each counter of drops."""
-        told = parsed(text)
-        listed = rows(told.get("nftables")) if isinstance(told, dict) else []
+        reported = parsed(text)
+        listed = rows(reported.get("nftables")) if isinstance(reported, dict) else []
         found: dict[str, int] = {}
         for each in listed:
             rule, counter = each.get("rule"), each.get("counter")
             if isinstance(rule, dict):
                 packets, reason = _of_rule(rule)
                 chain = rule.get("chain")
-                context = f"nft {rule.get('family')} {rule.get('table')} {chain}"
+                place = f"nft {rule.get('family')} {rule.get('table')} {chain}"
             elif isinstance(counter, dict):
                 name = str(counter.get("name"))
                 packets = whole(counter.get("packets")) if any(word in name.lower() for word in _LOSS) else None
-                reason, context = name, f"nft {counter.get('family')} {counter.get('table')}"
+                reason, place = name, f"nft {counter.get('family')} {counter.get('table')}"
             else:
                 continue
             if packets is not None and len(found) < _MAX_RULES:
-                thing = object_text(context=clean(context), reason=clean(reason))
-                found[thing] = found.get(thing, 0) + packets  # rules of one comment are one reason
-        for thing, packets in found.items():
-            notes.sample("system.forwarding.denied", thing, packets)
+                object_label = object_text(place=clean(place), reason=clean(reason))
+                found[object_label] = found.get(object_label, 0) + packets  # rules of one comment are one reason
+        for object_label, packets in found.items():
+            notes.sample("system.forwarding.denied", object_label, packets)
 
 
 def _of_rule(rule: Mapping[str, Json]) -> tuple[int | None, str]:

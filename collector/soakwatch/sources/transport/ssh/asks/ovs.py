@@ -52,12 +52,12 @@ class Ovs:
                 part = line
             elif part == _MARKS[0] and (match := _COVERAGE.match(line)) is not None:
                 metric = METRICS[1] if match["name"] in _ON_PURPOSE else METRICS[0]
-                notes.sample(metric, object_text(context="ovs", reason=match["name"]), int(match["total"]))
+                notes.sample(metric, object_text(place="ovs", reason=match["name"]), int(match["total"]))
             elif part == _MARKS[1] and (match := _DATAPATH.match(line)) is not None:
                 datapath = clean(match[1])
             elif part == _MARKS[1] and (match := _LOOKUPS.match(line)) is not None:
-                thing = object_text(context=f"ovs {datapath}", reason="upcall lost")
-                notes.sample("system.forwarding.dropped", thing, int(match[1]))
+                object_label = object_text(place=f"ovs {datapath}", reason="upcall lost")
+                notes.sample("system.forwarding.dropped", object_label, int(match[1]))
             elif part == _MARKS[1] and (match := _FLOWS.match(line)) is not None:
                 notes.sample("system.sessions", object_text(table=f"ovs {datapath} flows"), int(match[1]))
             elif part == _MARKS[2] and line and not line[0].isspace():
@@ -75,8 +75,8 @@ class Ovs:
             return
         busy, idle = now["processing"] - before["processing"], now["idle"] - before["idle"]
         if busy >= 0 and idle >= 0 and busy + idle > 0:
-            thing = object_text(module=f"ovs {name}")
-            notes.sample("system.cpu.module.utilization", thing, busy / (busy + idle))
+            object_label = object_text(module=f"ovs {name}")
+            notes.sample("system.cpu.module.utilization", object_label, busy / (busy + idle))
 
 
 def open_ask(_wants: Wants) -> Ovs:

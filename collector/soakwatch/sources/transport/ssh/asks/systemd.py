@@ -38,14 +38,14 @@ class Systemd:
             name, restarts = unit.get("Id", ""), whole(unit.get("NRestarts"))
             if not name or restarts is None or (not self._services and unit.get("Restart") in (None, "no")):
                 continue
-            thing = object_text(service=clean(name))
-            notes.sample("system.service.restarts", thing, restarts)
-            self._follow(name, unit, thing, notes)
+            object_label = object_text(service=clean(name))
+            notes.sample("system.service.restarts", object_label, restarts)
+            self._follow(name, unit, object_label, notes)
 
-    def _follow(self, name: str, unit: Mapping[str, str], thing: str, notes: Notes) -> None:
+    def _follow(self, name: str, unit: Mapping[str, str], object_label: str, notes: Notes) -> None:
         state = unit.get("ActiveState", "")
         if state == "failed" and self._states.get(name, state) != "failed":
-            notes.event("service.failed", thing, result=clean(unit.get("Result", "")), service=clean(name))
+            notes.event("service.failed", object_label, result=clean(unit.get("Result", "")), service=clean(name))
         self._states[name] = state
 
 

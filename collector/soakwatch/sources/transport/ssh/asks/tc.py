@@ -35,7 +35,7 @@ class Tc:
                 continue
             if kind in ("noqueue", "ingress", "clsact", "mq"):  # they hold nothing; mq's queues follow one by one
                 continue
-            thing = object_text(queue=queue_name(row, device, kind))
+            object_label = object_text(queue=queue_name(row, device, kind))
             for metric, key in (
                 ("queue.depth", "qlen"),
                 ("queue.usage", "backlog"),
@@ -44,11 +44,11 @@ class Tc:
             ):
                 value = whole(row.get(key))
                 if value is not None:
-                    notes.sample(metric, thing, value)
+                    notes.sample(metric, object_label, value)
             options = row.get("options")
             limit = whole(options.get("limit")) if isinstance(options, dict) else None
             if limit is not None and kind not in ("bfifo", "tbf"):
-                notes.sample("queue.limit", thing, limit)
+                notes.sample("queue.limit", object_label, limit)
 
 
 def queue_name(row: Mapping[str, Json], device: str, kind: str) -> str:

@@ -49,9 +49,9 @@ class Vpp:
             if line in _MARKS:
                 part = line
             elif part == _MARKS[0]:
-                thing, count = _error(line)
-                if thing:
-                    dropped[thing] = dropped.get(thing, 0) + count  # a line a thread
+                object_label, count = _error(line)
+                if object_label:
+                    dropped[object_label] = dropped.get(object_label, 0) + count  # a line a thread
             elif part == _MARKS[1] and (match := _USED.search(line)) is not None:
                 pool = object_text(pool="vpp main heap")
                 notes.sample("system.memory.pool.usage", pool, _bytes(match["used"], match["uu"]))
@@ -63,9 +63,9 @@ class Vpp:
                 elif (match := _RATE.search(line)) is not None:
                     name = object_text(name="vpp.vector.rate", labels=clean(thread or "vpp_main"))
                     notes.sample("exporter.gauge", name, float(match["rate"]))
-        for thing, count in dropped.items():
-            reason = thing.partition(",reason=")[2]
-            notes.sample(METRICS[1] if refused_on_purpose(reason) else METRICS[0], thing, count)
+        for object_label, count in dropped.items():
+            reason = object_label.partition(",reason=")[2]
+            notes.sample(METRICS[1] if refused_on_purpose(reason) else METRICS[0], object_label, count)
 
 
 def _error(line: str) -> tuple[str, int]:
@@ -77,7 +77,7 @@ def _error(line: str) -> tuple[str, int]:
     value = whole(count)
     if value is None or value >= 2**64 or not reason.strip() or severity == "info":
         return "", 0
-    return object_text(context=clean(f"vpp {node}"), reason=clean(reason.strip()[:200])), value
+    return object_text(place=clean(f"vpp {node}"), reason=clean(reason.strip()[:200])), value
 
 
 def _bytes(number: str, unit: str) -> int:

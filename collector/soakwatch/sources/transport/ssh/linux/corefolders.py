@@ -47,8 +47,8 @@ class CoreFolders:
 
     def take(self, folders: Sequence[tuple[str, str]], parts: Mapping[str, bytes]) -> None:
         """Takes the listings of a look."""
-        for at, (folder, _) in enumerate(folders):
-            lines = os.fsdecode(parts.get(f"cores {at}", b"")).splitlines()
+        for index, (folder, _) in enumerate(folders):
+            lines = os.fsdecode(parts.get(f"cores {index}", b"")).splitlines()
             word = lines[0] if lines else "denied"
             if word == "there" and "many" in lines[1:2]:
                 word = "many"
@@ -56,7 +56,7 @@ class CoreFolders:
                 self.unseen.pop(folder, None)
             else:
                 why = "this account may not list it" if word == "denied" else "it holds more than 500 files"
-                self.unseen[folder] = f"{folder} cannot be looked at: {why}"
+                self.unseen[folder] = f"{folder} cannot be listed: {why}"
             if word == "absent":
                 self._mirror.drop_folder(folder)
                 self._shown.pop(folder, None)

@@ -14,10 +14,10 @@ def shell_seconds(text: str) -> float | None:
     >>> shell_seconds("0m0.01s 0m0.02s\\n1m0.10s 0m0.20s\\n")
     60.33
     """
-    told = _TIME.findall(text)
-    if len(told) < 4:
+    reported = _TIME.findall(text)
+    if len(reported) < 4:
         return None
-    return round(sum(int(minutes) * 60 + float(seconds.replace(",", ".")) for minutes, seconds in told[:4]), 6)
+    return round(sum(int(minutes) * 60 + float(seconds.replace(",", ".")) for minutes, seconds in reported[:4]), 6)
 
 
 def clock_s(text: str) -> tuple[float, float] | None:

@@ -25,10 +25,10 @@ def files_of(text: bytes) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     heads = list(_HEADER.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
-    for at, head in enumerate(heads):
+    for index, head in enumerate(heads):
         path = os.fsdecode(head[1])
         if path != "/dev/null":
-            found[path] = text[head.end() : ends[at]]
+            found[path] = text[head.end() : ends[index]]
     return found
 
 

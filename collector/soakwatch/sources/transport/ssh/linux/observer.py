@@ -16,7 +16,7 @@ class Observer:
         self._begun: tuple[int, Ticks] | None = None  # time and CPU of the first look
         self._rested: tuple[int, Ticks] | None = None  # ... and of the first after the rest
         self._alone: float | None = None
-        self._told = ""
+        self._reported = ""
 
     def resting(self, now_ns: int) -> bool:
         """True while the device is left alone."""
@@ -26,7 +26,7 @@ class Observer:
 
     def seen(self, now_ns: int, cpu: Ticks | None, notes: Notes) -> None:
         """A look: the device's CPU ticks by mode since boot."""
-        if self._for_ns is None or self._told or cpu is None:
+        if self._for_ns is None or self._reported or cpu is None:
             return
         if self._begun is None:
             self._begun = now_ns, cpu
@@ -37,15 +37,17 @@ class Observer:
         elif now_ns - self._rested[0] >= self._for_ns:
             watched = busy_share(self._rested[1], cpu)
             if watched is None or self._alone is None:
-                self._told = "observer effect: the device's CPU time did not go on, so nothing can be said"
+                self._reported = "observer effect: unknown, because the device's CPU time did not advance"
                 return
-            self._told = (
+            self._reported = (
                 f"observer effect: all cores were {self._alone:.2%} busy while the device was left alone for "
-                f"{self._for_ns / SECOND:g} s and {watched:.2%} while it was looked at for as long: "
+                f"{self._for_ns / SECOND:g} s and {watched:.2%} while it was polled for as long: "
                 f"{(watched - self._alone) * 100:+.2f} points"
             )
-            notes.event("observer.effect", "", text=self._told, alone=f"{self._alone:.6f}", watched=f"{watched:.6f}")
+            notes.event(
+                "observer.effect", "", text=self._reported, alone=f"{self._alone:.6f}", watched=f"{watched:.6f}"
+            )
 
     def notes(self) -> tuple[str, ...]:
         """The result, once it is there."""
-        return (self._told,) if self._told else ()
+        return (self._reported,) if self._reported else ()

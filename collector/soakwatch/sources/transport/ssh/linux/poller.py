@@ -65,7 +65,9 @@ class LinuxPoller:
     async def poll(self, now_ns: int) -> Answer:
         """One look. Raises SourceError if the line or the device's shell fails."""
         if self._working is not None and not self._working.done():
-            raise SourceError(f"the look before at {self._line.name} is still being read: this machine is overloaded")
+            raise SourceError(
+                f"the previous poll of {self._line.name} is still being processed: this machine is overloaded"
+            )
         self._deadline = time.monotonic() + self._line.device_timeout_s
         self._notes.begin(now_ns)
         if self._observer.resting(now_ns):
@@ -97,9 +99,9 @@ class LinuxPoller:
             identity["programs"] = ", ".join(sorted(present))
         notes = [*self._line.notes(), *self._observer.notes()]
         if survey is not None and not survey.timeout:
-            notes.append("the device has no program 'timeout': its programs (tc, ip, ...) are not asked")
+            notes.append("the device has no program 'timeout': its programs (tc, ip, ...) are not run")
         if survey is not None and not survey.root:
-            notes.append("the account is not root: what it may not read is told as a fault of its metric")
+            notes.append("the account is not root: what it may not read is reported as a fault of its metric")
         return Facts({**identity, **self._line.identity()}, tuple(dict.fromkeys(promised)), tuple(notes))
 
     def close(self) -> None:
@@ -142,9 +144,9 @@ class LinuxPoller:
             self._survey_turn.due(now_ns)
         survey = self._survey = survey_of(reply.parts)
         if survey.facts.get("version", "").partition(" ")[0] != "Linux":
-            kind = survey.facts.get("version") or "a system that does not tell its name"
+            kind = survey.facts.get("version") or "a system without a name"
             raise SourceError(
-                f"{self._line.name} runs {kind}, and this source reads Linux and network CLIs: use SNMP for it"
+                f"{self._line.name} runs {kind}, but this source reads only Linux and network CLIs: use SNMP"
             )
         return survey
 
@@ -214,17 +216,17 @@ class LinuxPoller:
         before_ns = self._site.now_ns()
         reply = await self._run(part("clock", "date +%s.%N"))
         middle_s = (before_ns + self._site.now_ns()) / 2e9
-        told = clock_s(reply.parts.get("clock", b"").decode("ascii", "replace"))
-        if told is None:
-            self._notes.fault("source.clock.offset", _SELF, "the device does not tell its time (date +%s)")
+        reported = clock_s(reply.parts.get("clock", b"").decode("ascii", "replace"))
+        if reported is None:
+            self._notes.fault("source.clock.offset", _SELF, "the device does not report its time (date +%s)")
         else:
-            self._notes.sample("source.clock.offset", _SELF, told[0] - middle_s)
+            self._notes.sample("source.clock.offset", _SELF, reported[0] - middle_s)
 
     def _tell_cost(self, reply: Reply, server_s: float | None) -> None:
         shell_s = shell_seconds(reply.parts.get("times", b"").decode("ascii", "replace"))
         total = self._cost.take(self._generation, shell_s, server_s)
         if total is None:
-            self._notes.fault("source.device.cpu.time", _SELF, "the device's shell does not tell its CPU time")
+            self._notes.fault("source.device.cpu.time", _SELF, "the device's shell does not report its CPU time")
         else:
             self._notes.sample("source.device.cpu.time", _SELF, total)
 
@@ -246,12 +248,12 @@ class LinuxPoller:
                 if trouble is None:
                     notes.recovered(metric, "")
                 else:
-                    notes.fault(metric, "", f"{each.name} brought nothing: {trouble}")
+                    notes.fault(metric, "", f"{each.name} returned nothing: {trouble}")
 
 
 def _trouble(status: bytes, text: str) -> str | None:
     if status in (b"124", b"137", b"143"):
         return "it did not answer within 1 s"
     if status != b"0" and not text.strip():
-        return "it failed: this account may not ask it, or it is not running"
+        return "it failed: this account may not use it, or it is not running"
     return None

@@ -40,28 +40,28 @@ def stat_lines(text: bytes) -> dict[int, StatLine]:
     """
     found: dict[int, StatLine] = {}
     begins = [match.start() for match in _BEGIN.finditer(text)]
-    at = 0
-    while at < len(begins):
-        following = at + 1
+    index = 0
+    while index < len(begins):
+        following = index + 1
         # A name with a line end and something like "7 (" in it: lines are joined until the record is whole.
         while True:
             end = begins[following] if following < len(begins) else len(text)
-            record = _record(text[begins[at] : end])
-            if record is not None or following >= len(begins) or following - at > 3:
+            record = _record(text[begins[index] : end])
+            if record is not None or following >= len(begins) or following - index > 3:
                 break
             following += 1
         if record is not None:
             found[record.pid] = record
-            at = following
+            index = following
         else:
-            at += 1
+            index += 1
     return found
 
 
 def _record(line: bytes) -> StatLine | None:
     close = line.rfind(b")")
     part = line[close + 2 :].split(None, _FIELDS)
-    if close < 0 or len(part) < _FIELDS - 1 or not all(part[at].isdigit() for at in (1, 11, 12, 17, 19)):
+    if close < 0 or len(part) < _FIELDS - 1 or not all(part[index].isdigit() for index in (1, 11, 12, 17, 19)):
         return None
     head = line[:close].partition(b" (")[0]
     try:

@@ -72,8 +72,8 @@ class Replica:
         for pid in need.limited:
             if f"/proc/{pid}/limits" in found:
                 mirror.put(f"/proc/{pid}/limits", found[f"/proc/{pid}/limits"])
-        for at, path in enumerate(need.pidfiles):
-            data = parts.get(f"pidfile {at}", b"")
+        for index, path in enumerate(need.pidfiles):
+            data = parts.get(f"pidfile {index}", b"")
             if data:
                 mirror.put(path, data)
             else:
@@ -87,7 +87,7 @@ class Replica:
             boot_id = os.fsdecode(mirror.read("/proc/sys/kernel/random/boot_id")).strip()
             mirror.append("/dev/kmsg", self.log.take(parts.get("kmsg", b""), boot_id))
         pids = {int(match[1]) for match in _PID.finditer(parts.get("pids", b""))}
-        return self.processes.take(pids - {survey.shell_pid}, need.watched, found)  # the look does not count itself
+        return self.processes.take(pids - {survey.shell_pid}, need.watched, found)  # the poll does not count itself
 
     def server_seconds(self, survey: Survey) -> float | None:
         """CPU time of the sshd that serves the connection."""
@@ -144,20 +144,20 @@ class Replica:
             del self._maps_read[pid]
         for pid in {*need.mapped, *mapped} & watched.keys():
             self._maps_read[pid] = now_ns
-        for pid, thing in watched.items():
-            self._tell_descriptors(pid, thing)
+        for pid, object_label in watched.items():
+            self._tell_descriptors(pid, object_label)
         for folder, why in self.cores.unseen.items():
             notes.fault("system.core.files", object_text(folder=clean(folder)), why)
         if survey.kmsg not in ("yes", "absent"):
             text = "the kernel log cannot be read by this account (/dev/kmsg): log in as root or give it CAP_SYSLOG"
             if survey.kmsg == "busy":
-                text = "the kernel log cannot be read without waiting: the device's dd knows no iflag=nonblock"
+                text = "the kernel log cannot be read without waiting: the device's dd has no iflag=nonblock"
             notes.fault("system.kernel.alarms", "", text)
         if self._hidden(survey):
             text = "this account sees its own processes only (/proc is mounted with hidepid)"
             notes.fault("system.processes", "", text)
         if not survey.stat:
-            notes.fault("system.filesystem.usage", "", "the device has no program 'stat' that tells filesystems")
+            notes.fault("system.filesystem.usage", "", "the device has no program 'stat' that shows filesystems")
         faults = tuple(fault for each in answer.faults if (fault := self._true(survey, each)) is not None)
         hidden = self._hidden(survey)
         samples = tuple(
@@ -165,15 +165,15 @@ class Replica:
         )
         return Answer(samples + tuple(notes.samples), answer.events + tuple(notes.events), faults + tuple(notes.faults))
 
-    def _tell_descriptors(self, pid: int, thing: str) -> None:
+    def _tell_descriptors(self, pid: int, object_label: str) -> None:
         if pid not in self._descriptors:
             return
         count, metric = self._descriptors[pid], "process.open_files"
         if count is None:
-            self._notes.fault(metric, thing, "descriptors cannot be counted: permission denied")
+            self._notes.fault(metric, object_label, "descriptors cannot be counted: permission denied")
         else:
-            self._notes.sample(metric, thing, count)
-            self._notes.recovered(metric, thing)
+            self._notes.sample(metric, object_label, count)
+            self._notes.recovered(metric, object_label)
 
     def _true(self, survey: Survey, fault: Fault) -> Fault | None:
         """What the probes say of files that the mirror lacks, said of the device: there they may be denied."""
@@ -183,12 +183,12 @@ class Replica:
         if fault.metric == "system.kernel.alarms" and survey.kmsg not in ("yes", "absent"):
             return None
         if fault.metric == "system.core.files" and not survey.stat:
-            return Fault(fault.metric, "", "the device has no program 'stat' that tells files")
+            return Fault(fault.metric, "", "the device has no program 'stat' that shows files")
         if fault.metric == "system.core.files" and any(
             fault.object == object_text(folder=clean(folder)) for folder in self.cores.unseen
         ):
             return None
-        if fault.metric == "system.core.files" and "works" in fault.text and not survey.root:
+        if fault.metric == "system.core.files" and "working folder" in fault.text and not survey.root:
             text = fault.text.replace("no such file or directory", "permission denied")
             return Fault(fault.metric, fault.object, text)
         for path in survey.denied:
@@ -231,12 +231,12 @@ class Replica:
 
 
 def _descriptors(text: bytes) -> dict[int, int | None]:
-    told: dict[int, int | None] = {}
+    reported: dict[int, int | None] = {}
     for line in text.decode("ascii", "replace").splitlines():
         pid, _, count = line.partition(" ")
         if pid.isdecimal() and len(pid) < 11 and (count == "-" or (count.isdecimal() and len(count) < 11)):
-            told[int(pid)] = None if count == "-" else int(count)
-    return told
+            reported[int(pid)] = None if count == "-" else int(count)
+    return reported
 
 
 def _spaces(text: bytes) -> bytes:

@@ -38,10 +38,10 @@ def look_script(need: Need) -> str:
     if need.mapped:
         guard = _GUARD if need.guard else ""
         parts.append(part("maps", guard + tail([f"/proc/{pid}/smaps_rollup" for pid in need.mapped])))
-    for at, path in enumerate(need.pidfiles):
-        parts.append(part(f"pidfile {at}", f"head -c 64 {shlex.quote(path)}"))
-    for at, (folder, glob) in enumerate(need.core_folders):
-        parts.append(part(f"cores {at}", cores(folder, glob)))
+    for index, path in enumerate(need.pidfiles):
+        parts.append(part(f"pidfile {index}", f"head -c 64 {shlex.quote(path)}"))
+    for index, (folder, glob) in enumerate(need.core_folders):
+        parts.append(part(f"cores {index}", cores(folder, glob)))
     if need.kernel_log == "read":
         parts.append(part("kmsg", "dd iflag=nonblock bs=8192 count=4096 <&9 2>/dev/null"))
     elif need.kernel_log == "skip":

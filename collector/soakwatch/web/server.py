@@ -1,0 +1,177 @@
+"""A server in a thread of its own: polls, judge and signals of a run never wait for it, and its end is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from soakwatch.plan.web import WebPlan
+from soakwatch.web.access import Token, open_listener, tls_context
+from soakwatch.web.app import Answers
+from soakwatch.web.auth import Authenticator
+from soakwatch.web.endpoint import ServedRuns
+from soakwatch.web.listener import url_of
+from soakwatch.web.routes import endpoints
+
+_MAX_CONNECTIONS = 32  # connections at a time, those that say nothing included
+_CHECK_EVERY_S, _MAX_CHECKS_WHILE_BUSY = 15.0, 4  # an answer that is not fetched for so many checks is dropped
+_START_S, _END_S = 10.0, 5.0
+_THREADS = 4
+
+
+class _Connection(H11Protocol):
+    """One connection. One too many is closed at once; an idle one later.
+
+    uvicorn itself waits for ever for the end of a request's head, and for a client that does not read.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        if len(self.connections) >= _MAX_CONNECTIONS:
+            self.transport = transport
+            transport.abort()
+            return
+        super().connection_made(transport)
+        self._seen: object = self.cycle
+        self._idle_checks = 0
+        self._next = self.loop.call_later(_CHECK_EVERY_S, self._check)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.flow is not None:  # a connection that was accepted
+            self._next.cancel()
+            super().connection_lost(exc)
+
+    def _check(self) -> None:
+        cycle: object = self.cycle  # None before the first request, whatever its type says
+        busy = isinstance(cycle, RequestResponseCycle) and not cycle.response_complete
+        self._idle_checks = self._idle_checks + 1 if cycle is self._seen else 0
+        if self._idle_checks > (_MAX_CHECKS_WHILE_BUSY if busy else 0):
+            self.transport.abort()
+            return
+        self._seen = cycle
+        self._next = self.loop.call_later(_CHECK_EVERY_S, self._check)
+
+
+class Served:
+    """A server while it serves: ``url`` is where. Close it, or use ``with``."""
+
+    def __init__(self, server: uvicorn.Server, thread: threading.Thread, pool: ThreadPoolExecutor, url: str) -> None:
+        self.url = url
+        self._server, self._thread, self._pool = server, thread, pool
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still serves."""
+        return self._thread.is_alive()
+
+    @property
+    def answers(self) -> int:
+        """How many requests it has answered so far."""
+        return self._server.server_state.total_requests
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is answering a request."""
+        return bool(self._server.server_state.tasks)
+
+    def close(self) -> None:
+        """End the server: pending requests are answered within a second or two, no new ones accepted."""
+        self._server.should_exit = True
+        self._thread.join(_END_S)
+        if self._thread.is_alive():
+            self._server.force_exit = True
+            self._thread.join(_END_S)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def serve(plan: WebPlan, token: Token, runs: ServedRuns, listener: socket.socket | None = None) -> Served:
+    """Serve some runs, on ``listener`` if there is one already. Raises as ``open_listener`` does."""
+    context = tls_context(plan)
+    listener = listener or open_listener(plan)
+    pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
+    auth = Authenticator(token, listener.getsockname()[1])
+    server = uvicorn.Server(_config(Answers(runs, auth, pool).application(endpoints()), context))
+    # Nothing that strangers send goes to the terminal of a run, and no line that could contain a token.
+    for name in ("uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    thread = threading.Thread(target=_run, args=(server, listener), name="web", daemon=True)
+    served = Served(server, thread, pool, url_of(listener, tls=context is not None))
+    thread.start()
+    return served
+
+
+class OneRun:
+    """A running run, under the name of its folder, ``last`` and ``current``."""
+
+    def __init__(self, folder: Path, now_ns: Callable[[], int]) -> None:
+        self._folder, self._now_ns = folder.absolute(), now_ns
+
+    def folder(self, name: str) -> Path | None:
+        """Its folder; None for the name of another run."""
+        return self._folder if name in {self._folder.name, "last", "current"} else None
+
+    def listed(self) -> list[Mapping[str, object]]:
+        """The summary of this run."""
+        from soakwatch.runs.catalog import run_line
+        from soakwatch.web.json_record import line_data
+
+        return [line_data(run_line(self._folder))]
+
+    def now_ns(self) -> int:
+        """The clock of the run."""
+        return self._now_ns()
+
+    @property
+    def single(self) -> bool:
+        """Always true: there is only this run."""
+        return True
+
+
+def _run(server: uvicorn.Server, listener: socket.socket) -> None:
+    try:
+        asyncio.run(server.serve(sockets=[listener]))
+    except (Exception, SystemExit):  # noqa: BLE001 - whatever ends the server, the run goes on without it
+        logging.getLogger(__name__).warning("the web server ended early; the run goes on without it")
+    finally:
+        listener.close()
+
+
+def _config(app: Starlette, context: ssl.SSLContext | None) -> uvicorn.Config:
+    config = uvicorn.Config(
+        app,
+        http=_Connection,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=2,
+        h11_max_incomplete_event_size=32 * 1024,
+    )
+    config.load()
+    config.ssl = context
+    return config

@@ -1,0 +1,61 @@
+"""The states of runs for pages that ask every other second: a state that was just read serves all of them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from soakwatch.record import SIDE_SUFFIXES, record_file
+from soakwatch.runs.state import RunState, StateReader
+
+_MAX_RUNS = 32
+_FRESH_NS = 10**9
+Stamp = tuple[tuple[int, int], ...]
+
+
+@dataclass(slots=True)
+class _Known:
+    reader: StateReader
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stamp: Stamp = ()
+    state: RunState | None = None
+
+
+class StateCache:
+    """The states of the runs that were requested last. Used from any thread."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Path, _Known] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, folder: Path, now_ns: int) -> RunState:
+        """The state of a run. Raises RecordError for a record that cannot be read."""
+        with self._lock:
+            known = self._known.setdefault(folder, _Known(StateReader(folder)))
+            self._known.move_to_end(folder)
+            while len(self._known) > _MAX_RUNS:
+                self._known.popitem(last=False)
+        with known.lock:
+            stamp = _stamp(folder)
+            last = known.state
+            # A writer that was killed leaves no trace in the file: an old state is read again in any case.
+            if last is not None and stamp == known.stamp and 0 <= now_ns - last.now_ns < _FRESH_NS:
+                return replace(last, now_ns=now_ns)
+            known.state, known.stamp = known.reader.read(now_ns), stamp
+            return known.state
+
+
+def _stamp(folder: Path) -> Stamp:
+    """Size and time of the record's files, which change whenever the record does."""
+    file = record_file(folder)
+    stamp = []
+    for suffix in ("", *SIDE_SUFFIXES):
+        try:
+            status = file.with_name(file.name + suffix).stat()
+        except OSError:
+            stamp.append((0, 0))
+        else:
+            stamp.append((status.st_mtime_ns, status.st_size))
+    return tuple(stamp)
